@@ -336,10 +336,10 @@ class Sampled:
         """The weight bound of V, a bound on |E V − δ| from the generator, and a bound on each log density's rounding.
 
         With a curve, V and δ are without its tail mass. With an `order` samples are of that power of the likelihood ratio of a
-        removed record, whatever the proposal is (see the core's `montecarlo::replicated`), drawn by blocks of `block` rounds if
-        these are given, or where no more than `most_busy` replicas are busy at once (see `left_out`): its chain of replicas is
-        computed, and kept until another one is asked for, in up to 24 bytes for each state and 256 MiB. Raises `NumericsError`
-        where a mechanism has no chain or one that leaves the range of numbers, `LimitError`.
+        removed record, whatever the proposal is (see the core's `montecarlo::proposals::replicated`), drawn by blocks of `block`
+        rounds if these are given, or where no more than `most_busy` replicas are busy at once (see `left_out`): its chain of
+        replicas is computed, and kept until another one is asked for, in up to 24 bytes for each state and 256 MiB. Raises
+        `NumericsError` where a mechanism has no chain or one that leaves the range of numbers, `LimitError`.
         """
 
     def left_out(
@@ -400,7 +400,7 @@ class Sampled:
         list[list[tuple[float, float]]],
         list[float],
     ]:
-        """Estimates of δ at each ε from several proposals by the balance heuristic; see the core's `montecarlo::balanced`.
+        """Estimates of δ at each ε from several proposals by the balance heuristic; see the core's `proposals::balanced`.
 
         A component is (share, parameters, mean scale), or (share, [], θ) for the mechanism tilted along its mean participation;
         the first is plain sampling (θ = 0), and the shares add up to `SHARD_UNITS`. Gives for each component how many samples
@@ -415,7 +415,7 @@ class Sampled:
         epsilon: float,
         curve: ComposedCurve | None = None,
     ) -> tuple[float, float, float]:
-        """As `bounds`, for samples from a mixture with the components of `balanced`; see the core's `montecarlo::defensive`."""
+        """As `bounds`, for samples from a mixture with the components of `balanced`; see the core's `claims::defensive`."""
 
     def defensive(
         self,
@@ -450,8 +450,7 @@ class Sampled:
         Samples come from the proposals (the components of `balanced`) of `origin`, a mechanism of the same kind with another
         matrix on as many rounds (bins), or of this one (None). While origin, components, key, `first` and `count` stay the same,
         the estimate of δ is a continuous function of the matrix, and the derivatives are those of this function, wherever no
-        sample's loss is exactly ε. See the core's `montecarlo::gradient` and `montecarlo::bins_gradient`. `direction` is remove
-        or add.
+        sample's loss is exactly ε. See the core's `montecarlo::gradients`. `direction` is remove or add.
         """
 
     def replicas(self, order: int, block: int | None = None, most_busy: int | None = None) -> tuple[int, float] | None:
@@ -484,7 +483,7 @@ class Sampled:
     def added_bounds(self, tilt: float, epsilons: list[float]) -> list[tuple[float, float]] | None:
         """For each ε, ln of upper bounds on E V² of samples of R tilted by `tilt` < 0 and on δ(ε), where a record is added.
 
-        They may be infinite. None where nothing is known of the mechanism; see the core's `montecarlo::linear`.
+        They may be infinite. None where nothing is known of the mechanism; see the core's `montecarlo::claims::linear`.
         """
 
     def tilt(self, theta: float) -> tuple[float, float, float] | None:
@@ -522,7 +521,7 @@ class DeltaGradient:
         """The same again, from its attributes."""
 
 class AddedMean:
-    """Samples of D, whose mean bounds δ where a record is added; see the core's `montecarlo::added_mean`."""
+    """Samples of D, whose mean bounds δ where a record is added; see the core's `montecarlo::claims::added_mean`."""
 
     @staticmethod
     def of(mechanism: Sampled, size: float) -> AddedMean | None:

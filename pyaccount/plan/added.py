@@ -1,4 +1,4 @@
-"""What is known without samples where a record is added, at the best tilt; see the core's `montecarlo::linear`."""
+"""What is known without samples where a record is added, at the best tilt; see the core's `montecarlo::claims::linear`."""
 
 from __future__ import annotations
 

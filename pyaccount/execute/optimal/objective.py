@@ -3,7 +3,7 @@
 A is the matrix of the workload; where that asks for the largest error, its square stands in place of the mean.
 
 With samples that stay where they are, the estimate of δ is a smooth function of c and σ and its derivatives are its own (the
-core's `montecarlo::gradient`). σ(c) is the root of ln δ̂(c, σ) = ln δ, by Newton's method in ln σ, and by the implicit function
+core's `montecarlo::gradients`). σ(c) is the root of ln δ̂(c, σ) = ln δ, by Newton's method in ln σ, and by the implicit function
 theorem ∂ ln σ/∂c = −(∂δ̂/∂c)/(σ·∂δ̂/∂σ): mathematics of Choquette-Choo et al. 2025 (arXiv:2410.06266), Section 4.2. All
 numbers are estimates.
 """

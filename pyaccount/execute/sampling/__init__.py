@@ -2,7 +2,7 @@
 
 `shards` runs the core's sampler with a seed and a deadline; `estimates` and `proposals` choose where to sample, `betting_choice`
 for a test, and with which fractions. `error_probability` says which δ₀ is tested for the δ stated, and how q is folded into it;
-`tests_of_claims` tests claims by betting (the wealth itself grows in the core's `montecarlo::betting`) or with a fixed number of
+`tests_of_claims` tests claims by betting (the wealth itself grows in the core's `claims::betting`) or with a fixed number of
 samples. `composed_profile` composes the phases that are not sampled into the curve that samples are weighed with; `session` holds
 these for one execution. `fixed_sequence` chooses the grid and tests its claims in sequence: `calibrate` says what a noise
 multiplier claims, `confidence` what an ε or δ of a given mechanism, `pilot` finds where grids begin, and `once` which direction a

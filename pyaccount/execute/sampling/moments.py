@@ -6,8 +6,10 @@ Let f = dP/dQ be the likelihood ratio of the whole run. If a record is removed, 
 
 (the head of `rust/core/src/replicas/mod.rs` has the proof, and how Z_m is computed). ln W_m is convex in m, since ln Z_m and
 ln c_m are: orders are tried from 2 on, until the bound grows. Several moments together give less than the best of them
-(`risk.polynomials`), where there are four or more whose chains are small. If a record is added, every weight bound of a proposal
-bounds δ_add(ε), since δ_add(ε) is the mean of values that it bounds (the head of `rust/core/src/montecarlo/proposal.rs`).
+(`risk.polynomials`), where there are four or more whose chains are small. Moments of large orders are computed with few busy
+replicas, and what that leaves out is inside of Z_m (`rust/core/src/replicas/left_out.rs`). If a record is added, every weight
+bound of a proposal bounds δ_add(ε), since δ_add(ε) is the mean of values that it bounds (the head of `proposal.rs` in
+`rust/core/src/montecarlo/proposals`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyaccount_core::error::Error;
-use pyaccount_core::montecarlo::added_mean::{simulate, AddedMean as CoreMean, MeanTable, Moment};
+use pyaccount_core::montecarlo::claims::added_mean::{simulate, AddedMean as CoreMean, MeanTable, Moment};
 use pyo3::prelude::*;
 
 use crate::errors::raise;

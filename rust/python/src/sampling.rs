@@ -2,25 +2,27 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyaccount_core::montecarlo::balanced::{simulate_balanced, tilt_facts, BalancedJob};
-use pyaccount_core::montecarlo::betting::{BetTable, ShardSums};
-use pyaccount_core::montecarlo::bins::BinsKernel;
-use pyaccount_core::montecarlo::columns::Columns as CoreColumns;
-use pyaccount_core::montecarlo::components::{Component, Mixture, UNITS};
-use pyaccount_core::montecarlo::defensive::{simulate_defensive, DefensiveJob};
-use pyaccount_core::montecarlo::gradient::{simulate_gradient, Estimate, GradientEstimate, GradientJob};
-use pyaccount_core::montecarlo::histogram::{Edges, Histogram, BINS};
-use pyaccount_core::montecarlo::linear::{added_bounds, AddedBounds};
+use pyaccount_core::montecarlo::claims::betting::{BetTable, ShardSums};
+use pyaccount_core::montecarlo::claims::defensive::{simulate_defensive, DefensiveJob};
+use pyaccount_core::montecarlo::claims::histogram::{Edges, Histogram, BINS};
+use pyaccount_core::montecarlo::claims::linear::{added_bounds, AddedBounds};
+use pyaccount_core::montecarlo::gradients::gradient::{simulate_gradient, Estimate, GradientEstimate, GradientJob};
+use pyaccount_core::montecarlo::kernels::bins::BinsKernel;
+use pyaccount_core::montecarlo::kernels::columns::Columns as CoreColumns;
+use pyaccount_core::montecarlo::kernels::overlapping::OverlappingKernel;
+use pyaccount_core::montecarlo::kernels::renewal::RenewalKernel;
 use pyaccount_core::montecarlo::mechanism::Mechanism;
-use pyaccount_core::montecarlo::overlapping::OverlappingKernel;
-use pyaccount_core::montecarlo::proposal::Direction;
-use pyaccount_core::montecarlo::proposed::{generator_error_of, left_out_of, rounding_of, weight_bounds_of, Part};
-use pyaccount_core::montecarlo::renewal::RenewalKernel;
-use pyaccount_core::montecarlo::replicated::Replicated;
+use pyaccount_core::montecarlo::proposals::balanced::{simulate_balanced, tilt_facts, BalancedJob};
+use pyaccount_core::montecarlo::proposals::components::{Component, Mixture, UNITS};
+use pyaccount_core::montecarlo::proposals::proposal::Direction;
+use pyaccount_core::montecarlo::proposals::proposed::{
+    generator_error_of, left_out_of, rounding_of, weight_bounds_of, Part,
+};
+use pyaccount_core::montecarlo::proposals::replicated::Replicated;
 use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
 use pyaccount_core::montecarlo::stream::StreamKey;
-use pyaccount_core::montecarlo::truncated::TruncatedKernel;
-use pyaccount_core::montecarlo::truncated_bins::TruncatedBinsKernel;
+use pyaccount_core::montecarlo::truncation::truncated::TruncatedKernel;
+use pyaccount_core::montecarlo::truncation::truncated_bins::TruncatedBinsKernel;
 use pyaccount_core::montecarlo::value::Curve;
 use pyaccount_core::replicas::{log_moment, most_steps, states, Replicas, GAP};
 use pyaccount_core::Error;

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::montecarlo::bins::{BinsKernel, BinsScratch};
-use crate::montecarlo::kernel::Ratios;
-use crate::montecarlo::overlapping::{OverlappingKernel, OverlappingScratch};
-use crate::montecarlo::proposal::Direction;
-use crate::montecarlo::renewal::{RenewalKernel, RenewalScratch};
-use crate::montecarlo::replicated::ReplicatedScratch;
+use crate::montecarlo::kernels::bins::{BinsKernel, BinsScratch};
+use crate::montecarlo::kernels::kernel::Ratios;
+use crate::montecarlo::kernels::overlapping::{OverlappingKernel, OverlappingScratch};
+use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalScratch};
+use crate::montecarlo::proposals::proposal::Direction;
+use crate::montecarlo::proposals::replicated::ReplicatedScratch;
+use crate::montecarlo::proposals::tilt::{TiltBase, Tilted};
 use crate::montecarlo::source::Given;
 use crate::montecarlo::stream::{Stream, StreamKey, LARGEST_NORMAL, NORMAL_ERROR};
-use crate::montecarlo::tilt::{TiltBase, Tilted};
-use crate::montecarlo::truncated::{largest_multiple, TruncatedKernel, TruncatedScratch};
-use crate::montecarlo::truncated_bins::{TruncatedBinsKernel, TruncatedBinsScratch};
+use crate::montecarlo::truncation::truncated::{largest_multiple, TruncatedKernel, TruncatedScratch};
+use crate::montecarlo::truncation::truncated_bins::{TruncatedBinsKernel, TruncatedBinsScratch};
 use crate::participation::bins::Bins;
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::betting::{BetTable, Running, ShardSums, Sides};
-use crate::montecarlo::histogram::{Edges, Histogram};
-use crate::montecarlo::kernel::{Purpose, Ratios};
+use crate::montecarlo::claims::betting::{BetTable, Running, ShardSums, Sides};
+use crate::montecarlo::claims::histogram::{Edges, Histogram};
+use crate::montecarlo::kernels::kernel::{Purpose, Ratios};
 use crate::montecarlo::mechanism::Buffers;
-use crate::montecarlo::proposal::Direction;
-use crate::montecarlo::proposed::{rounding_of, Part};
+use crate::montecarlo::proposals::proposal::Direction;
+use crate::montecarlo::proposals::proposed::{rounding_of, Part};
 use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::montecarlo::value::Curve;
 use crate::run::Run;

@@ -1,7 +1,7 @@
 //! Where outcomes come from: random participation patterns and noise, or given numbers; in blocks of time, from the last round to
 //! the first.
 
-use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal};
+use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalProposal};
 use crate::montecarlo::stream::Stream;
 use crate::participation::renewal::Renewal;
 use crate::vector::functions::ln;

@@ -17,7 +17,7 @@ pub mod worst;
 /// ln of the sum over patterns of `Π weight^power · proposal^(1 − power) · Π_{participations i} e^{exponent·s_i}`, s_i
 /// the squared norm (in units of σ²) that participation i adds.
 ///
-/// These are the sums that Hölder's inequality leaves of a bound on likelihood ratios; see [`crate::montecarlo::proposal`].
+/// These are the sums that Hölder's inequality leaves of a bound on likelihood ratios; see [`crate::montecarlo::proposals::proposal`].
 pub trait PatternSum {
     /// The sum for a proposal of the same family, and how far it may be off; the squared norms may be so by [`square_error`] of
     /// the largest.

@@ -19,7 +19,7 @@ mod blocks;
 mod chain;
 #[cfg(test)]
 pub(crate) mod enumeration;
-mod left_out;
+pub mod left_out;
 pub mod multisets;
 pub mod overlaps;
 mod path;

@@ -1,12 +1,12 @@
 //! Derivatives of the estimate of δ: against central differences with the same samples, on any number of threads.
 
 use crate::error::Error;
-use crate::montecarlo::bins::BinsKernel;
-use crate::montecarlo::components::Component;
-use crate::montecarlo::gradient::{simulate_gradient, GradientEstimate, GradientJob};
+use crate::montecarlo::gradients::gradient::{simulate_gradient, GradientEstimate, GradientJob};
+use crate::montecarlo::kernels::bins::BinsKernel;
+use crate::montecarlo::kernels::renewal::RenewalKernel;
 use crate::montecarlo::mechanism::Mechanism;
-use crate::montecarlo::proposal::Direction;
-use crate::montecarlo::renewal::RenewalKernel;
+use crate::montecarlo::proposals::components::Component;
+use crate::montecarlo::proposals::proposal::Direction;
 use crate::montecarlo::stream::StreamKey;
 use crate::run::{pool, Run};
 

@@ -1,13 +1,13 @@
 //! The sampling room against enumeration of all participation patterns, without Python.
 
 use crate::error::Error;
-use crate::montecarlo::betting::BetTable;
-use crate::montecarlo::bins::BinsKernel;
-use crate::montecarlo::histogram::Edges;
+use crate::montecarlo::claims::betting::BetTable;
+use crate::montecarlo::claims::histogram::Edges;
+use crate::montecarlo::kernels::bins::BinsKernel;
+use crate::montecarlo::kernels::renewal::RenewalKernel;
 use crate::montecarlo::mechanism::Mechanism;
-use crate::montecarlo::proposal::Direction;
-use crate::montecarlo::proposed::{weight_bounds_of, Part};
-use crate::montecarlo::renewal::RenewalKernel;
+use crate::montecarlo::proposals::proposal::Direction;
+use crate::montecarlo::proposals::proposed::{weight_bounds_of, Part};
 use crate::montecarlo::simulate::{probe, simulate, Job};
 use crate::montecarlo::stream::StreamKey;
 use crate::run::{pool, Run};

@@ -7,20 +7,20 @@
 //! `V = (dN/dM)·(1 − e^{ε−L})_+`, or `(dN/dM)·D(ε − L)` with a composed profile, dN/dM = 1/Σ_k α_k dM_k/dN.
 //!
 //! The mean of V over a shard is δ(ε) whatever the proposals are. The first of them is the mechanism itself, so no sample weighs
-//! more than 1/α_1. [`super::balanced`] makes estimates of such samples, [`super::defensive`] tests.
+//! more than 1/α_1. [`super::balanced`] makes estimates of such samples, [`crate::montecarlo::claims::defensive`] tests.
 
 use crate::error::{Error, Result};
-use crate::montecarlo::bins::BinsKernel;
-use crate::montecarlo::kernel::Kernel;
+use crate::montecarlo::kernels::bins::BinsKernel;
+use crate::montecarlo::kernels::kernel::Kernel;
+use crate::montecarlo::kernels::overlapping::OverlappingKernel;
+use crate::montecarlo::kernels::renewal::RenewalKernel;
 use crate::montecarlo::mechanism::{Buffers, Mechanism};
-use crate::montecarlo::overlapping::OverlappingKernel;
-use crate::montecarlo::proposal::Direction;
-use crate::montecarlo::renewal::RenewalKernel;
+use crate::montecarlo::proposals::proposal::Direction;
+use crate::montecarlo::proposals::tilt::Tilted;
 use crate::montecarlo::simulate::SHARD;
 use crate::montecarlo::stream::Stream;
-use crate::montecarlo::tilt::Tilted;
-use crate::montecarlo::truncated::TruncatedKernel;
-use crate::montecarlo::truncated_bins::TruncatedBinsKernel;
+use crate::montecarlo::truncation::truncated::TruncatedKernel;
+use crate::montecarlo::truncation::truncated_bins::TruncatedBinsKernel;
 use crate::vector::functions::exp;
 use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
@@ -164,7 +164,7 @@ pub trait Balanced: Kernel + Sized {
 }
 
 /// A mechanism with the proposals as it has them.
-pub(super) enum Prepared<'a> {
+pub(in crate::montecarlo) enum Prepared<'a> {
     Renewal(&'a RenewalKernel, Origins<RenewalKernel>),
     Overlapping(&'a OverlappingKernel, Origins<OverlappingKernel>),
     Bins(&'a BinsKernel, Origins<BinsKernel>),
@@ -174,7 +174,7 @@ pub(super) enum Prepared<'a> {
 
 /// Buffers of one worker.
 #[derive(Default)]
-pub(super) struct Worker {
+pub(in crate::montecarlo) struct Worker {
     pub buffers: Buffers,
     /// The last eight samples.
     pub weighed: Weighed,
@@ -225,7 +225,7 @@ impl Mixture {
     /// # Errors
     /// [`Error::Domain`] for shares that do not add up, plain sampling that is missing, a tilt of truncated batches, and what a
     /// mechanism's proposals refuse.
-    pub(super) fn prepared(&self) -> Result<Vec<(Prepared<'_>, u32)>> {
+    pub(in crate::montecarlo) fn prepared(&self) -> Result<Vec<(Prepared<'_>, u32)>> {
         let total: u32 = self.components.iter().map(|(_, share)| share).sum();
         let plain = matches!(self.components.first(), Some((Component::Tilted(theta), 1..)) if *theta == 0.0);
         if total != UNITS || !plain {
@@ -265,7 +265,7 @@ impl Mixture {
 
     /// The loss up to which a sample of these mechanisms is worth nothing, if of all together that is `loss`: with several the
     /// losses add up.
-    pub(super) fn least(&self, loss: f64) -> f64 {
+    pub(in crate::montecarlo) fn least(&self, loss: f64) -> f64 {
         match &self.parts[..] {
             [(_, 1)] => loss,
             _ => f64::NEG_INFINITY,
@@ -275,7 +275,7 @@ impl Mixture {
     /// Draw eight samples of all parts from a proposal, into `worker.weighed`; those whose loss is at most `least`
     /// ([`Self::least`]) need no weight.
     #[inline(always)]
-    pub(super) fn draw<V: Vector>(
+    pub(in crate::montecarlo) fn draw<V: Vector>(
         &self,
         parts: &[(Prepared<'_>, u32)],
         (component, least): (usize, f64),
@@ -292,7 +292,7 @@ impl Mixture {
 
     /// dN/dM of the eight samples in `worker`, and what their densities add up to: dM_k/dM is a density divided by it.
     #[inline(always)]
-    pub(super) fn weight<V: Vector>(&self, worker: &mut Worker) -> (V, V) {
+    pub(in crate::montecarlo) fn weight<V: Vector>(&self, worker: &mut Worker) -> (V, V) {
         let Worker { weighed, densities, .. } = worker;
         // Σ_k α_k e^{…} with the largest taken out; the first is 0, so the weight is at most 1/α_1.
         let mut largest = V::splat(0.0);

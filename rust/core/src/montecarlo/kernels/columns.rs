@@ -4,7 +4,7 @@
 //! entry. Two products are taken with eight samples side by side: Cx for participation patterns x, and Cᵀy.
 
 use crate::error::{Error, Result};
-use crate::montecarlo::correlate::Correlator;
+use crate::montecarlo::kernels::correlate::Correlator;
 use crate::participation::separated::{best_sum, dense_gram, toeplitz_gram, GramBounds};
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::{splat, Lanes, Vector, LANES};

@@ -9,11 +9,11 @@
 //!
 //! V enters rounded against the bet: what the log densities may miss is added to the loss and to the weight (or taken from
 //! them for λ < 0), then V is held to its bound, which the exact V obeys. With a composed profile V is read off it, from above
-//! for λ > 0 and from below for λ < 0 (see [`super::value`]), without the curve's tail mass; the claim is about what is left
+//! for λ > 0 and from below for λ < 0 (see [`crate::montecarlo::value`]), without the curve's tail mass; the claim is about what is left
 //! then.
 
 use crate::error::{Error, Result};
-use crate::montecarlo::kernel::Ratios;
+use crate::montecarlo::kernels::kernel::Ratios;
 use crate::montecarlo::value::{Bound, Curve};
 use crate::vector::functions::{exp, ln};
 use crate::vector::{splat, Lanes, Vector};
@@ -23,7 +23,7 @@ use crate::vector::{splat, Lanes, Vector};
 pub struct BetTable {
     /// ε.
     pub epsilon: f64,
-    /// V is at most this; see [`super::proposal`].
+    /// V is at most this; see [`crate::montecarlo::proposals::proposal`].
     pub weight_bound: f64,
     /// (t, λ) of each bet.
     pub bets: Vec<(f64, f64)>,

@@ -9,18 +9,18 @@
 //! `P/R = (1/T) Σ_t e_t(1)`, or `s_t e_t(2) + 1 − s_t` for the truncated; `Q/R = (1/T) Σ_t 1`, or `s_t e_t(−1) + 1 − s_t`.
 //!
 //! The published statement that truncation leaves the analysis unchanged (Choquette-Choo et al. 2025, Section 5.2.1) does not
-//! count the displaced record. Everything else is as in [`super::bins`].
+//! count the displaced record. Everything else is as in [`crate::montecarlo::kernels::bins`].
 
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::montecarlo::batch_sizes::{BinSizes, SizeScratch, Truncation};
-use crate::montecarlo::bins::{BinsKernel, BinsProposal, BinsScratch};
-use crate::montecarlo::components::{Balanced, Origin, Origins, Plain, Weighed};
-use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
-use crate::montecarlo::proposal::Direction;
+use crate::montecarlo::kernels::bins::{BinsKernel, BinsProposal, BinsScratch};
+use crate::montecarlo::kernels::kernel::{draw, Kernel, Purpose, Ratios};
+use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Plain, Weighed};
+use crate::montecarlo::proposals::proposal::Direction;
 use crate::montecarlo::stream::Stream;
-use crate::montecarlo::truncated::{displaced, largest_multiple};
+use crate::montecarlo::truncation::batch_sizes::{BinSizes, SizeScratch, Truncation};
+use crate::montecarlo::truncation::truncated::{displaced, largest_multiple};
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::functions::{exp, ln};
 use crate::vector::{splat, Lanes, Vector, LANES};

@@ -1,6 +1,6 @@
 //! Bins: how δ changes with the Gram matrix of the modes, estimated from the samples that estimate δ.
 //!
-//! All that a sample needs of the matrix is Γ, the Gram matrix of the modes in units of σ ([`super::bins`]), so δ is a function of
+//! All that a sample needs of the matrix is Γ, the Gram matrix of the modes in units of σ ([`crate::montecarlo::kernels::bins`]), so δ is a function of
 //! Γ, and whoever has a parametrisation of C takes the chain rule from there: Γ_st = ⟨m_s, m_t⟩/σ² gives ∂δ/∂m_s =
 //! 2σ⁻² Σ_t (∂δ/∂Γ)_st m_t, and σ·∂δ/∂σ = −2⟨Γ, ∂δ/∂Γ⟩.
 //!
@@ -28,15 +28,15 @@
 //! shards, which are alike.
 
 use crate::error::{Error, Result};
-use crate::montecarlo::bins::{BinsKernel, BinsScratch};
-use crate::montecarlo::components::{Component, UNITS};
-use crate::montecarlo::gradient::{
+use crate::montecarlo::gradients::gradient::{
     estimate, in_order, merge, spread, value, Estimate, GradientEstimate, GradientJob, Moments,
 };
-use crate::montecarlo::kernel::Kernel;
-use crate::montecarlo::proposal::Direction;
+use crate::montecarlo::kernels::bins::{BinsKernel, BinsScratch};
+use crate::montecarlo::kernels::kernel::Kernel;
+use crate::montecarlo::proposals::components::{Component, UNITS};
+use crate::montecarlo::proposals::proposal::Direction;
+use crate::montecarlo::proposals::tilt::{cumulative, shift};
 use crate::montecarlo::stream::Stream;
-use crate::montecarlo::tilt::{cumulative, shift};
 use crate::run::Run;
 use crate::special::log_sum_exp;
 use crate::vector::functions::{exp, ln};

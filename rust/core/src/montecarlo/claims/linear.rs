@@ -28,14 +28,14 @@
 //! `E_S‖∇ ln f − g‖² ≤ Γ = e₀ + E |R₁₂|(e^{8|R₁₂|} − 1)/8`,
 //! `E_S ln f ≥ ½‖g‖² + ln Ẑ − ½e₀ − ½E[(e^{8|R₁₂|} − 1)/64 − |R₁₂|/8]`.
 //!
-//! **Computed.** Here g = a·m̄, m̄ the direction of [`super::tilt`] as its numbers say, and d = −(tilt)·m̄: samples are of R tilted. The
+//! **Computed.** Here g = a·m̄, m̄ the direction of [`crate::montecarlo::proposals::tilt`] as its numbers say, and d = −(tilt)·m̄: samples are of R tilted. The
 //! functions of |R₁₂| are at most C(2/κ²)(cosh κR₁₂ − 1), κ > 8, with C enclosed by [`constants`]; E e^{±κR₁₂} is a sum over pairs of
 //! patterns, by a recursion over both ages, since R₁₂ = ⟨Ĉx, Ĉx′⟩ − ⟨Ĉx, g⟩ − ⟨Ĉx′, g⟩ + ‖g‖².
 
 use std::sync::OnceLock;
 
-use crate::montecarlo::renewal::RenewalKernel;
-use crate::montecarlo::tilt::TiltBase;
+use crate::montecarlo::kernels::renewal::RenewalKernel;
+use crate::montecarlo::proposals::tilt::TiltBase;
 use crate::replicas::overlaps::Overlaps;
 use crate::special::UNIT_ROUNDOFF;
 
@@ -58,7 +58,7 @@ pub struct AddedBounds {
 /// What holds of samples of R tilted by `tilt` < 0, where a record is added, for each ε; see the head of this file.
 ///
 /// * Guarantee: upper bounds; infinite ones where ln f is not nearly linear, for what
-///   [`super::mechanism::Mechanism::replicated`] does not give, and beyond [`MOST_PAIRS`] = nb².
+///   [`crate::montecarlo::mechanism::Mechanism::replicated`] does not give, and beyond [`MOST_PAIRS`] = nb².
 /// * Cost: some 50nb² operations, and next to none for each ε.
 #[must_use]
 pub fn added_bounds(kernel: &RenewalKernel, tilt: f64, epsilons: &[f64]) -> Vec<AddedBounds> {
@@ -295,7 +295,7 @@ fn constants() -> &'static [[f64; 2]; 3] {
 #[cfg(test)]
 mod tests {
     use super::{added_bounds, constants, pairs, RATES};
-    use crate::montecarlo::renewal::RenewalKernel;
+    use crate::montecarlo::kernels::renewal::RenewalKernel;
     use crate::replicas::enumeration::{mean, patterns};
     use crate::replicas::overlaps::Overlaps;
 

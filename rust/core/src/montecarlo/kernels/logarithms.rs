@@ -10,7 +10,7 @@ pub(super) fn log_ratio(law: &Renewal, squares: &[f64], scale: f64, exponent: im
 }
 
 /// The logarithms of what f_{i+b} is multiplied with when j = 1, 2, … records take part at once.
-pub(super) fn joining(law: &Renewal, single: f64, square: f64) -> impl Iterator<Item = f64> + '_ {
+pub(in crate::montecarlo) fn joining(law: &Renewal, single: f64, square: f64) -> impl Iterator<Item = f64> + '_ {
     let join = law.sampling_probability.ln();
     (1u32..).zip(&law.log_counts).map(move |(j, log)| {
         let j = f64::from(j);
@@ -23,7 +23,7 @@ pub(super) fn joining(law: &Renewal, single: f64, square: f64) -> impl Iterator<
 ///
 /// Each f_i has a power of two of its own: with logarithms a step would be rounded by u|ln f_i|, which n steps add up. So a step
 /// adds 4u, as in the linear domain, and a participation what its exponent is rounded by, and 4u.
-pub(super) fn log_recursion<I>(law: &Renewal, joining: impl Fn(usize) -> I) -> f64
+pub(in crate::montecarlo) fn log_recursion<I>(law: &Renewal, joining: impl Fn(usize) -> I) -> f64
 where
     I: Iterator<Item = f64>,
 {
@@ -32,7 +32,7 @@ where
 
 /// The same; `keep` is told the share of f_i that joining in round i has. Also the shares that each round of the first chance has
 /// in the start-weighted sum.
-pub(super) fn kept_recursion<I>(
+pub(in crate::montecarlo) fn kept_recursion<I>(
     law: &Renewal,
     joining: impl Fn(usize) -> I,
     mut keep: impl FnMut(usize, f64),

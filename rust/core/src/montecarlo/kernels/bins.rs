@@ -11,11 +11,11 @@
 //! computed from L.
 
 use crate::error::{Error, Result};
-use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
-use crate::montecarlo::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
-use crate::montecarlo::proposal::Direction;
+use crate::montecarlo::kernels::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
+use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Weighed};
+use crate::montecarlo::proposals::proposal::Direction;
+use crate::montecarlo::proposals::tilt::{shift, TiltBase, Tilted, TiltedLaw};
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
-use crate::montecarlo::tilt::{shift, TiltBase, Tilted, TiltedLaw};
 use crate::participation::bins::Bins;
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::functions::{exp, ln};
@@ -74,12 +74,12 @@ impl BinsProposal {
 #[derive(Debug, Clone, Default)]
 pub struct BinsScratch {
     noise: Vec<Lanes>,
-    pub(super) products: Vec<Lanes>,
+    pub(in crate::montecarlo) products: Vec<Lanes>,
 }
 
 impl BinsScratch {
     /// The normal numbers of the last eight samples; beyond the bins' number they mean nothing.
-    pub(super) fn noise(&self) -> &[Lanes] {
+    pub(in crate::montecarlo) fn noise(&self) -> &[Lanes] {
         &self.noise
     }
 }
@@ -149,7 +149,7 @@ impl BinsKernel {
     }
 
     /// L, row by row.
-    pub(super) fn factor(&self) -> Vec<f64> {
+    pub(in crate::montecarlo) fn factor(&self) -> Vec<f64> {
         let bins = self.law.squares.len();
         let mut factor = vec![0.0; bins * bins];
         for (tile, columns) in self.tiles.iter().enumerate() {
@@ -163,12 +163,12 @@ impl BinsKernel {
     }
 
     /// LLᵀ, row by row.
-    pub(super) fn gram(&self) -> &[f64] {
+    pub(in crate::montecarlo) fn gram(&self) -> &[f64] {
         &self.gram
     }
 
     /// ln w_t − s_t/2.
-    pub(super) fn constants(&self) -> &[f64] {
+    pub(in crate::montecarlo) fn constants(&self) -> &[f64] {
         &self.constants
     }
 
@@ -227,7 +227,7 @@ impl BinsKernel {
 
     /// Lw, for w of normal numbers.
     #[inline(always)]
-    pub(super) fn draw_noise<V: Vector>(&self, stream: &mut Stream, scratch: &mut BinsScratch) {
+    pub(in crate::montecarlo) fn draw_noise<V: Vector>(&self, stream: &mut Stream, scratch: &mut BinsScratch) {
         let bins = self.law.squares.len();
         scratch.noise.resize(bins.next_multiple_of(2), splat(0.0));
         scratch.products.resize(bins.next_multiple_of(TILE), splat(0.0));
@@ -254,13 +254,21 @@ impl BinsKernel {
 
     /// A bin for each lane.
     #[inline(always)]
-    pub(super) fn draw_bins<V: Vector>(&self, proposal: &BinsProposal, stream: &mut Stream) -> [usize; LANES] {
+    pub(in crate::montecarlo) fn draw_bins<V: Vector>(
+        &self,
+        proposal: &BinsProposal,
+        stream: &mut Stream,
+    ) -> [usize; LANES] {
         self.draw_from::<V>(&proposal.cumulative, stream)
     }
 
     /// A bin for each lane from cumulative probabilities.
     #[inline(always)]
-    pub(super) fn draw_from<V: Vector>(&self, cumulative: &[f64], stream: &mut Stream) -> [usize; LANES] {
+    pub(in crate::montecarlo) fn draw_from<V: Vector>(
+        &self,
+        cumulative: &[f64],
+        stream: &mut Stream,
+    ) -> [usize; LANES] {
         let mut drawn = splat(0.0);
         let mut drawing = stream.take::<V>();
         drawing.uniform().store(&mut drawn);
@@ -272,7 +280,7 @@ impl BinsKernel {
 
     /// Add a multiple of the mean of a bin.
     #[inline(always)]
-    pub(super) fn shift(&self, scratch: &mut BinsScratch, lane: usize, bin: usize, multiple: f64) {
+    pub(in crate::montecarlo) fn shift(&self, scratch: &mut BinsScratch, lane: usize, bin: usize, multiple: f64) {
         let bins = self.law.squares.len();
         for (product, shift) in scratch.products.iter_mut().zip(&self.gram[bin * bins..(bin + 1) * bins]) {
             product[lane] = multiple.mul_add(*shift, product[lane]);
@@ -280,7 +288,7 @@ impl BinsKernel {
     }
 
     /// v as given, in units of σ, one vector for each lane.
-    pub(super) fn given_products(&self, products: &[Vec<f64>]) -> BinsScratch {
+    pub(in crate::montecarlo) fn given_products(&self, products: &[Vec<f64>]) -> BinsScratch {
         let bins = self.law.squares.len();
         let mut scratch = BinsScratch { noise: Vec::new(), products: vec![splat(0.0); bins] };
         for (lane, vector) in products.iter().enumerate() {
@@ -366,12 +374,12 @@ fn log_sum<V: Vector>(scratch: &BinsScratch, slope: f64, constants: &[f64]) -> L
 
 impl BinsKernel {
     /// The direction of its tilts.
-    pub(super) fn tilt_base(&self) -> TiltBase {
+    pub(in crate::montecarlo) fn tilt_base(&self) -> TiltBase {
         TiltBase::of_bins(&self.law, &self.gram)
     }
 
     /// P tilted by θ.
-    pub(super) fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
+    pub(in crate::montecarlo) fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
         base.bins(&self.law, theta)
     }
 }

@@ -16,24 +16,24 @@
 //! A **proposal** with mean scale κ has the multiple κ of ĉ_i where nothing is truncated and there 2κ (remove) or 2κ − 1 (add),
 //! with the same survival; its density obeys the same recursion. Plain sampling is κ = 1, or κ = 0 for add: P and Q themselves.
 //!
-//! Eight samples without a truncated round are the plain kernel's, and Q/R = 1. **Rounding**: as in [`super::renewal`], with
+//! Eight samples without a truncated round are the plain kernel's, and Q/R = 1. **Rounding**: as in [`crate::montecarlo::kernels::renewal`], with
 //! multiples of up to max(2, 2|κ| + 1); s_i and 1 − s_i are each a quotient with one rounding, all terms are positive, and so a
 //! truncated participation adds at most 8u to the error of its exponent ([`TruncatedKernel::rounding`]).
 
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::batch_sizes::{RoundSizes, SizeScratch, Truncation};
-use crate::montecarlo::components::{Balanced, Origin, Origins, Plain, Weighed};
-use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
-use crate::montecarlo::logarithms::log_recursion;
-use crate::montecarlo::products::Streamed;
-use crate::montecarlo::proposal::Direction;
-use crate::montecarlo::recursion::{backwards, near, sampled, Growth, Recursive};
-use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, RenewalScratch};
-use crate::montecarlo::ring::{growths, in_linear_domain, Track, SETTLED};
+use crate::montecarlo::kernels::kernel::{draw, Kernel, Purpose, Ratios};
+use crate::montecarlo::kernels::logarithms::log_recursion;
+use crate::montecarlo::kernels::products::Streamed;
+use crate::montecarlo::kernels::recursion::{backwards, near, sampled, Growth, Recursive};
+use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalProposal, RenewalScratch};
+use crate::montecarlo::kernels::ring::{growths, in_linear_domain, Track, SETTLED};
+use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Plain, Weighed};
+use crate::montecarlo::proposals::proposal::Direction;
 use crate::montecarlo::source::{add_participations, draw_noise, draw_patterns, Given, Source};
 use crate::montecarlo::stream::Stream;
+use crate::montecarlo::truncation::batch_sizes::{RoundSizes, SizeScratch, Truncation};
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::functions::exp_in_range;

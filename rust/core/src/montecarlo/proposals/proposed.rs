@@ -10,16 +10,16 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::montecarlo::bins::BinsKernel;
-use crate::montecarlo::kernel::{draw, Kernel, Purpose, Ratios};
+use crate::montecarlo::kernels::bins::BinsKernel;
+use crate::montecarlo::kernels::kernel::{draw, Kernel, Purpose, Ratios};
+use crate::montecarlo::kernels::overlapping::OverlappingKernel;
+use crate::montecarlo::kernels::renewal::RenewalKernel;
 use crate::montecarlo::mechanism::{Buffers, Mechanism};
-use crate::montecarlo::overlapping::OverlappingKernel;
-use crate::montecarlo::proposal::{weight_bounds, Direction, HolderSums, WeightBounds};
-use crate::montecarlo::renewal::RenewalKernel;
-use crate::montecarlo::replicated::Replicated;
+use crate::montecarlo::proposals::proposal::{weight_bounds, Direction, HolderSums, WeightBounds};
+use crate::montecarlo::proposals::replicated::Replicated;
 use crate::montecarlo::stream::Stream;
-use crate::montecarlo::truncated::TruncatedKernel;
-use crate::montecarlo::truncated_bins::TruncatedBinsKernel;
+use crate::montecarlo::truncation::truncated::TruncatedKernel;
+use crate::montecarlo::truncation::truncated_bins::TruncatedBinsKernel;
 use crate::montecarlo::value::Curve;
 use crate::participation::bins::Bins;
 use crate::participation::renewal::Renewal;
@@ -113,7 +113,7 @@ impl Proposed {
     ///
     /// # Errors
     /// As [`Replicated::prepare`].
-    pub(super) fn prepare(&self, run: &Run) -> Result<()> {
+    pub(in crate::montecarlo) fn prepare(&self, run: &Run) -> Result<()> {
         match &self.0 {
             Kind::Replicated(samples) => samples.prepare(run),
             _ => Ok(()),
@@ -122,7 +122,12 @@ impl Proposed {
 
     /// The log densities of eight samples.
     #[inline(always)]
-    pub(super) fn draw<V: Vector>(&self, purpose: Purpose, stream: &mut Stream, buffers: &mut Buffers) -> Ratios {
+    pub(in crate::montecarlo) fn draw<V: Vector>(
+        &self,
+        purpose: Purpose,
+        stream: &mut Stream,
+        buffers: &mut Buffers,
+    ) -> Ratios {
         match &self.0 {
             Kind::Renewal(p) => draw::<V, _>(&*p.kernel, &p.proposal, purpose, stream, &mut buffers.renewal),
             Kind::Overlapping(p) => draw::<V, _>(&*p.kernel, &p.proposal, purpose, stream, &mut buffers.overlapping),
@@ -162,7 +167,7 @@ impl Proposed {
     }
 
     /// Whether samples say something of this hockey stick: those of a power of f are of a removed record.
-    pub(super) fn serves(&self, direction: Direction) -> bool {
+    pub(in crate::montecarlo) fn serves(&self, direction: Direction) -> bool {
         direction == Direction::Remove || !matches!(self.0, Kind::Replicated(_))
     }
 
@@ -176,7 +181,7 @@ impl Proposed {
 
     /// The Lipschitz bound Λ of the mechanism, how far a coordinate of a drawn sample is from an exact one on average, and how
     /// much the law of its patterns differs from the generator's, in total variation.
-    pub(super) fn generator(&self) -> (f64, f64, f64) {
+    pub(in crate::montecarlo) fn generator(&self) -> (f64, f64, f64) {
         let (mechanism, mean_scale) = (self.mechanism(), self.mean_scale());
         let (drawn, decisions) = match &self.0 {
             Kind::Renewal(Pair { proposal, .. })
@@ -270,7 +275,7 @@ pub fn rounding_of(parts: &[Part]) -> f64 {
 /// A bound on |E V − δ(ε)| because normal numbers and participation patterns come from a finite generator.
 ///
 /// * Normal numbers: V changes by at most (2 + |κ|)·factor·Λ_i for a unit change of noise coordinate i, Λ = Σ Λ_i the Lipschitz
-///   bound of the mechanism, and each of the generator's numbers is within [`super::stream::NORMAL_ERROR`] of an exact one on
+///   bound of the mechanism, and each of the generator's numbers is within [`crate::montecarlo::stream::NORMAL_ERROR`] of an exact one on
 ///   average (and the mean added to it within `Mechanism::coordinate_error`). With truncated batches V = (f − e^ε h)/g changes by
 ///   at most factor times the sum of the slopes of f, of h and of g, in which columns count 2, 1 and 2|κ| + 1 times: (4 + 2|κ|),
 ///   and Λ there is twice that of the columns.

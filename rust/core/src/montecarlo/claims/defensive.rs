@@ -1,8 +1,8 @@
 //! Tests whose samples come from several proposals at once: a defensive mixture.
 //!
-//! Samples that vary little (tilts, [`super::tilt`]) have no bound of their own, and a proposal whose samples are bounded may
+//! Samples that vary little (tilts, [`crate::montecarlo::proposals::tilt`]) have no bound of their own, and a proposal whose samples are bounded may
 //! vary much. A mixture M = Σ α_k M_k of both has the bound of the one, divided by its share, and nearly the variance of the
-//! other (Hesterberg 1995; Owen & Zhou 2000). With V of [`super::components`]:
+//! other (Hesterberg 1995; Owen & Zhou 2000). With V of [`crate::montecarlo::proposals::components`]:
 //!
 //! **V is bounded.** V = X/m, where m = dM/dR and X does not depend on where samples come from. A component with V ≤ c_k alone
 //! has m_k ≥ X/c_k, so m ≥ X Σ α_k/c_k and **V ≤ 1/Σ_k α_k/c_k**, over the components for which something is known; plain
@@ -17,7 +17,7 @@
 //! 0 and Σ α_k μ_k ≤ t the same holds.
 //!
 //! **The generator.** Let a coordinate of the noise change by a unit. X/m changes by at most 2·factor·Λ_i for its numerator, as
-//! with one proposal ([`super::mechanism`]), and by V|∂_i ln m| for its denominator. ∂ ln m is a mean of the ∂ ln m_k with
+//! with one proposal ([`crate::montecarlo::mechanism`]), and by V|∂_i ln m| for its denominator. ∂ ln m is a mean of the ∂ ln m_k with
 //! weights α_k m_k/m, which depend on the outcome, so it is at most the largest of them, coordinate by coordinate: |κ|Λ_i where
 //! means are scaled, and Λ_i + |θ|m̄_i for a tilt of P, |θ|m̄_i for one of R; over the coordinates max(1, |κ|)Λ + |θ|Σm̄_i,
 //! without the 1 where R is sampled, with the largest |κ| and |θ|. A sample of M_k is drawn with the error of its own coordinates
@@ -30,20 +30,20 @@
 //! farthest is where their rounding is bounded. Of the mixture's, the logarithm of a sum, the exponentials and their sum add less
 //! than (4K + 32)u.
 //!
-//! [`Tilted::relative`]: super::tilt::Tilted::relative
+//! [`Tilted::relative`]: crate::montecarlo::proposals::tilt::Tilted::relative
 
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::betting::{BetTable, Running, ShardSums};
-use crate::montecarlo::components::{Component, Mixture, Prepared, Worker, UNITS};
+use crate::montecarlo::claims::betting::{BetTable, Running, ShardSums};
 use crate::montecarlo::mechanism::{Mechanism, Statistic};
-use crate::montecarlo::proposal::{Direction, WeightBounds};
-use crate::montecarlo::proposed::{weight_bounds_of, Part};
+use crate::montecarlo::proposals::components::{Component, Mixture, Prepared, Worker, UNITS};
+use crate::montecarlo::proposals::proposal::{Direction, WeightBounds};
+use crate::montecarlo::proposals::proposed::{weight_bounds_of, Part};
+use crate::montecarlo::proposals::tilt::TiltBase;
 use crate::montecarlo::stream::{Stream, StreamKey};
-use crate::montecarlo::tilt::TiltBase;
 use crate::montecarlo::value::Curve;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;

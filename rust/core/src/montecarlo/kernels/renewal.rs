@@ -21,17 +21,17 @@
 //! ⌈n/b⌉ factors; [`RenewalKernel::rounding`] adds them up.
 
 use crate::error::{Error, Result};
-use crate::montecarlo::components::{Balanced, Origin, Origins, Weighed};
-use crate::montecarlo::correlate::Correlator;
-use crate::montecarlo::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
-use crate::montecarlo::logarithms::log_ratio;
-use crate::montecarlo::products::{Blocks, Streamed};
-use crate::montecarlo::proposal::Direction;
-use crate::montecarlo::recursion::{backwards, log_density, near, sampled, Growth, Recursive};
-use crate::montecarlo::ring::{Ring, Track, SETTLED};
+use crate::montecarlo::kernels::correlate::Correlator;
+use crate::montecarlo::kernels::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
+use crate::montecarlo::kernels::logarithms::log_ratio;
+use crate::montecarlo::kernels::products::{Blocks, Streamed};
+use crate::montecarlo::kernels::recursion::{backwards, log_density, near, sampled, Growth, Recursive};
+use crate::montecarlo::kernels::ring::{Ring, Track, SETTLED};
+use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Weighed};
+use crate::montecarlo::proposals::proposal::Direction;
+use crate::montecarlo::proposals::tilt::{mean_participations, statistic, TiltBase, Tilted, TiltedSource};
 use crate::montecarlo::source::{Random, Source};
 use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
-use crate::montecarlo::tilt::{mean_participations, statistic, TiltBase, Tilted, TiltedSource};
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
@@ -72,13 +72,13 @@ impl RenewalProposal {
 /// Buffers of one worker, reused from block to block.
 #[derive(Debug, Clone, Default)]
 pub struct RenewalScratch {
-    pub(super) blocks: Blocks,
-    pub(super) own: Ring,
-    pub(super) mirror: Ring,
-    pub(super) proposal: Ring,
+    pub(in crate::montecarlo) blocks: Blocks,
+    pub(in crate::montecarlo) own: Ring,
+    pub(in crate::montecarlo) mirror: Ring,
+    pub(in crate::montecarlo) proposal: Ring,
     /// ŷ and ⟨ĉ_i, ŷ⟩ of all rounds, where samples are weighed by several proposals.
-    pub(super) all_rows: Vec<Lanes>,
-    pub(super) all_sums: Vec<Lanes>,
+    pub(in crate::montecarlo) all_rows: Vec<Lanes>,
+    pub(in crate::montecarlo) all_sums: Vec<Lanes>,
 }
 
 /// The growth of P, of its mirror image and of a proposal, all from the exponents of P.
@@ -214,7 +214,7 @@ impl RenewalKernel {
     }
 
     /// Whether this is the kernel of the same law and coefficients.
-    pub(super) fn same(&self, other: &Self) -> bool {
+    pub(in crate::montecarlo) fn same(&self, other: &Self) -> bool {
         self.coefficients == other.coefficients && self.law == other.law
     }
 
@@ -294,7 +294,7 @@ impl RenewalKernel {
 
     /// ŷ of all rounds, into `scratch.all_rows`.
     #[inline(always)]
-    pub(super) fn draw_rows<V: Vector, S: Source>(&self, source: &mut S, scratch: &mut RenewalScratch) {
+    pub(in crate::montecarlo) fn draw_rows<V: Vector, S: Source>(&self, source: &mut S, scratch: &mut RenewalScratch) {
         let n = self.law.iterations();
         source.begin::<V>(&mut scratch.blocks.patterns);
         scratch.all_rows.resize(n, splat(0.0));
@@ -307,7 +307,7 @@ impl RenewalKernel {
 
     /// ⟨ĉ_i, ŷ⟩ of all rounds, from `scratch.all_rows` into `scratch.all_sums`.
     #[inline(always)]
-    pub(super) fn correlate_rows<V: Vector>(&self, scratch: &mut RenewalScratch) {
+    pub(in crate::montecarlo) fn correlate_rows<V: Vector>(&self, scratch: &mut RenewalScratch) {
         let (n, block, tail) = (self.law.iterations(), self.correlator.block(), self.correlator.tail());
         scratch.all_sums.resize(n.next_multiple_of(SETTLED), splat(0.0));
         let RenewalScratch { blocks: Blocks { rows, sums, workspace, .. }, all_rows, all_sums, .. } = scratch;
@@ -353,7 +353,7 @@ impl RenewalKernel {
     }
 
     /// The three log densities of each lane, from its number and its products.
-    pub(super) fn lane_by_lane<V: Vector, S: Source>(
+    pub(in crate::montecarlo) fn lane_by_lane<V: Vector, S: Source>(
         &self,
         source: &mut S,
         scratch: &mut RenewalScratch,
@@ -471,7 +471,7 @@ impl Kernel for RenewalKernel {
 
 impl RenewalKernel {
     /// The direction of its tilts.
-    pub(super) fn tilt_base(&self) -> TiltBase {
+    pub(in crate::montecarlo) fn tilt_base(&self) -> TiltBase {
         let n = self.law.iterations();
         let taken = mean_participations(&self.law);
         let mut mean = vec![0.0; n];
@@ -490,7 +490,7 @@ impl RenewalKernel {
     }
 
     /// P tilted by θ.
-    pub(super) fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
+    pub(in crate::montecarlo) fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
         base.rounds(&self.law, theta)
     }
 }

@@ -12,14 +12,14 @@ use crate::vector::{splat, Lanes, Vector, LANES};
 const HIGHEST: f64 = 100.0;
 const LOWEST: f64 = 600.0;
 /// f is looked at once in so many rounds: in between it grows by less than e^{4·100}.
-pub(super) const SETTLED: usize = 4;
+pub(in crate::montecarlo) const SETTLED: usize = 4;
 /// f is brought back to 1 when it leaves [1/LARGE, LARGE].
 const LARGE: f64 = 2.037_035_976_334_486e90; // 2³⁰⁰
 const TINY: f64 = 1.183_052_186_166_774_7e-271; // 2⁻⁹⁰⁰
 
 /// The last b values of a recursion, and a power of two for each lane.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ring {
+pub(in crate::montecarlo) struct Ring {
     values: Vec<Lanes>,
     exponent: Lanes,
     mask: usize,
@@ -88,7 +88,7 @@ impl Ring {
 
 /// The recursion of one density: the law of its patterns, and the last values.
 #[derive(Debug)]
-pub(super) struct Track<'a> {
+pub(in crate::montecarlo) struct Track<'a> {
     pub law: &'a Renewal,
     ring: &'a mut Ring,
 }
@@ -96,7 +96,7 @@ pub(super) struct Track<'a> {
 impl<'a> Track<'a> {
     /// Before the last round.
     #[inline(always)]
-    pub(super) fn new(law: &'a Renewal, ring: &'a mut Ring) -> Self {
+    pub(in crate::montecarlo) fn new(law: &'a Renewal, ring: &'a mut Ring) -> Self {
         ring.reset(law.min_separation);
         Self { law, ring }
     }
@@ -120,13 +120,18 @@ impl<'a> Track<'a> {
 
     /// The same with φ as it is, without the p.
     #[inline(always)]
-    pub(super) fn advance<V: Vector>(&mut self, first: usize, count: usize, growth: [V; SETTLED]) -> bool {
+    pub(in crate::montecarlo) fn advance<V: Vector>(
+        &mut self,
+        first: usize,
+        count: usize,
+        growth: [V; SETTLED],
+    ) -> bool {
         self.advance_kept(first, count, growth, &mut Nothing)
     }
 
     /// The same, with what is kept of each step.
     #[inline(always)]
-    pub(super) fn advance_kept<V: Vector, K: Keep>(
+    pub(in crate::montecarlo) fn advance_kept<V: Vector, K: Keep>(
         &mut self,
         first: usize,
         count: usize,
@@ -138,13 +143,13 @@ impl<'a> Track<'a> {
 
     /// ln of the start-weighted sum, when all rounds are through.
     #[inline(always)]
-    pub(super) fn total<V: Vector>(&self) -> Lanes {
+    pub(in crate::montecarlo) fn total<V: Vector>(&self) -> Lanes {
         self.ring.total::<V>(self.law)
     }
 
     /// The shares that each round of the first chance has in that sum, into `shares`, one for each entry of the law's start.
     #[inline(always)]
-    pub(super) fn shares<V: Vector>(&self, shares: &mut [Lanes]) {
+    pub(in crate::montecarlo) fn shares<V: Vector>(&self, shares: &mut [Lanes]) {
         let (ring, law) = (&*self.ring, self.law);
         // Without phases the first b are as probable as joining is, relative to no wait at all.
         let weight = V::splat(if law.phased { 1.0 } else { law.sampling_probability });
@@ -162,7 +167,7 @@ impl<'a> Track<'a> {
 }
 
 /// What is kept of a step: p·growth·f_{i+b} and f_i, up to a common factor.
-pub(super) trait Keep {
+pub(in crate::montecarlo) trait Keep {
     /// Must be `#[inline(always)]`.
     fn keep<V: Vector>(&mut self, round: usize, joined: V, value: V);
 }
@@ -179,7 +184,7 @@ impl Keep for Nothing {
 ///
 /// The exponentials of all [`SETTLED`] rounds are taken side by side; those beyond the last round are of no consequence.
 #[inline(always)]
-pub(super) fn growths<V: Vector>(
+pub(in crate::montecarlo) fn growths<V: Vector>(
     law: &Renewal,
     exponents: [V; SETTLED],
     (scale, squares): (f64, &[f64; SETTLED]),
@@ -189,7 +194,7 @@ pub(super) fn growths<V: Vector>(
 
 /// The same, and the sums in which the number of records counts once and twice: Σ_j j^m Pr[j]·T_j for m = 0, 1, 2.
 #[inline(always)]
-pub(super) fn counted_growths<V: Vector>(
+pub(in crate::montecarlo) fn counted_growths<V: Vector>(
     law: &Renewal,
     exponents: [V; SETTLED],
     (scale, squares): (f64, &[f64; SETTLED]),
@@ -259,7 +264,7 @@ fn step<V: Vector, K: Keep>(
 
 /// Whether exponents, each met `times` over, stay where a step can carry them.
 #[inline(always)]
-pub(super) fn in_linear_domain<V: Vector>(exponents: &[V], times: f64) -> bool {
+pub(in crate::montecarlo) fn in_linear_domain<V: Vector>(exponents: &[V], times: f64) -> bool {
     let (mut least, mut most) = (exponents[0], exponents[0]);
     for exponent in &exponents[1..] {
         least = least.min(*exponent);

@@ -1,12 +1,12 @@
 //! The products u_i = ⟨ĉ_i, ŷ⟩ of the rounds, in blocks from the last round to the first: drawn block by block, or all at hand.
 
-use crate::montecarlo::renewal::RenewalKernel;
-use crate::montecarlo::ring::SETTLED;
+use crate::montecarlo::kernels::renewal::RenewalKernel;
+use crate::montecarlo::kernels::ring::SETTLED;
 use crate::montecarlo::source::Source;
 use crate::vector::{splat, Lanes, Vector};
 
 /// Where the products come from.
-pub(super) trait Products {
+pub(in crate::montecarlo) trait Products {
     /// Rounds of a block.
     fn block(&self) -> usize;
     /// Those of the rounds `start`, …, `start + length − 1`, and up to [`SETTLED`] − 1 further numbers that mean nothing; blocks
@@ -15,7 +15,7 @@ pub(super) trait Products {
 }
 
 /// Of all rounds, rounded up to [`SETTLED`].
-pub(super) struct AtHand<'a>(pub &'a [Lanes]);
+pub(in crate::montecarlo) struct AtHand<'a>(pub &'a [Lanes]);
 
 impl Products for AtHand<'_> {
     #[inline(always)]
@@ -30,7 +30,7 @@ impl Products for AtHand<'_> {
 }
 
 /// Rows from a source, correlated with a kernel's coefficients: memory does not depend on the number of rounds.
-pub(super) struct Streamed<'a, S> {
+pub(in crate::montecarlo) struct Streamed<'a, S> {
     kernel: &'a RenewalKernel,
     source: &'a mut S,
     blocks: &'a mut Blocks,
@@ -38,7 +38,7 @@ pub(super) struct Streamed<'a, S> {
 
 /// Buffers of one worker, reused from block to block.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Blocks {
+pub(in crate::montecarlo) struct Blocks {
     pub rows: Vec<Lanes>,
     pub sums: Vec<Lanes>,
     pub workspace: Vec<[Lanes; 2]>,
@@ -48,7 +48,11 @@ pub(super) struct Blocks {
 impl<'a, S: Source> Streamed<'a, S> {
     /// Eight samples of the source, before their last round.
     #[inline(always)]
-    pub(super) fn begin<V: Vector>(kernel: &'a RenewalKernel, source: &'a mut S, blocks: &'a mut Blocks) -> Self {
+    pub(in crate::montecarlo) fn begin<V: Vector>(
+        kernel: &'a RenewalKernel,
+        source: &'a mut S,
+        blocks: &'a mut Blocks,
+    ) -> Self {
         source.begin::<V>(&mut blocks.patterns);
         let (block, tail) = (kernel.correlator().block(), kernel.correlator().tail());
         blocks.rows.clear();

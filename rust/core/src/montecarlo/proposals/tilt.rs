@@ -10,7 +10,7 @@
 //! N(θm̄, I).
 //!
 //! The privacy loss of a correlated mechanism is nearly a function of t, so a few values of θ cover all ε of a profile. A tilt
-//! alone bounds no weight; beside a proposal that does it serves tests too ([`super::defensive`]), for which the rest of this
+//! alone bounds no weight; beside a proposal that does it serves tests too ([`crate::montecarlo::claims::defensive`]), for which the rest of this
 //! page is.
 //!
 //! **The law that is drawn from.** m̄ is what the numbers in `mean` say, whatever they are the mean of. With T_i the computed
@@ -215,7 +215,7 @@ impl TiltBase {
 }
 
 /// Cumulative probabilities.
-pub(super) fn cumulative(law: impl Iterator<Item = f64>) -> Vec<f64> {
+pub(in crate::montecarlo) fn cumulative(law: impl Iterator<Item = f64>) -> Vec<f64> {
     law.scan(0.0, |sum, p| {
         *sum += p;
         Some(*sum)
@@ -371,7 +371,11 @@ fn cast(count: usize) -> f64 {
 
 /// Patterns of a tilted law, none for R.
 #[inline(always)]
-pub(super) fn draw_tilted<V: Vector>(tilted: &Tilted, stream: &mut Stream, patterns: &mut Vec<Vec<(usize, f64)>>) {
+pub(in crate::montecarlo) fn draw_tilted<V: Vector>(
+    tilted: &Tilted,
+    stream: &mut Stream,
+    patterns: &mut Vec<Vec<(usize, f64)>>,
+) {
     patterns.resize(LANES, Vec::new());
     patterns.iter_mut().for_each(Vec::clear);
     if let Some(TiltedLaw::Renewal(law)) = &tilted.law {
@@ -381,7 +385,7 @@ pub(super) fn draw_tilted<V: Vector>(tilted: &Tilted, stream: &mut Stream, patte
 
 /// Samples of a tilted mechanism with banded Toeplitz columns.
 #[derive(Debug)]
-pub(super) struct TiltedSource<'a> {
+pub(in crate::montecarlo) struct TiltedSource<'a> {
     pub stream: &'a mut Stream,
     pub tilted: &'a Tilted,
     pub base: &'a TiltBase,
@@ -396,7 +400,7 @@ impl Source for TiltedSource<'_> {
     #[inline(always)]
     fn fill<V: Vector>(
         &mut self,
-        kernel: &super::renewal::RenewalKernel,
+        kernel: &crate::montecarlo::kernels::renewal::RenewalKernel,
         start: usize,
         rows: &mut [Lanes],
         patterns: &mut [Vec<(usize, f64)>],
@@ -409,7 +413,7 @@ impl Source for TiltedSource<'_> {
 
 /// Add θm̄ to rows.
 #[inline(always)]
-pub(super) fn shift<V: Vector>(rows: &mut [Lanes], mean: &[f64], theta: f64) {
+pub(in crate::montecarlo) fn shift<V: Vector>(rows: &mut [Lanes], mean: &[f64], theta: f64) {
     if theta != 0.0 {
         for (row, m) in rows.iter_mut().zip(mean) {
             V::load(row).add(V::splat(theta * m)).store(row);
@@ -419,7 +423,7 @@ pub(super) fn shift<V: Vector>(rows: &mut [Lanes], mean: &[f64], theta: f64) {
 
 /// t = ⟨m̄, ŷ⟩.
 #[inline(always)]
-pub(super) fn statistic<V: Vector>(rows: &[Lanes], mean: &[f64]) -> V {
+pub(in crate::montecarlo) fn statistic<V: Vector>(rows: &[Lanes], mean: &[f64]) -> V {
     let mut sum = V::splat(0.0);
     for (row, m) in rows.iter().zip(mean) {
         sum = V::load(row).mul_add(V::splat(*m), sum);

@@ -3,21 +3,21 @@
 //! The kernels for rounds share it: [`backwards`] goes through the rounds, block by block and [`SETTLED`] at a time, with the
 //! products u_i = ⟨ĉ_i, ŷ⟩ that [`Products`] hands it. They differ in how a round makes the likelihood grow, which is their
 //! [`Growth`]: by a participation's exponent for several densities of one mechanism ([`super::renewal`]), by one whose squared
-//! norm is a bound ([`EnclosedGrowth`], for [`super::overlapping`]), or by what truncation leaves of it ([`super::truncated`]).
+//! norm is a bound ([`EnclosedGrowth`], for [`super::overlapping`]), or by what truncation leaves of it ([`crate::montecarlo::truncation::truncated`]).
 //!
 //! Eight samples run side by side in the linear domain ([`super::ring`]). Where that cannot hold the numbers of one of them, all
 //! are computed again in logarithms ([`super::logarithms`]); [`sampled`] draws them again for that.
 
-use crate::montecarlo::kernel::{Purpose, Ratios};
-use crate::montecarlo::logarithms::log_ratio;
-use crate::montecarlo::products::{AtHand, Products};
-use crate::montecarlo::ring::{Ring, Track, SETTLED};
+use crate::montecarlo::kernels::kernel::{Purpose, Ratios};
+use crate::montecarlo::kernels::logarithms::log_ratio;
+use crate::montecarlo::kernels::products::{AtHand, Products};
+use crate::montecarlo::kernels::ring::{Ring, Track, SETTLED};
 use crate::montecarlo::stream::Stream;
 use crate::participation::renewal::Renewal;
 use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
 /// How the rounds make the likelihood grow, for one density or several.
-pub(super) trait Growth {
+pub(in crate::montecarlo) trait Growth {
     /// Go on by the rounds `first + count − 1`, …, `first`, whose products are given; those beyond mean nothing. False if a
     /// number leaves the linear domain. Must be `#[inline(always)]`.
     fn advance<V: Vector>(&mut self, first: usize, count: usize, products: &[V; SETTLED]) -> bool;
@@ -25,7 +25,11 @@ pub(super) trait Growth {
 
 /// Go through n rounds, the last first; false, and no further, if a number leaves the linear domain.
 #[inline(always)]
-pub(super) fn backwards<V: Vector, P: Products, G: Growth>(n: usize, products: &mut P, growth: &mut G) -> bool {
+pub(in crate::montecarlo) fn backwards<V: Vector, P: Products, G: Growth>(
+    n: usize,
+    products: &mut P,
+    growth: &mut G,
+) -> bool {
     let block = products.block();
     for start in (0..n.div_ceil(block)).rev().map(|k| k * block) {
         let length = block.min(n - start);
@@ -47,7 +51,7 @@ pub(super) fn backwards<V: Vector, P: Products, G: Growth>(n: usize, products: &
 
 /// The squared norms of [`SETTLED`] rounds; beyond the last its own once more.
 #[inline(always)]
-pub(super) fn near(squares: &[f64], first: usize) -> [f64; SETTLED] {
+pub(in crate::montecarlo) fn near(squares: &[f64], first: usize) -> [f64; SETTLED] {
     let mut found = [0.0; SETTLED];
     for k in 0..SETTLED {
         found[k] = squares[(first + k).min(squares.len() - 1)];
@@ -117,7 +121,7 @@ impl Vectored for LogDensity<'_> {
 }
 
 /// Samples whose log densities are computed by [`backwards`]: drawn from a stream, as often as they are needed.
-pub(super) trait Recursive {
+pub(in crate::montecarlo) trait Recursive {
     /// The proposal's density.
     type Density: Copy;
     /// Buffers of one worker.
@@ -146,7 +150,7 @@ pub(super) trait Recursive {
 /// The proposal's recursion is as long as the own one: it is left out first, and samples that are worth something are drawn
 /// again.
 #[inline(always)]
-pub(super) fn sampled<V: Vector, R: Recursive>(
+pub(in crate::montecarlo) fn sampled<V: Vector, R: Recursive>(
     samples: &R,
     evaluated: Option<R::Density>,
     purpose: Purpose,

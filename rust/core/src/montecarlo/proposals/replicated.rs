@@ -13,9 +13,9 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::error::Result;
-use crate::montecarlo::kernel::Ratios;
-use crate::montecarlo::proposal::{Direction, HolderSums};
-use crate::montecarlo::renewal::{RenewalKernel, RenewalScratch};
+use crate::montecarlo::kernels::kernel::Ratios;
+use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalScratch};
+use crate::montecarlo::proposals::proposal::{Direction, HolderSums};
 use crate::montecarlo::source::{add_participations, draw_noise, Source};
 use crate::montecarlo::stream::{Stream, NORMAL_ERROR};
 use crate::replicas::block_tuples::{BlockTuple, BlockTuples};

@@ -1,7 +1,7 @@
 //! Who took part, given the outcome: the posterior means of a record's participations, from one pass backward over the rounds and
 //! one forward, eight samples side by side.
 //!
-//! With f as in [`super::recursion`], a record that has its chance in round i takes it with posterior probability
+//! With f as in [`crate::montecarlo::kernels::recursion`], a record that has its chance in round i takes it with posterior probability
 //!
 //! `q_i = φ_i f_{i+b}/f_i`,
 //!
@@ -13,16 +13,16 @@
 //!
 //! Every number is a sum of products of non-negative ones but for 1 − q_i: γ_i is off by no more than some n·u of 1.
 
-use crate::montecarlo::logarithms::{joining, kept_recursion};
-use crate::montecarlo::products::AtHand;
-use crate::montecarlo::recursion::{backwards, near, Growth};
-use crate::montecarlo::ring::{counted_growths, in_linear_domain, Keep, Ring, Track, SETTLED};
+use crate::montecarlo::kernels::logarithms::{joining, kept_recursion};
+use crate::montecarlo::kernels::products::AtHand;
+use crate::montecarlo::kernels::recursion::{backwards, near, Growth};
+use crate::montecarlo::kernels::ring::{counted_growths, in_linear_domain, Keep, Ring, Track, SETTLED};
 use crate::participation::renewal::Renewal;
 use crate::vector::{splat, Lanes, Vector, LANES};
 
 /// The posterior of eight samples, and buffers: a few numbers for each round.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Posterior {
+pub(in crate::montecarlo) struct Posterior {
     ring: Ring,
     /// The posterior law of the start.
     start: Vec<Lanes>,
@@ -79,7 +79,7 @@ impl Growth for KeptGrowth<'_> {
 impl Posterior {
     /// The pass backward: ln f of eight samples whose products ⟨ĉ_i, ŷ⟩ are at hand, as many as rounds, rounded up to [`SETTLED`].
     #[inline(always)]
-    pub(super) fn backward<V: Vector>(&mut self, law: &Renewal, sums: &[Lanes]) -> Lanes {
+    pub(in crate::montecarlo) fn backward<V: Vector>(&mut self, law: &Renewal, sums: &[Lanes]) -> Lanes {
         let n = law.iterations();
         let several = law.log_counts.len() > 1;
         let starts = if law.warm || law.phased { law.min_separation } else { 1 };
@@ -127,7 +127,7 @@ impl Posterior {
 
     /// The pass forward, after the one backward: E[x_i | ŷ] and E[x_i² | ŷ] for each round.
     #[inline(always)]
-    pub(super) fn forward<V: Vector>(&mut self, law: &Renewal) -> (&[Lanes], &[Lanes]) {
+    pub(in crate::montecarlo) fn forward<V: Vector>(&mut self, law: &Renewal) -> (&[Lanes], &[Lanes]) {
         let (n, b, waiting) = (law.iterations(), law.min_separation, law.waiting());
         self.available.clear();
         self.available.extend_from_slice(&self.start);

@@ -3,7 +3,7 @@
 //! A histogram counts samples by their privacy loss L, with the sum of their weights and of the squares: for bins [l, l + h) of
 //! losses the sums Σ w and Σ w², w = e^{ln P/R − ln M/R} (w = 1 for plain sampling). Histograms of the same mechanism, direction,
 //! proposal and bins merge by addition. δ(ε) is the mean of w(1 − e^{ε−L})_+, with a composed profile that of w·D(ε − L) (see
-//! [`super::value`]); both grow with L, so with L moved to the upper edge of its bin the sum can only grow, to the lower edge
+//! [`crate::montecarlo::value`]); both grow with L, so with L moved to the upper edge of its bin the sum can only grow, to the lower edge
 //! only shrink.
 
 use crate::montecarlo::value::{Bound, Curve};

@@ -26,7 +26,7 @@
 //!
 //! `D_k ≤ −λ ln f(−d) + ½(λ² max‖Ĉx‖² + k²‖d‖²)`:
 //!
-//! bets against "E_S D_k is at least this" need no more (see [`super::betting`]). Here d = sm̄, m̄ the mean of Ĉx (see [`super::tilt`]).
+//! bets against "E_S D_k is at least this" need no more (see [`super::betting`]). Here d = sm̄, m̄ the mean of Ĉx (see [`crate::montecarlo::proposals::tilt`]).
 //!
 //! **Errors**, all of D_k. The generator: a unit change of coordinate i of z changes D_k by at most λ|∂_i ln f| + λ|g_i| + λΣ_j
 //! |H_ij||v_j|, v = λ∇ ln f − kd, and H the covariance of Ĉx, whose entries are at most ĉ²/4 for means in [0, ĉ]: together λ(2Λ +
@@ -38,13 +38,13 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::betting::ShardSums;
-use crate::montecarlo::posterior::Posterior;
-use crate::montecarlo::renewal::{RenewalKernel, RenewalProposal, RenewalScratch};
+use crate::montecarlo::claims::betting::ShardSums;
+use crate::montecarlo::gradients::posterior::Posterior;
+use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalProposal, RenewalScratch};
+use crate::montecarlo::proposals::tilt::{shift, statistic};
 use crate::montecarlo::simulate::SHARD;
 use crate::montecarlo::source::Random;
 use crate::montecarlo::stream::{Stream, StreamKey, LARGEST_NORMAL, NORMAL_ERROR};
-use crate::montecarlo::tilt::{shift, statistic};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::functions::ln;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::components::{Mixture, Prepared, Worker, UNITS};
 use crate::montecarlo::mechanism::Mechanism;
+use crate::montecarlo::proposals::components::{Mixture, Prepared, Worker, UNITS};
 use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::montecarlo::value::{Bound, Curve};
 use crate::run::Run;

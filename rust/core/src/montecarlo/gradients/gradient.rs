@@ -36,15 +36,15 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::montecarlo::bins_gradient;
+use crate::montecarlo::gradients::bins_gradient;
 
 use crate::error::{Error, Result};
-use crate::montecarlo::components::{Component, Mixture, Prepared, Worker};
-use crate::montecarlo::correlate::AdjointWorkspace;
+use crate::montecarlo::gradients::posterior::Posterior;
+use crate::montecarlo::kernels::correlate::AdjointWorkspace;
+use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalScratch};
 use crate::montecarlo::mechanism::Mechanism;
-use crate::montecarlo::posterior::Posterior;
-use crate::montecarlo::proposal::Direction;
-use crate::montecarlo::renewal::{RenewalKernel, RenewalScratch};
+use crate::montecarlo::proposals::components::{Component, Mixture, Prepared, Worker};
+use crate::montecarlo::proposals::proposal::Direction;
 use crate::montecarlo::stream::{Stream, StreamKey};
 use crate::run::Run;
 use crate::vector::functions::exp;
@@ -59,7 +59,7 @@ pub struct GradientJob {
     pub origin: Mechanism,
     /// Which hockey stick: remove or add.
     pub direction: Direction,
-    /// The proposals with their shares; see [`super::components`].
+    /// The proposals with their shares; see [`crate::montecarlo::proposals::components`].
     pub components: Vec<(Component, u32)>,
     /// Where δ is estimated.
     pub epsilon: f64,

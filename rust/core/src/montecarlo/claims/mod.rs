@@ -1,0 +1,14 @@
+//! What guarantees are made of: bets against claims about δ, loss histograms, and bounds where the record is added.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | [`betting`], [`histogram`] | what is kept of the samples |
+//! | [`defensive`] | tests by samples of a mixture, and the proof that their weights are bounded |
+//! | [`linear`] | bounds where the record is added, from how nearly ln dP/dR is linear |
+//! | [`added_mean`] | samples of a mean that bounds δ there, and the proof |
+
+pub mod added_mean;
+pub mod betting;
+pub mod defensive;
+pub mod histogram;
+pub mod linear;

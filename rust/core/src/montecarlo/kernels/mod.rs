@@ -1,0 +1,23 @@
+//! Kernels: eight samples of a mechanism's outcome, and their log densities.
+//!
+//! Takes a participation law, a matrix in units of σ, and a source of patterns and noise; gives ln dP/dR at each outcome and the log
+//! density of where it was drawn from, with a bound on the error of both. A kernel knows no claim.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | [`kernel`] | what the kernels have in common |
+//! | [`correlate`], [`products`] | correlation with the matrix, block by block |
+//! | [`recursion`] | the recursion over the rounds; [`ring`], [`logarithms`]: its steps in the linear domain, and for any range |
+//! | [`renewal`], [`bins`] | b-min-sep sampling with a banded matrix, and balls in bins |
+//! | [`columns`], [`overlapping`] | matrices with long columns, and the kernel that encloses their log densities |
+
+pub mod bins;
+pub mod columns;
+pub mod correlate;
+pub mod kernel;
+pub(super) mod logarithms;
+pub mod overlapping;
+pub(super) mod products;
+pub(super) mod recursion;
+pub mod renewal;
+pub(super) mod ring;
