@@ -31,7 +31,7 @@ class DrawingRule(Enum):
     #: near, and more is taken to be known of a profile without samples.
     SECOND_MOMENTS = ((0, 1, 0), "2026-11-27T04:05:00+00:00")
     #: Powers may be drawn with few busy replicas.
-    FEW_BUSY = ((0, 1, 0), "2026-11-27T08:15:00+00:00")
+    FEW_BUSY = ((0, 1, 0), "2026-11-27T09:35:00+00:00")
 
     def includes(self, rule: DrawingRule) -> bool:
         """Whether samples are drawn as this rule says: it, or one that came after it."""

@@ -16,9 +16,15 @@ from rich.console import Console
 
 import pyaccount
 from pyaccount.certificate.text import print_certificate
+from pyaccount.errors import NumericsError
 from pyaccount.execute.engine import Engine
+from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import moments
+from pyaccount.execute.sampling.evidence import _of_a_power
+from pyaccount.execute.sampling.jobs import Replicas
 from pyaccount.execute.sampling.moments import Moments, chernoff, enough_busy
+from pyaccount.execute.sampling.proposals import powered
+from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.drawing import NEWEST, DrawingRule
 from pyaccount.plan.sampled import SampledMechanism
 
@@ -128,6 +134,19 @@ def test_a_claim_that_was_refused_is_proven_by_few_busy_replicas() -> None:
     assert sampling is not None
     assert sampling.moment is not None
     assert sampling.moment.most_busy is not None
+
+
+def test_lower_ends_beside_a_proof_are_drawn_from_a_power_that_can_be() -> None:
+    """Of 26 replicas in blocks of 16 rounds there are too many placements, however few states the chain has."""
+    core = sampled("renewal", [0.2] * 4, 100, 64, 0.01, True)
+    mechanism = SampledMechanism(core, ("remove", "add"), 100, 100.0, 0.01)
+    drawing = Sampler(seed=1, threads=1, time_limit=None, report=silent)
+    with pytest.raises(NumericsError, match="too many ways"):
+        drawing.limits(mechanism, "remove", powered(mechanism, Replicas(26, 16)), 2.0)
+    found = _of_a_power(drawing, mechanism, (26, 2.0), blocks=True)
+    assert found.replicas is not None
+    assert 2 < found.replicas.order < 26
+    assert math.isfinite(drawing.limits(mechanism, "remove", found, 2.0).weight_bound)
 
 
 def test_the_fewest_busy_replicas_are_found_by_what_they_leave_out() -> None:

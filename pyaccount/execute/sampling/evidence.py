@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.errors import LimitError
+from pyaccount.errors import LimitError, NumericsError
 from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question
 from pyaccount.execute.progress import NotComputed, silent
 from pyaccount.execute.sampling.betting_choice import BLOCKS, MOST_ROUNDING
@@ -161,7 +162,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     tested = {test.direction: test.proposal.single for test in sequence.tests if test.drawn}
     far, known = document.accounting.method == "renyi", _known(session, result, retested=shards is not None)
     if result.proof is not None and mechanism.lower is None and (far or known.everything):
-        tested["remove"] = _of_a_power(mechanism, result.proof, blocks=known.everything)
+        tested["remove"] = _of_a_power(sampler, mechanism, (result.proof.order, epsilon), blocks=known.everything)
     epsilons = document.accounting.profile
     lower: dict[Direction, tuple[float, float]] = dict.fromkeys(mechanism.directions, (0.0, 0.0))
     curves: dict[Direction, tuple[SampledPoint, ...]] = dict.fromkeys(mechanism.directions, ())
@@ -255,19 +256,24 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     )
 
 
-def _of_a_power(mechanism: SampledMechanism, proof: MomentProof, *, blocks: bool) -> Proposal:
+def _of_a_power(sampler: Sampler, mechanism: SampledMechanism, proof: tuple[int, float], *, blocks: bool) -> Proposal:
     """Samples of the largest power of the likelihood ratio, up to the proof's, whose chain is small: they vary little.
 
-    A chain may be small by blocks of rounds, the shortest that make it so.
+    A chain may be small by blocks of rounds, the shortest that make it so, if replicas can be placed in them. The proof is told
+    by its order and ε.
     """
 
     lengths = (0, *reversed(BLOCKS)) if blocks else (0,)
-    for order in range(proof.order, 2, -1):
+    most, epsilon = proof
+    for order in range(most, 2, -1):
         for block in lengths:
-            replicas = Replicas(order, block)
-            price = replicas.price(mechanism.core)
-            if price is not None and price[1] <= SMALL_WORK:
-                return powered(mechanism, replicas)
+            proposal = powered(mechanism, Replicas(order, block))
+            price = Replicas(order, block).price(mechanism.core)
+            if price is None or price[1] > SMALL_WORK:
+                continue
+            with suppress(NumericsError):
+                sampler.limits(mechanism, "remove", proposal, epsilon)
+                return proposal
     return powered(mechanism, Replicas(2))
 
 
