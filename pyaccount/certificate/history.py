@@ -38,10 +38,10 @@ _BEGINNINGS: tuple[tuple[re.Pattern[str], Beginning], ...] = (
     (re.compile(r"evidence\.sampling\.(profile_failure_probability|moment)"), _on(25, 17, 30)),
     (re.compile(r"evidence\.sampling\.tests\[\d+\]\.proposal\.order"), _on(25, 20, 0)),
     (re.compile(r"evidence\.sampling\.tests\[\d+\]\.proposal\.block"), _on(27, 0, 30)),
-    (re.compile(r"evidence\.sampling\.tests\[\d+\]\.proposal\.most_busy"), _on(27, 9, 35)),
+    (re.compile(r"evidence\.sampling\.tests\[\d+\]\.proposal\.most_busy"), _on(27, 10, 0)),
     (re.compile(r"evidence\.sampling\.tests\[\d+\]\.proposal\.log_sobolev"), _on(27, 0, 30)),
     (re.compile(r"evidence\.sampling\.moment\.polynomial"), _on(27, 0, 30)),
-    (re.compile(r"evidence\.sampling\.moment\.most_busy"), _on(27, 9, 35)),
+    (re.compile(r"evidence\.sampling\.moment\.most_busy"), _on(27, 10, 0)),
     (re.compile(r"evidence\.sampling\.tests\[\d+\]\.second_moment"), _on(27, 4, 5)),
 )
 

@@ -30,8 +30,9 @@ class DrawingRule(Enum):
     #: The second moment of samples of an added record may be tested where none is known. Larger powers are drawn where claims are
     #: near, and more is taken to be known of a profile without samples.
     SECOND_MOMENTS = ((0, 1, 0), "2026-11-27T04:05:00+00:00")
-    #: Powers may be drawn with few busy replicas.
-    FEW_BUSY = ((0, 1, 0), "2026-11-27T09:35:00+00:00")
+    #: Powers may be drawn with few busy replicas, and by longer blocks. A chain is not looked at that takes a good part of what
+    #: the best one is expected to take with its samples.
+    FEW_BUSY = ((0, 1, 0), "2026-11-27T10:00:00+00:00")
 
     def includes(self, rule: DrawingRule) -> bool:
         """Whether samples are drawn as this rule says: it, or one that came after it."""

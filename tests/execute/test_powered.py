@@ -17,7 +17,7 @@ import pyaccount
 from pyaccount import _core
 from pyaccount.errors import LimitError, NumericsError
 from pyaccount.execute.progress import silent
-from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_betting
+from pyaccount.execute.sampling.betting_choice import Betting, Claim, _sampled_replicas, choose_betting
 from pyaccount.execute.sampling.estimates import Estimate, Estimator
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Replicas
 from pyaccount.execute.sampling.proposals import plain, powered
@@ -172,6 +172,22 @@ def test_a_claim_is_tested_by_blocks_where_that_is_cheaper_and_not_by_older_rule
         found.append(betting.proposal.replicas)
     assert found[0].block == 0
     assert found[1].block > 1
+
+
+def test_blocks_are_longer_where_the_separation_is_large_and_not_by_older_rules() -> None:
+    mechanism = made(1500, 512, 1.3e-4, True, [0.5 / math.sqrt(k + 1.0) for k in range(512)])
+    claim, found = Claim(mechanism, 1.0, 2.0, 1e-7, 20.0), []
+    for rule in (DrawingRule.SECOND_MOMENTS, DrawingRule.FEW_BUSY):
+        one = sampler()
+        one.drawing = rule
+        chosen = _sampled_replicas(one, claim, 0.1)
+        assert chosen is not None
+        replicas, (states, _) = chosen
+        found.append((replicas.block, states, one.limits(mechanism, "remove", powered(mechanism, replicas), 2.0)))
+    (short, many, older), (long, few, newer) = found
+    assert short <= 16 < long
+    assert few < 0.1 * many
+    assert newer.weight_bound < 1.1 * older.weight_bound
 
 
 def test_a_small_claim_is_tested_with_few_busy_replicas_and_not_by_older_rules() -> None:

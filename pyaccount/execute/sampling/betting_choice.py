@@ -52,9 +52,11 @@ MEASURED, TRIAL = 6, 8
 SPECIAL_TRIAL, SPARED_TRIAL, SLOWER = 4, 2, 3.0
 #: The least power, and the largest chain that samples are drawn by, of 24 bytes for each state and with tables of 256 MiB.
 FIRST, MOST_SAMPLED = 2, 13_000_000
-#: Rounds of blocks that replicas may be drawn by, where they divide the separation; and what stands for few busy replicas beside
-#: them.
-BLOCKS, FEW = (16, 12, 10, 8, 6, 5, 4, 3, 2), -1
+#: Rounds of blocks that replicas may be drawn by, where they divide the separation; longer ones, since few busy replicas may be
+#: drawn; and what stands for these beside them.
+BLOCKS, LONG_BLOCKS, FEW = (16, 12, 10, 8, 6, 5, 4, 3, 2), (64, 48, 32, 24, 20), -1
+#: The part of what the best replicas are expected to take that a chain may take which is only looked at.
+LOOKED = 0.4
 #: Powers that are drawn with few busy replicas. What that leaves out may be such a share of the gap between the claim and the
 #: estimate, or for claims that follow such a one.
 FEW_ORDERS, LEFT_OUT, FAR_LEFT_OUT = (6, 8, 10, 12, 14, 17, 20, 24, 28, 33, 39, 46, 54, 64), 0.02, 0.1
@@ -212,18 +214,21 @@ def _sampled_replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[Repli
     """The power of the likelihood ratio that samples are drawn from, and the price of its chain.
 
     By what the chain and the samples of each are expected to take; None where even the least is too much. Chains of long blocks
-    are small, and so come first, and those of few busy replicas next: a chain that takes longer than what was found is not
-    computed.
+    are small, and so come first, and those of few busy replicas next: a chain that takes a good part of what was found, or in
+    older rules all of it, is not computed.
     """
     core = claim.mechanism.core
     best: tuple[float, Replicas] | None = None
-    for block in (*BLOCKS, FEW, 0) if sampler.drawing.includes(DrawingRule.SPARING) else (0,):
+    newer = sampler.drawing.includes(DrawingRule.FEW_BUSY)
+    blocks = (*BLOCKS, 0) if sampler.drawing.includes(DrawingRule.SPARING) else (0,)
+    for block in (*LONG_BLOCKS, *BLOCKS, FEW, 0) if newer else blocks:
         most = math.inf if best is None else best[0]
-        if block == FEW:
-            few = sampler.drawing.includes(DrawingRule.FEW_BUSY)
-            found = _few_busy(sampler, claim, gap, most) if few else None
-        else:
-            found = _sampled_order(sampler, claim, gap, block, most)
+        dearest = LOOKED * most if newer else most
+        found = (
+            _few_busy(sampler, claim, gap, dearest)
+            if block == FEW
+            else _sampled_order(sampler, claim, gap, block, dearest)
+        )
         if found is not None and found[0] < most:
             best = found
     price = None if best is None else best[1].price(core)
