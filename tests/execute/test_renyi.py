@@ -16,6 +16,7 @@ from scipy.stats import norm  # type: ignore[import-untyped]
 
 import pyaccount
 from pyaccount.errors import DocumentError
+from pyaccount.execute.sampling.renyi import _crossing
 from pyaccount.risk.polynomials import MomentPolynomial
 
 
@@ -181,6 +182,17 @@ def test_claims_that_no_moment_proves_are_said_to_be_so() -> None:
         pyaccount.certify(
             document(privacy={"adjacency": "zero-out", "epsilon": 1e-3, "delta": 1e-5}, noise__multiplier="solve")
         )
+
+
+@pytest.mark.parametrize("start", [0.5, 3.0, 40.0])
+def test_a_bound_that_jumps_is_crossed_where_it_jumps(start: float) -> None:
+    """One of few busy replicas is infinite up to some σ, and may be far below the claim from there on."""
+
+    def excess(sigma: float) -> float:
+        return 70.0 if sigma < 2.345 else -30.0 - sigma
+
+    sigma, _ = _crossing(excess, start, -10.0, 5e-4)
+    assert 2.345 <= sigma < 2.345 * (1.0 + 2e-6)
 
 
 def test_a_time_limit_ends_the_search() -> None:

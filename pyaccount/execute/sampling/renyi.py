@@ -49,6 +49,8 @@ FURTHER_LOOKS, COARSE = 4, 0.02
 STRIDE, ROOM = 0.3, 0.5
 #: About how ln of a bound falls with ln σ, before it is known.
 SLOPE = -10.0
+#: How near two σ are, relatively, between which a bound is taken to jump.
+JUMP = 1e-6
 #: How closely an ε or σ is found, relatively, at which added records decide or no amplification is needed.
 CLOSE = 1e-4
 #: By what ε is multiplied at a time where all moments at once give a smaller one, and how far at most.
@@ -247,7 +249,8 @@ def _least(holds: Callable[[float], bool], low: float, high: float) -> float:
 def _crossing(excess: Callable[[float], float], start: float, slope: float, margin: float) -> tuple[float, float]:
     """The σ at which ln of a bound over the claim is below 0 by the margin or less, by secants, and its slope in ln σ there.
 
-    Raises `NumericsError` where they do not settle.
+    A bound of few busy replicas is infinite up to some σ, and may be far below the claim there: that σ is found as closely as
+    others. Raises `NumericsError` where they do not settle.
     """
     low, high, sigma = NOISE_RANGE[0], NOISE_RANGE[1], start
     before: tuple[float, float] | None = None
@@ -256,6 +259,8 @@ def _crossing(excess: Callable[[float], float], start: float, slope: float, marg
         if -margin <= value <= 0.0:
             return sigma, slope
         low, high = (sigma, high) if value > 0.0 else (low, sigma)
+        if high < low * (1.0 + JUMP):
+            return high, slope
         if before is not None and value != before[1]:
             slope = (value - before[1]) / math.log(sigma / before[0])
         before = (sigma, value)
