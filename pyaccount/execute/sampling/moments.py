@@ -150,24 +150,23 @@ class Moments:
     def _computed(self, order: int) -> tuple[float, Replicas]:
         """An upper bound on ln Z_m, by as few busy replicas as leave little out, if there are such."""
         core, most = self.mechanism.core, self._most_busy(order)
-        known: dict[int, tuple[float, float]] = {}
+        known: dict[int, float] = {}
 
         def left_out(busy: int) -> float:
-            _, upper, left = self._engine.log_moment(core, order, most_busy=busy)
-            known[busy] = upper, left
+            _, known[busy], left = self._engine.log_moment(core, order, most_busy=busy)
             return left
 
         busy = enough_busy(left_out, LITTLE, most, min(self._busy, most)) if most else None
         if busy is not None:
             # Other orders need about as many.
             self._busy = max(busy - 1, LEAST_BUSY)
-            return known[busy][0], Replicas(order, most_busy=busy)
+            return known[busy], Replicas(order, most_busy=busy)
         whole = Replicas(order).price(core)
         # A chain that leaves much out may be far above the moment, and is still a bound.
         if most and not (whole is not None and whole[1] <= WHOLE_WORK):
             if most not in known:
                 left_out(most)
-            return known[most][0], Replicas(order, most_busy=most)
+            return known[most], Replicas(order, most_busy=most)
         return self._engine.log_moment(core, order)[1], Replicas(order)
 
     def together(self, order: int) -> tuple[tuple[float, float], ...]:

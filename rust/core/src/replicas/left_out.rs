@@ -51,7 +51,7 @@ use crate::replicas::overlaps::Overlaps;
 use crate::replicas::rounds;
 use crate::replicas::steps::{Stationary, Steps};
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
 
 /// How much of ln Z_⊥ may be given up for not computing every step.
 const GAP: f64 = 0.05;
@@ -98,9 +98,8 @@ fn of_steps(law: &Renewal, steps: &Steps, overlaps: &Overlaps, run: &Run) -> Res
         Some(start) => log_crowded(start, law.min_separation, (order, most_busy)) + further.log(1),
         None => f64::NEG_INFINITY,
     };
-    let (larger, smaller) = (inside.max(start), inside.min(start));
-    let sum = larger + libm::log1p(libm::exp(smaller - larger));
-    Ok(if larger == f64::NEG_INFINITY { larger } else { sum + 16.0 * UNIT_ROUNDOFF * (1.0 + sum.abs()) })
+    let sum = log_sum_exp([inside, start].into_iter());
+    Ok(if sum.is_finite() { sum + 16.0 * UNIT_ROUNDOFF * (1.0 + sum.abs()) } else { sum })
 }
 
 /// ω without the factor of the state's own field, by how many may not join.
@@ -140,13 +139,8 @@ fn log_crowded(start: Stationary, separation: usize, (order, most_busy): (usize,
         }
         ways += libm::log(free / (count + 1.0));
     }
-    let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if largest == f64::NEG_INFINITY {
-        return largest;
-    }
-    let log = largest + libm::log(logs.iter().map(|log| libm::exp(log - largest)).sum());
     // Each logarithm and each product is rounded by u of itself: none is larger than 64·(750 + ln 64), and there are fewer than 200.
-    log + 1e-10
+    log_sum_exp(logs.into_iter()) + 1e-10
 }
 
 /// ln U_i^{m/G} for i = 1, …, n + 1.

@@ -31,7 +31,7 @@ pub mod tuples;
 use crate::error::{Error, Result};
 use crate::participation::renewal::Renewal;
 use crate::run::Run;
-use crate::special::UNIT_ROUNDOFF;
+use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
 pub use steps::{LogMoment, GAP};
 
 /// m replicas, and how their participations are followed.
@@ -110,11 +110,10 @@ pub fn log_moment(law: &Renewal, coefficients: &[f64], replicas: Replicas, gap: 
     };
     let found = steps.log_moment(gap, run)?;
     let Some(log) = log_left_out(law, coefficients, replicas, run)? else { return Ok(found) };
-    let (larger, smaller) = (found.upper.max(log), found.upper.min(log));
-    if larger == f64::INFINITY {
-        return Ok(LogMoment { upper: larger, left_out: larger, ..found });
+    let sum = log_sum_exp([found.upper, log].into_iter());
+    if sum == f64::INFINITY {
+        return Ok(LogMoment { upper: sum, left_out: sum, ..found });
     }
-    let sum = larger + libm::log1p(libm::exp(smaller - larger));
     let upper = sum + 8.0 * UNIT_ROUNDOFF * (1.0 + sum.abs());
     Ok(LogMoment { upper, left_out: libm::log1p(libm::exp(log - found.upper)), ..found })
 }
