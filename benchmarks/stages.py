@@ -1,6 +1,6 @@
 """Where a sampled certificate spends its time: samples, wall and core seconds of each stage.
 
-python benchmarks/stages.py [b8 b64 b16 …] [--rules POWERS …]
+python benchmarks/stages.py [b8 b64 b16 … document.yaml …] [--rules POWERS …]
 
 Each document is certified by every way of drawing that is asked for, in turn, in one process. Stages of one kind are added up.
 """
@@ -13,6 +13,7 @@ import re
 import time
 from collections import defaultdict
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pyaccount.document import Document, load
@@ -35,6 +36,8 @@ SETTINGS = {
 
 
 def document(name: str) -> Document:
+    if name.endswith(".yaml"):
+        return load(Path(name))
     epsilon, delta, separation, rounds = SETTINGS[name]
     raw: dict[str, Any] = {
         "pyaccount": 1,

@@ -299,6 +299,10 @@ class Sampled:
         """Balls in bins, from the Gram matrix of the modes (divided by σ²), row by row; `inner` is the modes' length."""
 
     @staticmethod
+    def allocation(rounds: int, taken: int, unit: float) -> Sampled:
+        """Random allocation of `taken` out of all rounds, fewer than there are, without a matrix; `unit` is 1/σ."""
+
+    @staticmethod
     def together(parts: Sequence[tuple[Sampled, int]]) -> Sampled:
         """Mechanisms that are sampled beside one another, each so many times, independently; one parameter for each."""
 
@@ -307,6 +311,10 @@ class Sampled:
 
         It is compared with an empty record's Q in place of N(0, I): directions remove and add.
         """
+
+    @property
+    def of_single_records(self) -> bool:
+        """Whether all mechanisms are of single records under b-min-sep sampling, whose columns do not overlap."""
 
     @property
     def plain_parameter(self) -> float:
@@ -459,6 +467,9 @@ class Sampled:
         A step is a round, or a block of so many; no more than `most_busy` replicas are busy at once, if this is given, at least 2
         and fewer than all. None where a mechanism has no chain, one that is too large, or no such blocks.
         """
+
+    def tuple_price(self, order: int) -> float:
+        """About how many nanoseconds the replicas of one sample take where they are not drawn by ages."""
 
     def log_moment(
         self,

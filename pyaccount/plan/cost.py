@@ -100,7 +100,7 @@ def _moments_cost(mechanism: SampledMechanism) -> list[str]:
     """What chains of a few orders take: the one that proves the claim follows from σ, ε and δ."""
     lines = []
     for order in SHOWN_ORDERS:
-        replicas = mechanism.core.replicas(order)
+        replicas = mechanism.chain(order)
         if replicas is None:
             break
         states, work = replicas

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyaccount.plan.added import added_bound, added_profile
+from pyaccount.plan.composed import composed_bound, composed_bounds
 from pyaccount.plan.rare_truncation import RareTruncation
 from pyaccount.plan.recipe import Recipe
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from pyaccount import _core
     from pyaccount.directions import Direction
+    from pyaccount.plan.reduction import Rounds
 
 #: Mean scales at which δ is bounded without samples.
 MEAN_SCALES: Mapping[Direction, tuple[float, ...]] = {
@@ -51,6 +53,11 @@ class SampledMechanism:
     #: What is composed with the sampled mechanisms, as samples of each direction see it; empty if nothing is.
     curves: Mapping[Direction, Recipe[_core.ComposedCurve]] = field(default_factory=dict)
 
+    #: Rounds whose composition bounds it in each direction, without samples; empty where none are known.
+    composed: Mapping[Direction, tuple[Rounds, ...]] = field(default_factory=dict)
+    #: Whether chains of replicas of any sampler count, or those of single records under b-min-sep sampling alone.
+    automata: bool = True
+
     @property
     def core(self) -> _core.Sampled:
         """The core's mechanism."""
@@ -60,6 +67,12 @@ class SampledMechanism:
     def plain_parameters(self) -> tuple[float, ...]:
         """The parameters of plain sampling, one for each mechanism."""
         return (self.plain_parameter, *self.further)
+
+    def chain(self, order: int, block: int | None = None, most_busy: int | None = None) -> tuple[int, float] | None:
+        """The states of a chain of replicas, and those that are computed in all its steps; None where there is no such chain."""
+        if not (self.automata or self.core.of_single_records):
+            return None
+        return self.core.replicas(order, block, most_busy)
 
     def tail_mass(self, direction: Direction) -> float:
         """What the curve leaves to be added to the mean of samples, a constant."""
@@ -86,14 +99,25 @@ class SampledMechanism:
         return 0.0 if rare is None else rare.below(direction, epsilon)
 
     def bounded(self, direction: Direction, epsilon: float) -> float:
-        """An upper bound on δ(ε) without samples: the least that weight bounds, or `added_bound`, say."""
-        bound = self._weight_bound(direction, epsilon)
-        found = added_bound(self.core, epsilon, "delta") if direction == "add" and not self.curves else None
-        return bound if found is None else min(bound, found[0])
+        """An upper bound on δ(ε) without samples: the least that weight bounds, or `known`, say."""
+        bound, known = self._weight_bound(direction, epsilon), self.known(direction, epsilon)
+        return bound if known is None else min(bound, known)
+
+    def known(self, direction: Direction, epsilon: float) -> float | None:
+        """An upper bound on δ(ε) by `added_bound`, or by what composes; None where neither says anything."""
+        if self.curves:
+            return None
+        if direction in self.composed:
+            return composed_bound(self.composed[direction], epsilon)
+        found = added_bound(self.core, epsilon, "delta") if direction == "add" else None
+        return None if found is None else found[0]
 
     def bounded_profile(self, direction: Direction, epsilons: Sequence[float]) -> list[float]:
         """Upper bounds on δ at each ε without samples, a little above `bounded`, in little more time than one takes."""
         bounds = [self._weight_bound(direction, epsilon) for epsilon in epsilons]
+        if direction in self.composed and not self.curves:
+            known = composed_bounds(self.composed[direction], epsilons)
+            return [min(pair) for pair in zip(bounds, known, strict=True)]
         if direction == "add" and not self.curves:
             bounds = [min(pair) for pair in zip(bounds, added_profile(self.core, epsilons), strict=True)]
         return bounds
@@ -131,4 +155,16 @@ def together(parts: Sequence[tuple[SampledMechanism, int]]) -> SampledMechanism:
         plain_only=any(part.plain_only for part, _ in parts),
         rare_truncation=reduce(RareTruncation.plus, rare) if rare else None,
         further=tuple(further),
+        composed=_together([(part.composed, runs) for part, runs in parts]),
     )
+
+
+def _together(
+    parts: Sequence[tuple[Mapping[Direction, tuple[Rounds, ...]], int]],
+) -> dict[Direction, tuple[Rounds, ...]]:
+    """The rounds of all parts, each run so many times, in the directions that are known of all of them."""
+    known = [side for side in parts[0][0] if all(side in part for part, _ in parts)]
+    return {
+        side: tuple(replace(one, count=one.count * runs) for part, runs in parts for one in part[side])
+        for side in known
+    }

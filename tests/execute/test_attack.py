@@ -20,6 +20,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "user-b-min-sep, long columns": (4, 7),
     "balls-in-bins": (2, 4, 7, 8, 12, 15),
     "cyclic-poisson": (2, 6, 7, 10, 13, 15),
+    "random-allocation": (3, 4, 7, 11),
     "poisson": (1, 6, 7, 16),
     "truncated b-min-sep": (3, 6),
     "truncated bins": (1, 6, 7, 11),

@@ -145,8 +145,6 @@ def test_samples_are_drawn_where_they_are_asked_for_or_no_moment_suffices() -> N
     "changes",
     [
         {"privacy__adjacency": "replace-one"},
-        {"sampler": {"kind": "user-b-min-sep", "min_separation": 3, "records_per_user": 2, "attribution": "single"}},
-        {"sampler": {"kind": "balls-in-bins", "bins": 3}, "training": {"iterations": 12}},
         {"matrix": {"kind": "blt", "scales": [0.3], "decays": [0.5]}},
     ],
 )

@@ -357,7 +357,7 @@ def test_orders_are_chosen_once_and_only_where_there_is_a_chain() -> None:
     assert found is not None
     assert one.replicas is not None
     assert found.proposal.replicas.order == one.replicas[0].order
-    # What the theorem is not about: users, random phases, bins, and batches that are truncated.
+    # What no chain is known of: batches that are truncated. Of added records more is known for single ones alone.
     record = _core.Sampled.renewal([0.5, 0.2], 10, 2, 0.1, True)
     others = (
         _core.Sampled.users([0.5], 10, 2, 0.1, 2, True),
@@ -366,9 +366,9 @@ def test_orders_are_chosen_once_and_only_where_there_is_a_chain() -> None:
         record.truncated(100, 12),
     )
     for core in others:
-        with pytest.raises(NumericsError, match="no chain"):
-            core.bounds("remove", core.plain_parameter, 2.0, 1.0, order=2)
         assert core.added_bounds(-1.0, [1.0]) is None
+    with pytest.raises(NumericsError, match="no chain"):
+        others[-1].bounds("remove", 0.1, 2.0, 1.0, order=2)
     # Nor does it say anything of a record that is added, or of two runs by the bounds of one.
     assert record.bounds("add", 0.1, 2.0, 1.0, order=2)[0] == math.inf
     assert _core.Sampled.together([(record, 2)]).added_bounds(-1.0, [1.0]) is None

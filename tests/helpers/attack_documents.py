@@ -87,6 +87,17 @@ def phases(rng: Random, folder: Path, n: int) -> Mapping:
     return body(rng, n, sampler, matrix(rng, str(rng.choice(BANDED)), n, parts, folder), rate(rng))
 
 
+def allocation(rng: Random, folder: Path, n: int) -> Mapping:
+    """Some of all rounds, but not one: that has no samples."""
+    rounds = max(n, 3)
+    sampler = {
+        "kind": "random-allocation",
+        "iterations_per_allocation": rounds,
+        "participations": int(rng.integers(2, rounds)),
+    }
+    return body(rng, rounds, sampler, {"kind": "identity"}, None)
+
+
 def poisson(rng: Random, folder: Path, n: int) -> Mapping:
     return body(rng, n, {"kind": "poisson"}, {"kind": "identity"}, rate(rng))
 
@@ -130,6 +141,7 @@ KINDS: dict[str, Callable[[Random, Path, int], Mapping]] = {
     "user-b-min-sep, long columns": lambda rng, folder, n: separated(rng, folder, LONG, min(n, 3), users=True),
     "balls-in-bins": in_bins,
     "cyclic-poisson": phases,
+    "random-allocation": allocation,
     "poisson": poisson,
     "truncated b-min-sep": lambda rng, folder, n: truncated(rng, folder, 2, bins=False),
     "truncated bins": lambda rng, folder, n: truncated(rng, folder, min(n, 3), bins=True),
@@ -147,12 +159,12 @@ def draw(kind: str, seed: int, folder: Path) -> Truth | None:
     rng = np.random.default_rng([seed, *kind.encode()])
     n = int(rng.choice([2, 3, 4], p=[0.35, 0.5, 0.15]))
     adjacency = "zero-out" if "truncated" in kind else str(rng.choice(["add-remove", "zero-out", "replace-one"]))
-    if kind in ("b-min-sep, powers", "b-min-sep, blocks") and adjacency == "replace-one":
-        # There are no powers of a ratio of two mixtures.
+    if kind in ("b-min-sep, powers", "b-min-sep, blocks", "random-allocation") and adjacency == "replace-one":
+        # There are no powers of a ratio of two mixtures, and no bound for two allocations.
         adjacency = "zero-out"
     made = KINDS[kind](rng, folder, n)
     accounting: Mapping = {"seed": int(rng.integers(1 << 32))}
-    if kind in ("poisson", "balls-in-bins", "truncated bins", "two sampled"):
+    if kind in ("poisson", "random-allocation", "balls-in-bins", "truncated bins", "two sampled"):
         accounting["method"] = "monte-carlo"
     if rng.random() < 0.3:
         accounting["profile"] = [0.0, 0.25, 1.0, 2.0, 4.0, 8.0, 12.0]

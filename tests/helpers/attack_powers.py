@@ -45,11 +45,10 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
 
     def replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[Replicas, tuple[int, float]] | None:
         """Any replicas whose bound says something, and that leave out less than the claim."""
-        core = claim.mechanism.core
         orders = range(FIRST, LARGEST + 1)
         wanted = [Replicas(order, block) for block in BLOCKS for order in orders]
         wanted += [Replicas(order, most_busy=busy) for order in orders for busy in range(2, order)]
-        priced = [(one, one.price(core)) for one in wanted]
+        priced = [(one, one.price(claim.mechanism)) for one in wanted]
         possible = [(one, price) for one, price in priced if price is not None]
 
         def sort(one: Replicas) -> int:
@@ -100,6 +99,7 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
         return None
 
     with (
+        patch.object(betting_choice, "_times", lambda betting: 1e-12),
         patch.object(betting_choice, "SLOWER", 1e-12),
         patch.object(betting_choice, "_sampled_replicas", replicas),
         patch.object(betting_choice, "_powered_betting", short(betting_choice._powered_betting)),

@@ -19,6 +19,7 @@ from exact_mixtures import Array, Mixture, hockey_stick, judged_stick, nothing
 from oracle import gaussian_delta
 from sampled_tools import (
     Law,
+    allocation_law,
     bin_law,
     counts_law,
     lower_toeplitz,
@@ -221,6 +222,8 @@ def law_of(body: dict[str, Any]) -> Law:
         return users_law(n, sampler["min_separation"], p, sampler["records_per_user"], warm=warm)
     if kind == "balls-in-bins":
         return bin_law(n, sampler["bins"])
+    if kind == "random-allocation":
+        return allocation_law(sampler["iterations_per_allocation"], sampler["participations"])
     assert kind == "cyclic-poisson"
     return phase_law(n, sampler["partitions"], p)
 

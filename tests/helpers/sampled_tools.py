@@ -73,6 +73,12 @@ def phase_law(n: int, parts: int, p: float) -> Law:
     return {x: probability for x, probability in law.items() if probability > 0.0}
 
 
+def allocation_law(t: int, k: int) -> Law:
+    """Random allocation: k of t rounds, all choices equally likely."""
+    chosen = [x for x in product((0, 1), repeat=t) if sum(x) == k]
+    return dict.fromkeys(chosen, 1.0 / len(chosen))
+
+
 def bin_law(n: int, bins: int) -> Law:
     return {tuple(int(i % bins == t) for i in range(n)): 1.0 / bins for t in range(bins)}
 

@@ -114,11 +114,13 @@ class Betting:
     #: What is tested before it, where their second moment is not known without samples, and the samples that takes.
     square: SquareClaim | None = None
     square_samples: float = 0.0
+    #: How many plain samples take as long as one of a power, where that is known; `SLOWER` otherwise.
+    slower: float | None = None
 
     @property
     def expected_plain_samples(self) -> float:
         """As many plain samples as take as long."""
-        return (SLOWER if self.proposal.replicas else 1.0) * self.expected_samples + DEARER * self.square_samples
+        return (_times(self) if self.proposal.replicas else 1.0) * self.expected_samples + DEARER * self.square_samples
 
 
 def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
@@ -134,10 +136,14 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     gap = threshold - estimate.value
     if gap <= CLOSEST * threshold:
         return None
+    known = mechanism.known(direction, claim.epsilon) if direction in mechanism.composed else None
+    if known is not None and known < threshold:
+        # What composes says it without samples.
+        return Betting(plain(mechanism, direction), known, (), 0.0, proven=True)
     found = [_plain_betting(claim, direction, estimate.value)]
     for special in (_powered_betting, _clipped_betting) if sampler.drawing.includes(DrawingRule.POWERS) else ():
         betting = special(sampler, claim, direction, estimate)
-        if betting is not None and SLOWER * betting.expected_samples < found[0].expected_samples:
+        if betting is not None and _times(betting) * betting.expected_samples < found[0].expected_samples:
             return betting
     options = []
     for excess in EXCESSES:
@@ -172,11 +178,11 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
 def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
     """Samples of a power of the likelihood ratio of a removed record; None where there are none, or none that could be bet on."""
     mechanism = claim.mechanism
-    if direction != "remove" or Replicas(FIRST).price(mechanism.core) is None:
+    if direction != "remove" or Replicas(FIRST).price(mechanism) is None:
         return None
     gap = (claim.delta - estimate.value) / claim.delta
     known = sampler.replicas
-    if known is None or known[0].price(mechanism.core) != known[1]:
+    if known is None or known[0].price(mechanism) != known[1]:
         known = sampler.replicas = _sampled_replicas(sampler, claim, _nearest(sampler, gap))
     limits = None if known is None else _power_limits(sampler, claim, known[0])
     if limits is not None and limits.left_out > FAR_LEFT_OUT * gap * claim.delta:
@@ -191,10 +197,17 @@ def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
         return Betting(proposal, limits.weight_bound, (), 0.0)
     if not (limits.rounding < MOST_ROUNDING and limits.weight_bound > claim.delta):
         return None
-    stated = replace(claim, delta=claim.delta - limits.left_out)
+    given_up = limits.left_out + (limits.generator if sampler.drawing.includes(DrawingRule.AUTOMATA) else 0.0)
+    stated = replace(claim, delta=claim.delta - given_up)
     if stated.delta <= estimate.value:
         return None
-    return _measured_betting(sampler, stated, direction, estimate, proposal, [(limits.weight_bound, 0.0)])
+    betting = _measured_betting(sampler, stated, direction, estimate, proposal, [(limits.weight_bound, 0.0)])
+    price = mechanism.core.tuple_price(known[0].order)
+    return replace(betting, slower=1.0 + price / mechanism.cost) if price > 0.0 else betting
+
+
+def _times(betting: Betting) -> float:
+    return SLOWER if betting.slower is None else betting.slower
 
 
 def _nearest(sampler: Sampler, gap: float) -> float:
@@ -217,7 +230,6 @@ def _sampled_replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[Repli
     are small, and so come first, and those of few busy replicas next: a chain that takes a good part of what was found, or in
     older rules all of it, is not computed.
     """
-    core = claim.mechanism.core
     best: tuple[float, Replicas] | None = None
     newer = sampler.drawing.includes(DrawingRule.FEW_BUSY)
     blocks = (*BLOCKS, 0) if sampler.drawing.includes(DrawingRule.SPARING) else (0,)
@@ -231,14 +243,20 @@ def _sampled_replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[Repli
         )
         if found is not None and found[0] < most:
             best = found
-    price = None if best is None else best[1].price(core)
+    price = None if best is None else best[1].price(claim.mechanism)
     return None if best is None or price is None else (best[1], price)
 
 
-def _taken(claim: Claim, gap: float, weight_bound: float) -> float:
-    """The nanoseconds that samples with this weight bound are expected to take."""
+def _taken(claim: Claim, gap: float, weight_bound: float, order: int) -> float:
+    """The nanoseconds that samples of a power with this weight bound are expected to take."""
     samples = claim.log_target * (1.0 / gap + 0.5 / (gap * gap))
-    return samples * max(weight_bound / claim.delta, 1.0) * SLOWER * claim.mechanism.cost
+    return samples * max(weight_bound / claim.delta, 1.0) * _slower(claim.mechanism, order) * claim.mechanism.cost
+
+
+def _slower(mechanism: SampledMechanism, order: int) -> float:
+    """How many plain samples take as long as one of a power."""
+    price = mechanism.core.tuple_price(order)
+    return 1.0 + price / mechanism.cost if price > 0.0 else SLOWER
 
 
 def _few_busy(sampler: Sampler, claim: Claim, gap: float, most: float) -> tuple[float, Replicas] | None:
@@ -247,12 +265,12 @@ def _few_busy(sampler: Sampler, claim: Claim, gap: float, most: float) -> tuple[
     Larger powers need more busy ones. Chains that are small with all replicas are no matter of this.
     """
     found: tuple[float, Replicas] | None = None
-    busy, least_price = LEAST_BUSY, Replicas(FEW_ORDERS[0], most_busy=LEAST_BUSY).price(claim.mechanism.core)
+    busy, least_price = LEAST_BUSY, Replicas(FEW_ORDERS[0], most_busy=LEAST_BUSY).price(claim.mechanism)
     if least_price is None or least_price[1] > CHEAP_WORK:
         # With so many ages no chain of as many busy replicas as it takes is small.
         return None
     for order in FEW_ORDERS:
-        whole = Replicas(order).price(claim.mechanism.core)
+        whole = Replicas(order).price(claim.mechanism)
         if whole is not None and whole[1] <= CHEAP_WORK:
             continue
         least = most if found is None else min(most, found[0])
@@ -260,7 +278,7 @@ def _few_busy(sampler: Sampler, claim: Claim, gap: float, most: float) -> tuple[
         if enough is None:
             return found
         replicas, limits = enough
-        total, busy = _taken(claim, gap, limits.weight_bound) + _few_price(claim, replicas), replicas.most_busy
+        total, busy = _taken(claim, gap, limits.weight_bound, order) + _few_price(claim, replicas), replicas.most_busy
         if found is not None and total >= found[0]:
             return found
         found = (total, replicas)
@@ -286,7 +304,7 @@ def _enough_busy(
 
 def _few_price(claim: Claim, replicas: Replicas) -> float:
     """The nanoseconds that a chain of few busy replicas takes, and what it leaves out; infinite where it is not small."""
-    price = replicas.price(claim.mechanism.core)
+    price = replicas.price(claim.mechanism)
     return math.inf if price is None or price[1] > FEW_WORK else FEW_PASSES * price[1] * CHAIN
 
 
@@ -301,34 +319,34 @@ def _sampled_order(
     better.
     """
     mechanism, logs = claim.mechanism, [0.0]
-    least = Replicas(FIRST, block).price(mechanism.core)
+    least = Replicas(FIRST, block).price(mechanism)
     if least is None or least[0] > MOST_SAMPLED or least[1] * CHAIN >= most:
         return None
     small = CHEAP_WORK if sampler.drawing.includes(DrawingRule.SECOND_MOMENTS) else 0.0
 
-    def taken(log: float) -> float:
-        return _taken(claim, gap, math.exp(log))
+    def taken(log: float, order: int) -> float:
+        return _taken(claim, gap, math.exp(log), order)
 
     found: tuple[float, Replicas] | None = None
     for order in range(FIRST, MOST_ORDER + 1):
         replicas = Replicas(order, block)
-        price, limits = replicas.price(mechanism.core), _power_limits(sampler, claim, replicas)
+        price, limits = replicas.price(mechanism), _power_limits(sampler, claim, replicas)
         if limits is None:
             return found
         bound = limits.weight_bound
         logs.append(math.log(bound) if bound > 0.0 else -math.inf)
-        total = taken(logs[-1]) + (0.0 if price is None else price[1] * CHAIN)
+        total = taken(logs[-1], order) + (0.0 if price is None else price[1] * CHAIN)
         if small > 0.0 and found is not None and total >= found[0]:
             return found
         found = (total, replicas)
         bend = logs[-1] - 2.0 * logs[-2] + logs[-3] if order > FIRST else 0.0
         further = 2.0 * logs[-1] - logs[-2] + bend
-        larger = Replicas(order + 1, block).price(mechanism.core)
+        larger = Replicas(order + 1, block).price(mechanism)
         if larger is not None and larger[1] <= small:
             continue
         if larger is None or larger[0] > MOST_SAMPLED or not math.isfinite(further) or further >= logs[-1]:
             return found
-        if taken(logs[-1]) - taken(further) < larger[1] * CHAIN or larger[1] * CHAIN >= most:
+        if taken(logs[-1], order) - taken(further, order + 1) < larger[1] * CHAIN or larger[1] * CHAIN >= most:
             return found
     return found
 

@@ -61,7 +61,7 @@ def noise_search(session: Session, *, shards: int = ESTIMATE) -> GridSearch:
     pilot_value, fallback = pilot_noise(session, acceptance.delta, shards=shards)
     session.known[:] = [f"σ is near {pilot_value:.4g}, by the pilot's estimate"]
     mechanism = session.mechanism(plan.at(pilot_value))
-    powers = plan.drawing.includes(DrawingRule.SECOND_MOMENTS) and mechanism.core.replicas(2) is not None
+    powers = plan.drawing.includes(DrawingRule.SECOND_MOMENTS) and mechanism.chain(2) is not None
     return GridSearch(
         pilot_value,
         fallback,

@@ -60,6 +60,8 @@ MOST_LOST = 1e-2
 SMALL_WORK = 2e8
 #: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
 LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
+#: The same by now.
+NEARER_DISTANCES = (*LOWER_DISTANCES[:-1], 0.015, 0.01, 0.0075, 0.005, 0.0035, 0.0025)
 #: And where ε may lie far above the true one.
 FAR_DISTANCES = (0.8, 0.6, 0.5, 0.4, *LOWER_DISTANCES)
 #: The share of a claim below which an estimate is far from it.
@@ -268,7 +270,7 @@ def _of_a_power(sampler: Sampler, mechanism: SampledMechanism, proof: tuple[int,
     for order in range(most, 2, -1):
         for block in lengths:
             proposal = powered(mechanism, Replicas(order, block))
-            price = Replicas(order, block).price(mechanism.core)
+            price = Replicas(order, block).price(mechanism)
             if price is None or price[1] > SMALL_WORK:
                 continue
             with suppress(NumericsError):
@@ -451,7 +453,8 @@ def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
     `far`: values far below the guarantee's are tried too, which moments lie above.
     """
     sampler = session.sampler
-    epsilons = [epsilon * (1.0 - distance) for distance in (FAR_DISTANCES if far else LOWER_DISTANCES)]
+    usual = NEARER_DISTANCES if sampler.drawing.includes(DrawingRule.AUTOMATA) else LOWER_DISTANCES
+    epsilons = [epsilon * (1.0 - distance) for distance in (FAR_DISTANCES if far else usual)]
     points = [epsilon, *epsilons]
     first = sampler.run(
         mechanism,

@@ -366,7 +366,7 @@ def draws_of(session: Session, planned: dict[Direction, list[_Planned]]) -> Iter
         steps = [f"about {test.samples:.2g} samples from {_law(test)}" for test in tests if test.samples]
         yield f"{direction}: {', then '.join(reversed(steps)) or 'no samples, since a bound without samples is enough'}"
         mechanism = tests[0].mechanism
-        smallest = Replicas(FIRST).price(mechanism.core)
+        smallest = Replicas(FIRST).price(mechanism)
         if direction != "remove" or smallest is None or tests[0].proposal.replicas or not tests[0].samples:
             continue
         chosen = session.sampler.replicas
@@ -390,7 +390,7 @@ def _law(test: _Planned) -> str:
     if proposal.log_sobolev is not None:
         return f"a mean that bounds {'δ' if proposal.log_sobolev.moment == 1 else 'their second moment'}"
     if proposal.replicas is not None:
-        price = proposal.replicas.price(test.mechanism.core)
+        price = proposal.replicas.price(test.mechanism)
         states = "" if price is None else f", a chain of {price[0]} states"
         return f"{_power(proposal.replicas)}{states}"
     if proposal.components:

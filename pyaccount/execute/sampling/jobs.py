@@ -16,6 +16,7 @@ from pyaccount.plan.recipe import Recipe, fingerprint
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
+    from pyaccount.plan.sampled import SampledMechanism
 
 SHARD: int = _core.SHARD_SIZE
 #: Shards run between two looks at the wealth, and of samples of a power of the likelihood ratio, of which few are needed. Fixed,
@@ -76,9 +77,9 @@ class Replicas:
         """As the core takes them."""
         return {"order": self.order, "block": self.block or None, "most_busy": self.most_busy or None}
 
-    def price(self, core: _core.Sampled) -> tuple[int, float] | None:
+    def price(self, mechanism: SampledMechanism) -> tuple[int, float] | None:
         """The states of the chain, and those that are computed in all its steps together; None where there is no such chain."""
-        return core.replicas(self.order, self.block or None, self.most_busy or None)
+        return mechanism.chain(self.order, self.block or None, self.most_busy or None)
 
 
 @dataclass(frozen=True, slots=True)

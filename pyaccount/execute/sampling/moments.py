@@ -119,7 +119,7 @@ class Moments:
         """Whether there is a chain of so many replicas, and it is no larger than this."""
         if order > MOST_ORDER:
             return False
-        price, few = Replicas(order).price(self.mechanism.core), self._most_busy(order)
+        price, few = Replicas(order).price(self.mechanism), self._most_busy(order)
         return (price is not None and price[0] <= states and price[1] <= work) or (
             few > 0 and work >= FEW_PASSES * FEW_WORK
         )
@@ -136,12 +136,12 @@ class Moments:
 
     def _most_busy(self, order: int) -> int:
         """The most replicas of so many that may be busy at once in a small chain; 0 where all may, or in none."""
-        core, whole = self.mechanism.core, Replicas(order).price(self.mechanism.core)
+        whole = Replicas(order).price(self.mechanism)
         if not self._few or (whole is not None and whole[1] <= FEW_WORK):
             return 0
         most = 0
         for busy in range(LEAST_BUSY, order):
-            price = Replicas(order, most_busy=busy).price(core)
+            price = Replicas(order, most_busy=busy).price(self.mechanism)
             if price is None or price[1] > FEW_WORK:
                 break
             most = busy
@@ -161,7 +161,7 @@ class Moments:
             # Other orders need about as many.
             self._busy = max(busy - 1, LEAST_BUSY)
             return known[busy], Replicas(order, most_busy=busy)
-        whole = Replicas(order).price(core)
+        whole = Replicas(order).price(self.mechanism)
         # A chain that leaves much out may be far above the moment, and is still a bound.
         if most and not (whole is not None and whole[1] <= WHOLE_WORK):
             if most not in known:
@@ -176,12 +176,13 @@ class Moments:
         """
         most, work = 1, 0.0
         for one in range(2, min(order, MOST) + 1):
-            price = Replicas(one).price(self.mechanism.core)
+            price = Replicas(one).price(self.mechanism)
             work += math.inf if price is None else price[1]
             if work > TOGETHER_WORK:
                 break
             most = one
-        if not self._allowed or most < FEWEST:
+        # Of other samplers nothing is known from below.
+        if not self._allowed or most < FEWEST or not self.mechanism.core.of_single_records:
             return ()
         for one in range(len(self._close), most + 1):
             lower, upper, _ = self._engine.log_moment(self.mechanism.core, one, gap=TOGETHER_GAP)
@@ -231,7 +232,7 @@ class Moments:
         Where that is more than the claim, all moments up to the order together, if that is less.
         """
         bound, mechanism = partial(chernoff, order, self.log(order)), self.mechanism
-        price, polynomial = self._replicas[order].price(mechanism.core), None
+        price, polynomial = self._replicas[order].price(mechanism), None
         assert price is not None
         single = bound(epsilon) + mechanism.beyond("remove", epsilon, bound)
         if single > claim:
@@ -272,9 +273,7 @@ def enough_busy(
 
 def has_moments(mechanism: SampledMechanism) -> bool:
     """Whether moments of a mechanism are known: it has a chain of replicas, and no phases are composed beside it."""
-    return (
-        not mechanism.curves and "replace" not in mechanism.directions and Replicas(2).price(mechanism.core) is not None
-    )
+    return not mechanism.curves and "replace" not in mechanism.directions and Replicas(2).price(mechanism) is not None
 
 
 def moment_proof(

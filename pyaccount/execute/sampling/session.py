@@ -16,6 +16,7 @@ from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import Test, verify, verify_fixed
 from pyaccount.execute.unamplified import unsampled_bounds
 from pyaccount.plan.common import number
+from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
@@ -54,6 +55,8 @@ class Session:
     def mechanism(self, instance: Instance) -> SampledMechanism:
         """The mechanism at a value of the blank: its sampled phases, and the composed profile of the rest."""
         mechanism, found = instance.mechanism(), self.composed_profile(instance)
+        if not self.plan.drawing.includes(DrawingRule.AUTOMATA):
+            mechanism = replace(mechanism, automata=False)
         if found is None:
             return mechanism
         lower = None if mechanism.lower is None else replace(mechanism.lower, curves=found.curves)

@@ -186,7 +186,9 @@ class PoissonPlan(Renewal):
     """Rounds that compose; and, where samples are asked for, the run of a renewal process without a separation."""
 
     round_by_round: ClassVar[bool] = True
-    known_with_matrix: ClassVar[str] = " (one is known: conditional composition, arXiv:2310.15526)"
+    known_with_matrix: ClassVar[str] = (
+        " (conditional composition, arXiv:2310.15526, is one; with it the error is larger than without a matrix)"
+    )
     kept: ClassVar[str] = KEPT
 
     def analysis(self, document: Document, body: Body) -> Analysis:

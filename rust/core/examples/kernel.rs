@@ -135,7 +135,9 @@ fn main() {
     for (b, order, sigma, block) in [(8, 10, 4.13, None), (64, 3, 1.6, None), (16, 15, 4.55, Some(2))] {
         let (n, p) = (2000, 0.01 / (1.0 - 0.01 * (b as f64 - 1.0)));
         let kernel = Arc::new(RenewalKernel::new(column(b, sigma), n, b, p, true).unwrap());
-        let power = Replicated::new(&kernel, Replicas { order, most_busy: None, block }, &Run::default()).unwrap();
+        let power =
+            Replicated::new(&Mechanism::Renewal(kernel), Replicas { order, most_busy: None, block }, &Run::default())
+                .unwrap();
         let line = timed_samples(&Arc::new(power).into(), Direction::Remove, n);
         println!("n={n} b={b}, power {order}, block {block:?}:{line}");
     }

@@ -7,6 +7,7 @@ use pyaccount_core::montecarlo::claims::defensive::{simulate_defensive, Defensiv
 use pyaccount_core::montecarlo::claims::histogram::{Edges, Histogram, BINS};
 use pyaccount_core::montecarlo::claims::linear::{added_bounds, AddedBounds};
 use pyaccount_core::montecarlo::gradients::gradient::{simulate_gradient, Estimate, GradientEstimate, GradientJob};
+use pyaccount_core::montecarlo::kernels::allocation::AllocationKernel;
 use pyaccount_core::montecarlo::kernels::bins::BinsKernel;
 use pyaccount_core::montecarlo::kernels::columns::Columns as CoreColumns;
 use pyaccount_core::montecarlo::kernels::overlapping::OverlappingKernel;
@@ -18,13 +19,13 @@ use pyaccount_core::montecarlo::proposals::proposal::Direction;
 use pyaccount_core::montecarlo::proposals::proposed::{
     generator_error_of, left_out_of, rounding_of, weight_bounds_of, Part,
 };
-use pyaccount_core::montecarlo::proposals::replicated::Replicated;
+use pyaccount_core::montecarlo::proposals::replicated::{Replicated, NO_CHAIN};
 use pyaccount_core::montecarlo::simulate::{simulate, Job, SHARD};
 use pyaccount_core::montecarlo::stream::StreamKey;
 use pyaccount_core::montecarlo::truncation::truncated::TruncatedKernel;
 use pyaccount_core::montecarlo::truncation::truncated_bins::TruncatedBinsKernel;
 use pyaccount_core::montecarlo::value::Curve;
-use pyaccount_core::replicas::{log_moment, most_steps, states, Replicas, GAP};
+use pyaccount_core::replicas::{Replicas, GAP};
 use pyaccount_core::Error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -216,6 +217,11 @@ impl Sampled {
     }
 
     #[staticmethod]
+    fn allocation(rounds: usize, taken: usize, unit: f64) -> PyResult<Self> {
+        AllocationKernel::new(rounds, taken, unit).map(|kernel| vec![(kernel.into(), 1)].into()).map_err(raise)
+    }
+
+    #[staticmethod]
     #[allow(clippy::needless_pass_by_value)] // converted from Python
     fn together(parts: Vec<(Bound<'_, Self>, u32)>) -> PyResult<Self> {
         if parts.is_empty() || parts.iter().any(|(_, runs)| *runs == 0) {
@@ -246,6 +252,11 @@ impl Sampled {
             _ => return Err(PyValueError::new_err("only one run of one sampler of records has truncated batches")),
         };
         truncated.map(|mechanism| vec![(mechanism, 1)].into()).map_err(raise)
+    }
+
+    #[getter]
+    fn of_single_records(&self) -> bool {
+        self.parts.iter().all(|(mechanism, _)| mechanism.of_single_records().is_some())
     }
 
     #[getter]
@@ -433,13 +444,18 @@ impl Sampled {
     fn replicas(&self, order: usize, block: Option<usize>, most_busy: Option<usize>) -> Option<(usize, f64)> {
         let (mut most, replicas) = ((0, 0.0), Replicas { order, most_busy, block });
         for (mechanism, _) in &self.parts {
-            let law = mechanism.replicated()?.law();
-            let count = states(law, replicas)?;
-            #[allow(clippy::cast_precision_loss)] // a price
-            let work = count as f64 * most_steps(law, replicas) as f64;
+            let (count, work) = mechanism.participations()?.price(replicas)?;
             most = (most.0.max(count), most.1 + work);
         }
         Some(most)
+    }
+
+    /// About how many nanoseconds the tuples of a sample take where they are not drawn by ages.
+    fn tuple_price(&self, order: usize) -> f64 {
+        let price = |(mechanism, runs): &(Mechanism, u32)| {
+            f64::from(*runs) * mechanism.participations().map_or(0.0, |all| all.tuple_price(order))
+        };
+        self.parts.iter().map(price).sum()
     }
 
     /// Bounds on ln E_R f^order of all mechanisms and runs together, f = dP/dR: their sum; and how much of the upper one is for what
@@ -460,8 +476,7 @@ impl Sampled {
         call(py, threads, time_limit, move |run| {
             let (mut lower, mut upper, mut left_out) = (0.0_f64, 0.0_f64, 0.0_f64);
             for (mechanism, runs) in &all {
-                let kernel = mechanism.replicated().ok_or(NO_CHAIN)?;
-                let found = log_moment(kernel.law(), &kernel.coefficients, replicas, gap, run)?;
+                let found = mechanism.participations().ok_or(NO_CHAIN)?.log_moment(replicas, gap, run)?;
                 // Rounded outward: a product and a sum, each by at most u of what it is.
                 let runs = f64::from(*runs);
                 lower = (lower + (runs * found.lower).next_down().max(0.0)).next_down().max(0.0);
@@ -477,7 +492,7 @@ impl Sampled {
     #[allow(clippy::needless_pass_by_value)] // as it comes from Python
     fn added_bounds(&self, tilt: f64, epsilons: Vec<f64>) -> Option<Vec<(f64, f64)>> {
         let [(mechanism, 1)] = &self.parts[..] else { return None };
-        let found = added_bounds(mechanism.replicated()?, tilt, &epsilons);
+        let found = added_bounds(mechanism.of_single_records()?, tilt, &epsilons);
         Some(found.into_iter().map(|AddedBounds { log_square, log_delta }| (log_square, log_delta)).collect())
     }
 
@@ -533,10 +548,10 @@ impl Sampled {
         })
     }
 
-    /// The kernel of a single mechanism that chains of replicas are known of.
+    /// The kernel of a single mechanism of single records.
     pub fn single(&self) -> Option<&Arc<RenewalKernel>> {
         match &self.parts[..] {
-            [(mechanism, 1)] => mechanism.replicated(),
+            [(mechanism, 1)] => mechanism.of_single_records(),
             _ => None,
         }
     }
@@ -561,7 +576,7 @@ impl Sampled {
         let all = self.parts.clone();
         let parts: Vec<Part> = call(py, threads, time_limit, move |run| {
             let part = |(mechanism, runs): &(Mechanism, u32)| {
-                let samples = Replicated::new(mechanism.replicated().ok_or(NO_CHAIN)?, replicas, run)?;
+                let samples = Replicated::new(mechanism, replicas, run)?;
                 Ok(Part { proposed: Arc::new(samples).into(), runs: *runs })
             };
             all.iter().map(part).collect()
@@ -570,9 +585,6 @@ impl Sampled {
         Ok(parts)
     }
 }
-
-/// What a mechanism without a chain of replicas is answered.
-const NO_CHAIN: Error = Error::Numerics { reason: "no chain of replicas is known for this sampler" };
 
 /// Estimates of δ and its derivatives, each with its standard error.
 #[pyclass(frozen, get_all, module = "pyaccount._core")]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::montecarlo::kernels::allocation::{AllocationKernel, AllocationScratch};
 use crate::montecarlo::kernels::bins::{BinsKernel, BinsScratch};
 use crate::montecarlo::kernels::kernel::Ratios;
 use crate::montecarlo::kernels::overlapping::{OverlappingKernel, OverlappingScratch};
@@ -15,6 +16,7 @@ use crate::montecarlo::truncation::truncated::{largest_multiple, TruncatedKernel
 use crate::montecarlo::truncation::truncated_bins::{TruncatedBinsKernel, TruncatedBinsScratch};
 use crate::participation::bins::Bins;
 use crate::participation::renewal::Renewal;
+use crate::replicas::drawn::Participations;
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::{with_vectors, Portable, Vector, Vectored, LANES};
 
@@ -28,6 +30,8 @@ pub enum Mechanism {
     Renewal(Arc<RenewalKernel>),
     /// Balls in bins with any non-negative matrix.
     Bins(Arc<BinsKernel>),
+    /// Random allocation without a matrix.
+    Allocation(Arc<AllocationKernel>),
     /// b-min-sep sampling with columns that overlap.
     Overlapping(Arc<OverlappingKernel>),
     /// b-min-sep sampling with truncated batches.
@@ -50,6 +54,7 @@ macro_rules! of_kernel {
 of_kernel!(
     Renewal(RenewalKernel),
     Bins(BinsKernel),
+    Allocation(AllocationKernel),
     Overlapping(OverlappingKernel),
     Truncated(TruncatedKernel),
     TruncatedBins(TruncatedBinsKernel)
@@ -60,6 +65,7 @@ of_kernel!(
 pub(super) struct Buffers {
     pub renewal: RenewalScratch,
     pub bins: BinsScratch,
+    pub allocation: AllocationScratch,
     pub overlapping: OverlappingScratch,
     pub truncated: TruncatedScratch,
     pub truncated_bins: TruncatedBinsScratch,
@@ -70,6 +76,7 @@ pub(super) struct Buffers {
 enum Law<'a> {
     Renewal(&'a Renewal),
     Bins(&'a Bins),
+    Allocation(&'a AllocationKernel),
 }
 
 /// The linear statistic t of tilts: Σ_i |∂_i t| over the coordinates of the noise, a bound on |t| and one on its rounding.
@@ -88,15 +95,36 @@ impl Mechanism {
         match self {
             Self::Renewal(kernel) => Law::Renewal(kernel.law()),
             Self::Bins(kernel) => Law::Bins(kernel.law()),
+            Self::Allocation(kernel) => Law::Allocation(kernel),
             Self::Overlapping(kernel) => Law::Renewal(kernel.law()),
             Self::Truncated(kernel) => Law::Renewal(kernel.renewal().law()),
             Self::TruncatedBins(kernel) => Law::Bins(kernel.bins().law()),
         }
     }
 
-    /// The kernel of what [`crate::replicas`] has a chain for; none for anything else.
+    /// What [`crate::replicas`] has a chain for; none for anything else.
     #[must_use]
-    pub fn replicated(&self) -> Option<&Arc<RenewalKernel>> {
+    pub fn participations(&self) -> Option<Participations<'_>> {
+        match self {
+            Self::Renewal(kernel) => Some(Participations::Renewal(kernel.law(), &kernel.coefficients)),
+            Self::Bins(kernel) => {
+                let bins = kernel.law().squares.len();
+                // Sums of T products, none of them larger than the largest square.
+                #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
+                let error = 2.0 * UNIT_ROUNDOFF * (bins as f64 + 8.0);
+                Some(Participations::Bins { gram: kernel.gram(), bins, error })
+            }
+            Self::Allocation(kernel) => {
+                let (rounds, taken, square) = kernel.law();
+                Some(Participations::Allocation { rounds, taken, square })
+            }
+            _ => None,
+        }
+    }
+
+    /// The kernel of single records under b-min-sep sampling; none for anything else.
+    #[must_use]
+    pub fn of_single_records(&self) -> Option<&Arc<RenewalKernel>> {
         match self {
             Self::Renewal(kernel) if kernel.law().records() == 1 && !kernel.law().phased => Some(kernel),
             _ => None,
@@ -114,7 +142,7 @@ impl Mechanism {
     pub fn plain_parameter(&self) -> f64 {
         match self.law() {
             Law::Renewal(law) => law.sampling_probability,
-            Law::Bins(_) => 0.0,
+            Law::Bins(_) | Law::Allocation(_) => 0.0,
         }
     }
 
@@ -151,6 +179,7 @@ impl Mechanism {
         match self {
             Self::Renewal(kernel) => kernel.rounding_at(mean_scale, means),
             Self::Bins(kernel) => kernel.rounding_at(mean_scale, means),
+            Self::Allocation(kernel) => kernel.rounding_at(mean_scale, means),
             Self::Overlapping(kernel) => kernel.rounding_at(mean_scale, means),
             Self::Truncated(kernel) => kernel.rounding(mean_scale),
             Self::TruncatedBins(kernel) => kernel.rounding(mean_scale),
@@ -162,6 +191,7 @@ impl Mechanism {
         match self {
             Self::Renewal(kernel) => kernel.lipschitz(),
             Self::Bins(kernel) => kernel.lipschitz(),
+            Self::Allocation(kernel) => kernel.lipschitz(),
             Self::Overlapping(kernel) => kernel.lipschitz(),
             Self::Truncated(kernel) => kernel.lipschitz(),
             Self::TruncatedBins(kernel) => kernel.lipschitz(),
@@ -179,6 +209,7 @@ impl Mechanism {
         let added = |largest: f64| self.added(mean_scale.abs() * largest, displaced * largest);
         match self {
             Self::Renewal(kernel) => NORMAL_ERROR + added(kernel.largest_mean()),
+            Self::Allocation(kernel) => NORMAL_ERROR + added(kernel.largest_mean()),
             Self::Overlapping(kernel) => kernel.coordinate_error(mean_scale) + added(kernel.reach().1),
             Self::Truncated(kernel) => {
                 let multiple = (2.0 * mean_scale).abs().max((2.0 * mean_scale - 1.0).abs());
@@ -196,13 +227,19 @@ impl Mechanism {
         UNIT_ROUNDOFF * (sums - 6.0).max(0.0)
     }
 
-    /// The direction of tilts; none where batches are truncated.
+    /// Whether the record's absence is a hockey stick's other side: nothing else is computed of truncated batches and allocations.
+    #[must_use]
+    pub fn of_presence(&self) -> bool {
+        self.truncated() || matches!(self, Self::Allocation(_))
+    }
+
+    /// The direction of tilts; none where batches are truncated, and of allocations.
     pub(super) fn tilt_base(&self) -> Option<TiltBase> {
         match self {
             Self::Renewal(kernel) => Some(kernel.tilt_base()),
             Self::Overlapping(kernel) => Some(kernel.tilt_base()),
             Self::Bins(kernel) => Some(kernel.tilt_base()),
-            Self::Truncated(_) | Self::TruncatedBins(_) => None,
+            Self::Allocation(_) | Self::Truncated(_) | Self::TruncatedBins(_) => None,
         }
     }
 
@@ -224,7 +261,7 @@ impl Mechanism {
                 Self::Renewal(kernel) => base.sizes().1 / kernel.largest_mean(),
                 Self::Overlapping(kernel) => base.sizes().1 / kernel.reach().1,
                 Self::Bins(kernel) => largest(&base.overlap) / largest(&kernel.law().squares),
-                Self::Truncated(_) | Self::TruncatedBins(_) => f64::INFINITY,
+                Self::Allocation(_) | Self::Truncated(_) | Self::TruncatedBins(_) => f64::INFINITY,
             }
     }
 
@@ -248,7 +285,7 @@ impl Mechanism {
             }
             Self::Renewal(kernel) => rounds(kernel.largest_mean()),
             Self::Overlapping(kernel) => rounds(kernel.reach().1),
-            Self::Truncated(_) | Self::TruncatedBins(_) => {
+            Self::Allocation(_) | Self::Truncated(_) | Self::TruncatedBins(_) => {
                 Statistic { slope: f64::INFINITY, size: f64::INFINITY, error: f64::INFINITY }
             }
         }
@@ -261,6 +298,7 @@ impl Mechanism {
             Self::Truncated(kernel) => kernel.renewal().magnitude(largest_multiple(mean_scale)),
             Self::Overlapping(kernel) => kernel.magnitude(mean_scale),
             Self::Bins(kernel) => kernel.magnitude(mean_scale),
+            Self::Allocation(kernel) => kernel.magnitude(mean_scale),
             Self::TruncatedBins(kernel) => kernel.bins().magnitude(largest_multiple(mean_scale)),
         }
     }
@@ -271,6 +309,7 @@ impl Mechanism {
         match self.law() {
             Law::Renewal(law) => law.iterations(),
             Law::Bins(law) => law.squares.len(),
+            Law::Allocation(kernel) => kernel.law().0,
         }
     }
 
@@ -329,6 +368,7 @@ impl Vectored for Evaluation<'_> {
                 .ratios::<V, _>(None, true, &mut Given(self.2), &mut scratch)
                 .unwrap_or_else(|| kernel.logarithmic::<V, _>(None, true, &mut Given(self.2), &mut scratch)),
             Mechanism::Bins(kernel) => kernel.given::<V>(self.2, true),
+            Mechanism::Allocation(kernel) => kernel.given::<V>(self.2),
             Mechanism::Truncated(kernel) => kernel.given::<V>(self.2, self.3),
             Mechanism::TruncatedBins(kernel) => kernel.given::<V>(self.2, self.3),
             Mechanism::Overlapping(kernel) => kernel.given::<V>(self.1, self.2, &mut OverlappingScratch::default()),

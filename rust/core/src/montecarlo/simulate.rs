@@ -13,6 +13,7 @@ use crate::montecarlo::claims::betting::{BetTable, Running, ShardSums, Sides};
 use crate::montecarlo::claims::histogram::{Edges, Histogram};
 use crate::montecarlo::kernels::kernel::{Purpose, Ratios};
 use crate::montecarlo::mechanism::Buffers;
+use crate::montecarlo::proposals::components::OF_PRESENCE;
 use crate::montecarlo::proposals::proposal::Direction;
 use crate::montecarlo::proposals::proposed::{rounding_of, Part};
 use crate::montecarlo::stream::{Stream, StreamKey};
@@ -177,8 +178,8 @@ impl Job {
                 let value = part.proposed.mean_scale();
                 return Err(Error::Domain { name: "mean scale", value, allowed: "the same for all mechanisms" });
             }
-            if part.proposed.mechanism().truncated() && self.direction == Direction::Replace {
-                return Err(Error::Numerics { reason: "truncated batches are compared with an empty record's" });
+            if part.proposed.mechanism().of_presence() && self.direction == Direction::Replace {
+                return Err(OF_PRESENCE);
             }
             if !part.proposed.serves(self.direction) {
                 return Err(Error::Numerics {

@@ -393,8 +393,9 @@ impl Carried {
 mod tests {
     use super::{At, BlockStep, BlockTuple, BlockTuples};
     use crate::participation::renewal::Renewal;
+    use crate::replicas::aged::log_moment;
     use crate::replicas::enumeration::{mean_with_error, participations, uniforms};
-    use crate::replicas::{log_moment, Replicas, GAP};
+    use crate::replicas::{Replicas, GAP};
     use crate::run::Run;
 
     fn law(b: usize, p: f64, warm: bool, n: usize) -> Renewal {

@@ -336,8 +336,9 @@ mod tests {
     use super::{edge, placed, steps, Placements};
     use crate::error::Error;
     use crate::participation::renewal::Renewal;
+    use crate::replicas::aged::{log_moment, states};
     use crate::replicas::enumeration::{mean, patterns};
-    use crate::replicas::{log_moment, states, Replicas, GAP};
+    use crate::replicas::{Replicas, GAP};
     use crate::run::Run;
 
     fn law(b: usize, p: f64, warm: bool, n: usize) -> Renewal {

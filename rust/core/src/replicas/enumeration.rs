@@ -92,3 +92,79 @@ pub(crate) fn participations(
     }
     shares
 }
+
+/// How often a record takes part in each step, and how likely that is.
+pub(crate) type Patterns = Vec<(Vec<usize>, f64)>;
+
+pub(crate) fn inner(one: &[usize], other: &[usize], coefficients: &[f64]) -> f64 {
+    let mean = |pattern: &[usize]| {
+        let mut sum = vec![0.0; pattern.len()];
+        for (i, &count) in pattern.iter().enumerate() {
+            for (row, c) in sum[i..].iter_mut().zip(coefficients) {
+                *row += f64::from(u32::try_from(count).expect("small")) * c;
+            }
+        }
+        sum
+    };
+    mean(one).iter().zip(mean(other)).map(|(x, y)| x * y).sum()
+}
+
+/// ln Σ Π w e^{Σ ⟨Cx^r, Cx^s⟩} over all tuples, and how likely each number of participations is in each step by these weights.
+pub(crate) fn enumerated(
+    patterns: &Patterns,
+    inner: impl Fn(&[usize], &[usize]) -> f64,
+    order: usize,
+) -> (f64, Vec<Vec<f64>>) {
+    let products: Vec<Vec<f64>> =
+        patterns.iter().map(|(x, _)| patterns.iter().map(|(y, _)| inner(x, y)).collect()).collect();
+    let steps = patterns[0].0.len();
+    let most = patterns.iter().flat_map(|(pattern, _)| pattern).max().copied().unwrap_or(0);
+    let (mut total, mut seen) = (0.0, vec![vec![0.0; most * order + 1]; steps]);
+    let mut chosen = vec![0; order];
+    'all: loop {
+        let mut weight: f64 = chosen.iter().map(|&one| patterns[one].1).product();
+        for (k, &one) in chosen.iter().enumerate() {
+            weight *= chosen[..k].iter().map(|&other| products[one][other]).sum::<f64>().exp();
+        }
+        total += weight;
+        for (step, counts) in seen.iter_mut().enumerate() {
+            counts[chosen.iter().map(|&one| patterns[one].0[step]).sum::<usize>()] += weight;
+        }
+        for place in &mut chosen {
+            *place += 1;
+            if *place < patterns.len() {
+                continue 'all;
+            }
+            *place = 0;
+        }
+        break;
+    }
+    seen.iter_mut().flatten().for_each(|weight| *weight /= total);
+    (total.ln(), seen)
+}
+
+/// Whether tuples, each told as how many take part in each step and ln ρ (−∞ where it is given up), have the weights of all of them.
+pub(crate) fn agree(log_bound: f64, (log, expected): (f64, &[Vec<f64>]), mut one: impl FnMut() -> (Vec<usize>, f64)) {
+    let (mut seen, mut logs) = (vec![vec![0.0; expected[0].len()]; expected.len()], Vec::new());
+    for _ in 0..20_000 {
+        let (joined, log) = one();
+        assert!(log <= log_bound);
+        logs.push(log);
+        for (step, count) in joined.into_iter().enumerate() {
+            seen[step][count] += log.exp();
+        }
+    }
+    if log_bound > log + 3.0 {
+        // Too few of them pass for a mean.
+        return;
+    }
+    let (ratio, error) = mean_with_error(&logs.iter().map(|one| (one - log).exp()).collect::<Vec<_>>());
+    assert!((ratio - 1.0).abs() <= 4.5 * error + 1e-9, "{ratio} {error}");
+    let total: f64 = logs.iter().map(|log| log.exp()).sum();
+    for (step, counts) in expected.iter().enumerate() {
+        for (count, share) in counts.iter().enumerate() {
+            let found = seen[step][count] / total;
+            assert!((found - share).abs() < 0.02, "{step} {count}: {found} {share}");
+        }
+    }
+}

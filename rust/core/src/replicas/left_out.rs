@@ -331,8 +331,9 @@ impl GammaStep<'_> {
 mod tests {
     use super::{log_left_out, of_steps};
     use crate::participation::renewal::Renewal;
+    use crate::replicas::aged::log_moment;
     use crate::replicas::enumeration::{mean, waits_and_patterns};
-    use crate::replicas::{log_moment, rounds, Replicas};
+    use crate::replicas::{rounds, Replicas};
     use crate::run::Run;
 
     const COLUMNS: [&[f64]; 4] = [&[0.7], &[0.5, 0.9], &[0.9, 0.0, 0.4], &[0.8, 0.3, 0.6, 0.1]];

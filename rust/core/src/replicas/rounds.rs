@@ -161,8 +161,9 @@ fn factors(chain: &Chain, overlaps: &Overlaps, probability: f64, rows: usize, ea
 mod tests {
     use crate::error::Error;
     use crate::participation::renewal::Renewal;
+    use crate::replicas::aged::log_moment;
     use crate::replicas::enumeration::{mean, patterns};
-    use crate::replicas::{log_moment, LogMoment, Replicas, GAP};
+    use crate::replicas::{LogMoment, Replicas, GAP};
     use crate::run::Run;
 
     fn law(b: usize, p: f64, warm: bool, n: usize) -> Renewal {

@@ -303,9 +303,10 @@ impl Start {
 mod tests {
     use super::{At, RoundStep, Tuple, Tuples};
     use crate::participation::renewal::Renewal;
+    use crate::replicas::aged::log_moment;
     use crate::replicas::enumeration::mean_with_error as mean;
     use crate::replicas::enumeration::{participations, uniforms};
-    use crate::replicas::{log_moment, Replicas, GAP};
+    use crate::replicas::{Replicas, GAP};
     use crate::run::Run;
 
     fn law(b: usize, p: f64, warm: bool, n: usize) -> Renewal {

@@ -58,7 +58,7 @@ pub struct AddedBounds {
 /// What holds of samples of R tilted by `tilt` < 0, where a record is added, for each ε; see the head of this file.
 ///
 /// * Guarantee: upper bounds; infinite ones where ln f is not nearly linear, for what
-///   [`crate::montecarlo::mechanism::Mechanism::replicated`] does not give, and beyond [`MOST_PAIRS`] = nb².
+///   [`crate::montecarlo::mechanism::Mechanism::of_single_records`] does not give, and beyond [`MOST_PAIRS`] = nb².
 /// * Cost: some 50nb² operations, and next to none for each ε.
 #[must_use]
 pub fn added_bounds(kernel: &RenewalKernel, tilt: f64, epsilons: &[f64]) -> Vec<AddedBounds> {

@@ -11,6 +11,7 @@
 //! | [`renewal`], [`bins`] | b-min-sep sampling with a banded matrix, and balls in bins |
 //! | [`columns`], [`overlapping`] | matrices with long columns, and the kernel that encloses their log densities |
 
+pub mod allocation;
 pub mod bins;
 pub mod columns;
 pub mod correlate;

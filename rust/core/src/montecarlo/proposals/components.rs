@@ -10,6 +10,7 @@
 //! more than 1/α_1. [`super::balanced`] makes estimates of such samples, [`crate::montecarlo::claims::defensive`] tests.
 
 use crate::error::{Error, Result};
+use crate::montecarlo::kernels::allocation::AllocationKernel;
 use crate::montecarlo::kernels::bins::BinsKernel;
 use crate::montecarlo::kernels::kernel::Kernel;
 use crate::montecarlo::kernels::overlapping::OverlappingKernel;
@@ -27,6 +28,10 @@ use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 /// Groups of eight samples in a shard: what the shares of the components add up to.
 #[allow(clippy::cast_possible_truncation)] // 128
 pub const UNITS: u32 = (SHARD / LANES) as u32;
+
+/// What a replaced record is answered where only presence and absence are compared.
+pub const OF_PRESENCE: Error =
+    Error::Numerics { reason: "truncated batches and allocations are compared with an empty record's" };
 
 /// A proposal, for all mechanisms that are sampled together.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +83,7 @@ impl Plain {
         if theta == 0.0 {
             return Ok(Self);
         }
-        Err(Error::Domain { name: "tilt", value: theta, allowed: "0: truncated batches have none" })
+        Err(Error::Domain { name: "tilt", value: theta, allowed: "0: truncated batches and allocations have none" })
     }
 }
 
@@ -168,6 +173,7 @@ pub(in crate::montecarlo) enum Prepared<'a> {
     Renewal(&'a RenewalKernel, Origins<RenewalKernel>),
     Overlapping(&'a OverlappingKernel, Origins<OverlappingKernel>),
     Bins(&'a BinsKernel, Origins<BinsKernel>),
+    Allocation(&'a AllocationKernel, Origins<AllocationKernel>),
     Truncated(&'a TruncatedKernel, Origins<TruncatedKernel>),
     TruncatedBins(&'a TruncatedBinsKernel, Origins<TruncatedBinsKernel>),
 }
@@ -243,8 +249,8 @@ impl Mixture {
             if *runs == 0 {
                 return Err(Error::Domain { name: "runs", value: 0.0, allowed: "at least 1" });
             }
-            if mechanism.truncated() && self.direction == Direction::Replace {
-                return Err(Error::Numerics { reason: "truncated batches are compared with an empty record's" });
+            if mechanism.of_presence() && self.direction == Direction::Replace {
+                return Err(OF_PRESENCE);
             }
         }
         self.parts
@@ -255,6 +261,7 @@ impl Mixture {
                     Mechanism::Renewal(k) => Prepared::Renewal(k, self.origins(&**k, place)?),
                     Mechanism::Overlapping(k) => Prepared::Overlapping(k, self.origins(&**k, place)?),
                     Mechanism::Bins(k) => Prepared::Bins(k, self.origins(&**k, place)?),
+                    Mechanism::Allocation(k) => Prepared::Allocation(k, self.origins(&**k, place)?),
                     Mechanism::Truncated(k) => Prepared::Truncated(k, self.origins(&**k, place)?),
                     Mechanism::TruncatedBins(k) => Prepared::TruncatedBins(k, self.origins(&**k, place)?),
                 };
@@ -322,6 +329,9 @@ impl Prepared<'_> {
                 apart::<V, _>(*k, o, (drawn, direction), stream, &mut worker.buffers.overlapping, out);
             }
             Self::Bins(k, o) => apart::<V, _>(*k, o, (drawn, direction), stream, &mut worker.buffers.bins, out),
+            Self::Allocation(k, o) => {
+                apart::<V, _>(*k, o, (drawn, direction), stream, &mut worker.buffers.allocation, out);
+            }
             Self::Truncated(k, o) => {
                 apart::<V, _>(*k, o, (drawn, direction), stream, &mut worker.buffers.truncated, out);
             }

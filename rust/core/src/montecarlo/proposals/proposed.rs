@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::montecarlo::kernels::allocation::AllocationKernel;
 use crate::montecarlo::kernels::bins::BinsKernel;
 use crate::montecarlo::kernels::kernel::{draw, Kernel, Purpose, Ratios};
 use crate::montecarlo::kernels::overlapping::OverlappingKernel;
@@ -42,6 +43,7 @@ pub struct Proposed(Kind);
 enum Kind {
     Renewal(Pair<RenewalKernel>),
     Bins(Pair<BinsKernel>),
+    Allocation(Pair<AllocationKernel>),
     Overlapping(Pair<OverlappingKernel>),
     Truncated(Pair<TruncatedKernel>),
     TruncatedBins(Pair<TruncatedBinsKernel>),
@@ -70,6 +72,7 @@ impl Mechanism {
         Ok(Proposed(match self {
             Self::Renewal(kernel) => Kind::Renewal(Pair::new(kernel, parameter, mean_scale)?),
             Self::Bins(kernel) => Kind::Bins(Pair::new(kernel, parameter, mean_scale)?),
+            Self::Allocation(kernel) => Kind::Allocation(Pair::new(kernel, parameter, mean_scale)?),
             Self::Overlapping(kernel) => Kind::Overlapping(Pair::new(kernel, parameter, mean_scale)?),
             Self::Truncated(kernel) => Kind::Truncated(Pair::new(kernel, parameter, mean_scale)?),
             Self::TruncatedBins(kernel) => Kind::TruncatedBins(Pair::new(kernel, parameter, mean_scale)?),
@@ -90,10 +93,11 @@ impl Proposed {
         match &self.0 {
             Kind::Renewal(pair) => Mechanism::Renewal(Arc::clone(&pair.kernel)),
             Kind::Bins(pair) => Mechanism::Bins(Arc::clone(&pair.kernel)),
+            Kind::Allocation(pair) => Mechanism::Allocation(Arc::clone(&pair.kernel)),
             Kind::Overlapping(pair) => Mechanism::Overlapping(Arc::clone(&pair.kernel)),
             Kind::Truncated(pair) => Mechanism::Truncated(Arc::clone(&pair.kernel)),
             Kind::TruncatedBins(pair) => Mechanism::TruncatedBins(Arc::clone(&pair.kernel)),
-            Kind::Replicated(samples) => Mechanism::Renewal(Arc::clone(samples.kernel())),
+            Kind::Replicated(samples) => samples.mechanism(),
         }
     }
 
@@ -105,6 +109,7 @@ impl Proposed {
             | Kind::Overlapping(Pair { proposal, .. })
             | Kind::Truncated(Pair { proposal, .. }) => proposal.mean_scale,
             Kind::Bins(Pair { proposal, .. }) | Kind::TruncatedBins(Pair { proposal, .. }) => proposal.mean_scale,
+            Kind::Allocation(Pair { proposal, .. }) => proposal.mean_scale,
             Kind::Replicated(samples) => samples.power(),
         }
     }
@@ -132,6 +137,7 @@ impl Proposed {
             Kind::Renewal(p) => draw::<V, _>(&*p.kernel, &p.proposal, purpose, stream, &mut buffers.renewal),
             Kind::Overlapping(p) => draw::<V, _>(&*p.kernel, &p.proposal, purpose, stream, &mut buffers.overlapping),
             Kind::Bins(p) => draw::<V, _>(&*p.kernel, &p.proposal, purpose, stream, &mut buffers.bins),
+            Kind::Allocation(p) => draw::<V, _>(&*p.kernel, &p.proposal, purpose, stream, &mut buffers.allocation),
             Kind::Truncated(p) => draw::<V, _>(&*p.kernel, &p.proposal, purpose, stream, &mut buffers.truncated),
             Kind::TruncatedBins(p) => {
                 draw::<V, _>(&*p.kernel, &p.proposal, purpose, stream, &mut buffers.truncated_bins)
@@ -157,6 +163,7 @@ impl Proposed {
                 HolderSums::of(kernel.law(), &m.law, m.mean_scale, direction)
             }
             Kind::Bins(Pair { kernel, proposal: m }) => HolderSums::of(kernel.law(), &m.law, m.mean_scale, direction),
+            Kind::Allocation(Pair { kernel, proposal: m }) => kernel.sums(m.mean_scale, direction),
             Kind::Overlapping(Pair { kernel, proposal: m }) => kernel.sums(&m.law, m.mean_scale, direction),
             Kind::Truncated(Pair { kernel, proposal: m }) => plain_only(&m.law == kernel.renewal().law(), m.mean_scale),
             Kind::TruncatedBins(Pair { kernel, proposal: m }) => {
@@ -188,6 +195,7 @@ impl Proposed {
             | Kind::Overlapping(Pair { proposal, .. })
             | Kind::Truncated(Pair { proposal, .. }) => rounds_drawn(&proposal.law),
             Kind::Bins(Pair { proposal, .. }) | Kind::TruncatedBins(Pair { proposal, .. }) => bin_drawn(&proposal.law),
+            Kind::Allocation(Pair { kernel, .. }) => (kernel.variation(), 1.0),
             Kind::Replicated(samples) => (samples.variation(), 0.0),
         };
         let truncation = match &self.0 {

@@ -1,8 +1,7 @@
-//! Samples of f^m: tuples of m replicas of a record's participations, drawn by [`crate::replicas::tuples`], or by
-//! [`crate::replicas::block_tuples`].
+//! Samples of f^m: tuples of m replicas of a record's participations, drawn by [`crate::replicas::drawn`].
 //!
 //! A sample's outcome is y = Σ_r Cx^r + N(0, I), and with the ρ of its tuple dP/dM = ρ f^{1−m} is its weight: `V = ρ f^{1−m}·(1 −
-//! e^{ε−L})₊`, or `ρ f^{1−m}·D(ε − L)` with a composed profile, L = ln f. The head of that module proves E V = δ_remove(ε), if all
+//! e^{ε−L})₊`, or `ρ f^{1−m}·D(ε − L)` with a composed profile, L = ln f. The head of [`crate::replicas::tuples`] proves E V = δ_remove(ε), if all
 //! replicas may be busy at once, and the bound: V ≤ sup ρ·sup_x f^{1−m}D(x) with f = e^{ε−x}, which is sup ρ·e^{−(m−1)ε}·sup_x e^{(m−1)x}D(x). That is what
 //! [`super::proposal`] computes for a scale μ = m of the means, with sup ρ in the place of T^{μ−1}; and ln V moves by at most as much
 //! when an outcome does. For several mechanisms with one m the products of ρ and of f stand there.
@@ -12,72 +11,83 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::montecarlo::kernels::allocation::{AllocationKernel, AllocationScratch};
+use crate::montecarlo::kernels::bins::{BinsKernel, BinsScratch};
 use crate::montecarlo::kernels::kernel::Ratios;
 use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalScratch};
+use crate::montecarlo::mechanism::Mechanism;
 use crate::montecarlo::proposals::proposal::{Direction, HolderSums};
 use crate::montecarlo::source::{add_participations, draw_noise, Source};
 use crate::montecarlo::stream::{Stream, NORMAL_ERROR};
+use crate::replicas::automaton_tuples::{AutomatonTuple, AutomatonTuples};
 use crate::replicas::block_tuples::{BlockTuple, BlockTuples};
-use crate::replicas::tuples::{Tuple, Tuples};
-use crate::replicas::{log_left_out, Replicas, ONE_OR_OTHER};
+use crate::replicas::drawn::{Drawn, ROOM};
+use crate::replicas::phases::{PhasedTuple, Phases};
+use crate::replicas::placed::Placed;
+use crate::replicas::tuples::{RoundStep, Tuple, Tuples};
+use crate::replicas::Replicas;
 use crate::run::Run;
 use crate::special::{Approximation, UNIT_ROUNDOFF};
 use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
-/// Numbers of the tables of the tuples of one order: 256 MiB.
-const ROOM: usize = 1 << 26;
 /// The loss of a sample that is worth nothing.
 const WORTHLESS: f64 = -1e9;
 
 /// A mechanism with the tuples that its samples come from.
 #[derive(Debug)]
 pub struct Replicated {
-    kernel: Arc<RenewalKernel>,
+    kernel: Outcomes,
     tuples: Drawn,
     replicas: Replicas,
     /// Z_⊥ over the bound on ρ.
     left_out: OnceLock<f64>,
 }
 
-/// How tuples are drawn.
-#[derive(Debug)]
-enum Drawn {
-    Rounds(Tuples),
-    Blocks(BlockTuples),
+/// What f is computed by.
+#[derive(Debug, Clone)]
+enum Outcomes {
+    Renewal(Arc<RenewalKernel>),
+    Bins(Arc<BinsKernel>),
+    Allocation(Arc<AllocationKernel>),
 }
+
+/// What a mechanism without a chain of replicas is answered.
+pub const NO_CHAIN: Error = Error::Numerics { reason: "no chain of replicas is known for this sampler" };
 
 impl Replicated {
     /// The samples of f^m.
     ///
     /// # Errors
-    /// As [`Tuples::new`] and [`BlockTuples::new`].
-    pub fn new(kernel: &Arc<RenewalKernel>, replicas: Replicas, run: &Run) -> Result<Self> {
-        let Replicas { order, most_busy, block } = replicas;
-        let (law, coefficients) = (kernel.law(), &kernel.coefficients);
-        let tuples = match block {
-            None => Drawn::Rounds(Tuples::new(law, coefficients, (order, most_busy), ROOM, run)?),
-            Some(_) if most_busy.is_some() => return Err(ONE_OR_OTHER),
-            Some(length) => Drawn::Blocks(BlockTuples::new(law, coefficients, (order, length), ROOM, run)?),
+    /// As [`Drawn::new`]; [`NO_CHAIN`].
+    pub fn new(mechanism: &Mechanism, replicas: Replicas, run: &Run) -> Result<Self> {
+        let kernel = match mechanism {
+            Mechanism::Renewal(kernel) => Outcomes::Renewal(Arc::clone(kernel)),
+            Mechanism::Bins(kernel) => Outcomes::Bins(Arc::clone(kernel)),
+            Mechanism::Allocation(kernel) => Outcomes::Allocation(Arc::clone(kernel)),
+            _ => return Err(NO_CHAIN),
         };
-        Ok(Self { kernel: Arc::clone(kernel), tuples, replicas, left_out: OnceLock::new() })
+        let participations = mechanism.participations().ok_or(NO_CHAIN)?;
+        let tuples = Drawn::new(&participations, replicas, ROOM, run)?;
+        Ok(Self { kernel, tuples, replicas, left_out: OnceLock::new() })
     }
 
     /// Make ready for samples to be drawn fast. They are the same without.
     ///
     /// # Errors
-    /// As [`Tuples::prepare`].
+    /// As [`Drawn::prepare`].
     pub fn prepare(&self, run: &Run) -> Result<()> {
-        match &self.tuples {
-            Drawn::Rounds(tuples) => tuples.prepare(run),
-            Drawn::Blocks(tuples) => tuples.prepare(run),
-        }
+        self.tuples.prepare(run)
     }
 
     /// What is sampled.
     #[must_use]
-    pub fn kernel(&self) -> &Arc<RenewalKernel> {
-        &self.kernel
+    pub fn mechanism(&self) -> Mechanism {
+        match &self.kernel {
+            Outcomes::Renewal(kernel) => Mechanism::Renewal(Arc::clone(kernel)),
+            Outcomes::Bins(kernel) => Mechanism::Bins(Arc::clone(kernel)),
+            Outcomes::Allocation(kernel) => Mechanism::Allocation(Arc::clone(kernel)),
+        }
     }
 
     /// m, the power of f.
@@ -91,31 +101,21 @@ impl Replicated {
     /// A bound on ln ρ.
     #[must_use]
     pub fn log_bound(&self) -> f64 {
-        match &self.tuples {
-            Drawn::Rounds(tuples) => tuples.log_bound(),
-            Drawn::Blocks(tuples) => tuples.log_bound(),
-        }
+        self.tuples.log_bound()
     }
 
     /// What of E V is missing at most, where no more than some replicas are busy at once, as a multiple of the weight bound.
     ///
     /// # Errors
-    /// As [`log_left_out`].
+    /// As [`crate::replicas::drawn::Participations::log_left_out`].
     pub fn left_out(&self, run: &Run) -> Result<f64> {
         if let Some(known) = self.left_out.get() {
             return Ok(*known);
         }
-        let log = log_left_out(self.kernel.law(), &self.kernel.coefficients, self.replicas, run)?;
+        let mechanism = self.mechanism();
+        let log = mechanism.participations().ok_or(NO_CHAIN)?.log_left_out(self.replicas, run)?;
         let found = log.map_or(0.0, |log| (libm::exp(log - self.log_bound()) * (1.0 + 1e-12)).max(f64::MIN_POSITIVE));
         Ok(*self.left_out.get_or_init(|| found))
-    }
-
-    /// How much the ln ρ that is told exceeds the exact one at most.
-    fn relative(&self) -> f64 {
-        match &self.tuples {
-            Drawn::Rounds(tuples) => tuples.relative(),
-            Drawn::Blocks(tuples) => tuples.relative(),
-        }
     }
 
     /// What bounds the samples; see the head of this file.
@@ -133,44 +133,45 @@ impl Replicated {
     /// A bound on the errors of ln f and of m ln f − ln ρ.
     #[must_use]
     pub fn rounding(&self) -> f64 {
-        let power = self.power();
-        let (own, size) = (self.kernel.rounding_at(1.0, power), self.kernel.magnitude(power));
+        let (power, mechanism) = (self.power(), self.mechanism());
+        let more = match &self.kernel {
+            Outcomes::Renewal(_) | Outcomes::Allocation(_) => 1.0,
+            // Of T + 16 additions 16 are there for one mean; each replica adds one.
+            Outcomes::Bins(_) => 1.0 + power / 16.0,
+        };
+        let (own, size) = (more * mechanism.rounding_at(1.0, power), mechanism.magnitude(power));
         let sum = 4.0 * UNIT_ROUNDOFF * (power * size + self.log_bound().abs());
-        power * own + self.relative() + sum
+        power * own + self.tuples.relative() + sum
     }
 
     /// How far a coordinate of a sample is from an exact one on average.
     ///
-    /// At most m participations reach a row: adding each rounds by u of what is there then.
+    /// At most m participations reach a row: adding each rounds by u of what is there then. (Of bins the products are added to.)
     #[must_use]
     pub fn coordinate_error(&self) -> f64 {
-        let power = self.power();
-        NORMAL_ERROR + UNIT_ROUNDOFF * power * (1.0 + power * self.kernel.largest_mean())
+        let (power, largest) = match &self.kernel {
+            Outcomes::Renewal(kernel) => (self.power(), kernel.largest_mean()),
+            Outcomes::Allocation(kernel) => (self.power(), kernel.largest_mean()),
+            Outcomes::Bins(_) => return NORMAL_ERROR,
+        };
+        NORMAL_ERROR + UNIT_ROUNDOFF * power * (1.0 + power * largest)
     }
 
     /// By how much the law of the tuples may be off, in total variation.
     #[must_use]
     pub fn variation(&self) -> f64 {
-        match &self.tuples {
-            Drawn::Rounds(tuples) => tuples.variation(),
-            Drawn::Blocks(tuples) => tuples.variation(),
-        }
+        self.tuples.variation()
     }
 
     /// The log densities of eight samples: ln f, and m ln f − ln ρ of where they come from.
     #[inline(always)]
     pub(super) fn draw<V: Vector>(&self, stream: &mut Stream, scratch: &mut ReplicatedScratch) -> Ratios {
-        let ReplicatedScratch { renewal, states } = scratch;
-        let before = stream.clone();
         let mut log_weights = splat(0.0);
-        let source = &mut Outcomes { tuples: &self.tuples, stream, states, log_weights: &mut log_weights };
-        let linear = self.kernel.ratios::<V, _>(None, false, source, renewal);
-        let mut ratios = linear.unwrap_or_else(|| {
-            // Out of the linear domain: the samples are drawn anew.
-            *stream = before;
-            let source = &mut Outcomes { tuples: &self.tuples, stream, states, log_weights: &mut log_weights };
-            self.kernel.logarithmic::<V, _>(None, false, source, renewal)
-        });
+        let mut ratios = match &self.kernel {
+            Outcomes::Renewal(kernel) => self.of_rounds::<V>(kernel, stream, scratch, &mut log_weights),
+            Outcomes::Bins(kernel) => self.of_bins::<V>(kernel, stream, scratch, &mut log_weights),
+            Outcomes::Allocation(kernel) => self.of_allocation::<V>(kernel, stream, scratch, &mut log_weights),
+        };
         for lane in 0..LANES {
             if log_weights[lane] == f64::NEG_INFINITY {
                 ratios.mixture[lane] = WORTHLESS;
@@ -181,12 +182,83 @@ impl Replicated {
         }
         ratios
     }
+
+    #[inline(always)]
+    fn of_rounds<V: Vector>(
+        &self,
+        kernel: &RenewalKernel,
+        stream: &mut Stream,
+        scratch: &mut ReplicatedScratch,
+        log_weights: &mut Lanes,
+    ) -> Ratios {
+        let ReplicatedScratch { renewal, states, .. } = scratch;
+        let before = stream.clone();
+        let source = &mut Rows { tuples: &self.tuples, stream, states, log_weights };
+        let linear = kernel.ratios::<V, _>(None, false, source, renewal);
+        linear.unwrap_or_else(|| {
+            // Out of the linear domain: the samples are drawn anew.
+            *stream = before;
+            let source = &mut Rows { tuples: &self.tuples, stream, states, log_weights };
+            kernel.logarithmic::<V, _>(None, false, source, renewal)
+        })
+    }
+
+    #[inline(always)]
+    fn of_bins<V: Vector>(
+        &self,
+        kernel: &BinsKernel,
+        stream: &mut Stream,
+        scratch: &mut ReplicatedScratch,
+        log_weights: &mut Lanes,
+    ) -> Ratios {
+        let ReplicatedScratch { bins: scratch, states, .. } = scratch;
+        let Drawn::Placed(placed) = &self.tuples else { return Ratios::NONE };
+        kernel.draw_noise::<V>(stream, scratch);
+        place::<V>(placed, stream, &mut states.bins, |lane, bin| kernel.shift(scratch, lane, bin, 1.0));
+        *log_weights = splat(placed.log_bound());
+        kernel.ratios::<V>(false, scratch)
+    }
+}
+
+impl Replicated {
+    #[inline(always)]
+    fn of_allocation<V: Vector>(
+        &self,
+        kernel: &AllocationKernel,
+        stream: &mut Stream,
+        scratch: &mut ReplicatedScratch,
+        log_weights: &mut Lanes,
+    ) -> Ratios {
+        let ReplicatedScratch { allocation, patterns, states, .. } = scratch;
+        begin::<V>(&self.tuples, stream, states, log_weights, patterns);
+        kernel.fill::<V>(patterns, stream, allocation);
+        kernel.ratios::<V>(allocation)
+    }
+}
+
+/// Draw a tuple for each lane, and tell its bins.
+#[inline(always)]
+fn place<V: Vector>(placed: &Placed, stream: &mut Stream, bins: &mut Vec<usize>, mut put: impl FnMut(usize, usize)) {
+    let mut drawing = stream.take::<V>();
+    let (mut one, mut other) = (splat(0.0), splat(0.0));
+    drawing.uniform().store(&mut one);
+    drawing.uniform().store(&mut other);
+    stream.put_back(drawing);
+    for lane in 0..LANES {
+        placed.draw((one[lane], other[lane]), bins);
+        for &bin in bins.iter() {
+            put(lane, bin);
+        }
+    }
 }
 
 /// Buffers of one worker.
 #[derive(Debug, Default)]
 pub struct ReplicatedScratch {
     renewal: RenewalScratch,
+    bins: BinsScratch,
+    allocation: AllocationScratch,
+    patterns: Vec<Vec<(usize, f64)>>,
     states: States,
 }
 
@@ -195,28 +267,49 @@ pub struct ReplicatedScratch {
 struct States {
     rounds: Vec<Tuple>,
     blocks: Vec<BlockTuple>,
+    automata: Vec<AutomatonTuple>,
+    phases: Vec<PhasedTuple>,
+    bins: Vec<usize>,
     /// Numbers that some of the tuples take in a step.
     further: Vec<Lanes>,
 }
 
-/// Outcomes of tuples that are drawn from a stream.
-struct Outcomes<'a> {
+/// Draw a tuple for each lane: when how many of its replicas take part, and ln ρ, −∞ where it is given up.
+#[inline(always)]
+fn begin<V: Vector>(
+    tuples: &Drawn,
+    stream: &mut Stream,
+    states: &mut States,
+    log_weights: &mut Lanes,
+    patterns: &mut Vec<Vec<(usize, f64)>>,
+) {
+    patterns.resize(LANES, Vec::new());
+    patterns.iter_mut().for_each(Vec::clear);
+    let States { rounds, blocks, further, automata, phases, .. } = states;
+    match tuples {
+        Drawn::Rounds(tuples) => V::apart(ByRounds { tuples, stream, states: rounds, log_weights, patterns }),
+        Drawn::Blocks(tuples) => {
+            V::apart(ByBlocks { tuples, stream, states: blocks, further, log_weights, patterns });
+        }
+        Drawn::Automaton(tuples) => V::apart(ByRounds { tuples, stream, states: automata, log_weights, patterns }),
+        Drawn::Phases(tuples) => V::apart(ByRounds { tuples, stream, states: phases, log_weights, patterns }),
+        // Bins have no rounds: they are drawn by [`place`].
+        Drawn::Placed(_) => {}
+    }
+}
+
+/// Rows of outcomes of tuples that are drawn from a stream.
+struct Rows<'a> {
     tuples: &'a Drawn,
     stream: &'a mut Stream,
     states: &'a mut States,
     log_weights: &'a mut Lanes,
 }
 
-impl Source for Outcomes<'_> {
+impl Source for Rows<'_> {
     #[inline(always)]
     fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>) {
-        patterns.resize(LANES, Vec::new());
-        patterns.iter_mut().for_each(Vec::clear);
-        let Self { tuples, stream, states, log_weights } = self;
-        match tuples {
-            Drawn::Rounds(tuples) => V::apart(ByRounds { tuples, stream, states, log_weights, patterns }),
-            Drawn::Blocks(tuples) => V::apart(ByBlocks { tuples, stream, states, log_weights, patterns }),
-        }
+        begin::<V>(self.tuples, self.stream, self.states, self.log_weights, patterns);
     }
 
     #[inline(always)]
@@ -232,21 +325,115 @@ impl Source for Outcomes<'_> {
     }
 }
 
-struct ByRounds<'a> {
-    tuples: &'a Tuples,
+/// Tuples that are drawn round by round.
+trait Stepwise {
+    type Tuple: Default;
+    /// A round, for all tuples that pass it.
+    type At<'a>
+    where
+        Self: 'a;
+
+    fn rounds(&self) -> usize;
+    fn begin(&self, uniforms: (f64, f64), tuple: &mut Self::Tuple);
+    fn at(&self, i: usize) -> Self::At<'_>;
+    /// How many take part; none if the tuple is given up.
+    fn step(&self, at: &Self::At<'_>, uniform: f64, tuple: &mut Self::Tuple) -> Option<usize>;
+    fn log_weight(&self, tuple: &Self::Tuple) -> f64;
+}
+
+impl Stepwise for Tuples {
+    type Tuple = Tuple;
+    type At<'a> = RoundStep<'a>;
+
+    fn rounds(&self) -> usize {
+        self.rounds()
+    }
+
+    fn begin(&self, uniforms: (f64, f64), tuple: &mut Tuple) {
+        self.begin(uniforms, tuple);
+    }
+
+    fn at(&self, i: usize) -> RoundStep<'_> {
+        self.at(i)
+    }
+
+    #[inline]
+    fn step(&self, at: &RoundStep<'_>, uniform: f64, tuple: &mut Tuple) -> Option<usize> {
+        self.step(at, uniform, tuple)
+    }
+
+    fn log_weight(&self, tuple: &Tuple) -> f64 {
+        self.log_weight(tuple)
+    }
+}
+
+impl Stepwise for AutomatonTuples {
+    type Tuple = AutomatonTuple;
+    type At<'a> = usize;
+
+    fn rounds(&self) -> usize {
+        self.steps()
+    }
+
+    fn begin(&self, uniforms: (f64, f64), tuple: &mut AutomatonTuple) {
+        self.begin(uniforms, tuple);
+    }
+
+    fn at(&self, i: usize) -> usize {
+        i
+    }
+
+    #[inline]
+    fn step(&self, at: &usize, uniform: f64, tuple: &mut AutomatonTuple) -> Option<usize> {
+        self.step(*at, uniform, tuple)
+    }
+
+    fn log_weight(&self, tuple: &AutomatonTuple) -> f64 {
+        self.log_weight(tuple)
+    }
+}
+
+impl Stepwise for Phases {
+    type Tuple = PhasedTuple;
+    type At<'a> = usize;
+
+    fn rounds(&self) -> usize {
+        self.rounds()
+    }
+
+    fn begin(&self, uniforms: (f64, f64), tuple: &mut PhasedTuple) {
+        self.begin(uniforms, tuple);
+    }
+
+    fn at(&self, i: usize) -> usize {
+        i
+    }
+
+    #[inline]
+    fn step(&self, at: &usize, uniform: f64, tuple: &mut PhasedTuple) -> Option<usize> {
+        self.step(*at, uniform, tuple)
+    }
+
+    fn log_weight(&self, _: &PhasedTuple) -> f64 {
+        self.log_bound()
+    }
+}
+
+struct ByRounds<'a, T: Stepwise> {
+    tuples: &'a T,
     stream: &'a mut Stream,
-    states: &'a mut States,
+    states: &'a mut Vec<T::Tuple>,
     log_weights: &'a mut Lanes,
     patterns: &'a mut [Vec<(usize, f64)>],
 }
 
-impl Vectored for ByRounds<'_> {
+impl<T: Stepwise> Vectored for ByRounds<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let Self { tuples, stream, states: States { rounds: states, .. }, log_weights, patterns } = self;
-        states.resize_with(LANES, Tuple::default);
+        let Self { tuples, stream, states, log_weights, patterns } = self;
+        states.resize_with(LANES, T::Tuple::default);
         let mut drawing = stream.take::<V>();
         let (mut one, mut other) = (splat(0.0), splat(0.0));
         drawing.uniform().store(&mut one);
@@ -265,7 +452,7 @@ impl Vectored for ByRounds<'_> {
                 }
                 match tuples.step(&at, one[lane], tuple) {
                     Some(0) => {}
-                    #[allow(clippy::cast_precision_loss)] // at most the order
+                    #[allow(clippy::cast_precision_loss)] // at most the order, times a user's records
                     Some(joined) => patterns[lane].push((round, joined as f64)),
                     None => log_weights[lane] = f64::NEG_INFINITY,
                 }
@@ -281,7 +468,8 @@ impl Vectored for ByRounds<'_> {
 struct ByBlocks<'a> {
     tuples: &'a BlockTuples,
     stream: &'a mut Stream,
-    states: &'a mut States,
+    states: &'a mut Vec<BlockTuple>,
+    further: &'a mut Vec<Lanes>,
     log_weights: &'a mut Lanes,
     patterns: &'a mut [Vec<(usize, f64)>],
 }
@@ -291,7 +479,7 @@ impl Vectored for ByBlocks<'_> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let Self { tuples, stream, states: States { blocks: states, further, .. }, log_weights, patterns } = self;
+        let Self { tuples, stream, states, further, log_weights, patterns } = self;
         states.resize_with(LANES, BlockTuple::default);
         let mut drawing = stream.take::<V>();
         for (lane, tuple) in states.iter_mut().enumerate() {

@@ -1,0 +1,514 @@
+//! The kernel for random allocation: a record takes part in k of t rounds, all choices equally likely, without a matrix.
+//!
+//! With s = 1/σ² and Z_i = e^{y_i/σ}, ŷ in units of σ, dP/dR = e_k(Z)e^{−ks/2}/C(t, k), e_k the elementary symmetric polynomial. The
+//! recursion e_j ← e_j + Z_i e_{j−1} leaves the range of doubles, and one common scale loses terms that count in the end. Take any ζ > 0
+//! instead, and independent coins with q_i = ζZ_i/(1 + ζZ_i): then
+//!
+//! `ln e_k(Z) = Σ_i ln(1 + ζZ_i) − k ln ζ + ln Pr[Σ_i coins = k]`,
+//!
+//! since Pr[coins = x] = Π (ζZ_i)^{x_i}/Π (1 + ζZ_i). With Σ q_i = k that probability is at least Bin(k; t, k/t) (Hoeffding
+//! 1956), and its recursion is one of probabilities. ζ need not be exact: a few steps of Newton's method find it well enough, and
+//! where they do not, bisection does. And Π (1 + ζZ_i) is one over the chance that no coin shows.
+//!
+//! A proposal has scaled means: patterns have one norm, so that M = Σ_x C(t, k)^{−1} N(κCx, I) has dM/dR = e_k(Z^κ)e^{−κ²ks/2}/C(t, k).
+//!
+//! **Rounding.** Let A bound |κy_i/σ + ln ζ|. Each ζZ_i is off by (10 + 4A)u relatively, which moves ln e_k by at most k times as much,
+//! whatever ζ is. Where Newton's method ends, Σ q_i is within [k/2, 2k] and t − Σ q_i at least half of t − k, so that |ln ζ| is at most that
+//! of the largest exponent and ln 2t. A coin's two probabilities are off by 3u beyond that, and chances are sums of products of these, all positive: a round
+//! adds at most 8u. Their logarithms are off by 4u of their size, at most 460 as smaller chances are not used. Otherwise Σ ln(1 + ζZ_i) has t
+//! terms, each off by 8u, and is at most 4k(A + 2) if Σ q_i ≤ 2k: terms with q ≤ ½ are at most 2q ln 2, and there are 4k others at most,
+//! each at most A + 1.
+
+use crate::error::{Error, Result};
+use crate::montecarlo::kernels::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
+use crate::montecarlo::proposals::components::{Balanced, Origin, Origins, Plain, Weighed};
+use crate::montecarlo::proposals::proposal::{Direction, HolderSums};
+use crate::montecarlo::source::draw_noise;
+use crate::montecarlo::stream::{Stream, LARGEST_NORMAL};
+use crate::special::{Approximation, UNIT_ROUNDOFF};
+use crate::vector::functions::{exp, ln, EXP_RANGE};
+use crate::vector::{splat, Lanes, Vector, LANES};
+
+/// Steps of Newton's method, how long one may be, and how near ln Σ q_i comes to ln k.
+const STEPS: usize = 12;
+const LONGEST: f64 = 8.0;
+const NEAR: f64 = 0.03;
+/// Probabilities below this are computed once more.
+const LEAST: f64 = 1e-200;
+/// Steps of bisection.
+const HALVINGS: usize = 200;
+
+/// What the kernel needs to know; shared by all threads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AllocationKernel {
+    /// t.
+    rounds: usize,
+    /// k.
+    taken: usize,
+    /// 1/σ.
+    unit: f64,
+    /// ln C(t, k).
+    log_ways: f64,
+}
+
+/// Where samples come from: the scale κ of the means.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AllocationProposal {
+    /// κ.
+    pub mean_scale: f64,
+}
+
+/// Buffers of one worker.
+#[derive(Debug, Clone, Default)]
+pub struct AllocationScratch {
+    rows: Vec<Lanes>,
+    odds: Vec<Lanes>,
+    chances: Vec<Lanes>,
+}
+
+impl AllocationKernel {
+    /// The kernel for k of t rounds, 0 < k < t, and 1/σ.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for another k, and for 1/σ that is not finite and positive.
+    pub fn new(rounds: usize, taken: usize, unit: f64) -> Result<Self> {
+        #[allow(clippy::cast_precision_loss)] // reported only
+        if taken == 0 || taken >= rounds {
+            let allowed = "at least 1 and less than the number of rounds";
+            return Err(Error::Domain { name: "participations", value: taken as f64, allowed });
+        }
+        if !(unit.is_finite() && unit > 0.0) {
+            return Err(Error::Domain { name: "1/σ", value: unit, allowed: "finite and greater than 0" });
+        }
+        #[allow(clippy::cast_precision_loss)] // far below 2^53
+        let log_ways = (0..taken).map(|j| ((rounds - j) as f64 / (taken - j) as f64).ln()).sum();
+        Ok(Self { rounds, taken, unit, log_ways })
+    }
+
+    /// t, k and 1/σ².
+    #[must_use]
+    pub fn law(&self) -> (usize, usize, f64) {
+        (self.rounds, self.taken, (self.unit * self.unit).next_up())
+    }
+
+    /// A bound on Σ_i sup |∂ ln f/∂ŷ_i|: each derivative is a probability times 1/σ.
+    #[must_use]
+    pub fn lipschitz(&self) -> f64 {
+        self.rounds() * self.unit * (1.0 + 1e-9)
+    }
+
+    /// The largest entry that Ĉx can have.
+    #[must_use]
+    pub fn largest_mean(&self) -> f64 {
+        self.unit
+    }
+
+    fn rounds(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // far below 2^53
+        let rounds = self.rounds as f64;
+        rounds
+    }
+
+    fn taken(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // far below 2^53
+        let taken = self.taken as f64;
+        taken
+    }
+
+    /// A bound on |κy_i/σ + ln ζ|, for samples whose means are at most `means` times what participations give.
+    fn largest(&self, mean_scale: f64, means: f64) -> f64 {
+        let exponent = mean_scale.abs() * self.unit * (LARGEST_NORMAL + means * self.unit);
+        2.0 * exponent + self.rounds().ln() + 2.0
+    }
+
+    /// A bound on the error of each log density from rounding, for samples whose means are at most `means` times what participations
+    /// give; see the head of this file. Infinite where exponents leave the range of the exponential.
+    #[must_use]
+    pub fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
+        let (largest, rounds, taken) = (self.largest(mean_scale.abs().max(1.0), means), self.rounds(), self.taken());
+        if largest >= EXP_RANGE {
+            return f64::INFINITY;
+        }
+        let norm = mean_scale * mean_scale * self.unit * self.unit;
+        let units = taken * (16.0 + 8.0 * largest + 4.0 * norm)
+            + 48.0 * rounds
+            + 4.0 * rounds * taken * (largest + 2.0)
+            + 8.0 * taken * (self.log_ways + 8.0)
+            + 8000.0;
+        UNIT_ROUNDOFF * units * (1.0 + 1e-6)
+    }
+
+    /// A bound on every |ln density| of a sample.
+    #[must_use]
+    pub fn magnitude(&self, mean_scale: f64) -> f64 {
+        let scale = mean_scale.abs().max(1.0);
+        self.taken() * scale * self.unit * (LARGEST_NORMAL + 2.0 * scale * self.unit) * (1.0 + 1e-9)
+    }
+
+    /// What bounds samples from a proposal: all patterns are as likely in it as in P, and ‖Cx‖² = k/σ².
+    #[must_use]
+    pub fn sums(&self, mean_scale: f64, direction: Direction) -> HolderSums {
+        let square = self.taken() * self.unit * self.unit;
+        let sum = |_: f64, exponent: f64| {
+            let value = exponent * square;
+            Approximation { value, error: 8.0 * UNIT_ROUNDOFF * value.abs() }
+        };
+        HolderSums::from_patterns(true, mean_scale, direction, sum, || sum(1.0, -0.5))
+    }
+
+    /// By how much a drawn pattern's law may be off in total variation: each round's chance by the grid of a uniform number, and two
+    /// roundings.
+    #[must_use]
+    pub fn variation(&self) -> f64 {
+        4.0 * self.rounds() * f64::EPSILON
+    }
+
+    /// Rows of noise, with this multiple of each lane's pattern.
+    #[inline(always)]
+    fn draw<V: Vector>(&self, mean_scale: f64, stream: &mut Stream, scratch: &mut AllocationScratch) {
+        scratch.rows.resize(self.rounds, splat(0.0));
+        draw_noise::<V>(stream, &mut scratch.rows);
+        if mean_scale == 0.0 {
+            return;
+        }
+        let mut drawing = stream.take::<V>();
+        let (mut uniform, mut left) = (splat(0.0), [self.taken; LANES]);
+        for (row, rounds) in scratch.rows.iter_mut().zip((1..=self.rounds).rev()) {
+            drawing.uniform().store(&mut uniform);
+            for lane in 0..LANES {
+                #[allow(clippy::cast_precision_loss)] // far below 2^53
+                if uniform[lane] * rounds as f64 <= left[lane] as f64 {
+                    left[lane] -= 1;
+                    row[lane] = mean_scale.mul_add(self.unit, row[lane]);
+                }
+            }
+        }
+        stream.put_back(drawing);
+    }
+
+    /// Rows of noise, with what is told for each lane and row.
+    #[inline(always)]
+    pub(in crate::montecarlo) fn fill<V: Vector>(
+        &self,
+        patterns: &[Vec<(usize, f64)>],
+        stream: &mut Stream,
+        scratch: &mut AllocationScratch,
+    ) {
+        self.draw::<V>(0.0, stream, scratch);
+        for (lane, pattern) in patterns.iter().enumerate() {
+            for &(round, count) in pattern {
+                scratch.rows[round][lane] = count.mul_add(self.unit, scratch.rows[round][lane]);
+            }
+        }
+    }
+
+    /// ln dM/dR of eight samples whose rows are in `scratch`, of the proposal with this scale of the means.
+    #[inline(always)]
+    pub(in crate::montecarlo) fn log_density<V: Vector>(
+        &self,
+        mean_scale: f64,
+        scratch: &mut AllocationScratch,
+    ) -> Lanes {
+        let (slope, log_taken) = (V::splat(mean_scale * self.unit), V::splat(self.taken().ln()));
+        let AllocationScratch { rows, odds, chances } = scratch;
+        let mut largest = V::splat(f64::NEG_INFINITY);
+        for row in rows.iter() {
+            largest = largest.max(slope.mul(V::load(row)));
+        }
+        // Z_i over the largest of them, and ζ times that: at first from ζ ΣZ = k, which is too little.
+        odds.resize(self.rounds, splat(0.0));
+        let mut sum = V::splat(0.0);
+        for (row, odds) in rows.iter().zip(odds.iter_mut()) {
+            let z = exp(slope.mul(V::load(row)).sub(largest));
+            z.store(odds);
+            sum = sum.add(z);
+        }
+        let (mut log_factor, one) = (log_taken.sub(ln(sum)), V::splat(1.0));
+        let mut expected = splat(0.0);
+        for step in 0..=STEPS {
+            let factor = exp(log_factor);
+            let (mut sum, mut slopes) = (V::splat(0.0), V::splat(0.0));
+            for odds in odds.iter() {
+                let w = factor.mul(V::load(odds));
+                let stay = one.div(one.add(w));
+                let chance = w.mul(stay);
+                sum = sum.add(chance);
+                slopes = chance.mul_add(stay, slopes);
+            }
+            sum.store(&mut expected);
+            let away = log_taken.sub(ln(sum));
+            let mut gaps = splat(0.0);
+            away.store(&mut gaps);
+            if step == STEPS || gaps.0.iter().all(|gap| gap.abs() <= NEAR) {
+                break;
+            }
+            let step = away.mul(sum).div(slopes.max(V::splat(1e-300)));
+            log_factor = log_factor.add(step.max(V::splat(-LONGEST)).min(V::splat(LONGEST)));
+        }
+        let factor = exp(log_factor);
+        self.coins::<V>(factor, odds, chances);
+        // Σ ln(1 + ζZ) is minus ln of the chance that no coin shows, unless that is too small.
+        let mut logs = V::splat(0.0).sub(ln(V::load(&chances[0]).max(V::splat(1e-300))));
+        if !chances[0].0.iter().all(|none| *none >= LEAST) {
+            logs = V::splat(0.0);
+            for odds in odds.iter() {
+                logs = logs.add(ln(factor.mul_add(V::load(odds), one)));
+            }
+        }
+        let last = V::load(&chances[self.taken]);
+        let (norm, taken) = (0.5 * mean_scale * mean_scale * self.taken() * self.unit * self.unit, self.taken());
+        let shift = log_factor.sub(largest);
+        let mut found = splat(0.0);
+        logs.add(ln(last.max(V::splat(1e-300))))
+            .sub(shift.mul(V::splat(taken)))
+            .sub(V::splat(norm + self.log_ways))
+            .store(&mut found);
+        for lane in 0..LANES {
+            // Written so that what is no number is computed once more.
+            let (sum, rest) = (expected[lane], self.rounds() - expected[lane]);
+            let near = sum >= 0.5 * taken && sum <= 2.0 * taken && rest >= 0.5 * (self.rounds() - taken);
+            if !(chances[self.taken][lane] >= LEAST && near) {
+                let exponents = rows.iter().map(|row| mean_scale * self.unit * row[lane]).collect::<Vec<_>>();
+                found[lane] = self.log_polynomial(&exponents) - norm - self.log_ways;
+            }
+        }
+        found
+    }
+
+    /// Pr[so many coins] for 0, 1, …, k, from their odds over `factor`; four rounds at a time, as a polynomial of degree four.
+    #[inline(always)]
+    fn coins<V: Vector>(&self, factor: V, odds: &[Lanes], chances: &mut Vec<Lanes>) {
+        let one = V::splat(1.0);
+        let coin = |odds: &Lanes| {
+            let w = factor.mul(V::load(odds));
+            let stay = one.div(one.add(w));
+            (stay, w.mul(stay))
+        };
+        chances.clear();
+        chances.resize(self.taken + 5, splat(0.0));
+        // Those of fewer than no coins, which are impossible, come first.
+        chances[4] = splat(1.0);
+        let mut groups = odds.chunks_exact(4);
+        for group in &mut groups {
+            let [(s0, c0), (s1, c1), (s2, c2), (s3, c3)] =
+                [coin(&group[0]), coin(&group[1]), coin(&group[2]), coin(&group[3])];
+            let (a0, a1, a2) = (s0.mul(s1), s0.mul_add(c1, c0.mul(s1)), c0.mul(c1));
+            let (b0, b1, b2) = (s2.mul(s3), s2.mul_add(c3, c2.mul(s3)), c2.mul(c3));
+            let product = [
+                a0.mul(b0),
+                a0.mul_add(b1, a1.mul(b0)),
+                a0.mul_add(b2, a1.mul_add(b1, a2.mul(b0))),
+                a1.mul_add(b2, a2.mul(b1)),
+                a2.mul(b2),
+            ];
+            for j in (4..chances.len()).rev() {
+                let mut sum = product[0].mul(V::load(&chances[j]));
+                for back in 1..5 {
+                    sum = product[back].mul_add(V::load(&chances[j - back]), sum);
+                }
+                sum.store(&mut chances[j]);
+            }
+        }
+        for odds in groups.remainder() {
+            let (stay, chance) = coin(odds);
+            for j in (4..chances.len()).rev() {
+                stay.mul_add(V::load(&chances[j]), chance.mul(V::load(&chances[j - 1]))).store(&mut chances[j]);
+            }
+        }
+        chances.drain(..4);
+    }
+
+    /// ln e_k(e^{exponents}), with ζ by bisection.
+    #[cold]
+    fn log_polynomial(&self, exponents: &[f64]) -> f64 {
+        let size = exponents.iter().fold(0.0, |most: f64, x| most.max(x.abs())) + self.rounds().ln();
+        let expected = |shift: f64| exponents.iter().map(|x| 1.0 / (1.0 + libm::exp(-x - shift))).sum::<f64>();
+        let (mut low, mut high) = (-size, size);
+        for _ in 0..HALVINGS {
+            let middle = 0.5 * (low + high);
+            (low, high) = if expected(middle) < self.taken() { (middle, high) } else { (low, middle) };
+        }
+        let mut chances = vec![0.0; self.taken + 1];
+        chances[0] = 1.0;
+        let mut logs = 0.0;
+        for x in exponents {
+            let w = libm::exp(x + low);
+            let (chance, stay) = (w / (1.0 + w), 1.0 / (1.0 + w));
+            logs += libm::log(1.0 + w);
+            for j in (1..=self.taken).rev() {
+                chances[j] = stay * chances[j] + chance * chances[j - 1];
+            }
+            chances[0] *= stay;
+        }
+        logs - self.taken() * low + libm::log(chances[self.taken])
+    }
+
+    /// The log densities of eight samples whose rows are in `scratch`; that of plain sampling for the proposal's.
+    #[inline(always)]
+    pub(in crate::montecarlo) fn ratios<V: Vector>(&self, scratch: &mut AllocationScratch) -> Ratios {
+        let mixture = self.log_density::<V>(1.0, scratch);
+        Ratios { mixture, mirrored: splat(0.0), proposal: mixture }
+    }
+
+    /// The log densities for given outcomes in units of σ, one vector for each lane.
+    #[inline(always)]
+    #[must_use]
+    pub fn given<V: Vector>(&self, outcomes: &[Vec<f64>]) -> Ratios {
+        let mut scratch = AllocationScratch { rows: vec![splat(0.0); self.rounds], ..AllocationScratch::default() };
+        for (lane, outcome) in outcomes.iter().enumerate() {
+            for (row, value) in scratch.rows.iter_mut().zip(outcome) {
+                row[lane] = *value;
+            }
+        }
+        self.ratios::<V>(&mut scratch)
+    }
+}
+
+impl Kernel for AllocationKernel {
+    type Proposal = AllocationProposal;
+    type Scratch = AllocationScratch;
+
+    /// Patterns are as likely in every proposal: there is no parameter.
+    fn proposal(&self, _: f64, mean_scale: f64) -> Result<AllocationProposal> {
+        check_mean_scale(mean_scale)?;
+        Ok(AllocationProposal { mean_scale })
+    }
+
+    /// The proposal's own density is not computed where it is P or R itself.
+    #[inline(always)]
+    fn sample<V: Vector>(
+        &self,
+        proposal: &AllocationProposal,
+        purpose: Purpose,
+        stream: &mut Stream,
+        scratch: &mut AllocationScratch,
+    ) -> Ratios {
+        let mean_scale = proposal.mean_scale;
+        self.draw::<V>(mean_scale, stream, scratch);
+        let own = self.ratios::<V>(scratch);
+        let plain = mean_scale.to_bits() == 1.0f64.to_bits();
+        if mean_scale == 0.0 {
+            Ratios { proposal: splat(0.0), ..own }
+        } else if plain {
+            own
+        } else if purpose.worthless(&own) {
+            purpose.unweighted(own)
+        } else {
+            Ratios { proposal: self.log_density::<V>(mean_scale, scratch), ..own }
+        }
+    }
+}
+
+/// Nothing is tilted: along the mean participation all patterns are alike.
+impl Balanced for AllocationKernel {
+    type Base = ();
+    type Tilt = Plain;
+    type Scaled = AllocationProposal;
+
+    fn base(&self) {}
+
+    fn tilt(&self, (): &(), theta: f64, _: bool) -> Result<Plain> {
+        Plain::of(theta)
+    }
+
+    fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<AllocationProposal> {
+        self.proposal(parameter, mean_scale)
+    }
+
+    #[inline(always)]
+    fn weigh<V: Vector>(
+        &self,
+        origins: &Origins<Self>,
+        drawn: usize,
+        direction: Direction,
+        stream: &mut Stream,
+        scratch: &mut AllocationScratch,
+        out: &mut Weighed,
+    ) {
+        let mean_scale = match &origins.each[drawn] {
+            Origin::Scaled(proposal) => proposal.mean_scale,
+            Origin::Tilted(Plain) => direction.plain_mean_scale(),
+        };
+        self.draw::<V>(mean_scale, stream, scratch);
+        let own = V::load(&self.log_density::<V>(1.0, scratch));
+        let zero = V::splat(0.0);
+        let (loss, numerator) = if direction == Direction::Add { (zero.sub(own), zero) } else { (own, own) };
+        out.add_loss(loss);
+        if out.worthless() {
+            return;
+        }
+        for (k, origin) in origins.each.iter().enumerate() {
+            if let Origin::Scaled(proposal) = origin {
+                let density = self.log_density::<V>(proposal.mean_scale, scratch);
+                out.add(k, V::load(&density).sub(numerator));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AllocationKernel;
+    use crate::montecarlo::proposals::proposal::Direction;
+    use crate::replicas::enumeration::uniforms;
+    use crate::vector::Portable;
+
+    /// ln of the likelihood ratio over all subsets, terms added from the least on.
+    fn enumerated(rounds: usize, taken: usize, unit: f64, outcome: &[f64]) -> f64 {
+        let mut logs: Vec<f64> = (0..1_usize << rounds)
+            .filter(|mask: &usize| mask.count_ones() as usize == taken)
+            .map(|mask| (0..rounds).filter(|i| mask >> i & 1 == 1).map(|i| unit * outcome[i] - 0.5 * unit * unit).sum())
+            .collect();
+        logs.sort_by(f64::total_cmp);
+        #[allow(clippy::cast_precision_loss)] // small
+        let count = logs.len() as f64;
+        crate::special::log_sum_exp(logs.into_iter()) - count.ln()
+    }
+
+    #[test]
+    fn densities_are_those_of_all_subsets() {
+        let mut draw = uniforms(4);
+        for (rounds, taken, unit) in [(2, 1, 1.0), (5, 2, 0.3), (8, 4, 2.5), (9, 8, 1.4), (10, 1, 4.0), (10, 5, 6.0)] {
+            let kernel = AllocationKernel::new(rounds, taken, unit).expect("valid");
+            for scale in [0.5, 3.0, 12.0] {
+                let outcomes: Vec<Vec<f64>> =
+                    (0..8).map(|_| (0..rounds).map(|_| scale * (draw() - 0.4)).collect()).collect();
+                let found = kernel.given::<Portable>(&outcomes).mixture;
+                for (lane, outcome) in outcomes.iter().enumerate() {
+                    let exact = enumerated(rounds, taken, unit, outcome);
+                    let error = kernel.rounding_at(1.0, 2.0) + 1e-14 * (1.0 + exact.abs());
+                    assert!((found[lane] - exact).abs() <= error, "{rounds} {taken} {unit}: {} {exact}", found[lane]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn extreme_outcomes_lose_no_terms() {
+        // A few huge ones: with one common scale what is small at first is flushed, and the sum is wrong by hundreds.
+        let (rounds, taken, unit) = (12, 6, 20.0);
+        let kernel = AllocationKernel::new(rounds, taken, unit).expect("valid");
+        for place in 0..rounds {
+            let outcome: Vec<f64> = (0..rounds).map(|i| if (i + place) % rounds < 4 { 12.0 } else { -3.0 }).collect();
+            let exact = enumerated(rounds, taken, unit, &outcome);
+            let found = kernel.given::<Portable>(&vec![outcome; 8]).mixture[place % 8];
+            assert!((found - exact).abs() < 1e-9 * (1.0 + exact.abs()), "{found} {exact}");
+        }
+        // All alike: ln e_k = ln C(t, k) + k·exponent.
+        let kernel = AllocationKernel::new(3000, 40, 1.0).expect("valid");
+        for value in [-8.0, 0.0, 30.0] {
+            let found = kernel.given::<Portable>(&vec![vec![value; 3000]; 8]).mixture[3];
+            assert!((found - 40.0 * (value - 0.5)).abs() < kernel.rounding_at(1.0, 25.0), "{found}");
+        }
+    }
+
+    #[test]
+    fn proposals_are_bounded_by_their_patterns() {
+        let kernel = AllocationKernel::new(100, 10, 2.0).expect("valid");
+        assert!(kernel.sums(2.0, Direction::Remove) != crate::montecarlo::proposals::proposal::HolderSums::Nothing);
+        assert!(kernel.rounding_at(1.0, 3.0) < 1e-9);
+        assert!(AllocationKernel::new(10, 10, 1.0).is_err());
+        assert!(AllocationKernel::new(10, 0, 1.0).is_err());
+        assert!(AllocationKernel::new(10, 2, 0.0).is_err());
+    }
+}

@@ -1,0 +1,180 @@
+//! Finite automata that emit a record's participations, one step after another.
+//!
+//! A record, or a user with several records, is in one of finitely many states. In step i it takes one of the moves of its state, with
+//! a probability that may depend on i: the move says how many records take part, and the state after it. So b-min-sep sampling of
+//! users, random allocation and Poisson sampling are written down. What the columns of two steps have in common is zero from some
+//! distance B on, the number of bands; a state has to tell who took part in the B − 1 steps before it.
+//!
+//! | sampler | state | number of states |
+//! | --- | --- | --- |
+//! | users, b-min-sep | steps since they took part, and how many records did, as long as columns reach so far | (B−1)k + b − B + 1 |
+//! | random allocation, k of t | how often the record took part | k + 1 |
+
+use crate::error::{Error, Result};
+use crate::participation::renewal::Renewal;
+use crate::replicas::overlaps::Overlaps;
+use crate::special::UNIT_ROUNDOFF;
+
+/// What may happen in a step: how many records take part, and the state after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Move {
+    pub count: usize,
+    pub to: usize,
+}
+
+/// How likely the moves of a state are.
+#[derive(Debug, Clone)]
+enum Chances {
+    /// Those of each state, the same in all steps.
+    Alike(Vec<Vec<f64>>),
+    /// A state that has L participations left takes part in step i of n with probability L/(n − i + 1).
+    Left(Vec<usize>),
+}
+
+/// An automaton, and the inner products of the columns that its steps stand for.
+#[derive(Debug, Clone)]
+pub(super) struct Automaton {
+    /// n.
+    pub steps: usize,
+    /// The moves of each state; where several are possible the first one is that nobody takes part.
+    pub moves: Vec<Vec<Move>>,
+    /// For each state who took part less than B steps ago: (how many steps, how many records).
+    pub recent: Vec<Vec<(usize, usize)>>,
+    /// The law of the first state.
+    pub start: Vec<f64>,
+    chances: Chances,
+    /// By how much a chance may be off relatively, and one of the start: a sum, a product and a quotient, and how many records are drawn.
+    pub chance_error: f64,
+    /// What columns have in common.
+    pub overlaps: Overlaps,
+}
+
+impl Automaton {
+    /// Users with several records each under b-min-sep sampling, or single records, with a banded Toeplitz matrix of these
+    /// coefficients in units of σ.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for more bands than the separation, random phases, and as [`Overlaps::toeplitz`].
+    pub(super) fn of_renewal(law: &Renewal, coefficients: &[f64]) -> Result<Self> {
+        let overlaps = Overlaps::toeplitz(coefficients)?;
+        let (b, bands, p) = (law.min_separation, coefficients.len(), law.sampling_probability);
+        #[allow(clippy::cast_precision_loss)] // reported only
+        if bands > b {
+            let allowed = "at most the separation: a record's own columns must not overlap";
+            return Err(Error::Domain { name: "bands", value: bands as f64, allowed });
+        }
+        if law.phased {
+            return Err(Error::Domain { name: "phases", value: 1.0, allowed: "none that are random" });
+        }
+        let records = law.records() as usize;
+        // By age: one state for each number of records while that matters, then one; the last is that of whoever may join.
+        let kinds = |age: usize| if age < bands { records } else { 1 };
+        let first: Vec<usize> = (1..=b).scan(0, |sum, age| Some(std::mem::replace(sum, *sum + kinds(age)))).collect();
+        let free = first[b - 1];
+        let state = |age: usize, count: usize| if age >= b { free } else { first[age - 1] + (count - 1) % kinds(age) };
+        let (mut moves, mut recent, mut start) = (Vec::new(), Vec::new(), Vec::new());
+        #[allow(clippy::cast_precision_loss)] // b is below 2^53
+        let total = 1.0 + (b as f64 - 1.0) * p;
+        for age in 1..b {
+            for count in 1..=kinds(age) {
+                moves.push(vec![Move { count: 0, to: state(age + 1, count) }]);
+                recent.push(if age < bands { vec![(age, count)] } else { Vec::new() });
+                let counted = if age < bands { law.counts[count - 1] } else { 1.0 };
+                start.push(if law.warm { p * counted / total } else { 0.0 });
+            }
+        }
+        let joins = (1..=records).map(|count| Move { count, to: state(1, count) });
+        moves.push(std::iter::once(Move { count: 0, to: free }).chain(joins).collect());
+        recent.push(Vec::new());
+        start.push(if law.warm { 1.0 / total } else { 1.0 });
+        let mut chances = vec![vec![1.0]; free];
+        chances.push(std::iter::once(1.0 - p).chain(law.counts.iter().map(|count| p * count)).collect());
+        let chance_error = 4.0 * UNIT_ROUNDOFF + law.counts_error;
+        Ok(Self {
+            steps: law.iterations(),
+            moves,
+            recent,
+            start,
+            chances: Chances::Alike(chances),
+            chance_error,
+            overlaps,
+        })
+    }
+
+    /// Random allocation of `taken` steps out of all, without a matrix: columns have this squared norm, in units of σ.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for no step that is taken, or more than there are, and as [`Overlaps::toeplitz`].
+    pub(super) fn of_allocation(steps: usize, taken: usize, square: f64) -> Result<Self> {
+        #[allow(clippy::cast_precision_loss)] // reported only
+        if taken == 0 || taken > steps {
+            let allowed = "at least 1, and no more than there are steps";
+            return Err(Error::Domain { name: "participations", value: taken as f64, allowed });
+        }
+        let overlaps = Overlaps::toeplitz(&[square.sqrt().next_up()])?;
+        let moves = |left: usize, kind: usize| {
+            let silent = Move { count: 0, to: kind };
+            if left == 0 {
+                vec![silent]
+            } else {
+                vec![silent, Move { count: 1, to: kind + 1 }]
+            }
+        };
+        let left: Vec<usize> = (0..=taken).rev().collect();
+        Ok(Self {
+            steps,
+            moves: left.iter().enumerate().map(|(kind, &left)| moves(left, kind)).collect(),
+            recent: vec![Vec::new(); taken + 1],
+            start: (0..=taken).map(|kind| if kind == 0 { 1.0 } else { 0.0 }).collect(),
+            chances: Chances::Left(left),
+            chance_error: 4.0 * UNIT_ROUNDOFF,
+            overlaps,
+        })
+    }
+
+    /// How likely a move of a state is in step i, from 1 on; off by at most [`Self::chance_error`] relatively.
+    pub(super) fn chance(&self, i: usize, state: usize, number: usize) -> f64 {
+        match &self.chances {
+            Chances::Alike(all) => all[state][number],
+            Chances::Left(left) => {
+                let (left, steps) = (left[state], self.steps - i + 1);
+                #[allow(clippy::cast_precision_loss)] // far below 2^53
+                let share = |part: usize| part as f64 / steps as f64;
+                match number {
+                    _ if left == 0 => 1.0,
+                    0 => share(steps.saturating_sub(left)),
+                    // More than all steps that are left are asked of nobody.
+                    _ => share(left.min(steps)),
+                }
+            }
+        }
+    }
+
+    /// Whether step i has the chances of all others.
+    pub(super) fn alike(&self) -> bool {
+        matches!(self.chances, Chances::Alike(_))
+    }
+
+    /// The rows inside of the run of the column of step i.
+    pub(super) fn rows(&self, i: usize) -> usize {
+        self.overlaps.bands().min(self.steps - i + 1)
+    }
+
+    /// What the exponent of a step of so many replicas is at most.
+    pub(super) fn largest_exponent(&self, order: usize) -> f64 {
+        let overlap = |lag: usize| self.overlaps.product(self.overlaps.bands(), lag);
+        #[allow(clippy::cast_precision_loss)] // counts
+        let field = |recent: &Vec<(usize, usize)>| -> f64 {
+            recent.iter().map(|&(lag, count)| count as f64 * overlap(lag)).sum()
+        };
+        let widest = self.recent.iter().map(field).fold(0.0, f64::max);
+        #[allow(clippy::cast_precision_loss)] // counts
+        let (order, most) = (order as f64, self.most() as f64);
+        0.5 * (order * most) * (order * most) * overlap(0) + most * order * order * widest
+    }
+
+    /// The most records that take part in a step.
+    pub(super) fn most(&self) -> usize {
+        self.moves.iter().flatten().map(|one| one.count).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,202 @@
+//! m replicas under balls in bins: moments of the likelihood ratio, and tuples drawn from the law of f^m.
+//!
+//! A replica is in one of T bins for good, each as likely as the others, and two of them have the inner product Γ_st of their bins'
+//! modes. So Z_m is a sum over the multisets of m bins, `Z_m = T^{−m} Σ_{t_1 ≤ … ≤ t_m} m!/Π counts! · e^{Σ_{r<s} Γ}`, and a tuple is
+//! drawn by its number. All of this holds for any modes that have no negative inner products, orthogonal or not.
+//!
+//! **Rounding.** Γ is raised by what the kernel that it belongs to says it may be off by. Exponents are sums of m(m − 1)/2
+//! of these, in units of the largest possible one, and exponentials of them are above the least positive numbers.
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::replicas::multisets::{number_of, Multisets};
+use crate::replicas::weighted::Weighted;
+use crate::run::Run;
+use crate::special::UNIT_ROUNDOFF;
+
+/// The most multisets.
+const MOST: usize = 1 << 26;
+/// Multisets of a block.
+pub(super) const BLOCK: usize = 64;
+/// The largest exponent of all pairs together.
+const MOST_EXPONENT: f64 = 650.0;
+
+/// Tuples of m replicas in bins.
+#[derive(Debug)]
+pub struct Placed {
+    /// Inner products of the modes, rounded up, row by row.
+    gram: Vec<f64>,
+    bins: usize,
+    order: usize,
+    multisets: Multisets,
+    /// The largest exponent that a tuple may have.
+    top: f64,
+    weighted: Weighted,
+    log_bound: f64,
+    rounded: f64,
+    /// By how much exponents may be above the exact ones, as inner products were raised.
+    raised: f64,
+}
+
+/// How many multisets of bins there are; none where there are too many.
+pub(super) fn price(bins: usize, order: usize) -> Option<usize> {
+    number_of(bins, order).filter(|count| *count <= MOST)
+}
+
+impl Placed {
+    /// The tuples of m = `order` replicas with these inner products of the modes, in units of σ, row by row, which are off by at most `error`.
+    ///
+    /// * Memory: 8 bytes for 64 multisets. Time: m operations for each.
+    /// * Guarantee: see the head of this file. The answer does not depend on the number of threads.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for an order below 2, and for inner products that are negative or no numbers; [`Error::Numerics`] for too
+    /// many multisets, and where an exponential leaves the range of numbers; as [`Run::check`].
+    pub(super) fn new(gram: &[f64], error: f64, order: usize, run: &Run) -> Result<Self> {
+        let gram: Vec<f64> = gram.iter().map(|entry| (entry + error).next_up()).collect();
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a square
+        let bins = (gram.len() as f64).sqrt().round() as usize;
+        #[allow(clippy::cast_precision_loss)] // reported only
+        let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
+        #[allow(clippy::cast_precision_loss)] // reported only
+        if order < 2 {
+            return domain("order", order as f64, "at least 2");
+        }
+        if let Some(&wrong) = gram.iter().find(|entry| !(entry.is_finite() && **entry >= 0.0)) {
+            return domain("entry of the Gram matrix", wrong, "finite and at least 0");
+        }
+        if price(bins, order).is_none() {
+            return Err(Error::Numerics { reason: "replicas have too many bins" });
+        }
+        #[allow(clippy::cast_precision_loss)] // small
+        let pairs = (order * (order - 1) / 2) as f64;
+        let top = pairs * gram.iter().copied().fold(0.0, f64::max);
+        if top > MOST_EXPONENT {
+            return Err(Error::Numerics { reason: "a chain of replicas leaves the range of numbers" });
+        }
+        let multisets = Multisets::new(bins, order)?;
+        let weighted = Weighted::new(Vec::new(), BLOCK, 0);
+        let raised = 2.0 * pairs * error;
+        let mut placed = Self { gram, bins, order, multisets, top, weighted, log_bound: 0.0, rounded: 0.0, raised };
+        let count = placed.multisets.count();
+        let sums = (0..count.div_ceil(BLOCK))
+            .into_par_iter()
+            .map(|block| {
+                run.check()?;
+                Ok(placed.sums(block).last().copied().unwrap_or(0.0))
+            })
+            .collect::<Result<_>>()?;
+        placed.weighted = Weighted::new(sums, BLOCK, 4 * order);
+        #[allow(clippy::cast_precision_loss)] // counts
+        let constant = order as f64 * libm::log(bins as f64);
+        let total = libm::log(placed.weighted.total());
+        placed.rounded = 16.0 * UNIT_ROUNDOFF * (1.0 + top + constant + total.abs());
+        placed.log_bound = total + top - constant + placed.rounded;
+        Ok(placed)
+    }
+
+    /// Sums of the weights of a block's multisets, times T^m e^{−top}, up to each of them, their terms rounded up.
+    fn sums(&self, block: usize) -> Vec<f64> {
+        let first = block * BLOCK;
+        let mut chosen = vec![0; self.order];
+        self.multisets.write(first, &mut chosen);
+        // A sum of m² numbers in the exponent, the exponential, and m products and quotients.
+        #[allow(clippy::cast_precision_loss)] // small
+        let order = self.order as f64;
+        let up = 1.0 + 4.0 * UNIT_ROUNDOFF * (order * order * (1.0 + self.top) + 2.0 * order + 8.0);
+        let mut sum = 0.0;
+        (first..self.multisets.count().min(first + BLOCK))
+            .map(|_| {
+                let (mut exponent, mut ways, mut alike) = (-self.top, 1.0, 0.0);
+                for (k, &bin) in chosen.iter().enumerate() {
+                    let row = &self.gram[bin * self.bins..][..self.bins];
+                    exponent += chosen[..k].iter().map(|&other| row[other]).sum::<f64>();
+                    alike = if k > 0 && chosen[k - 1] == bin { alike + 1.0 } else { 1.0 };
+                    #[allow(clippy::cast_precision_loss)] // small
+                    let placed = (k + 1) as f64;
+                    ways *= placed / alike;
+                }
+                sum += ways * libm::exp(exponent) * up;
+                self.multisets.advance(&mut chosen);
+                sum
+            })
+            .collect()
+    }
+
+    /// ln ρ of a tuple: of all the same.
+    #[must_use]
+    pub fn log_bound(&self) -> f64 {
+        self.log_bound
+    }
+
+    /// How much the ln ρ that is told exceeds the exact one at most, beside nothing where it falls short of it: what terms and their
+    /// sums are rounded up by.
+    #[must_use]
+    pub fn relative(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // small
+        let (order, raised) = (self.order as f64, self.weighted.raised(4 * self.order));
+        UNIT_ROUNDOFF * (8.0 * (order * order * (1.0 + self.top) + 6.0 * order + 32.0) + raised)
+            + 2.0 * self.rounded
+            + self.raised
+    }
+
+    /// How much the law that tuples are drawn from differs from π at most, in total variation.
+    #[must_use]
+    pub fn variation(&self) -> f64 {
+        UNIT_ROUNDOFF * self.weighted.variation() * (1.0 + 1e-6)
+    }
+
+    /// The bins of a tuple, by two uniform numbers in (0, 1], in ascending order.
+    pub fn draw(&self, uniforms: (f64, f64), bins: &mut Vec<usize>) {
+        let number = self.weighted.draw(uniforms, |block| self.sums(block));
+        bins.resize(self.order, 0);
+        self.multisets.write(number, bins);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Placed;
+    use crate::replicas::enumeration::{agree, enumerated, uniforms, Patterns};
+    use crate::run::Run;
+
+    #[test]
+    fn tuples_and_moments_are_those_of_all_tuples() {
+        // A ring of modes: of any lengths and overlaps, t at most m(B − 1) or more.
+        for (bins, order, gram) in [
+            (1, 3, vec![1.5]),
+            (3, 4, vec![2.0, 0.7, 0.5, 0.7, 1.6, 0.9, 0.5, 0.9, 1.0]),
+            (4, 3, vec![1.0, 0.4, 0.0, 0.4, 0.4, 1.0, 0.4, 0.0, 0.0, 0.4, 1.0, 0.4, 0.4, 0.0, 0.4, 1.0]),
+            (2, 6, vec![0.8, 0.8, 0.8, 0.8]),
+        ] {
+            #[allow(clippy::cast_precision_loss)] // small
+            let weight = 1.0 / bins as f64;
+            let one = |bin| (0..bins).map(|other| usize::from(other == bin)).collect();
+            let patterns: Patterns = (0..bins).map(|bin| (one(bin), weight)).collect();
+            let place = |pattern: &[usize]| pattern.iter().position(|&count| count == 1).expect("somewhere");
+            let (log, expected) = enumerated(&patterns, |one, other| gram[place(one) * bins + place(other)], order);
+            let placed = Placed::new(&gram, 0.0, order, &Run::default()).expect("valid");
+            assert!((placed.log_bound() - log).abs() <= 1e-12 * (1.0 + log), "{} {log}", placed.log_bound());
+            assert!(placed.log_bound() >= log - 1e-14 * (1.0 + log) && placed.relative() < 1e-10);
+            let (mut draw, mut chosen) = (uniforms(9), Vec::new());
+            agree(placed.log_bound(), (log, &expected), || {
+                placed.draw((draw(), draw()), &mut chosen);
+                let mut counts = vec![0; bins];
+                for &bin in &chosen {
+                    counts[bin] += 1;
+                }
+                (counts, placed.log_bound())
+            });
+        }
+    }
+
+    #[test]
+    fn what_has_no_tuples_is_refused() {
+        let run = Run::default();
+        assert!(Placed::new(&[1.0], 0.0, 1, &run).is_err());
+        assert!(Placed::new(&[-1.0], 0.0, 2, &run).is_err());
+        assert!(Placed::new(&[700.0], 0.0, 3, &run).is_err());
+        assert!(Placed::new(&vec![0.0; 1 << 20], 0.0, 4, &run).is_err());
+    }
+}

@@ -1,0 +1,58 @@
+//! Numbers drawn with given weights, of which there may be millions: by a block first, and then within it.
+
+use crate::special::UNIT_ROUNDOFF;
+
+/// Sums of the blocks' weights, each with all before it.
+#[derive(Debug)]
+pub(super) struct Weighted {
+    cumulative: Vec<f64>,
+    /// The numbers of a block.
+    block: usize,
+}
+
+impl Weighted {
+    /// By the sum of each block of so many numbers, each off by no more than a unit of rounding for each of these and of `operations`.
+    /// What is rounded is carried along (Kahan), so that every sum is off by less than 4u of the total.
+    pub(super) fn new(sums: Vec<f64>, block: usize, operations: usize) -> Self {
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let up = 1.0 + 4.0 * UNIT_ROUNDOFF * (block + operations + 16) as f64;
+        let (mut sum, mut lost) = (0.0_f64, 0.0_f64);
+        let cumulative = sums.into_iter().map(|own| {
+            let more = own * up - lost;
+            let next = sum + more;
+            lost = (next - sum) - more;
+            sum = next;
+            next
+        });
+        Self { cumulative: cumulative.collect(), block }
+    }
+
+    /// The sum of all weights, rounded up.
+    pub(super) fn total(&self) -> f64 {
+        self.cumulative.last().copied().unwrap_or(0.0)
+    }
+
+    /// In units of rounding, by how much the total may be above the exact one.
+    pub(super) fn raised(&self, operations: usize) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let terms = (self.block + operations + 16) as f64;
+        8.0 * terms
+    }
+
+    /// A number, by two uniform ones in (0, 1]; `sums` tells a block's sums up to each of its numbers.
+    pub(super) fn draw(&self, (block, within): (f64, f64), sums: impl FnOnce(usize) -> Vec<f64>) -> usize {
+        let total = self.total();
+        let chosen = self.cumulative.partition_point(|sum| *sum < block * total).min(self.cumulative.len() - 1);
+        let sums = sums(chosen);
+        let target = within * sums[sums.len() - 1];
+        chosen * self.block + sums.partition_point(|sum| *sum < target).min(sums.len() - 1)
+    }
+
+    /// By how much what is drawn may be off in total variation, in units of rounding: at each block what a sum, a product and a
+    /// uniform number's grid are off by, and at each number of one as many roundings as a sum has terms.
+    pub(super) fn variation(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+        let (blocks, block) = (self.cumulative.len() as f64, self.block as f64);
+        16.0 * blocks + 4.0 * block * (block + 8.0)
+    }
+}

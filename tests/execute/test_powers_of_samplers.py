@@ -1,0 +1,249 @@
+"""Samples of powers of the likelihood ratio of users, random phases, bins and allocations: against enumeration and quadrature."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from exact_mixtures import Mixture, hockey_stick, nothing
+from made import sampled
+from sampled_tools import allocation_law, bin_law, lower_toeplitz, phase_law, users_law
+
+import pyaccount
+from pyaccount import _core
+from pyaccount.document import load
+from pyaccount.errors import DocumentError, NumericsError
+from pyaccount.execute.progress import silent
+from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
+from pyaccount.execute.sampling.estimates import Estimator
+from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Replicas
+from pyaccount.execute.sampling.moments import chernoff
+from pyaccount.execute.sampling.proposals import powered
+from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.recipe import Recipe
+from pyaccount.plan.sampled import SampledMechanism
+
+
+@dataclass(frozen=True)
+class Small:
+    """A mechanism of the core, and the pair that it stands for."""
+
+    name: str
+    recipe: Recipe[Any]
+    law: dict[tuple[int, ...], float]
+    columns: tuple[float, ...]
+
+    @property
+    def rounds(self) -> int:
+        return len(next(iter(self.law)))
+
+    @property
+    def mechanism(self) -> SampledMechanism:
+        return SampledMechanism(self.recipe, ("remove", "add"), self.rounds, 1000.0, self.recipe.core.plain_parameter)
+
+    @property
+    def mixture(self) -> Mixture:
+        return Mixture.of(self.law, lower_toeplitz(np.array(self.columns), self.rounds))
+
+
+def users(n: int, b: int, p: float, k: int, *, warm: bool, columns: tuple[float, ...]) -> Small:
+    recipe = sampled("users", columns, n, b, p, k, warm)
+    return Small(f"users {n} {b} {k} {warm}", recipe, users_law(n, b, p, k, warm=warm), columns)
+
+
+def phases(n: int, parts: int, p: float, columns: tuple[float, ...]) -> Small:
+    return Small(f"phases {n} {parts}", sampled("phases", columns, n, parts, p), phase_law(n, parts, p), columns)
+
+
+def bins(n: int, count: int, columns: tuple[float, ...]) -> Small:
+    modes = lower_toeplitz(np.array(columns), n) @ np.array(list(bin_law(n, count)), dtype=float).T
+    gram = modes.T @ modes
+    return Small(f"bins {n} {count}", sampled("bins", gram.ravel(), n), bin_law(n, count), columns)
+
+
+def allocation(t: int, k: int, unit: float) -> Small:
+    return Small(f"allocation {t} {k}", sampled("allocation", t, k, unit), allocation_law(t, k), (unit,))
+
+
+SMALL = (
+    users(4, 2, 0.1, 2, warm=True, columns=(1.0, 0.6)),
+    users(3, 1, 0.05, 3, warm=False, columns=(0.9,)),
+    users(4, 3, 0.2, 2, warm=False, columns=(1.0, 0.0, 0.6)),
+    phases(4, 2, 0.4, (1.0, 0.6)),
+    phases(4, 3, 0.3, (1.1, 0.5, 0.4)),
+    bins(4, 2, (0.8, 0.5)),
+    bins(4, 3, (1.2, 0.7, 0.4)),
+    allocation(4, 2, 1.0),
+    allocation(4, 3, 1.5),
+)
+
+
+def sampler(seed: int = 3) -> Sampler:
+    return Sampler(seed=seed, threads=1, time_limit=None, report=silent)
+
+
+@cache
+def removed(place: int, epsilon: float) -> float:
+    """δ(ε) of a removed record, by quadrature."""
+    small = SMALL[place]
+    return hockey_stick(small.mixture, nothing(small.rounds), epsilon)
+
+
+@pytest.mark.parametrize("place", range(len(SMALL)), ids=[small.name for small in SMALL])
+def test_means_are_delta_and_no_sample_is_above_its_bound(place: int) -> None:
+    mechanism, checked = SMALL[place].mechanism, 0
+    for order in (2, 3, 5):
+        drawing, proposal = sampler(), powered(mechanism, Replicas(order))
+        for epsilon in (0.5, 2.0, 4.0):
+            limits = drawing.limits(mechanism, "remove", proposal, epsilon)
+            table = BetTable(epsilon, math.inf)
+            sums = drawing.run(
+                mechanism, "remove", proposal, [table], purpose="verification", candidate=order, count=32
+            )
+            values = np.array([shard[0].value for shard in sums]) / SHARD
+            error = values.std(ddof=1) / math.sqrt(len(values))
+            right = removed(place, epsilon)
+            if limits.weight_bound < 30.0 * right:
+                # Where it is larger what counts is seldom seen.
+                assert abs(values.mean() - right) < 4.5 * error + limits.generator
+                checked += 1
+            # Σ V² ≤ W Σ V of samples in [0, W].
+            assert all(shard[0].square <= limits.weight_bound * shard[0].value * (1.0 + 1e-9) for shard in sums)
+            assert right <= limits.weight_bound
+            assert limits.rounding < 1e-9
+            assert limits.generator < 1e-8 * max(1.0, limits.weight_bound)
+    assert checked > 1
+
+
+@pytest.mark.parametrize("place", range(len(SMALL)), ids=[small.name for small in SMALL])
+def test_moments_are_bounds_without_samples(place: int) -> None:
+    core = SMALL[place].recipe.core
+    for order in (2, 3, 5, 8):
+        _, log, left_out = core.log_moment(order, threads=1, time_limit=None)
+        assert left_out == 0.0
+        for epsilon in (0.5, 2.0, 4.0):
+            assert removed(place, epsilon) <= chernoff(order, log, epsilon)
+
+
+@pytest.mark.parametrize("place", [1, 4, 6, 7], ids=[SMALL[place].name for place in (1, 4, 6, 7)])
+def test_a_claim_that_is_just_true_is_seldom_refuted(place: int) -> None:
+    """Wealth against "δ(ε) ≥ δ(ε)" ever reaches 1/q in no more runs than q of them."""
+    mechanism, epsilon = SMALL[place].mechanism, 2.0
+    truth, drawing, proposal = removed(place, epsilon), sampler(5), powered(mechanism, Replicas(2))
+    bound = drawing.limits(mechanism, "remove", proposal, epsilon).weight_bound
+    table = BetTable(epsilon, math.inf)
+    first = drawing.run(mechanism, "remove", proposal, [table], purpose="pilot", candidate=1, count=16)
+    square = sum(shard[0].square for shard in first) / (16 * SHARD)
+    # Logarithms of wealth have a standard deviation of about 2 after eight shards: then bets win about as often as they may.
+    fraction = min(2.0 / math.sqrt(8 * SHARD * (square - truth * truth)), 0.5 / (bound - truth))
+    bets = (Bet(truth, fraction),)
+    runs, q, reached = 100, 0.1, 0
+    for candidate in range(runs):
+        table = BetTable(epsilon, bound, bets)
+        sums = drawing.run(
+            mechanism, "remove", proposal, [table], purpose="verification", candidate=candidate + 1, count=8
+        )
+        wealth = np.exp(np.cumsum([shard[0].log_wealth for shard in sums], axis=0)).mean(axis=1)
+        reached += bool(wealth.max() >= 1.0 / q)
+    # 100 draws of probability 0.1: above 20 with probability 1e-3. Bets do win sometimes.
+    assert 0 < reached <= 20
+
+
+def test_there_is_no_chain_by_blocks_with_few_busy_replicas_or_by_older_rules() -> None:
+    for small in SMALL:
+        mechanism = small.mechanism
+        assert Replicas(3).price(mechanism) is not None
+        assert Replicas(3, block=2).price(mechanism) is None
+        assert Replicas(4, most_busy=2).price(mechanism) is None
+        assert Replicas(3).price(replace(mechanism, automata=False)) is None
+        with pytest.raises(NumericsError, match="round by round"):
+            small.recipe.core.log_moment(3, block=2, threads=1, time_limit=None)
+
+
+def test_chains_that_fit_nowhere_have_no_price_and_are_refused() -> None:
+    many: _core.Sampled = sampled("users", (1e-3,), 10, 1, 1e-3, 1000, False).core
+    assert many.replicas(2) is None
+    with pytest.raises(NumericsError, match="too many states"):
+        many.log_moment(2, threads=1, time_limit=None)
+    wide: _core.Sampled = sampled("bins", np.eye(400).ravel(), 400).core
+    assert wide.replicas(2) is not None
+    assert wide.replicas(6) is None
+    with pytest.raises(NumericsError, match="too many bins"):
+        wide.log_moment(6, threads=1, time_limit=None)
+
+
+ALLOCATION: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "allocation",
+    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
+    "training": {"iterations": 16},
+    "sampler": {"kind": "random-allocation", "iterations_per_allocation": 8, "participations": 3},
+    "noise": {"multiplier": 1.5},
+    "accounting": {"method": "monte-carlo", "seed": 7, "profile": [1]},
+}
+
+
+def test_an_allocation_is_certified_tighter_by_samples_than_by_blocks() -> None:
+    sampled_one = pyaccount.certify(ALLOCATION, threads=1)
+    composed = pyaccount.certify(ALLOCATION | {"accounting": {}}, threads=1)
+    assert composed.epsilon_lower < sampled_one.epsilon_lower < sampled_one.epsilon < 0.99 * composed.epsilon
+    tests = sampled_one.data.evidence.sampling.tests
+    removals = [test for test in tests if test.direction == "remove"]
+    assert all(test.proposal.order for test in removals)
+    # What is added is proven by the composition, without samples.
+    assert all(test.samples == 0 and test.accepted for test in tests if test.direction == "add")
+    assert pyaccount.verify(sampled_one, threads=1).agrees
+
+
+def test_what_composition_says_is_an_upper_bound() -> None:
+    raw = ALLOCATION | {
+        "training": {"iterations": 4},
+        "sampler": {"kind": "random-allocation", "iterations_per_allocation": 4, "participations": 2},
+        "noise": {"multiplier": 1.0},
+        "privacy": {"adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-3},
+    }
+    mechanism = compile_document(load(raw)).at().mechanism()
+    pair = Mixture.of(allocation_law(4, 2), np.eye(4))
+    for epsilon in (0.25, 1.0, 3.0):
+        removing, adding = hockey_stick(pair, nothing(4), epsilon), hockey_stick(nothing(4), pair, epsilon)
+        for direction, right in (("remove", removing), ("add", adding)):
+            known = mechanism.known(direction, epsilon)
+            assert known is not None
+            assert right <= known <= 3.0 * right
+            assert right <= mechanism.bounded_profile(direction, [epsilon])[0] <= 1.02 * known
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"sampler": ALLOCATION["sampler"] | {"participations": 1}}, "compose without samples, exactly"),
+        ({"sampler": ALLOCATION["sampler"] | {"participations": 8}}, "compose without samples, exactly"),
+        ({"privacy": ALLOCATION["privacy"] | {"adjacency": "replace-one"}}, "no bound is implemented for a record"),
+        (
+            {"training": {"iterations": "solve"}, "privacy": ALLOCATION["privacy"] | {"epsilon": 2.0}},
+            "the blank is noise.multiplier, privacy.epsilon or privacy.delta",
+        ),
+    ],
+    ids=["one round", "every round", "replaced", "iterations"],
+)
+def test_what_samples_do_not_cover_is_refused(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(DocumentError, match=message):
+        pyaccount.certify(ALLOCATION | changed, threads=1)
+
+
+def test_the_price_of_a_tuple_is_part_of_the_choice() -> None:
+    """Where a plain sample takes next to nothing it is worth little that samples of a power are fewer."""
+    small = SMALL[6]
+    epsilon = 2.0
+    claim = Claim(replace(small.mechanism, cost=1e6), 1.0, epsilon, 1.2 * removed(6, epsilon), 9.0)
+    cheap = replace(claim, mechanism=replace(small.mechanism, cost=1e-3))
+    estimate = Estimator(sampler()).at(small.mechanism, "remove", epsilon)
+    for one, powers in ((claim, True), (cheap, False)):
+        betting = choose_betting(sampler(), one, "remove", estimate)
+        assert betting is not None
+        assert (betting.proposal.replicas is not None) is powers
