@@ -34,7 +34,7 @@ class DrawingRule(Enum):
     #: the best one is expected to take with its samples.
     FEW_BUSY = ((0, 1, 0), "2026-11-27T10:00:00+00:00")
     #: Powers are drawn of users, of random phases, of bins and of allocations too. Lower ends of ε are looked for nearer to it.
-    AUTOMATA = ((0, 1, 0), "2026-11-27T11:30:00+00:00")
+    AUTOMATA = ((0, 1, 0), "2026-11-27T13:50:00+00:00")
 
     def includes(self, rule: DrawingRule) -> bool:
         """Whether samples are drawn as this rule says: it, or one that came after it."""

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from exact_mixtures import Mixture, hockey_stick, nothing
 from made import sampled
+from oracle import gaussian_delta
 from sampled_tools import allocation_law, bin_law, lower_toeplitz, phase_law, users_law
 
 import pyaccount
 from pyaccount import _core
 from pyaccount.document import load
-from pyaccount.errors import DocumentError, NumericsError
+from pyaccount.errors import DocumentError, LimitError, NumericsError
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
 from pyaccount.execute.sampling.estimates import Estimator
@@ -25,7 +26,9 @@ from pyaccount.execute.sampling.moments import chernoff
 from pyaccount.execute.sampling.proposals import powered
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.composed import composed_bound, composed_bounds
 from pyaccount.plan.recipe import Recipe
+from pyaccount.plan.reduction import Rounds, gaussian
 from pyaccount.plan.sampled import SampledMechanism
 
 
@@ -184,7 +187,7 @@ ALLOCATION: dict[str, Any] = {
     "training": {"iterations": 16},
     "sampler": {"kind": "random-allocation", "iterations_per_allocation": 8, "participations": 3},
     "noise": {"multiplier": 1.5},
-    "accounting": {"method": "monte-carlo", "seed": 7, "profile": [1]},
+    "accounting": {"method": "monte-carlo", "seed": 7, "profile": [4, 1, 2, 1]},
 }
 
 
@@ -216,6 +219,21 @@ def test_what_composition_says_is_an_upper_bound() -> None:
             assert known is not None
             assert right <= known <= 3.0 * right
             assert right <= mechanism.bounded_profile(direction, [epsilon])[0] <= 1.02 * known
+
+
+def test_what_composes_ends_at_the_deadline_that_was_entered() -> None:
+    rounds = (Rounds(gaussian(1.0, 1.0), 3),)
+    with _core.Deadline(0.0):
+        for late in (lambda: composed_bound(rounds, 0.75), lambda: composed_bounds(rounds, [2.0, 0.5])):
+            with pytest.raises(LimitError):
+                late()
+    # In any order, and no matter how often; each is above the closed form by no more than the relative width asked for.
+    found = composed_bounds(rounds, [2.0, 0.5, 2.0])
+    assert found[0] == found[2]
+    assert found[0] < found[1]
+    for bound, epsilon in zip(found, (2.0, 0.5, 2.0), strict=True):
+        right = gaussian_delta(3.0**0.5, epsilon)
+        assert right <= bound <= 1.01 * right
 
 
 @pytest.mark.parametrize(

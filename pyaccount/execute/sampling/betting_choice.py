@@ -202,11 +202,11 @@ def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
     if stated.delta <= estimate.value:
         return None
     betting = _measured_betting(sampler, stated, direction, estimate, proposal, [(limits.weight_bound, 0.0)])
-    price = mechanism.core.tuple_price(known[0].order)
-    return replace(betting, slower=1.0 + price / mechanism.cost) if price > 0.0 else betting
+    return replace(betting, slower=_slower(mechanism, known[0].order))
 
 
 def _times(betting: Betting) -> float:
+    """Return how many plain samples take as long as one of a test's."""
     return SLOWER if betting.slower is None else betting.slower
 
 

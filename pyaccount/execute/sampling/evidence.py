@@ -60,7 +60,7 @@ MOST_LOST = 1e-2
 SMALL_WORK = 2e8
 #: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
 LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
-#: The same by now.
+#: The same since the rule AUTOMATA: values nearer to ε are tried too.
 NEARER_DISTANCES = (*LOWER_DISTANCES[:-1], 0.015, 0.01, 0.0075, 0.005, 0.0035, 0.0025)
 #: And where ε may lie far above the true one.
 FAR_DISTANCES = (0.8, 0.6, 0.5, 0.4, *LOWER_DISTANCES)

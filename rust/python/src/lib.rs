@@ -380,6 +380,7 @@ fn answer_all(
     time_limit: Option<f64>,
 ) -> PyResult<Vec<ProvenInterval>> {
     let questions: Vec<_> = questions.into_iter().map(convert).collect::<PyResult<_>>()?;
+    let time_limit = time_limit.or_else(interruptible::remaining);
     let answers: Vec<Answer> = interruptible::call(py, threads, time_limit, move |run| {
         questions.par_iter().map(|(rounds, query, tolerance)| answer(rounds, *query, *tolerance, run)).collect()
     })?;
@@ -405,6 +406,7 @@ fn curve_all(
         .into_iter()
         .map(|(rounds, epsilons, tolerance, ignored)| (rounds_of(rounds), epsilons, tolerance, ignored))
         .collect();
+    let time_limit = time_limit.or_else(interruptible::remaining);
     let curves: Vec<DeltaCurve> = interruptible::call(py, threads, time_limit, move |run| {
         questions
             .par_iter()

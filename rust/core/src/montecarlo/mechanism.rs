@@ -227,7 +227,7 @@ impl Mechanism {
         UNIT_ROUNDOFF * (sums - 6.0).max(0.0)
     }
 
-    /// Whether the record's absence is a hockey stick's other side: nothing else is computed of truncated batches and allocations.
+    /// Whether samples are known only where a record is added or removed, and not where it is replaced: truncated batches, allocations.
     #[must_use]
     pub fn of_presence(&self) -> bool {
         self.truncated() || matches!(self, Self::Allocation(_))

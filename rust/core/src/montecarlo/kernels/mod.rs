@@ -9,6 +9,7 @@
 //! | [`correlate`], [`products`] | correlation with the matrix, block by block |
 //! | [`recursion`] | the recursion over the rounds; [`ring`], [`logarithms`]: its steps in the linear domain, and for any range |
 //! | [`renewal`], [`bins`] | b-min-sep sampling with a banded matrix, and balls in bins |
+//! | [`allocation`] | random allocation without a matrix |
 //! | [`columns`], [`overlapping`] | matrices with long columns, and the kernel that encloses their log densities |
 
 pub mod allocation;
