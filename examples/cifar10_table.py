@@ -68,12 +68,12 @@ def matrix(row: str, epsilon: float) -> dict[str, object]:
 def document(row: str, epsilon: float) -> dict[str, object]:
     """The mechanism document of one cell.
 
-    Sampled cells have their noise to 1 %, to 2 % at small ε where samples are dear, to 0.5 % where they are not.
+    Sampled cells have their noise to 0.5 %.
     """
     accounting: dict[str, object] = {"seed": 20260211, "profile": []}
     sampler = row.partition(", ")[0]
     if sampler in ("balls-in-bins", "b-min-sep"):
-        accounting["tolerance"] = 0.02 if epsilon < 4 else 0.005 if sampler == "balls-in-bins" else 0.01
+        accounting["tolerance"] = 0.005
     return {
         "pyaccount": 1,
         "name": f"{row.replace(', ', '-').replace(' ', '-')}-{epsilon:g}",

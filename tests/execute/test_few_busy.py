@@ -20,8 +20,8 @@ from pyaccount.errors import NumericsError
 from pyaccount.execute.engine import Engine
 from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import moments
-from pyaccount.execute.sampling.evidence import _of_a_power
 from pyaccount.execute.sampling.jobs import Replicas
+from pyaccount.execute.sampling.lower_ends import of_a_power
 from pyaccount.execute.sampling.moments import Moments, chernoff, enough_busy
 from pyaccount.execute.sampling.proposals import powered
 from pyaccount.execute.sampling.shards import Sampler
@@ -107,7 +107,11 @@ def test_a_claim_is_proven_by_few_busy_replicas_and_recomputed(
 
 
 def test_few_busy_replicas_are_fewer_than_all_and_not_in_blocks(tmp_path: Path) -> None:
-    raw = json.loads(pyaccount.certify(document(noise__multiplier=3.0, privacy__delta=1e-8), threads=2).to_json())
+    raw = json.loads(
+        pyaccount.certify(
+            document(noise__multiplier=3.0, privacy__delta=1e-8, accounting__method="monte-carlo"), threads=2
+        ).to_json()
+    )
     tests = raw["evidence"]["sampling"]["tests"]
     place = next(k for k, test in enumerate(tests) if test["direction"] == "remove")
     assert "order" in tests[place]["proposal"]
@@ -143,7 +147,7 @@ def test_lower_ends_beside_a_proof_are_drawn_from_a_power_that_can_be() -> None:
     drawing = Sampler(seed=1, threads=1, time_limit=None, report=silent)
     with pytest.raises(NumericsError, match="too many ways"):
         drawing.limits(mechanism, "remove", powered(mechanism, Replicas(26, 16)), 2.0)
-    found = _of_a_power(drawing, mechanism, (26, 2.0), blocks=True)
+    found = of_a_power(drawing, mechanism, (26, 2.0), blocks=True)
     assert found.replicas is not None
     assert 2 < found.replicas.order < 26
     assert math.isfinite(drawing.limits(mechanism, "remove", found, 2.0).weight_bound)

@@ -30,7 +30,7 @@ from pyaccount.plan.sampled import SampledMechanism
 #: Rounds, separation, probability, warm, coefficients in units of σ.
 SMALL: list[tuple[int, int, float, bool, list[float]]] = [
     (4, 2, 0.3, True, [1.2, 0.6]),
-    (5, 3, 0.2, False, [0.9, 0.0, 0.7]),
+    (4, 3, 0.2, False, [0.9, 0.0, 0.7]),
     (3, 1, 0.1, True, [1.5]),
     (4, 3, 0.8, True, [0.8, 0.4]),
 ]

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 from exact_mixtures import Mixture, hockey_stick, nothing
 from made import sampled
-from sampled_tools import lower_toeplitz, renewal_law
+from sampled_tools import Law, allocation_law, bin_law, lower_toeplitz, phase_law, renewal_law, users_law
 from scipy.stats import binom
 
 from pyaccount import _core
@@ -27,6 +27,7 @@ from pyaccount.execute.sampling.proposals import PLAIN, plain, powered
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import Test
 from pyaccount.plan.added import added_bound
+from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism
 
 #: The probability at which a false claim may be accepted.
@@ -99,6 +100,39 @@ def few_busy() -> Setting:
     return _powered(small(1, 1, 0.3, [0.5], warm=False), 0.1, Replicas(5, most_busy=3))
 
 
+def _of(recipe: Recipe[Any], law: Law, columns: list[float]) -> tuple[SampledMechanism, Mixture]:
+    """Another sampler, by the law of its participations and the first column in units of σ."""
+    rounds = len(next(iter(law)))
+    mechanism = SampledMechanism(recipe, ("remove", "add"), rounds, 100.0, recipe.core.plain_parameter)
+    return mechanism, Mixture.of(law, lower_toeplitz(np.array(columns), rounds))
+
+
+def of_users() -> Setting:
+    """A power of users with two records each."""
+    columns = [1.0, 0.6]
+    made = _of(sampled("users", columns, 4, 2, 0.1, 2, True), users_law(4, 2, 0.1, 2, warm=True), columns)
+    return _powered(made, 2.0, Replicas(3))
+
+
+def of_phases() -> Setting:
+    """A power of cyclic Poisson sampling from a random part."""
+    columns = [1.0, 0.6]
+    made = _of(sampled("phases", columns, 4, 2, 0.4), phase_law(4, 2, 0.4), columns)
+    return _powered(made, 2.0, Replicas(3))
+
+
+def of_bins() -> Setting:
+    """A power of balls in bins whose modes overlap."""
+    columns, law = [0.8, 0.5], bin_law(4, 2)
+    modes = lower_toeplitz(np.array(columns), 4) @ np.array(list(law), dtype=float).T
+    return _powered(_of(sampled("bins", (modes.T @ modes).ravel(), 4), law, columns), 1.0, Replicas(3))
+
+
+def of_allocations() -> Setting:
+    """A power of random allocation."""
+    return _powered(_of(sampled("allocation", 4, 2, 1.0), allocation_law(4, 2), [1.0]), 2.0, Replicas(2))
+
+
 def clipped(factor: float = 40.0) -> Setting:
     """Samples of an added record, clipped at so many times δ; at 40 no more may be lost of their mean than the bets allow."""
     mechanism, truth = small(4, 2, 0.3, [0.12, 0.06], warm=True)
@@ -166,6 +200,10 @@ SETTINGS: dict[str, Callable[[], Setting]] = {
     "power, blocks of 2": cache(by_blocks),
     "power, blocks of 1": cache(by_short_blocks),
     "power, few busy replicas": cache(few_busy),
+    "power, users": cache(of_users),
+    "power, random parts": cache(of_phases),
+    "power, bins": cache(of_bins),
+    "power, allocations": cache(of_allocations),
     "clipped": cache(clipped),
     "clipped where much is lost": cache(clipped_short),
     "clipped after a second moment": cache(after_second_moment),

@@ -71,6 +71,8 @@ PLAIN_SHARES, MOST_GENERATOR = (1, 16), 0.01
 #: share of plain samples leaves less of the generator's error where the claim is small.
 CLIPS_NEWER = (*CLIPS, 160.0, 320.0, 640.0, 1280.0)
 PLAIN_SHARES_NEWER, MOST_GENERATOR_NEWER = (1, 16, 64), 0.25
+#: Powers and clipped samples that are expected to take longer than so many plain ones are compared with scaled means.
+COMPARED_FROM = 1e6
 #: Tests that are expected to take more samples than this look for a mixture; one must take so much less, for its samples
 #: take somewhat longer. Shares of its samples, in units, that come from the proposal which bounds them.
 MIXED_FROM, MIXED_WORTH = 1e6, 0.75
@@ -141,10 +143,11 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
         # What composes says it without samples.
         return Betting(plain(mechanism, direction), known, (), 0.0, proven=True)
     found = [_plain_betting(claim, direction, estimate.value)]
-    for special in (_powered_betting, _clipped_betting) if sampler.drawing.includes(DrawingRule.POWERS) else ():
-        betting = special(sampler, claim, direction, estimate)
-        if betting is not None and _times(betting) * betting.expected_samples < found[0].expected_samples:
-            return betting
+    special = _special_betting(sampler, claim, direction, estimate)
+    lasts = math.inf if special is None else _times(special) * special.expected_samples
+    most = COMPARED_FROM if sampler.drawing.includes(DrawingRule.COMPARED) else math.inf
+    if special is not None and lasts < found[0].expected_samples and lasts <= most:
+        return special
     options = []
     for excess in EXCESSES:
         likely = scaled(mechanism, direction, excess, 1.0)
@@ -161,7 +164,7 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
                 options.append((limits.weight_bound, proposal))
     added = _added_bettings(sampler, claim, direction, estimate)
     least = min(added, key=_price, default=found[0])
-    if _price(least) < found[0].expected_samples:
+    if _price(least) < min(found[0].expected_samples, lasts):
         return least
     options.sort(key=lambda option: option[0])
     for weight_bound, proposal in [option for option in options if option[0] > threshold][:MEASURED]:
@@ -172,7 +175,16 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
         found.append(_measured_betting(sampler, claim, direction, estimate, proposal, [(weight_bound, 0.0)]))
     single = min(found, key=lambda betting: betting.expected_samples)
     mixed = _mixed_betting(sampler, claim, direction, estimate, single)
-    return single if mixed is None else mixed
+    best = single if mixed is None else mixed
+    return best if special is None or best.expected_samples <= lasts else special
+
+
+def _special_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
+    """Samples of a power of the likelihood ratio where the record is removed, clipped ones where it is added."""
+    if not sampler.drawing.includes(DrawingRule.POWERS):
+        return None
+    chosen = {"remove": _powered_betting, "add": _clipped_betting}.get(direction)
+    return None if chosen is None else chosen(sampler, claim, direction, estimate)
 
 
 def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
@@ -253,10 +265,14 @@ def _taken(claim: Claim, gap: float, weight_bound: float, order: int) -> float:
     return samples * max(weight_bound / claim.delta, 1.0) * _slower(claim.mechanism, order) * claim.mechanism.cost
 
 
-def _slower(mechanism: SampledMechanism, order: int) -> float:
-    """How many plain samples take as long as one of a power."""
+def slower(mechanism: SampledMechanism, order: int) -> float | None:
+    """How many plain samples take as long as one of a power; None where that is not known."""
     price = mechanism.core.tuple_price(order)
-    return 1.0 + price / mechanism.cost if price > 0.0 else SLOWER
+    return 1.0 + price / mechanism.cost if price > 0.0 else None
+
+
+def _slower(mechanism: SampledMechanism, order: int) -> float:
+    return slower(mechanism, order) or SLOWER
 
 
 def _few_busy(sampler: Sampler, claim: Claim, gap: float, most: float) -> tuple[float, Replicas] | None:

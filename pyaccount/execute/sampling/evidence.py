@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.errors import LimitError, NumericsError
+from pyaccount.errors import LimitError
 from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question
 from pyaccount.execute.progress import NotComputed, silent
-from pyaccount.execute.sampling.betting_choice import BLOCKS, MOST_ROUNDING
 from pyaccount.execute.sampling.composed_profile import ComposedProfile
 from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT, told
 from pyaccount.execute.sampling.fixed_sequence import root
-from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal, Replicas
+from pyaccount.execute.sampling.jobs import SHARD, Proposal
+from pyaccount.execute.sampling.lower_ends import Sought, fewer, lower_ends, of_a_power
 from pyaccount.execute.sampling.profile import Curve, Histogram, SampledPoint, curve, draw, larger
-from pyaccount.execute.sampling.proposals import plain, powered
+from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.proven import Known, Proven, proven
 from pyaccount.execute.sampling.session import FINENESS, open_session
-from pyaccount.execute.sampling.tests_of_claims import (
-    FAR_SHARES,
-    LOWER_SHARES,
-    FixedSample,
-    Test,
-    Wealth,
-    lower_bets,
-)
+from pyaccount.execute.sampling.tests_of_claims import FixedSample, Test
 from pyaccount.execute.unamplified import contrast, unsampled_bounds
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.drawing import DrawingRule
@@ -44,7 +36,6 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.fixed_sequence import SequenceResult
     from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.session import Session
-    from pyaccount.execute.sampling.shards import Sampler
     from pyaccount.plan.compiled import Instance
     from pyaccount.plan.sampled import SampledMechanism
 
@@ -52,18 +43,6 @@ if TYPE_CHECKING:
 PROFILE_SHARDS = (64, 512)
 #: Shards for the estimates of a profile, and the most where too little of some ε is seen; fewer where samples are spared.
 ESTIMATE_SHARDS, SPARED_ESTIMATES = (64, 256), (32, 256)
-#: How many fewer are drawn from a power of the likelihood ratio, and where samples are spared: they vary little.
-FEWER, SPARED_FEWER = 2, 3
-#: The most of δ that the generator's error of a mixture may take from lower ends.
-MOST_LOST = 1e-2
-#: States in all rounds of a chain that is small.
-SMALL_WORK = 2e8
-#: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
-LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
-#: The same since the rule AUTOMATA: values nearer to ε are tried too.
-NEARER_DISTANCES = (*LOWER_DISTANCES[:-1], 0.015, 0.01, 0.0075, 0.005, 0.0035, 0.0025)
-#: And where ε may lie far above the true one.
-FAR_DISTANCES = (0.8, 0.6, 0.5, 0.4, *LOWER_DISTANCES)
 #: The share of a claim below which an estimate is far from it.
 FAR_ESTIMATE = 0.5
 
@@ -164,7 +143,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     tested = {test.direction: test.proposal.single for test in sequence.tests if test.drawn}
     far, known = document.accounting.method == "renyi", _known(session, result, retested=shards is not None)
     if result.proof is not None and mechanism.lower is None and (far or known.everything):
-        tested["remove"] = _of_a_power(sampler, mechanism, (result.proof.order, epsilon), blocks=known.everything)
+        tested["remove"] = of_a_power(sampler, mechanism, (result.proof.order, epsilon), blocks=known.everything)
     epsilons = document.accounting.profile
     lower: dict[Direction, tuple[float, float]] = dict.fromkeys(mechanism.directions, (0.0, 0.0))
     curves: dict[Direction, tuple[SampledPoint, ...]] = dict.fromkeys(mechanism.directions, ())
@@ -177,21 +156,10 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         # At the very σ and ε of the result.
         sampler.stage("lower ends")
         estimates = session.estimate(mechanism, epsilon, shards=_effort(session))
-        for direction in mechanism.directions:
-            proposal = _lighter(
-                session, mechanism, direction, (epsilon, delta), tested.get(direction), estimates[direction]
-            )
-            lower[direction] = _lower_ends(
-                session,
-                mechanism.lower or mechanism,
-                direction,
-                epsilon,
-                delta,
-                proposal,
-                share,
-                _fewer(session, proposal, drawn),
-                far=far or _far_above(session, delta, estimates[direction]),
-            )
+        # What stands beside a guarantee takes no more samples than the guarantee does, or as many as are always drawn.
+        most = _accepted(session, sequence.tests) // SHARD if shards is None else shards
+        for direction, sought in _sought(session, result, estimates, tested, (drawn, most), far=far).items():
+            lower[direction] = lower_ends(session, mechanism, sought)
         part = "profile"
         sampler.stage("profile")
         centre = epsilon
@@ -258,27 +226,6 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     )
 
 
-def _of_a_power(sampler: Sampler, mechanism: SampledMechanism, proof: tuple[int, float], *, blocks: bool) -> Proposal:
-    """Samples of the largest power of the likelihood ratio, up to the proof's, whose chain is small: they vary little.
-
-    A chain may be small by blocks of rounds, the shortest that make it so, if replicas can be placed in them. The proof is told
-    by its order and ε.
-    """
-
-    lengths = (0, *reversed(BLOCKS)) if blocks else (0,)
-    most, epsilon = proof
-    for order in range(most, 2, -1):
-        for block in lengths:
-            proposal = powered(mechanism, Replicas(order, block))
-            price = Replicas(order, block).price(mechanism)
-            if price is None or price[1] > SMALL_WORK:
-                continue
-            with suppress(NumericsError):
-                sampler.limits(mechanism, "remove", proposal, epsilon)
-                return proposal
-    return powered(mechanism, Replicas(2))
-
-
 def _without_samples(session: Session, result: Result) -> tuple[Answer, Answer]:
     """The contrast, and what certifies where no test does: the same, or for mixed documents what was composed."""
     at = min(max(result.delta, RESOLVED[0]), RESOLVED[1])
@@ -314,6 +261,34 @@ def _points(  # noqa: PLR0913, PLR0917 - a mechanism, and what was drawn from it
     return tuple(point.estimated(one) for point, one in zip(bounds, found, strict=True))
 
 
+def _sought(  # noqa: PLR0913 - a result, what is known about it, and how much is drawn
+    session: Session,
+    result: Result,
+    estimates: dict[Direction, Estimate],
+    tested: dict[Direction, Proposal],
+    shards: tuple[int, int],
+    *,
+    far: bool,
+) -> dict[Direction, Sought]:
+    """What lower ends are looked for, in every direction."""
+    tests = {test.direction: test for test in result.sequence.tests if test.drawn}
+    epsilon, delta, share = result.epsilon, result.delta, result.acceptance.probability / len(estimates)
+    return {
+        direction: Sought(
+            direction,
+            epsilon,
+            delta,
+            share,
+            estimate,
+            tests.get(direction),
+            tested.get(direction),
+            *shards,
+            far=far or _far_above(session, delta, estimate),
+        )
+        for direction, estimate in estimates.items()
+    }
+
+
 def _known(session: Session, result: Result, *, retested: bool) -> Known:
     """What is known of a result; all of it, unless an older certificate is recomputed bit for bit.
 
@@ -343,12 +318,6 @@ def profile_shards(accepted: int) -> int:
     return min(max(accepted // SHARD // 4, PROFILE_SHARDS[0]), PROFILE_SHARDS[1])
 
 
-def _fewer(session: Session, proposal: Proposal, shards: int) -> int:
-    """Shards of a proposal where so many are drawn of others: those of a power of the likelihood ratio vary little."""
-    fewer = SPARED_FEWER if session.plan.drawing.includes(DrawingRule.SPARING) else FEWER
-    return max(shards // fewer, 1) if proposal.replicas else shards
-
-
 def _effort(session: Session) -> int:
     """Shards of an estimate of which only the proposals and the mixture are used, not the value."""
     return SCOUT if session.plan.drawing.includes(DrawingRule.SPARING) else ESTIMATE
@@ -357,34 +326,6 @@ def _effort(session: Session) -> int:
 def _far_above(session: Session, delta: float, estimate: Estimate) -> bool:
     """Whether a claim may lie so far above δ that lower ends are looked for farther down."""
     return session.plan.drawing.includes(DrawingRule.SPARING) and estimate.value < FAR_ESTIMATE * delta
-
-
-def _lighter(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
-    session: Session,
-    mechanism: SampledMechanism,
-    direction: Direction,
-    claim: tuple[float, float],
-    tested: Proposal | None,
-    estimate: Estimate,
-) -> Proposal:
-    """Where lower ends are drawn from: the proposal that was tested, or the estimate's; for a power of the likelihood ratio, and
-    by now for plain samples and where nothing was tested, the mixture of the estimate.
-
-    Bets against small values of δ need no bound on a sample. Samples of the mixture vary as little as those of a power, and each
-    takes a tenth of the time. Their bound is that of plain ones, though, and with it the generator's error, which must be a small
-    part of δ.
-    """
-    (epsilon, delta), drawing = claim, session.plan.drawing
-    proposal = tested or estimate.proposal
-    replaced = drawing.includes(DrawingRule.SPARING if proposal.replicas else DrawingRule.SECOND_MOMENTS)
-    # Plain samples, which stand for a mixture that was tested, see next to nothing of a small δ.
-    own = tested is not None and tested.replicas is None and tested != plain(mechanism, direction)
-    if not replaced or own or mechanism.lower is not None:
-        return proposal
-    mixture = replace(estimate.proposal, components=estimate.components)
-    limits = session.sampler.limits(mechanism, direction, mixture, epsilon)
-    light = limits.generator <= MOST_LOST * delta and limits.rounding < MOST_ROUNDING
-    return mixture if light and estimate.components else proposal
 
 
 def _histograms(  # noqa: PLR0913, PLR0917 - a mechanism, and where it is drawn from
@@ -410,7 +351,7 @@ def _histograms(  # noqa: PLR0913, PLR0917 - a mechanism, and where it is drawn 
             proposals = {one for one in proposals if one == usual or _bounds(session, mechanism, direction, one, last)}
         ordered = sorted(proposals, key=lambda proposal: (proposal.mean_scale, proposal.parameter))
         found[direction] = [
-            draw(session.sampler, mechanism, direction, proposal, epsilon, _fewer(session, proposal, shards))
+            draw(session.sampler, mechanism, direction, proposal, epsilon, fewer(session, proposal, shards))
             for proposal in ordered
         ]
     return found
@@ -436,67 +377,6 @@ def curve_of(document: Document, guarantee: tuple[float, float], seed: int, fail
     return Curve(session.sampler, histograms, epsilon, failure_probability / len(mechanism.directions), beside)
 
 
-def _lower_ends(  # noqa: PLR0913, PLR0917 - a claim and what is known about it
-    session: Session,
-    mechanism: SampledMechanism,
-    direction: Direction,
-    epsilon: float,
-    delta: float,
-    proposal: Proposal,
-    q: float,
-    shards: int,
-    *,
-    far: bool,
-) -> tuple[float, float]:
-    """Lower bounds on ε at δ and on δ at ε, each with probability at least 1 − q, by bets against smaller values.
-
-    `far`: values far below the guarantee's are tried too, which moments lie above.
-    """
-    sampler = session.sampler
-    usual = NEARER_DISTANCES if sampler.drawing.includes(DrawingRule.AUTOMATA) else LOWER_DISTANCES
-    epsilons = [epsilon * (1.0 - distance) for distance in (FAR_DISTANCES if far else usual)]
-    points = [epsilon, *epsilons]
-    first = sampler.run(
-        mechanism,
-        direction,
-        proposal,
-        [BetTable(point, math.inf) for point in points],
-        purpose="pilot",
-        candidate=sampler.fresh(),
-        count=8,
-    )
-    tables = []
-    for k, point in enumerate(points):
-        mean = sum(shard[k].value for shard in first) / (8 * SHARD)
-        square = sum(shard[k].square for shard in first) / (8 * SHARD)
-        lost = _lost(sampler, mechanism, direction, proposal, point)
-        bets = lower_bets(mean, square, delta, FAR_SHARES if far else LOWER_SHARES)
-        if k > 0:
-            target = delta + lost
-            bets = (Bet(target, -min(0.5 / target, (mean - target) / max(square, 1e-300))),) if mean > target else ()
-        tables.append(BetTable(point, math.inf, bets))
-    wealths = [[Wealth(1) for _ in table.bets] for table in tables]
-    candidate = sampler.fresh()
-    sums = sampler.run(mechanism, direction, proposal, tables, purpose="confidence", candidate=candidate, count=shards)
-    for shard in sums:
-        for table, group in zip(shard, wealths, strict=True):
-            for growth, wealth in zip(table.log_wealth, group, strict=True):
-                wealth.add((growth,))
-    log_target = math.log(1.0 / q)
-    delta_lower = 0.0
-    lost = _lost(sampler, mechanism, direction, proposal, epsilon)
-    for bet, wealth in zip(tables[0].bets, wealths[0], strict=True):
-        if not wealth.reached(log_target):
-            break
-        delta_lower = max(0.0, bet.threshold - lost)
-    epsilon_lower = 0.0
-    for point, group in zip(epsilons, wealths[1:], strict=True):
-        if not group or not group[0].reached(log_target):
-            break
-        epsilon_lower = point
-    return epsilon_lower, delta_lower
-
-
 def _told_near(session: Session, instance: Instance) -> float:
     """About where δ(ε) is the δ at which ε is told, by estimates: what is drawn to tell it is drawn around there."""
     assert session.told_at is not None
@@ -505,11 +385,3 @@ def _told_near(session: Session, instance: Instance) -> float:
     if not 0.0 < worst < math.inf or session.excess(mechanism, 0.0, delta)[0] <= 0.0:
         return 0.0
     return root(lambda epsilon: session.excess(mechanism, epsilon, delta), 0.5 * worst, 1e-3, worst)
-
-
-def _lost(
-    sampler: Sampler, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float
-) -> float:
-    """By how much δ of the run may fall short of the mean that is drawn."""
-    limits = sampler.limits(mechanism, direction, proposal, epsilon)
-    return limits.generator + limits.below

@@ -80,6 +80,14 @@ class Test:
         """Whether samples of δ were drawn for it: its proposal serves others of this direction."""
         return bool(self.fractions) and self.proposal.log_sobolev is None
 
+    @property
+    def worth(self) -> float:
+        """How many samples that do not vary one of its samples is worth: (E V)²/E V², by its own."""
+        if self.standard_error is None:
+            return 0.0
+        square = self.mean * self.mean
+        return square / (square + self.samples * self.standard_error**2)
+
 
 class Wealth:
     """The wealth of several bets against one claim, each with an equal share at the start: watched after each shard."""

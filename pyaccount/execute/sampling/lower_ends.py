@@ -1,0 +1,201 @@
+"""Lower bounds on ε at δ and on δ at ε beside a result: bets against smaller values, with samples of their own."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyaccount.errors import NumericsError
+from pyaccount.execute.sampling.betting_choice import BLOCKS, MOST_ROUNDING, slower
+from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal, Replicas
+from pyaccount.execute.sampling.proposals import plain, powered
+from pyaccount.execute.sampling.tests_of_claims import FAR_SHARES, LOWER_SHARES, Wealth, lower_bets
+from pyaccount.plan.drawing import DrawingRule
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyaccount.directions import Direction
+    from pyaccount.execute.sampling.estimates import Estimate
+    from pyaccount.execute.sampling.session import Session
+    from pyaccount.execute.sampling.shards import Sampler
+    from pyaccount.execute.sampling.tests_of_claims import Test
+    from pyaccount.plan.sampled import SampledMechanism
+
+#: How many fewer are drawn from a power of the likelihood ratio, and where samples are spared: they vary little.
+FEWER, SPARED_FEWER = 2, 3
+#: The most of δ that the generator's error of a mixture may take from lower ends.
+MOST_LOST = 1e-2
+#: How many samples of a mixture take as long as one of a power whose price is not known.
+LIGHTER = 10.0
+#: States in all rounds of a chain that is small.
+SMALL_WORK = 2e8
+#: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
+LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
+#: The same since the rule AUTOMATA: values nearer to ε are tried too.
+NEARER_DISTANCES = (*LOWER_DISTANCES[:-1], 0.015, 0.01, 0.0075, 0.005, 0.0035, 0.0025)
+#: And where ε may lie far above the true one.
+FAR_DISTANCES = (0.8, 0.6, 0.5, 0.4, *LOWER_DISTANCES)
+#: The shards of a first look, which says what to bet; and how many more samples are drawn than a bet takes by that.
+FIRST, MARGIN = 8, 1.3
+#: Nanoseconds of samples that are no matter; and the most times the tolerance that a lower bound is looked for with more samples.
+MOMENT, AWAY = 3e9, 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What is looked for beside a result (ε, δ) in one direction: with probability at least 1 − q, and with how many samples."""
+
+    direction: Direction
+    epsilon: float
+    delta: float
+    failure_probability: float
+    #: An estimate of δ(ε), the last test that drew samples, and the proposal that was tested, or one that a proof tells.
+    estimate: Estimate
+    test: Test | None
+    tested: Proposal | None
+    #: The shards that are drawn of most proposals; and the most where a lower bound at a distance of the tolerance takes so many,
+    #: unless more take a moment only.
+    shards: int
+    most: int
+    #: Whether values far below ε and δ are tried too, which moments lie above.
+    far: bool
+
+
+def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) -> tuple[float, float]:
+    """Lower bounds on ε at δ and on δ at ε, each with probability at least 1 − q."""
+    sampler, direction, far = session.sampler, sought.direction, sought.far
+    proposal = _lighter(session, mechanism, sought)
+    mechanism = mechanism.lower or mechanism
+    usual = NEARER_DISTANCES if sampler.drawing.includes(DrawingRule.AUTOMATA) else LOWER_DISTANCES
+    distances = FAR_DISTANCES if far else usual
+    points = [sought.epsilon, *(sought.epsilon * (1.0 - distance) for distance in distances)]
+    looks = _looks(sampler, mechanism, direction, proposal, points)
+    lost = [_lost(sampler, mechanism, direction, proposal, point) for point in points]
+    log_target = math.log(1.0 / sought.failure_probability)
+    tables, needed = [], [math.inf]
+    for k, (point, (mean, square)) in enumerate(zip(points, looks, strict=True)):
+        bets = lower_bets(mean, square, sought.delta, FAR_SHARES if far else LOWER_SHARES)
+        if k > 0:
+            target = sought.delta + lost[k]
+            bets = (Bet(target, -min(0.5 / target, (mean - target) / max(square, 1e-300))),) if mean > target else ()
+            needed.append(2.0 * log_target * square / (mean - target) ** 2 if mean > target else math.inf)
+        tables.append(BetTable(point, math.inf, bets))
+    count = fewer(session, proposal, sought.shards)
+    if sampler.drawing.includes(DrawingRule.COMPARED):
+        order = proposal.replicas.order if proposal.replicas else 0
+        quick = MOMENT / (mechanism.cost * (slower(mechanism, order) or LIGHTER if order else 1.0)) / SHARD
+        most = max(sought.most, round(quick))
+        count = max(count, min(_enough(distances, needed[1:], session.plan.tolerance), most))
+    wealths = [[Wealth(1) for _ in table.bets] for table in tables]
+    sums = sampler.run(
+        mechanism, direction, proposal, tables, purpose="confidence", candidate=sampler.fresh(), count=count
+    )
+    for shard in sums:
+        for table, group in zip(shard, wealths, strict=True):
+            for growth, wealth in zip(table.log_wealth, group, strict=True):
+                wealth.add((growth,))
+    delta_lower = 0.0
+    for bet, wealth in zip(tables[0].bets, wealths[0], strict=True):
+        if not wealth.reached(log_target):
+            break
+        delta_lower = max(0.0, bet.threshold - lost[0])
+    epsilon_lower = 0.0
+    for point, group in zip(points[1:], wealths[1:], strict=True):
+        if not group or not group[0].reached(log_target):
+            break
+        epsilon_lower = point
+    return epsilon_lower, delta_lower
+
+
+def _looks(
+    sampler: Sampler, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, points: Sequence[float]
+) -> list[tuple[float, float]]:
+    """The first and second moments of some samples at each ε."""
+    first = sampler.run(
+        mechanism,
+        direction,
+        proposal,
+        [BetTable(point, math.inf) for point in points],
+        purpose="pilot",
+        candidate=sampler.fresh(),
+        count=FIRST,
+    )
+    count = FIRST * SHARD
+    return [
+        (sum(shard[k].value for shard in first) / count, sum(shard[k].square for shard in first) / count)
+        for k in range(len(points))
+    ]
+
+
+def _enough(distances: Sequence[float], needed: Sequence[float], tolerance: float) -> int:
+    """The shards with which a bet at a distance of the tolerance is won, or else at the nearest one where one can be.
+
+    None where that is far away: another direction decides, or the claim is above what is true.
+    """
+    pairs = zip(distances, needed, strict=True)
+    near = [samples for distance, samples in pairs if tolerance <= distance <= AWAY * tolerance]
+    possible = [samples for samples in near if math.isfinite(samples)]
+    return math.ceil(MARGIN * possible[-1] / SHARD) if possible else 0
+
+
+def _lost(
+    sampler: Sampler, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float
+) -> float:
+    """By how much δ of the run may fall short of the mean that is drawn."""
+    limits = sampler.limits(mechanism, direction, proposal, epsilon)
+    return limits.generator + limits.below
+
+
+def fewer(session: Session, proposal: Proposal, shards: int) -> int:
+    """Shards of a proposal where so many are drawn of others: those of a power of the likelihood ratio vary little."""
+    times = SPARED_FEWER if session.plan.drawing.includes(DrawingRule.SPARING) else FEWER
+    return max(shards // times, 1) if proposal.replicas else shards
+
+
+def _lighter(session: Session, mechanism: SampledMechanism, sought: Sought) -> Proposal:
+    """Where lower ends are drawn from: the proposal that was tested, or the estimate's; for a power of the likelihood ratio, and
+    by now for plain samples and where nothing was tested, the mixture of the estimate.
+
+    Bets against small values of δ need no bound on a sample. Samples of the mixture often vary as little as those of a power, and
+    take less time: which is worth more is told by the test and the estimate. Their bound is that of plain ones, though, and
+    with it the generator's error, which must be a small part of δ.
+    """
+    tested, estimate, drawing = sought.tested, sought.estimate, session.plan.drawing
+    proposal = tested or estimate.proposal
+    replaced = drawing.includes(DrawingRule.SPARING if proposal.replicas else DrawingRule.SECOND_MOMENTS)
+    # Plain samples, which stand for a mixture that was tested, see next to nothing of a small δ.
+    own = tested is not None and tested.replicas is None and tested != plain(mechanism, sought.direction)
+    if not replaced or own or mechanism.lower is not None:
+        return proposal
+    if proposal.replicas and sought.test is not None and drawing.includes(DrawingRule.COMPARED):
+        times = slower(mechanism, proposal.replicas.order) or LIGHTER
+        if sought.test.worth > times * estimate.effective / estimate.samples:
+            return proposal
+    mixture = replace(estimate.proposal, components=estimate.components)
+    limits = session.sampler.limits(mechanism, sought.direction, mixture, sought.epsilon)
+    light = limits.generator <= MOST_LOST * sought.delta and limits.rounding < MOST_ROUNDING
+    return mixture if light and estimate.components else proposal
+
+
+def of_a_power(sampler: Sampler, mechanism: SampledMechanism, proof: tuple[int, float], *, blocks: bool) -> Proposal:
+    """Samples of the largest power of the likelihood ratio, up to the proof's, whose chain is small: they vary little.
+
+    A chain may be small by blocks of rounds, the shortest that make it so, if replicas can be placed in them. The proof is told
+    by its order and ε.
+    """
+
+    lengths = (0, *reversed(BLOCKS)) if blocks else (0,)
+    most, epsilon = proof
+    for order in range(most, 2, -1):
+        for block in lengths:
+            proposal = powered(mechanism, Replicas(order, block))
+            price = Replicas(order, block).price(mechanism)
+            if price is None or price[1] > SMALL_WORK:
+                continue
+            with suppress(NumericsError):
+                sampler.limits(mechanism, "remove", proposal, epsilon)
+                return proposal
+    return powered(mechanism, Replicas(2))
