@@ -156,9 +156,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         # At the very σ and ε of the result.
         sampler.stage("lower ends")
         estimates = session.estimate(mechanism, epsilon, shards=_effort(session))
-        # What stands beside a guarantee takes no more samples than the guarantee does, or as many as are always drawn.
-        most = _accepted(session, sequence.tests) // SHARD if shards is None else shards
-        for direction, sought in _sought(session, result, estimates, tested, (drawn, most), far=far).items():
+        for direction, sought in _sought(session, result, estimates, tested, drawn, far=far).items():
             lower[direction] = lower_ends(session, mechanism, sought)
         part = "profile"
         sampler.stage("profile")
@@ -266,7 +264,7 @@ def _sought(  # noqa: PLR0913 - a result, what is known about it, and how much i
     result: Result,
     estimates: dict[Direction, Estimate],
     tested: dict[Direction, Proposal],
-    shards: tuple[int, int],
+    shards: int,
     *,
     far: bool,
 ) -> dict[Direction, Sought]:
@@ -282,7 +280,7 @@ def _sought(  # noqa: PLR0913 - a result, what is known about it, and how much i
             estimate,
             tests.get(direction),
             tested.get(direction),
-            *shards,
+            shards,
             far=far or _far_above(session, delta, estimate),
         )
         for direction, estimate in estimates.items()

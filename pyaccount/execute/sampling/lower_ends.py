@@ -56,10 +56,9 @@ class Sought:
     estimate: Estimate
     test: Test | None
     tested: Proposal | None
-    #: The shards that are drawn of most proposals; and the most where a lower bound at a distance of the tolerance takes so many,
-    #: unless more take a moment only.
+    #: The shards that are drawn of most proposals, unless a lower bound at a distance of the tolerance takes more: then no more
+    #: than the test had, or than take a moment only.
     shards: int
-    most: int
     #: Whether values far below ε and δ are tried too, which moments lie above.
     far: bool
 
@@ -87,7 +86,7 @@ def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) ->
     if sampler.drawing.includes(DrawingRule.COMPARED):
         order = proposal.replicas.order if proposal.replicas else 0
         quick = MOMENT / (mechanism.cost * (slower(mechanism, order) or LIGHTER if order else 1.0)) / SHARD
-        most = max(sought.most, round(quick))
+        most = max(sought.test.samples // SHARD if sought.test else 0, round(quick))
         count = max(count, min(_enough(distances, needed[1:], session.plan.tolerance), most))
     wealths = [[Wealth(1) for _ in table.bets] for table in tables]
     sums = sampler.run(
