@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from exact_mixtures import Mixture, hockey_stick, nothing
 from gate_tools import changed, refused, save
-from sampled_tools import lower_toeplitz, renewal_law
+from made import sampled
+from sampled_tools import lower_toeplitz, phase_law, renewal_law
 from scipy.stats import binom
 
 import pyaccount
@@ -73,10 +74,17 @@ def truth() -> Mixture:
     return Mixture(np.array(weights), np.array(means))
 
 
+def from_a_random_part() -> tuple[Sampler, SampledMechanism]:
+    recipe = sampled("phases", COEFFICIENTS, 4, 2, 0.6)
+    return made()[0], SampledMechanism(recipe, ("remove", "add"), 4, 100.0, 0.6)
+
+
 @pytest.mark.parametrize("epsilon", [0.2, 0.6])
-def test_the_bound_is_above_delta_at_every_shift_and_exponent(epsilon: float) -> None:
-    sampler, mechanism = made()
-    right = hockey_stick(nothing(4), truth(), epsilon)
+@pytest.mark.parametrize("phased", [False, True], ids=["b-min-sep", "random part"])
+def test_the_bound_is_above_delta_at_every_shift_and_exponent(epsilon: float, phased: bool) -> None:
+    sampler, mechanism = from_a_random_part() if phased else made()
+    law = Mixture.of(phase_law(4, 2, 0.6), lower_toeplitz(np.array(COEFFICIENTS), 4)) if phased else truth()
+    right = hockey_stick(nothing(4), law, epsilon)
     nearest = math.inf
     for size in (0.5, 2.0, 6.0):
         found = _core.AddedMean.of(mechanism.core, size)

@@ -421,6 +421,9 @@ def _added_bettings(sampler: Sampler, claim: Claim, direction: Direction, estima
     newer = sampler.drawing.includes(DrawingRule.SECOND_MOMENTS)
     if direction != "add" or not sampler.drawing.includes(DrawingRule.SPARING):
         return []
+    if not (claim.mechanism.core.of_single_records or sampler.drawing.includes(DrawingRule.COMPARED)):
+        # Random parts, by later rules.
+        return []
     if plain_samples < (MEAN_FROM_NEWER if newer else MEAN_FROM):
         return []
     found = [_mean_betting(sampler, claim, direction)]

@@ -551,7 +551,7 @@ impl Sampled {
     /// The kernel of a single mechanism of single records.
     pub fn single(&self) -> Option<&Arc<RenewalKernel>> {
         match &self.parts[..] {
-            [(mechanism, 1)] => mechanism.of_single_records(),
+            [(mechanism, 1)] => mechanism.of_rounds(),
             _ => None,
         }
     }

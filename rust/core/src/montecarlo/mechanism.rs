@@ -122,6 +122,15 @@ impl Mechanism {
         }
     }
 
+    /// The kernel of single records in rounds, under b-min-sep sampling or from a random part; none for anything else.
+    #[must_use]
+    pub fn of_rounds(&self) -> Option<&Arc<RenewalKernel>> {
+        match self {
+            Self::Renewal(kernel) if kernel.law().records() == 1 => Some(kernel),
+            _ => None,
+        }
+    }
+
     /// The kernel of single records under b-min-sep sampling; none for anything else.
     #[must_use]
     pub fn of_single_records(&self) -> Option<&Arc<RenewalKernel>> {

@@ -96,6 +96,25 @@ pub(crate) fn participations(
 /// How often a record takes part in each step, and how likely that is.
 pub(crate) type Patterns = Vec<(Vec<usize>, f64)>;
 
+/// Every pattern of cyclic Poisson sampling from a random part with its probability.
+pub(crate) fn from_random_parts(period: usize, p: f64, n: usize) -> Patterns {
+    let mut found = Patterns::new();
+    for phase in 0..period {
+        let chances: Vec<usize> = (phase..n).step_by(period).collect();
+        for mask in 0..1_usize << chances.len() {
+            let mut pattern = vec![0; n];
+            #[allow(clippy::cast_precision_loss)] // small
+            let mut weight = 1.0 / period as f64;
+            for (k, &round) in chances.iter().enumerate() {
+                pattern[round] = mask >> k & 1;
+                weight *= if pattern[round] == 1 { p } else { 1.0 - p };
+            }
+            found.push((pattern, weight));
+        }
+    }
+    found
+}
+
 pub(crate) fn inner(one: &[usize], other: &[usize], coefficients: &[f64]) -> f64 {
     let mean = |pattern: &[usize]| {
         let mut sum = vec![0.0; pattern.len()];

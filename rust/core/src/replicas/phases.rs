@@ -412,26 +412,8 @@ impl Phases {
 mod tests {
     use super::{PhasedTuple, Phases};
     use crate::participation::renewal::Renewal;
-    use crate::replicas::enumeration::{agree, enumerated, inner, uniforms, Patterns};
+    use crate::replicas::enumeration::{agree, enumerated, from_random_parts, inner, uniforms};
     use crate::run::Run;
-
-    fn patterns(period: usize, p: f64, n: usize) -> Patterns {
-        let mut found = Patterns::new();
-        for phase in 0..period {
-            let chances: Vec<usize> = (phase..n).step_by(period).collect();
-            for mask in 0..1_usize << chances.len() {
-                let mut pattern = vec![0; n];
-                #[allow(clippy::cast_precision_loss)] // small
-                let mut weight = 1.0 / period as f64;
-                for (k, &round) in chances.iter().enumerate() {
-                    pattern[round] = mask >> k & 1;
-                    weight *= if pattern[round] == 1 { p } else { 1.0 - p };
-                }
-                found.push((pattern, weight));
-            }
-        }
-        found
-    }
 
     #[test]
     fn tuples_and_moments_are_those_of_all_tuples() {
@@ -440,7 +422,7 @@ mod tests {
             let law = Renewal::with_phases(period, p, vec![1.0; n]).expect("valid");
             for coefficients in columns.iter().filter(|c| c.len() <= period) {
                 let product = |one: &[usize], other: &[usize]| inner(one, other, coefficients);
-                let (log, expected) = enumerated(&patterns(period, p, n), product, order);
+                let (log, expected) = enumerated(&from_random_parts(period, p, n), product, order);
                 let phases = Phases::new(&law, coefficients, order, &Run::default()).expect("valid");
                 assert!((phases.log_bound() - log).abs() <= 1e-11 * (1.0 + log), "{} {log}", phases.log_bound());
                 assert!(phases.log_bound() >= log - 1e-13 * (1.0 + log));

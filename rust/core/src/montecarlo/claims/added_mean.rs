@@ -10,7 +10,8 @@
 //!
 //! `δ_add(ε) ≤ λ^λ/(1+λ)^{1+λ}·exp(−λε − ½‖d‖² + E_S D)`, `D = −λ(ln f − ⟨g, z⟩) + ½‖λ∇ ln f − d‖²`,
 //!
-//! for any d and g.
+//! for any d and g. Of the sampler nothing is used but that f is a mixture: b-min-sep sampling, and cyclic Poisson sampling from a random
+//! part, whose participations are a renewal process from a random start.
 //!
 //! **The second moment** of V = (1 − e^ε f)₊ dR/dS, whose mean under S is δ_add(ε): since dR/dS = e^{⟨y,d⟩ + ‖d‖²/2} and
 //! (1 − x)₊² ≤ k x^{−λ}, k = (2/(λ+2))²(λ/(λ+2))^λ (the maximum of (1 − x)²x^λ),
@@ -126,10 +127,10 @@ impl AddedMean {
     /// Samples around −sm̄, s = `size`.
     ///
     /// # Errors
-    /// [`Error::Domain`] for a size that is not positive and finite, for users with several records and for random phases.
+    /// [`Error::Domain`] for a size that is not positive and finite, for users with several records.
     pub fn new(kernel: &Arc<RenewalKernel>, size: f64) -> Result<Self> {
         let law = kernel.law();
-        if !(size > 0.0 && size < 1e6) || law.records() != 1 || law.phased {
+        if !(size > 0.0 && size < 1e6) || law.records() != 1 {
             return Err(Error::Domain { name: "tilt", value: -size, allowed: "negative, of single records" });
         }
         let shift: Vec<f64> = kernel.tilt_base().mean.iter().map(|m| size * m).collect();
@@ -309,7 +310,7 @@ pub fn simulate(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replicas::enumeration::{mean as mean_of, patterns};
+    use crate::replicas::enumeration::{from_random_parts, mean as mean_of, patterns};
 
     fn kernel(coefficients: &[f64], n: usize, b: usize, p: f64, warm: bool) -> Arc<RenewalKernel> {
         Arc::new(RenewalKernel::new(coefficients.to_vec(), n, b, p, warm).expect("valid"))
@@ -320,7 +321,14 @@ mod tests {
         let law = kernel.law();
         let n = law.iterations();
         let (mut total, mut gradient) = (0.0, vec![0.0; n]);
-        for (taken, q) in patterns(law.min_separation, law.sampling_probability, law.warm, n) {
+        let (b, p) = (law.min_separation, law.sampling_probability);
+        let rounds = |pattern: &[usize]| (0..n).filter(|&i| pattern[i] == 1).collect();
+        let all: Vec<(Vec<usize>, f64)> = if law.phased {
+            from_random_parts(b, p, n).iter().map(|(pattern, q)| (rounds(pattern), *q)).collect()
+        } else {
+            patterns(b, p, law.warm, n)
+        };
+        for (taken, q) in all {
             let mean = mean_of(&kernel.coefficients, &taken, n);
             let exponent: f64 = mean.iter().zip(y).map(|(m, y)| m * y - 0.5 * m * m).sum();
             let weight = q * exponent.exp();
@@ -332,8 +340,9 @@ mod tests {
 
     #[test]
     fn statistics_are_those_of_all_patterns() {
-        for (b, warm) in [(2, true), (3, false)] {
-            let kernel = kernel(&[0.8, 0.5], 7, b, 0.3, warm);
+        let phased = Arc::new(RenewalKernel::with_phases(vec![0.8, 0.5], 7, 3, 0.4).expect("valid"));
+        let renewals = [(2, true), (3, false)].map(|(b, warm)| kernel(&[0.8, 0.5], 7, b, 0.3, warm));
+        for kernel in renewals.into_iter().chain([phased]) {
             let mean = AddedMean::new(&kernel, 2.0).expect("valid");
             let (log, gradient) = enumerated(&kernel, &mean.shift.iter().map(|x| -x).collect::<Vec<_>>());
             assert!((mean.log_ratio - log).abs() < 1e-13);
@@ -444,8 +453,6 @@ mod tests {
         let own = kernel(&[0.8, 0.5], 7, 2, 0.3, true);
         assert!(AddedMean::new(&own, 0.0).is_err());
         assert!(AddedMean::new(&own, f64::NAN).is_err());
-        let phased = Arc::new(RenewalKernel::with_phases(vec![0.8], 6, 3, 0.3).expect("valid"));
-        assert!(AddedMean::new(&phased, 1.0).is_err());
         let users = Arc::new(RenewalKernel::of_users(vec![0.8], 6, 3, 0.3, 2, true).expect("valid"));
         assert!(AddedMean::new(&users, 1.0).is_err());
         let mean = AddedMean::new(&own, 1.0).expect("valid");

@@ -1,0 +1,73 @@
+"""Where lower ends are drawn from, and how many samples; and powers that other proposals are better than."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pyaccount.document import load
+from pyaccount.execute.progress import silent
+from pyaccount.execute.sampling.evidence import SampledEvidence
+from pyaccount.execute.sampling.execute import execute_sampled
+from pyaccount.execute.sampling.lower_ends import AWAY, _enough
+from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.drawing import NEWEST, DrawingRule
+
+ALLOCATION: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "allocation",
+    "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
+    "training": {"iterations": 40},
+    "sampler": {"kind": "random-allocation", "iterations_per_allocation": 40, "participations": 3},
+    "noise": {"multiplier": 1.0},
+    "accounting": {"method": "monte-carlo", "seed": 7, "profile": [], "tolerance": 0.005},
+}
+#: Where ε and δ are both tiny a sample of the second power is often 0.
+TINY: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "tiny",
+    "privacy": {"adjacency": "add-remove", "epsilon": 0.05469, "delta": "solve"},
+    "training": {"iterations": 3, "sampling_probability": 0.05},
+    "sampler": {"kind": "cyclic-poisson", "partitions": 2, "phase": "random"},
+    "matrix": {"kind": "identity"},
+    "noise": {"multiplier": 2.9},
+    "accounting": {"seed": 3, "profile": []},
+}
+
+
+def executed(document: dict[str, Any], rule: DrawingRule = NEWEST) -> SampledEvidence:
+    plan = replace(compile_document(load(document)), drawing=rule)
+    return execute_sampled(plan, threads=1, time_limit=None, report=silent, seed=7)
+
+
+def test_a_lower_end_is_as_near_as_the_tolerance_says() -> None:
+    found, older = executed(ALLOCATION), executed(ALLOCATION, DrawingRule.AUTOMATA)
+    assert found.epsilon == older.epsilon
+    assert 0.989 * found.epsilon < found.epsilon_lower < found.epsilon
+    assert older.epsilon_lower < 0.986 * found.epsilon
+
+
+def test_a_power_that_takes_long_is_compared_with_scaled_means() -> None:
+    found = executed(TINY)
+    removals = [test for test in found.tests if test.direction == "remove"]
+    assert all(test.accepted and test.proposal.replicas is None for test in removals)
+    # By the second power the last test alone would take 15 million.
+    assert sum(test.samples for test in removals) < 3_000_000
+    assert found.delta_lower > 0.5 * found.delta
+
+
+@pytest.mark.parametrize(
+    ("needed", "shards"),
+    [
+        ((1e5, 2e5, 1e6), 254),
+        ((1e5, math.inf, 1e6), 127),
+        # What is only possible far away, or nearer than is asked for, is not looked for.
+        ((math.inf, math.inf, 1e6), 0),
+    ],
+)
+def test_so_many_samples_are_drawn_that_a_lower_end_is_near(needed: tuple[float, ...], shards: int) -> None:
+    assert _enough((0.02, 0.01, 0.005), needed, 0.01) == shards
+    assert _enough((0.2, 0.1, 0.05), needed, 0.04 / AWAY) == 0
