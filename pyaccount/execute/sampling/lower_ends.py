@@ -42,6 +42,8 @@ FAR_DISTANCES = (0.8, 0.6, 0.5, 0.4, *LOWER_DISTANCES)
 FIRST, MARGIN = 8, 1.3
 #: Nanoseconds of samples that are no matter; and the most times the tolerance that a lower bound is looked for with more samples.
 MOMENT, AWAY = 3e9, 4.0
+#: The shards at most.
+MOST = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) ->
     if sampler.drawing.includes(DrawingRule.COMPARED):
         order = proposal.replicas.order if proposal.replicas else 0
         quick = MOMENT / (mechanism.cost * (slower(mechanism, order) or LIGHTER if order else 1.0)) / SHARD
-        most = max(sought.test.samples // SHARD if sought.test else 0, round(quick))
+        most = min(max(sought.test.samples // SHARD if sought.test else 0, round(quick)), MOST)
         count = max(count, min(_enough(distances, needed[1:], session.plan.tolerance), most))
     wealths = [[Wealth(1) for _ in table.bets] for table in tables]
     sums = sampler.run(

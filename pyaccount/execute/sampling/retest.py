@@ -85,13 +85,16 @@ class Retest:
         return larger(points)
 
     def estimate(
-        self, epsilon: float, direction: Direction | None = None, *, below: bool = False
+        self, epsilon: float, direction: Direction | None = None, *, below: bool = False, times: int = 1
     ) -> tuple[float, float]:
-        """An estimate of δ at ε and its standard error; `below`: of what lower ends are of, where the pair is not attained."""
+        """An estimate of δ at ε and its standard error, from so many times the usual samples.
+
+        `below`: of what lower ends are of, where the pair is not attained.
+        """
         session = self.session
         mechanism = session.mechanism(self.evidence.instance)
         judged = (mechanism.lower or mechanism) if below else mechanism
-        least, most = ESTIMATE_SHARDS
+        least, most = (times * shards for shards in ESTIMATE_SHARDS)
         found = [
             session.estimator.curve(judged, side, (epsilon,), shards=least, most=most, purpose="estimate")[0]
             for side in self._directions(direction)
