@@ -2,15 +2,15 @@
 
 - **pyaccount, samples**: `accounting.method: monte-carlo`, tolerance 0.005: both ends of ε, with the whole certificate's seconds.
 - **pyaccount, blocks**: the default, a composition of k allocations of one round, without samples.
-- **PLD_accounting** composes the same blocks: `gaussian_allocation_epsilon_range`, with its default accuracy. Its interval is that of the
-  composition, above the allocation's own ε.
+- **PLD_accounting** composes the same blocks: `gaussian_allocation_epsilon_range`, with its default accuracy. Its interval is of
+  the composition, above the allocation's own ε.
 - **bis-mc-accountant** draws plain samples, as many in each direction and for each candidate as are fixed in advance, and accepts
   if their mean is below a bar. Its own formula says how many prove the ε that pyaccount proves from samples, if its bar is where
   pyaccount estimates δ. The pace is that of its samples of a removed record, one process, at that ε. It was not run to the end:
   such figures begin with "about", and are core seconds of one direction. It comes as a repository: `--bis-mc FOLDER`.
 
-Without a peer its rows are left out. By hand: PLD_accounting is not in `requirements.lock`, since its lower bounds need numba to
-end within minutes.
+Without a peer its rows are left out. By hand: PLD_accounting is not in `requirements.lock`, and its lower ends take numba to end
+within minutes.
 """
 
 from __future__ import annotations
