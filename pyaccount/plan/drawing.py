@@ -37,7 +37,7 @@ class DrawingRule(Enum):
     AUTOMATA = ((0, 1, 0), "2026-11-27T13:50:00+00:00")
     #: A power that is expected to take long is compared with scaled means. Lower ends are drawn where samples are worth most, and
     #: as many as make them near. One mean is tested for random parts too.
-    COMPARED = ((0, 1, 0), "2026-11-27T16:35:00+00:00")
+    COMPARED = ((0, 1, 0), "2026-11-27T17:14:00+00:00")
 
     def includes(self, rule: DrawingRule) -> bool:
         """Whether samples are drawn as this rule says: it, or one that came after it."""

@@ -102,6 +102,31 @@ def test_the_bound_is_above_delta_at_every_shift_and_exponent(epsilon: float, ph
     assert nearest < 12.0
 
 
+def test_the_bound_on_the_second_moment_of_a_random_part_is_above_it() -> None:
+    """E V² by samples of numpy's, with ln f over all patterns."""
+    sampler, mechanism = from_a_random_part()
+    law, epsilon, rng = (
+        Mixture.of(phase_law(4, 2, 0.6), lower_toeplitz(np.array(COEFFICIENTS), 4)),
+        0.3,
+        np.random.default_rng(3),
+    )
+    for size in (1.0, 3.0):
+        shift = size * (law.weights @ law.means)
+        y = rng.normal(size=(200_000, 4)) - shift
+        ratio = np.exp(y @ law.means.T - 0.5 * (law.means**2).sum(axis=1)) @ law.weights
+        squares = (np.maximum(1.0 - math.exp(epsilon) * ratio, 0.0) * np.exp(y @ shift + 0.5 * shift @ shift)) ** 2
+        least = squares.mean() - 5.0 * squares.std() / math.sqrt(len(squares))
+        found = _core.AddedMean.of(mechanism.core, size)
+        assert found is not None
+        for exponent in (2.0, 6.0):
+            log_factor, most, _ = found.limits(exponent, 2, epsilon)
+            looked = [(exponent, most, [])]
+            sums = sampler.added_mean(found, looked, candidate=sampler.fresh(), count=16, moment=2)
+            means = np.array([shard[0][1] for shard in sums]) / SHARD
+            assert means.max() <= most
+            assert least <= math.exp(log_factor + means.mean() + 4.0 * means.std(ddof=1) / math.sqrt(len(means)))
+
+
 def test_a_false_mean_is_accepted_as_seldom_as_it_may_be() -> None:
     """The claim is a little below the bound that E D gives, which a long run of samples tells."""
     sampler, mechanism = made()

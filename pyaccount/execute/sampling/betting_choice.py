@@ -272,6 +272,7 @@ def slower(mechanism: SampledMechanism, order: int) -> float | None:
 
 
 def _slower(mechanism: SampledMechanism, order: int) -> float:
+    """The same, or a guess."""
     return slower(mechanism, order) or SLOWER
 
 

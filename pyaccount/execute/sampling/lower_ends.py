@@ -76,20 +76,19 @@ def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) ->
     looks = _looks(sampler, mechanism, direction, proposal, points)
     lost = [_lost(sampler, mechanism, direction, proposal, point) for point in points]
     log_target = math.log(1.0 / sought.failure_probability)
-    tables, needed = [], [math.inf]
-    for k, (point, (mean, square)) in enumerate(zip(points, looks, strict=True)):
-        bets = lower_bets(mean, square, sought.delta, FAR_SHARES if far else LOWER_SHARES)
-        if k > 0:
-            target = sought.delta + lost[k]
-            bets = (Bet(target, -min(0.5 / target, (mean - target) / max(square, 1e-300))),) if mean > target else ()
-            needed.append(2.0 * log_target * square / (mean - target) ** 2 if mean > target else math.inf)
+    mean, square = looks[0]
+    bets = lower_bets(mean, square, sought.delta, FAR_SHARES if far else LOWER_SHARES)
+    tables, needed = [BetTable(points[0], math.inf, bets)], []
+    for point, (mean, square), less in zip(points[1:], looks[1:], lost[1:], strict=True):
+        target = sought.delta + less
+        bets = (Bet(target, -min(0.5 / target, (mean - target) / max(square, 1e-300))),) if mean > target else ()
+        needed.append(2.0 * log_target * square / (mean - target) ** 2 if mean > target else math.inf)
         tables.append(BetTable(point, math.inf, bets))
     count = fewer(session, proposal, sought.shards)
     if sampler.drawing.includes(DrawingRule.COMPARED):
-        order = proposal.replicas.order if proposal.replicas else 0
-        quick = MOMENT / (mechanism.cost * (slower(mechanism, order) or LIGHTER if order else 1.0)) / SHARD
-        most = min(max(sought.test.samples // SHARD if sought.test else 0, round(quick)), MOST)
-        count = max(count, min(_enough(distances, needed[1:], session.plan.tolerance), most))
+        quick = round(MOMENT / (mechanism.cost * _times(mechanism, proposal)) / SHARD)
+        most = min(max(sought.test.samples // SHARD if sought.test else 0, quick), MOST)
+        count = max(count, min(_enough(distances, needed, session.plan.tolerance), most))
     wealths = [[Wealth(1) for _ in table.bets] for table in tables]
     sums = sampler.run(
         mechanism, direction, proposal, tables, purpose="confidence", candidate=sampler.fresh(), count=count
@@ -156,6 +155,11 @@ def fewer(session: Session, proposal: Proposal, shards: int) -> int:
     return max(shards // times, 1) if proposal.replicas else shards
 
 
+def _times(mechanism: SampledMechanism, proposal: Proposal) -> float:
+    """How many samples of a mixture take as long as one of this proposal."""
+    return 1.0 if proposal.replicas is None else slower(mechanism, proposal.replicas.order) or LIGHTER
+
+
 def _lighter(session: Session, mechanism: SampledMechanism, sought: Sought) -> Proposal:
     """Where lower ends are drawn from: the proposal that was tested, or the estimate's; for a power of the likelihood ratio, and
     by now for plain samples and where nothing was tested, the mixture of the estimate.
@@ -171,10 +175,9 @@ def _lighter(session: Session, mechanism: SampledMechanism, sought: Sought) -> P
     own = tested is not None and tested.replicas is None and tested != plain(mechanism, sought.direction)
     if not replaced or own or mechanism.lower is not None:
         return proposal
-    if proposal.replicas and sought.test is not None and drawing.includes(DrawingRule.COMPARED):
-        times = slower(mechanism, proposal.replicas.order) or LIGHTER
-        if sought.test.worth > times * estimate.effective / estimate.samples:
-            return proposal
+    worth = sought.test.worth if sought.test is not None and drawing.includes(DrawingRule.COMPARED) else 0.0
+    if proposal.replicas and worth > _times(mechanism, proposal) * estimate.effective / estimate.samples:
+        return proposal
     mixture = replace(estimate.proposal, components=estimate.components)
     limits = session.sampler.limits(mechanism, sought.direction, mixture, sought.epsilon)
     light = limits.generator <= MOST_LOST * sought.delta and limits.rounding < MOST_ROUNDING
