@@ -43,7 +43,7 @@ def stream_of(matrix: dict[str, Any], numbers: int) -> NoiseStream:
             "noise": {"multiplier": 1.0},
         }
     )
-    noise = noise_of(document, document.bodies[0], RunKey(bytes(32)), phase=0, attempt=0, clip_norm=1.0)
+    noise = noise_of(document, document.bodies[0], RunKey(bytes(32)), phase=0, clip_norm=1.0)
     return noise.stream({"w": (numbers,)})
 
 

@@ -1,5 +1,6 @@
 """The compiled arithmetic core. Internal: `pyaccount` is the public interface."""
 
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -606,16 +607,18 @@ class Deadline:
     def __enter__(self) -> None: ...
     def __exit__(self, *exception: object) -> None: ...
 
+def created(path: str | os.PathLike[str]) -> int | None:
+    """When a file was made, in nanoseconds since 1970; None where the file system does not keep it, or nothing is there."""
+
 class NoiseRows:
-    """Rows of C⁻¹Z for the elements `first` … `first + length − 1` of a parameter, from its key of 32 bytes.
+    """Rows of C⁻¹Z for the elements `first` … `first + length − 1` of a parameter.
 
     Element i of row t of Z is standard normal (Box–Muller in double precision, from 128 bits of ChaCha20 for two numbers) and a
-    function of (key, t, i) alone. `single`: rows are float32, else float64; each number is rounded to it once.
+    function of (the row's key, t, i) alone. `single`: rows are float32, else float64; each number is rounded to it once.
     """
 
     def __init__(
         self,
-        key: bytes,
         first: int,
         length: int,
         *,
@@ -627,8 +630,12 @@ class NoiseRows:
         m_j ← decays_j·m_j + z after each row z.
         """
 
-    def next(self, fresh: Sequence[tuple[int, float]], coefficients: Sequence[float], out: NDArray[np.generic]) -> None:
-        """Write z = Σ weight·w_round + Σ_j coefficients_j·m_j for the (round, weight) in `fresh`, w the rows of Z, into `out`.
+    def next(
+        self, fresh: Sequence[tuple[bytes, int, float]], coefficients: Sequence[float], out: NDArray[np.generic]
+    ) -> None:
+        """Write z = Σ weight·w_round + Σ_j coefficients_j·m_j for the (key, round, weight) in `fresh` into `out`.
+
+        w_round is the row of Z that is drawn from the key of 32 bytes, in the stream of the round.
 
         The memory then goes on by this row. After an error it has not, unless that is a KeyboardInterrupt: then it may have.
         """

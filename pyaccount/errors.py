@@ -48,6 +48,7 @@ SLUGS: dict[str, str] = {
     "several-documents": "The file holds more than one YAML document.",
     "syntax-error": "The text is not valid YAML.",
     "target-infeasible": "No value of the blank meets the target, or every value does.",
+    "uncertified": "A training run takes the certificate of a document that samples certify.",
     "unfilled-blank": "A value that must be known here is still to be solved or chosen.",
     "unknown-key": "The key is not part of the document language at this place.",
     "unknown-kind": "No sampler, matrix or noise of this kind exists.",

@@ -76,6 +76,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _state(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Marks of runs are kept where no other run of the tests finds them, and not with the user's own."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _garbage() -> Iterator[None]:
     """What leaked in a cycle is found while a test can still fail of it: at a worker's exit nobody is told."""
     yield

@@ -139,11 +139,11 @@ def fingerprints_of(document: Document) -> tuple[str, ...]:
     return tuple(strategy(document, body).fingerprint or "" for body in bodies)
 
 
-def document_of_certificate(certificate: Certificate) -> Document:
-    """The document of a certificate with every blank filled: what was certified is the claim. Raises `CertificateError`.
+def document_of_certificate(certificate: Certificate, wanted: str = "accountant") -> Document:
+    """Return the document of a certificate with every blank filled: what was certified is the claim.
 
-    Samples that found what fills a blank are no test of it, so that their seed does not go on: neither the one recorded nor
-    one that the document states.
+    `wanted` says what it is needed for, in messages. Raises `CertificateError` unless the claim holds. Samples that found what
+    fills a blank are no test of it, so that their seed does not go on: neither the one recorded nor one that the document states.
     """
     from pyaccount.certificate.certificate import resolved  # noqa: PLC0415
     from pyaccount.gate.check import check  # noqa: PLC0415
@@ -151,7 +151,11 @@ def document_of_certificate(certificate: Certificate) -> Document:
     # Whether it holds and does not contradict itself is what is asked; its ε and δ become the budget.
     verdict = check([certificate], no_limits=True)
     if not verdict.passes:
-        raise CertificateError(f"no accountant can be made of this certificate: {verdict.to_text()}")
+        if not certificate.holds:
+            reason = certificate.statement.partition(":")[0]
+        else:
+            reason = "; ".join(rule.remark or rule.rule for rule in verdict.certificates[0].rules if not rule.passes)
+        raise CertificateError(f"there is no {wanted} of this certificate: {reason}")
     asked = load(certificate.data.document)
     document = resolved(certificate.data, asked)
     if document.risk is not None:
@@ -164,7 +168,7 @@ def document_of_certificate(certificate: Certificate) -> Document:
         if matrix_plan(body).from_file and strategy(document, body).fingerprint != phase.matrix.sha256:
             file = getattr(body.matrix, "file", None)
             raise CertificateError(
-                f"no accountant can be made of this certificate: the file {file} holds another matrix than the "
+                f"there is no {wanted} of this certificate: the file {file} holds another matrix than the "
                 f"certified one, whose entries have the sha256 {phase.matrix.sha256}"
             )
     found = asked.blank is not None or asked.choices

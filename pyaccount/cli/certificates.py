@@ -236,6 +236,11 @@ def check(
     type=FileName(),
     help="Also hold the record of a training run against it: whether that is whole, and of this certificate.",
 )
+@click.option(
+    "--expected-head",
+    metavar="HASH",
+    help="The hash of a line that the record must contain, as it was noted elsewhere: it has not lost its end since.",
+)
 @click.option("--quiet", is_flag=True, help="No progress, and only what does not agree.")
 def verify(
     certificate: str | None,
@@ -250,6 +255,7 @@ def verify(
     same_version: bool,
     seed: int | Literal["new"] | None,
     record: str | None,
+    expected_head: str | None,
     quiet: bool,
 ) -> int:
     """Recompute CERT from the document inside it, and name everything that does not agree.
@@ -274,10 +280,13 @@ def verify(
         raise click.UsageError("CERT or --attestation FILE is what is verified: one of them.")
     if attestation is not None and record is not None:
         raise click.UsageError("--record is held against a certificate by itself: give CERT.")
+    if expected_head is not None and record is None:
+        raise click.UsageError("--expected-head is of a record: give --record FILE.")
     if certificate is not None and (trusted_keys is not None or subjects or any_subject):
         message = "--trusted-keys, --subject and --any-subject are for --attestation: nobody signed CERT by itself."
         raise click.UsageError(message)
     seconds = seconds_of(time_limit, "--time-limit")
+    verdict = None if record is None or certificate is None else _recorded(record, certificate, expected_head)
     with progress(quiet=quiet) as report:
         how = How(threads, seconds, report, folder, same_version, seed, "--time-limit", "--folder")
         if certificate is not None:
@@ -291,7 +300,6 @@ def verify(
                 subjects=subjects,
                 any_subject=any_subject,
             )
-    verdict = None if record is None or certificate is None else _recorded(record, certificate)
     agrees = verification.agrees and (verdict is None or verdict.agrees)
 
     def json_of() -> str:
@@ -314,9 +322,9 @@ def verify(
     return HOLDS if agrees else FAILS
 
 
-def _recorded(record: str, certificate: str) -> RecordVerdict:
+def _recorded(record: str, certificate: str, expected_head: str | None = None) -> RecordVerdict:
     """A record held against a certificate."""
     from pyaccount.certificate import Certificate  # noqa: PLC0415
     from pyaccount.training.holding import hold_record  # noqa: PLC0415
 
-    return hold_record(record, Certificate.load(certificate))
+    return hold_record(record, Certificate.load(certificate), expected_head=expected_head)

@@ -43,11 +43,13 @@ class Certified:
 
     document: Document
     body_runs: tuple[BodyRun, ...]
-    #: Of the certificate's JSON; None for a document that nothing was certified of yet.
+    #: Of the certificate's JSON; None for a document that nothing was certified of.
     certificate_sha256: str | None
     #: What is certified, in a sentence, and what kind of guarantee it is.
     statement: str | None
     guarantee: str | None
+    #: The certificate's JSON where it was made of the document when the run was opened.
+    certificate: str | None = None
 
     @property
     def rounds(self) -> int:
@@ -76,7 +78,7 @@ def certified(source: RunSource) -> Certified:
     if isinstance(source, Certificate):
         data = source.data
         digest = hashlib.sha256(source.to_json().encode()).hexdigest()
-        return _certified(document_of_certificate(source), digest, data.statement, data.guarantee.kind)
+        return _certified(document_of_certificate(source, "run"), digest, data.statement, data.guarantee.kind)
     document = load(source)
     if document.blank is not None:
         message = "a run has no blanks: certify the document first, and give the certificate"

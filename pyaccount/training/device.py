@@ -6,10 +6,11 @@ It is drawn faster than from the run's key, by a generator that is made for stat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.errors import DomainError, MissingExtraError, PlanExceededError
+from pyaccount.training.noise.nonces import WITHOUT_NONCE, coordinates_of
 
 try:
     import torch
@@ -33,11 +34,12 @@ SEEDED = ("cuda",)
 class DeviceNoise:
     """`TrainingRun(…, device_noise=DeviceNoise("cuda"))`: the noise of the sums is drawn by that device's own generator.
 
-    It is seeded once, from the run's key, and draws all rows one after the other, so that no two rows have one seed. A run is
-    taken up where the same numbers come out: with the same PyTorch, on the same kind of device. Anything else is refused.
+    It is seeded once for each round, from the run's key and the round's nonce, and then draws the round's row of all arrays. A
+    run is taken up where the same numbers come out: with the same PyTorch, on the same kind of device. Anything else is refused.
 
-    What follows from the seed is as secret as 64 bits can be: whoever tries 2⁶⁴ seeds, or finds more in the generator's output
-    than is known, can subtract the noise. Box-Muller's radii have 53 bits, so that no number is beyond 8.7 standard deviations.
+    What follows from a seed is as secret as 64 bits can be: whoever tries 2⁶⁴ seeds, or finds more in the generator's output
+    than is known, can subtract the noise. Of T rounds two have one seed with a probability below T²·2⁻⁶⁵. Box-Muller's radii
+    have 53 bits, so that no number is beyond 8.7 standard deviations.
     """
 
     def __init__(self, device: str | torch.device) -> None:
@@ -63,7 +65,7 @@ class DeviceNoise:
 class DeviceRows:
     """Rows of C⁻¹Z on a device, in double precision, as `NoiseStream` has them of the run's key.
 
-    Of each round the state of the generator is kept, by which matrices that need earlier rows of Z draw them once more.
+    Each row of Z has a seed of its own, by which matrices that need earlier rows of Z draw them once more.
     """
 
     def __init__(self, noise: Noise, shapes: Mapping[str, tuple[int, ...]], key: RunKey, device: torch.device) -> None:
@@ -77,16 +79,14 @@ class DeviceRows:
         """The round whose rows `next` draws."""
         return self._round
 
-    def next(self) -> dict[str, NDArray[Any]]:
-        """The rows of this round. Raises `PlanExceededError` after the last one."""
+    def next(self, nonce: bytes) -> dict[str, NDArray[Any]]:
+        """Draw the rows of this round with its nonce. Raises `PlanExceededError` after the last one."""
         if self._round >= self._rounds:
             raise PlanExceededError(f"the noise of all {self._rounds} rounds has been drawn")
         row = self._inverse.row(self._round)
-        self._states.append(self._generator.get_state())
-        # The generator has to pass this round, whether or not its row of Z is in the sum.
-        found = {
-            name: torch.zeros(shape, dtype=torch.float64, device=self._device) for name, shape in self._shapes.items()
-        }
+        self._states.append(self._state(nonce))
+        found = self._zeros()
+        # Without nonces the generator has to pass this round's row of Z, whether or not that is in the sum.
         for number, weight in sorted({self._round: 0.0, **dict(row.fresh)}.items()):
             self._generator.set_state(self._states[number])
             for name, drawn in self._drawn():
@@ -98,23 +98,33 @@ class DeviceRows:
         self._round += 1
         return {name: tensor.to("cpu", copy=True).numpy() for name, tensor in found.items()}
 
-    def seek(self, round: int) -> None:
-        """Go to a round: all before it are drawn again, from the beginning if the stream is beyond."""
+    def seek(self, round: int, nonces: Sequence[bytes]) -> None:
+        """Go to a round: those before are drawn again by their nonces, from the beginning if the stream is beyond."""
         if not 0 <= round <= self._rounds:
             raise DomainError(f"the rounds are numbered from 0 to {self._rounds - 1}: there is no round {round}")
         if round < self._round:
             self._begin()
         while self._round < round:
-            self.next()
+            self.next(nonces[self._round])
 
     def _begin(self) -> None:
         self._round = 0
         self._generator = torch.Generator(self._device)
-        self._generator.manual_seed(int.from_bytes(self._key.reveal()[:8], "little"))
+        self._generator.manual_seed(_seed(self._key))
+        #: Of the generator, before it draws the row of Z of each round.
         self._states: list[Tensor] = []
         decays = self._inverse.decays
         #: Rows before, the newest first, or their running sums.
         self._memory = [] if decays is None else [self._zeros() for _ in decays]
+
+    def _state(self, nonce: bytes) -> Tensor:
+        """The state of the generator from which the row of Z of this round is drawn.
+
+        In a record of version 1 rounds have no nonces: there the generator was seeded once, and draws row after row.
+        """
+        if nonce != WITHOUT_NONCE:
+            self._generator.manual_seed(_seed(self._key.derive("round", self._round, *coordinates_of(nonce))))
+        return self._generator.get_state()
 
     def _zeros(self) -> dict[str, Tensor]:
         return {
@@ -134,3 +144,7 @@ class DeviceRows:
         for decay, sums in zip(decays, self._memory, strict=True):
             for name, tensor in found.items():
                 sums[name].mul_(decay).add_(tensor)
+
+
+def _seed(key: RunKey) -> int:
+    return int.from_bytes(key.reveal()[:8], "little")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.errors import RunError
 from pyaccount.training.noise import Noise, noise_of
+from pyaccount.training.noise.nonces import coordinates_of
 from pyaccount.training.source import RowStream, tag_of_rows
 from pyaccount.training.sums import ALONE, Array
 
@@ -22,9 +23,9 @@ Rows = dict[tuple[int, str], Array]
 
 
 def noise_for(document: Document, part: BodyRun, clip_norms: Mapping[str, float], release: int, key: RunKey) -> Noise:
-    """The noise of a release of a part. Rounds are never drawn twice, so that there is no further attempt at one."""
+    """Return the noise of a release of a part, 0 the main one."""
     norms = (clip_norms[ALONE], *(clip_norms[f"also: {other.what}"] for other in part.body.noise.also))
-    return noise_of(document, part.body, key, phase=part.index, attempt=0, clip_norm=norms[release], release=release)
+    return noise_of(document, part.body, key, phase=part.index, clip_norm=norms[release], release=release)
 
 
 class RunNoise:
@@ -40,13 +41,16 @@ class RunNoise:
         self,
         part: BodyRun,
         number: int,
-        arrays: Mapping[str, Array],
-        rest: Mapping[str, Array],
+        releases: Sequence[Mapping[str, Array]],
+        nonce: bytes,
         released: Sequence[RecordedRelease],
     ) -> Rows:
-        """The noise of a round of a part, for these sums and these other ones; `released` is what is recorded so far."""
+        """Draw the noise of a round of a part with its nonce, for the arrays of the main sum and of each other one.
+
+        `released` is what is recorded so far, with the nonces of earlier rounds.
+        """
         if self._streams is None or self._streams[0] != part.index:
-            self._streams = (part.index, self._begun(part, arrays, rest))
+            self._streams = (part.index, self._begun(part, releases))
         found: Rows = {}
         streams = self._streams[1]
         # Should it be interrupted, the streams are made anew.
@@ -54,27 +58,31 @@ class RunNoise:
         for release, stream in streams.items():
             if stream.round != number:
                 self._seek(stream, release, part.start, number, released)
-            found |= {(release, name): rows for name, rows in stream.next().items()}
+            found |= {(release, name): rows for name, rows in stream.next(nonce).items()}
         self._streams = (part.index, streams)
         return found
 
-    def tag(self, number: int, rows: Rows) -> str | None:
-        """What is recorded of a round's noise, where that is not a function of the key alone."""
+    @property
+    def from_key(self) -> bool:
+        """Whether all noise is a function of the run's key and the nonces."""
+        return self._source is None
+
+    def tag(self, number: int, nonce: bytes, rows: Rows) -> str | None:
+        """Return what is recorded of a round's noise, where that is not a function of the key and the nonce."""
         if self._source is None:
             return None
         main = {name: row for (release, name), row in rows.items() if release == 0}
-        return tag_of_rows(main, self._root.derive("rows", number))
+        return tag_of_rows(main, self._root.derive("rows", number, *coordinates_of(nonce)))
 
     def forget(self) -> None:
         """Make the streams anew, at whichever round is the next."""
         self._streams = None
 
-    def _begun(self, part: BodyRun, arrays: Mapping[str, Array], rest: Mapping[str, Array]) -> dict[int, RowStream]:
+    def _begun(self, part: BodyRun, releases: Sequence[Mapping[str, Array]]) -> dict[int, RowStream]:
         """A stream for each release, of double precision: sums are rounded after noise is added, not before."""
-        shapes = {0: {name: array.shape for name, array in arrays.items()}}
-        shapes |= {place: {what: array.shape} for place, (what, array) in enumerate(rest.items(), 1)}
         found: dict[int, RowStream] = {}
-        for release, one in shapes.items():
+        for release, arrays in enumerate(releases):
+            one = {name: array.shape for name, array in arrays.items()}
             noise = noise_for(self._document, part, self._clip_norms, release, self._root)
             if release == 0 and self._source is not None:
                 found[release] = self._source.stream(noise, one, self._root.derive("device noise", part.index))
@@ -86,13 +94,16 @@ class RunNoise:
         self, stream: RowStream, release: int, start: int, number: int, released: Sequence[RecordedRelease]
     ) -> None:
         """Take a stream to a round. Of noise that is not the key's, the row before has to be the one that was recorded."""
+        before = released[start : start + number]
+        nonces = [one.nonce for one in before]
         if self._source is None or release > 0 or number == 0:
-            stream.seek(number)
+            stream.seek(number, nonces)
             return
-        stream.seek(number - 1)
-        before = start + number - 1
-        if self.tag(before, {(0, name): row for name, row in stream.next().items()}) != released[before].noise:
+        stream.seek(number - 1, nonces)
+        last = before[-1]
+        rows = {(0, name): row for name, row in stream.next(last.nonce).items()}
+        if self.tag(last.round, last.nonce, rows) != last.noise:
             raise RunError(
-                f"round {before} was released with other noise than is drawn here now: go on where the run began, on the same "
-                "device with the same software"
+                f"round {last.round} was released with other noise than is drawn here now: go on where the run began, on the "
+                "same device with the same software"
             )

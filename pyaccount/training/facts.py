@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import operator
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,12 +17,16 @@ from pyaccount.document import expected_batch_size
 from pyaccount.errors import DocumentError, DomainError, RunError, shown
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices import strategy
-from pyaccount.training.folder import STREAMS
 from pyaccount.training.sums import ALONE
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.training.certified import Certified
+    from pyaccount.training.key import RunKey
+
+
+#: What of the first line all draws are bound to: with another matrix, σ, clip norm or normaliser, other noise is drawn.
+BOUND = ("document_sha256", "matrices", "noise_multipliers", "clip_norms", "normalisers")
 
 
 def sizes_of(document: Document, records: int | Sequence[int]) -> list[int]:
@@ -103,10 +108,10 @@ def facts_of(
         "name": document.name,
         "document_sha256": document.sha256,
         "certificate_sha256": run.certificate_sha256,
+        "uncertified": run.certificate_sha256 is None,
         "statement": run.statement,
         "guarantee": run.guarantee,
         "matrices": [matrix_hash(document, body) for body in document.bodies],
-        "streams": STREAMS,
         "rounds": run.rounds,
         "records": [body.training.dataset_size for body in document.bodies],
         "noise_multipliers": [number(part.body.noise.multiplier) for part in run.body_runs],
@@ -117,3 +122,10 @@ def facts_of(
         "versions": {**versions(), "numpy": np.__version__},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def root_of(key: RunKey, header: Mapping[str, Any]) -> RunKey:
+    """Return the key that all of a run's batches and noise are drawn from: that of its folder, and what the run is."""
+    if header["streams"] == 1:
+        return key.derive("run", header["document_sha256"])
+    return key.derive("run with nonces", *(json.dumps(header[name], sort_keys=True) for name in BOUND))

@@ -16,13 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from pyaccount.errors import RunError
+from pyaccount.files import write_atomically
 from pyaccount.training.key import RunKey
+from pyaccount.training.mark import Mark, MarkPlace, check_mark, mark_at, text_of
+from pyaccount.training.noise.nonces import WITHOUT_NONCE, new_nonce
 from pyaccount.training.record import VERSION, Layout, Recorded, RecordedRelease, RecordWriter, begun, keep_names
 
 #: Names of the files.
-KEY, RECORD = "run.key", "record.jsonl"
-#: Of how batches and noise are drawn from a key: another number for other numbers.
-STREAMS = 1
+KEY, RECORD, CERTIFICATE = "run.key", "record.jsonl", "certificate.json"
+#: How batches and noise are drawn from a key: another number for other numbers. That of a record goes with its version.
+STREAMS = {1: 1, 2: 2}
 #: How long the other ranks wait for the first one, in seconds, and how often they look.
 PATIENCE, LOOKING = 600.0, 0.02
 
@@ -34,7 +37,6 @@ SAME = {
     "document_sha256": "document",
     "certificate_sha256": "certificate",
     "matrices": "matrix: it was read from a file that has changed, or found by a search that ends in other last digits here",
-    "streams": "way to draw batches and noise",
     "rounds": "number of rounds",
     "records": "number of records",
     "clip_norms": "clip norm",
@@ -46,28 +48,48 @@ SAME = {
 
 @dataclass(slots=True)
 class RunFolder:
-    """A run's key, what is recorded of it, and its end of the record; no writer for ranks that only follow."""
+    """A run's key, what is recorded of it, and its end of the record; no writer and no mark for ranks that only follow."""
 
     key: RunKey
     header: Mapping[str, Any]
     path: Path
     writer: RecordWriter | None
+    mark: Mark | None
     #: What the summed arrays are, for each body of the document that was begun.
     layouts: dict[int, Layout] = field(default_factory=dict)
     #: Of each round that was released, what is recorded.
     releases: list[RecordedRelease] = field(default_factory=list)
     rewinds: int = 0
+    #: The hash of the record's last line, as far as it is known here.
+    head: str = ""
+    #: The hash that was marked last.
+    _marked: str = ""
+
+    @property
+    def version(self) -> int:
+        """Of the record."""
+        return int(self.header["record"])
 
     def update(self, recorded: Recorded) -> None:
         """Take over what is recorded by now."""
         self.layouts, self.rewinds = dict(recorded.layouts), recorded.rewinds
-        self.releases = list(recorded.releases)
+        self.releases, self.head = list(recorded.releases), recorded.last
 
-    def begin(self, body: int, layout: Layout) -> None:
-        """Record what the summed arrays of a body are, before its first release."""
-        if self.writer is not None:
-            arrays = [{name: [kind, list(shape)] for name, (kind, shape) in one.items()} for one in layout]
-            self.writer.append("layout", body=body, arrays=arrays)
+    def nonce(self, number: int) -> bytes:
+        """Return the nonce of a round: that of the record if it stands there, and else a new one.
+
+        Only the rank that has the record draws one. The others wait until it is there.
+        """
+        if self.writer is None:
+            self._await(number)
+        if number < len(self.releases):
+            return self.releases[number].nonce
+        return WITHOUT_NONCE if self.version == 1 else new_nonce()
+
+    def begin(self, body: int, layout: Layout, normaliser: float) -> None:
+        """Record what the summed arrays of a body are, and what they are divided by, before its first release."""
+        arrays = [{name: [kind, list(shape)] for name, (kind, shape) in one.items()} for one in layout]
+        self._append("layout", body=body, arrays=arrays, **({} if self.version == 1 else {"normaliser": normaliser}))
         self.layouts[body] = layout
 
     def release(self, told: RecordedRelease) -> RecordedRelease:
@@ -75,19 +97,59 @@ class RunFolder:
 
         Raises `RunError` if the first rank takes too long.
         """
-        number = told.round
-        assert number == len(self.releases)
-        if self.writer is not None:
-            self.writer.append(
-                "release",
-                round=number,
-                attempt=told.attempt,
-                standard_deviations=list(told.standard_deviations),
-                sum=told.sum,
-                **({} if told.noise is None else {"noise": told.noise}),
+        if self.writer is None:
+            self._await(told.round)
+            return self.releases[told.round]
+        assert told.round == len(self.releases)
+        self._append(
+            "release",
+            round=told.round,
+            attempt=told.attempt,
+            standard_deviations=list(told.standard_deviations),
+            sum=told.sum,
+            **({} if told.noise is None else {"noise": told.noise}),
+            **({} if told.nonce == WITHOUT_NONCE else {"nonce": told.nonce.hex()}),
+        )
+        self.releases.append(told)
+        return told
+
+    def rewind(self, target: int) -> None:
+        """Record that an earlier state was taken up, and the rounds since are given up."""
+        self._append("rewind", to=target)
+        self.rewinds += 1
+
+    def abandon(self) -> None:
+        """Record that the run will never go on. Raises `RunError` for a record of version 1, which cannot say it."""
+        if self.version == 1:
+            raise RunError(
+                f"{self.path}: this record began with an earlier version, and cannot say that its run was abandoned"
             )
-            self.releases.append(told)
-            return told
+        self._append("abandoned")
+
+    def keep_mark(self) -> None:
+        """Keep the hash of the record's last line outside of the folder."""
+        if self.mark is not None and self._marked != self.head:
+            self.mark.write(text_of(str(self.header["key_commitment"]), len(self.releases), self.head))
+            self._marked = self.head
+
+    def close(self) -> None:
+        """Record that the run was closed, unless a process that was forked off does it, and let others go on with it."""
+        if self.writer is None:
+            return
+        # What cannot be written says nothing wrong: the record is then that of an open run.
+        with contextlib.suppress(RunError, OSError):
+            if self.version > 1 and self.releases:
+                self._append("closed")
+                self.keep_mark()
+        self.writer.close()
+
+    def _append(self, event: str, **values: Any) -> None:
+        if self.writer is not None:
+            self.writer.append(event, **values)
+            self.head = self.writer.last
+
+    def _await(self, number: int) -> None:
+        """Wait until the first rank has recorded a round. Raises `RunError` if it takes too long."""
         deadline, size = time.monotonic() + PATIENCE, -1
         while len(self.releases) <= number:
             if time.monotonic() > deadline:
@@ -97,18 +159,6 @@ class RunFolder:
                 continue
             size = self.path.stat().st_size
             self.update(Recorded.read(self.path))
-        return self.releases[number]
-
-    def rewind(self, target: int) -> None:
-        """Record that an earlier state was taken up, and the rounds since are given up."""
-        if self.writer is not None:
-            self.writer.append("rewind", to=target)
-        self.rewinds += 1
-
-    def close(self) -> None:
-        """Let others go on with the run."""
-        if self.writer is not None:
-            self.writer.close()
 
 
 def open_folder(  # noqa: PLR0913 - where, what and who
@@ -119,13 +169,17 @@ def open_folder(  # noqa: PLR0913 - where, what and who
     *,
     sizes: Sequence[int] = (),
     moved: bool = False,
+    mark: MarkPlace = None,
+    certificate: str | None = None,
 ) -> RunFolder:
     """The folder of a run of which these are the facts: a new one, or one that is taken up.
 
     `sizes` are those of data of which the document states none, and so perhaps secret: the record has a tag of them.
 
     A record knows its own file: in a copy, or in what was restored from a backup, rounds could be released again with the noise
-    they have elsewhere. `moved` says that there is no other one any more that goes on.
+    they have elsewhere. `moved` says that there is no other one any more that goes on. `mark` says where the hash of its last
+    line is kept: a record that does not contain it was put back to an earlier state. `certificate` is that of a document which
+    was certified just now: it is kept beside the record.
 
     Raises `RunError` if what is there is another run's, or a copy, or a key or a record by itself.
     """
@@ -133,7 +187,7 @@ def open_folder(  # noqa: PLR0913 - where, what and who
     if rank > 0:
         key, recorded = _follow(key_path, path)
         _check(recorded, key, facts, sizes, path)
-        return _opened(key, recorded, path, None)
+        return _opened(key, recorded, path, None, None)
     folder.mkdir(parents=True, exist_ok=True)
     if key_path.exists() and not begun(path):
         raise RunError(
@@ -146,8 +200,17 @@ def open_folder(  # noqa: PLR0913 - where, what and who
             key = RunKey.drawn()
             key.save(_waiting(key_path, key.commitment))
             keep_names(key_path.parent)
+            if certificate is not None:
+                write_atomically(folder / CERTIFICATE, certificate)
             tag = {SIZES: key.tag("records", *sizes)} if sizes else {}
-            writer.append("run", record=VERSION, key_commitment=key.commitment, file=writer.inode, **facts, **tag)
+            check_mark(mark_at(mark, key.commitment).read(), key.commitment, path, 0)
+            first = {
+                "record": VERSION,
+                "streams": STREAMS[VERSION],
+                "key_commitment": key.commitment,
+                "file": writer.file,
+            }
+            writer.append("run", **first, **facts, **tag)
             for place in (folder, *folder.absolute().parents):
                 keep_names(place)
             recorded = Recorded.read(path)
@@ -160,18 +223,29 @@ def open_folder(  # noqa: PLR0913 - where, what and who
             )
         key = RunKey.read(key_path)
         _check(recorded, key, facts, sizes, path)
-        if recorded.file != writer.inode:
+        if recorded.abandoned:
+            raise RunError(
+                f"{path}: this run was abandoned after {recorded.rounds} rounds. Another run takes a folder of its own, and its "
+                "guarantee adds to that of this one"
+            )
+        kept = mark_at(mark, key.commitment)
+        check_mark(kept.read(), key.commitment, path, recorded.rounds)
+        if not writer.is_file(recorded.file):
             if not moved:
                 raise RunError(
                     f"{path}: this is a copy of a run's record, or was restored. If rounds were released since it was copied, "
-                    "or the original goes on, the same noise would be released with other sums. If neither is so, and never "
-                    "will be, open it with moved=True"
+                    "or the original goes on, they are not counted here. If neither is so, and never will be, open it with "
+                    "moved=True"
                 )
-            writer.append("moved", file=writer.inode)
+            writer.append("moved", file=writer.file)
     except BaseException:
         writer.close()
         raise
-    return _opened(key, recorded, path, writer)
+    found = _opened(key, recorded, path, writer, kept)
+    found.head = writer.last
+    # Where no mark can be kept, that shows before anything is released.
+    found.keep_mark()
+    return found
 
 
 def _waiting(key_path: Path, commitment: str) -> Path:
@@ -198,8 +272,8 @@ def _put_in_place(key_path: Path, recorded: Recorded) -> None:
     keep_names(key_path.parent)
 
 
-def _opened(key: RunKey, recorded: Recorded, path: Path, writer: RecordWriter | None) -> RunFolder:
-    found = RunFolder(key, recorded.header, path, writer)
+def _opened(key: RunKey, recorded: Recorded, path: Path, writer: RecordWriter | None, mark: Mark | None) -> RunFolder:
+    found = RunFolder(key, recorded.header, path, writer, mark)
     found.update(recorded)
     return found
 
@@ -219,6 +293,8 @@ def _follow(key_path: Path, path: Path) -> tuple[RunKey, Recorded]:
 
 def _check(recorded: Recorded, key: RunKey, facts: Mapping[str, Any], sizes: Sequence[int], path: Path) -> None:
     header = recorded.header
+    if header.get("streams") != STREAMS[recorded.version]:
+        raise RunError(f"{path}: a record of version {recorded.version} with another way to draw batches and noise")
     for name, words in SAME.items():
         if header.get(name) != facts[name]:
             raise RunError(

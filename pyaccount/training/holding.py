@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.errors import RunError, printable
+from pyaccount.errors import DomainError, RunError, printable, shown
 from pyaccount.training.assumptions import Assumption, held
 from pyaccount.training.certified import Certified, certified
 from pyaccount.training.facts import matrix_hash
-from pyaccount.training.record import Recorded
+from pyaccount.training.record import Ending, Recorded, contains
+from pyaccount.training.source import FROM_KEY
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
 
 #: Standard deviations are recorded as they were drawn, rounded up: by no more than this, relatively, above σ times the clip norm.
 ROUNDED_UP = 1e-12
+
+_HASH = re.compile("[0-9a-fA-F]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,7 @@ class RecordVerdict:
     sha256: str
     #: Whether the record is one of this certificate's run, as far as that went.
     agrees: bool
+    #: How many rounds the file has; the run may have released more unless the ending says that it did not.
     released: int
     rounds: int
     #: How often an earlier checkpoint was taken up and rounds given up; these are among the released ones.
@@ -38,40 +43,76 @@ class RecordVerdict:
     #: What is not as it should be.
     problems: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
+    #: How the record ends, None where it cannot be read.
+    ending: Ending | None = None
+    #: The hash of the last line.
+    head: str | None = None
+    #: Whether the run began without a certificate.
+    uncertified: bool = False
 
     def __bool__(self) -> bool:
         """Whether the record agrees."""
         return self.agrees
 
+    @property
+    def at_least(self) -> bool:
+        """Whether the run may have released more rounds than the file has."""
+        return self.ending == "open"
+
+    @property
+    def how_far(self) -> str:
+        """How many rounds were released, in words."""
+        done, all_ = self.released, self.rounds
+        match self.ending:
+            case "exhausted":
+                return f"all {all_} rounds were released: the whole run"
+            case "closed":
+                return f"{done} of {all_} rounds had been released when the run was closed"
+            case "abandoned":
+                return f"{done} of {all_} rounds were released, and the run was abandoned"
+        return (
+            f"at least {done} of {all_} rounds were released, as far as this file goes: it has no closing line, so that the run "
+            "is open or was killed, or the file was cut"
+        )
+
     def to_mapping(self) -> dict[str, Any]:
         """The verdict as data."""
-        return asdict(self)
+        return asdict(self) | {"at_least": self.at_least}
 
     def to_text(self) -> str:
         """The verdict for people."""
-        lines = [f"{self.file}: {'agrees' if self.agrees else 'DOES NOT AGREE'}"]
+        first = f"{self.file}: {'agrees' if self.agrees else 'DOES NOT AGREE'}"
+        if self.uncertified:
+            first += "; the run began UNCERTIFIED, without this or any certificate"
+        lines = [first]
         if self.agrees:
-            whole = "the whole run" if self.released == self.rounds else "the run so far"
-            lines.append(
-                f"  {self.released} of {self.rounds} rounds were released: {whole}, one after the other, each with its noise"
-            )
+            lines.append(f"  {self.how_far}")
         if self.rewinds:
             times = "once" if self.rewinds == 1 else f"{self.rewinds} times"
             lines.append(f"  an earlier checkpoint was taken up {times}; the rounds given up are counted")
         lines += [f"  {problem}" for problem in self.problems]
+        if self.head is not None:
+            lines.append(f"  head: {self.head}, the hash of the last line")
         if self.agrees:
             lines.append("  assumptions:")
             lines += [f"    {one.held}: {one.text} [{one.how}]" for one in self.assumptions]
         return "".join(f"{printable(line)}\n" for line in lines)
 
 
-def hold_record(path: str | os.PathLike[str], certificate: Certificate) -> RecordVerdict:
-    """Whether a record is whole and about this certificate's run. Raises `OSError` for a file that cannot be read.
+def hold_record(
+    path: str | os.PathLike[str], certificate: Certificate, *, expected_head: str | None = None
+) -> RecordVerdict:
+    """Return whether a record is whole and about this certificate's run. Raises `OSError` for a file that cannot be read.
 
-    It tells a record that was cut at its end from a shorter run by nothing but the rounds that are missing, and one that somebody
-    wrote anew not at all: keep the hash of the last line, or sign the file.
+    A record that was cut at its end ends without a closing line, or at an earlier one; one that somebody wrote anew is not told
+    from the first one at all. `expected_head` is the hash of a line that was noted elsewhere, such as `TrainingRun.head` at the
+    end of the run: a record that does not contain that line does not agree. Raises `DomainError` if it is not a hash.
     """
     name = os.fsdecode(path)
+    if expected_head is not None and not _HASH.fullmatch(expected_head):
+        raise DomainError(
+            f"expected_head = {shown(expected_head)}: the 64 hexadecimal digits of a line's hash are expected"
+        )
     digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     run = certified(certificate)
     texts = certificate.data.assumptions
@@ -81,7 +122,12 @@ def hold_record(path: str | os.PathLike[str], certificate: Certificate) -> Recor
         assumptions = tuple(held(text) for text in texts)
         return RecordVerdict(name, digest, False, 0, run.rounds, 0, None, (str(error),), assumptions)
     assumptions = tuple(held(text, str(recorded.header.get("noise_source"))) for text in texts)
-    problems = tuple(_problems(recorded, run))
+    problems = _problems(recorded, run)
+    if expected_head is not None and not contains(path, expected_head.lower()):
+        problems.append(
+            f"the line {expected_head} is not in the record: the file lost its end, was put back to an earlier state, or is "
+            "another one"
+        )
     commitment = recorded.header.get("key_commitment")
     return RecordVerdict(
         file=name,
@@ -91,20 +137,25 @@ def hold_record(path: str | os.PathLike[str], certificate: Certificate) -> Recor
         rounds=run.rounds,
         rewinds=recorded.rewinds,
         key_commitment=commitment if isinstance(commitment, str) else None,
-        problems=problems,
+        problems=tuple(problems),
         assumptions=assumptions,
+        ending=recorded.ending,
+        head=recorded.last,
+        uncertified=recorded.header.get("certificate_sha256") is None,
     )
 
 
 def _problems(recorded: Recorded, run: Certified) -> list[str]:
     header = recorded.header
     expected = {
-        "certificate_sha256": run.certificate_sha256,
         "document_sha256": run.document.sha256,
         "matrices": [matrix_hash(run.document, body) for body in run.document.bodies],
         "rounds": run.rounds,
         "records": [body.training.dataset_size for body in run.document.bodies],
     }
+    # A document may have been run without a certificate: then the record is of its run all the same.
+    if header.get("certificate_sha256") is not None:
+        expected = {"certificate_sha256": run.certificate_sha256, **expected}
     found = [
         f"{name}: the record is of another run: {header.get(name)!r}, and the certificate's is {value!r}"
         for name, value in expected.items()
@@ -114,9 +165,60 @@ def _problems(recorded: Recorded, run: Certified) -> list[str]:
         return found
     if recorded.rounds > run.rounds:
         found.append(f"{recorded.rounds} rounds were released, and {run.rounds} are certified")
-    norms = header.get("clip_norms")
+    return found + _layout_problems(recorded, run) + _contradictions(recorded) + _noise_problems(recorded, run)
+
+
+def _layout_problems(recorded: Recorded, run: Certified) -> list[str]:
+    """Where what was summed, and what it was divided by, is not said or said twice."""
+    found = []
+    for body, layout in recorded.layouts.items():
+        if not 0 <= body < len(run.document.bodies):
+            found.append(f"layout of body {body}: the document has {len(run.document.bodies)}")
+            continue
+        releases = 1 + len(run.document.bodies[body].noise.also)
+        if recorded.version > 1 and len(layout) != releases:
+            found.append(f"layout of body {body}: {len(layout)} releases, where a batch has {releases}")
+    for release in recorded.releases[: run.rounds]:
+        if run.body_run(release.round).place not in recorded.layouts:
+            found.append(f"round {release.round}: no layout says what was summed")
+            break
+    normalisers = recorded.header.get("normalisers")
+    if not isinstance(normalisers, list) or len(normalisers) != len(run.body_runs):
+        found.append(f"normalisers: {shown(normalisers)}, where {len(run.body_runs)} are expected")
+    else:
+        for part in run.body_runs:
+            stated = recorded.normalisers.get(part.place)
+            if stated is not None and normalisers[part.index] != stated:
+                found.append(
+                    f"normalisers: {normalisers[part.index]!r} in the first line, and {stated!r} where the sums of body "
+                    f"{part.place} begin"
+                )
+    return found
+
+
+def _contradictions(recorded: Recorded) -> list[str]:
+    """Where lines contradict one another: whoever changes one of them and makes the chain anew has to change all."""
+    header, found = recorded.header, []
+    from_key = header.get("noise_source") == FROM_KEY
+    for release in recorded.releases:
+        if from_key is not (release.noise is None):
+            source = "has a tag of its noise" if from_key else "has no tag of its noise"
+            found.append(f"round {release.round} {source}, and noise_source is {shown(header.get('noise_source'))}")
+            break
+    seen: dict[bytes, int] = {}
+    for release in recorded.releases if recorded.version > 1 else ():
+        if release.nonce in seen:
+            found.append(f"rounds {seen[release.nonce]} and {release.round} have one nonce")
+            break
+        seen[release.nonce] = release.round
+    return found
+
+
+def _noise_problems(recorded: Recorded, run: Certified) -> list[str]:
+    """Where a record's noise is not the certificate's."""
+    norms = recorded.header.get("clip_norms")
     if not isinstance(norms, dict) or not all(type(norm) is float and norm > 0.0 for norm in norms.values()):
-        return [*found, "clip_norms: no norms are recorded"]
+        return ["clip_norms: no norms are recorded"]
     for release in recorded.releases[: run.rounds]:
         noise = run.body_run(release.round).body.noise
         try:
@@ -125,15 +227,14 @@ def _problems(recorded: Recorded, run: Certified) -> list[str]:
                 *((one.multiplier, norms[f"also: {one.what}"]) for one in noise.also),
             ]
         except KeyError as error:
-            return [*found, f"clip_norms: none is recorded of {error}"]
+            return [f"clip_norms: none is recorded of {error}"]
         least = [sigma * norm for sigma, norm in scales]
         if len(least) != len(release.standard_deviations) or any(
             not low <= drawn <= low * (1.0 + ROUNDED_UP)
             for low, drawn in zip(least, release.standard_deviations, strict=True)
         ):
-            found.append(
+            return [
                 f"round {release.round}: noise of standard deviation {list(release.standard_deviations)}, where the certificate "
                 f"has {least}"
-            )
-            break
-    return found
+            ]
+    return []

@@ -1,8 +1,9 @@
 """The record of a run: what was released, one line of JSON after the other, each with the hash of the one before.
 
-A line is on the disk before what it tells of can be used, so that a crash leaves the record too high and never too low. What is
-written may be published: hashes, rounds and parameters of the noise; never who took part, how many, or what was summed. The chain
-shows lines that were changed, lost or put elsewhere, not a whole file that somebody wrote anew: that takes a signature.
+A line is on the disk before what it reports can be used, so that a crash leaves the record too high and never too low. What is
+written may be published: hashes, nonces, rounds and parameters of the noise; never who took part, how many, or what was summed.
+The chain shows lines that were changed, lost or moved. It does not show a whole file that somebody wrote anew, nor one that was
+put back to an earlier state: that takes a signature, or a mark that is kept elsewhere (`mark`).
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+import weakref
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
+from pyaccount import _core
 from pyaccount.errors import RunError, shown
+from pyaccount.training.noise.nonces import NONCE_BYTES, WITHOUT_NONCE
 
-#: Of the lines' form.
-VERSION = 1
+#: Of the lines' form. Version 1 had no nonces, and did not say how a run ended; a run that began with it goes on with it.
+VERSION, VERSIONS = 2, (1, 2)
 
 #: What the first line has for the hash of the one before.
 NOTHING_BEFORE = "0" * 64
@@ -27,9 +31,13 @@ NOTHING_BEFORE = "0" * 64
 #: No line is longer; a run of 10⁷ rounds has a record of some gigabytes.
 LONGEST_LINE = 1 << 20
 
-#: What lines tell of: the run, what the arrays are that are summed, a release, that an earlier state was taken up, and
-#: that the folder was moved.
-EVENTS = ("run", "layout", "release", "rewind", "moved")
+#: What lines report: the run, what the arrays are that are summed, a release, that an earlier state was taken up, that the folder
+#: was moved, that the run was closed, and that it was given up for good.
+EVENTS = ("run", "layout", "release", "rewind", "moved", "closed", "abandoned")
+
+#: How a record ends: with the last round, with a line that says that the run was abandoned or closed, or without such a line.
+#: Then the run is open, or its process was killed, or lines at the end of the file are missing.
+Ending = Literal["exhausted", "abandoned", "closed", "open"]
 
 #: How the first line begins.
 FIRST = b'{"event":"run",'
@@ -50,6 +58,8 @@ class RecordedRelease:
     sum: str
     #: The same of the noise's row, where that is not drawn from the run's key.
     noise: str | None = None
+    #: With the run's key it gives the noise of the round; `WITHOUT_NONCE` in a record of version 1.
+    nonce: bytes = WITHOUT_NONCE
 
     def repeats(self, other: RecordedRelease) -> bool:
         """Whether it is the same sum with the same noise, in whichever attempt."""
@@ -63,6 +73,8 @@ class Recorded:
     header: Mapping[str, Any]
     #: What the arrays are that are summed, for each body of the document that was begun.
     layouts: Mapping[int, Layout]
+    #: What the sums of each of these bodies are divided by; not in a record of version 1.
+    normalisers: Mapping[int, float]
     releases: tuple[RecordedRelease, ...]
     #: What tells the file of the record from a copy, as of the last time that it was moved.
     file: object
@@ -70,8 +82,26 @@ class Recorded:
     rewinds: int
     #: The hash of the last line, which the next one has to carry.
     last: str
-    #: Bytes of whole lines; what follows was never finished, and so tells of nothing that was used.
+    #: Bytes of whole lines; what follows was never finished, and so reports nothing that was used.
     whole: int
+    #: The event of the last line.
+    last_event: str
+    #: Whether the run was given up for good.
+    abandoned: bool
+
+    @property
+    def version(self) -> int:
+        """Of the lines' form."""
+        return int(self.header["record"])
+
+    @property
+    def ending(self) -> Ending:
+        """How the record ends."""
+        if self.abandoned:
+            return "abandoned"
+        if self.rounds == self.header.get("rounds"):
+            return "exhausted"
+        return "closed" if self.last_event == "closed" else "open"
 
     @property
     def rounds(self) -> int:
@@ -84,43 +114,74 @@ class Recorded:
         name = os.fsdecode(path)
         header: Mapping[str, Any] | None = None
         layouts: dict[int, Layout] = {}
+        normalisers: dict[int, float] = {}
         releases: list[RecordedRelease] = []
         rewinds, previous, whole = 0, NOTHING_BEFORE, 0
         place: object = None
-        with Path(path).open("rb") as opened:
-            for number, line in enumerate(iter(lambda: opened.readline(LONGEST_LINE + 1), b""), 1):
-                where = f"{name}, line {number}"
-                if len(line) > LONGEST_LINE:
-                    raise RunError(f"{where}: longer than any line of a record")
-                if not line.endswith(b"\n"):
-                    break
-                event = _event(line, previous, where)
-                match event:
-                    case {"event": "run"} if header is None:
-                        header, place = event, event.get("file")
-                    case {"event": "layout", "body": int(body), "arrays": list(arrays)} if header is not None and (
-                        body not in layouts
-                    ):
-                        layouts[body] = _layout(arrays, where)
-                    case {"event": "release"} if layouts:
-                        releases.append(_release(event, len(releases), rewinds, where))
-                    case {"event": "moved", "file": int(file)} if header is not None:
-                        place = file
-                    case {"event": "rewind", "to": int(to)} if header is not None and 0 <= to < len(releases):
-                        rewinds += 1
-                    case _:
-                        raise RunError(f"{where}: this is no line of a record, or not where it stands")
-                previous = _hash(line)
-                whole += len(line)
+        last, abandoned, version = "", False, VERSION
+        for number, line in enumerate(_whole_lines(path), 1):
+            where = f"{name}, line {number}"
+            event = _event(line, previous, where)
+            match event:
+                case {"event": "run"} if header is None:
+                    header, place, version = event, event.get("file"), event["record"]
+                case {"event": "closed"} if header is not None and version > 1:
+                    pass
+                case _ if abandoned:
+                    raise RunError(f"{where}: the run was abandoned before this line")
+                case {"event": "layout", "body": int(body), "arrays": list(arrays)} if header is not None and (
+                    body not in layouts
+                ):
+                    layouts[body] = _layout(arrays, version, where)
+                    if version > 1:
+                        normalisers[body] = _normaliser(event, where)
+                case {"event": "release"} if layouts:
+                    releases.append(_release(event, version, len(releases), rewinds, where))
+                case {"event": "moved", "file": int() | list() as file} if header is not None:
+                    place = file
+                case {"event": "rewind", "to": int(to)} if header is not None and 0 <= to < len(releases):
+                    rewinds += 1
+                case {"event": "abandoned"} if header is not None and version > 1:
+                    abandoned = True
+                case _:
+                    raise RunError(f"{where}: this is no line of a record, or not where it stands")
+            previous, last = _hash(line), event["event"]
+            whole += len(line)
         if header is None:
             raise RunError(f"{name}: holds no record of a run")
-        return cls(header, layouts, tuple(releases), place, rewinds, previous, whole)
+        return cls(header, layouts, normalisers, tuple(releases), place, rewinds, previous, whole, last, abandoned)
+
+
+def _whole_lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """The lines of a record up to one that was never finished. Raises `RunError` for one that is longer than any."""
+    with Path(path).open("rb") as opened:
+        for number, line in enumerate(iter(lambda: opened.readline(LONGEST_LINE + 1), b""), 1):
+            if len(line) > LONGEST_LINE:
+                raise RunError(f"{os.fsdecode(path)}, line {number}: longer than any line of a record")
+            if not line.endswith(b"\n"):
+                return
+            yield line
+
+
+def version_of(path: Path) -> int | None:
+    """Return the version that the first line of a record states, None if it states none."""
+    try:
+        first = json.loads(next(_whole_lines(path)))
+    except (ValueError, StopIteration):
+        return None
+    version = first.get("record") if isinstance(first, dict) else None
+    return version if isinstance(version, int) else None
+
+
+def contains(path: str | os.PathLike[str], head: str) -> bool:
+    """Return whether a line of the file has this hash, so that the record is one that has gone on from there."""
+    return any(_hash(line) == head for line in _whole_lines(path))
 
 
 def begun(path: Path) -> bool:
     """Whether a record is there: with a whole first line, or something that is no beginning of one.
 
-    What was cut short in its first line, or is empty, tells of nothing that was used.
+    What was cut short in its first line, or is empty, reports nothing that was used.
     """
     if not path.exists():
         return False
@@ -132,23 +193,42 @@ def begun(path: Path) -> bool:
 class RecordWriter:
     """The end of a record's file, held by one process at a time."""
 
+    #: Those of this process.
+    _open: ClassVar[weakref.WeakSet[RecordWriter]] = weakref.WeakSet()
+
     def __init__(self, path: Path) -> None:
-        """Take a record up, or begin one. Raises `RunError` if another process holds it or the record is damaged."""
+        """Take a record up, or begin one. Raises `RunError` if somebody else holds it or the record is damaged."""
         #: Whether everything that was added is known to be on the disk.
         self._sound = True
         self._path, self._process = path, os.getpid()
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)
         try:
-            _hold(self._handle, path)
+            self._hold()
             #: What was recorded before; None of a new record.
             self.before = Recorded.read(path) if begun(path) else None
-            self._last, whole = (NOTHING_BEFORE, 0) if self.before is None else (self.before.last, self.before.whole)
-            # A line that was not finished told of nothing that anybody has seen.
+            #: The hash of the last line.
+            self.last, whole = (NOTHING_BEFORE, 0) if self.before is None else (self.before.last, self.before.whole)
+            #: Of the lines' form.
+            self.version = VERSION if self.before is None else self.before.version
+            # A line that was not finished reported nothing that anybody has seen.
             os.ftruncate(self._handle, whole)
             self._size = whole
         except BaseException:
             self.close()
             raise
+        self._open.add(self)
+
+    def _hold(self) -> None:
+        """Keep others from writing. Raises `RunError` if somebody does."""
+        if _held(self._handle):
+            return
+        here = os.fstat(self._handle)
+        for other in self._open:
+            if other._handle >= 0 and other._process == os.getpid() and os.path.samestat(os.fstat(other._handle), here):
+                raise RunError(
+                    f"{self._path}: this process has opened this run already, and goes on with it there: close() that one first"
+                )
+        raise RunError(f"{self._path}: another process goes on with this run: one at a time can hold its record")
 
     def append(self, event: str, **values: Any) -> None:
         """Add a line, which is on the disk when this returns.
@@ -157,7 +237,7 @@ class RecordWriter:
         finds out what is in it.
         """
         assert event in EVENTS
-        line = _line({"event": event, **values, "previous": self._last})
+        line = _line({"event": event, **values, "previous": self.last})
         if len(line) > LONGEST_LINE:
             raise RunError(
                 f"a line of the record has at most {LONGEST_LINE:_} bytes, and this {event} has {len(line):_}"
@@ -168,12 +248,26 @@ class RecordWriter:
         while done < len(line):
             done += os.write(self._handle, line[done:])
         os.fsync(self._handle)
-        self._last, self._sound, self._size = _hash(line), True, self._size + len(line)
+        self.last, self._sound, self._size = _hash(line), True, self._size + len(line)
 
     @property
-    def inode(self) -> int:
-        """What tells the record's file from a copy of it."""
-        return os.fstat(self._handle).st_ino
+    def file(self) -> int | list[int | None]:
+        """What tells the record's file from a copy: its number, and in nanoseconds when it was made, where that is known.
+
+        Numbers of deleted files are given out again. In a record of version 1 this is the number alone.
+        """
+        number = os.fstat(self._handle).st_ino
+        return number if self.version == 1 else [number, _core.created(self._path)]
+
+    def is_file(self, recorded: object) -> bool:
+        """Return whether this is the file that is recorded."""
+        here = self.file
+        if isinstance(here, int):
+            return recorded == here
+        if not isinstance(recorded, list) or len(recorded) != len(here):
+            return False
+        # A file system may not know when a file was made, or be asked through one that does not.
+        return all(old == new or None in (old, new) for old, new in zip(recorded, here, strict=True))
 
     def _check_alone(self) -> None:
         """Raise `RunError` if somebody else may be writing too: locks do not hold forked processes, nor on every file system."""
@@ -201,21 +295,20 @@ class RecordWriter:
 def check_process(opener: int) -> None:
     """Raise `RunError` in every process but the one that opened the run, such as one that was forked off it."""
     if os.getpid() != opener:
-        raise RunError("another process opened this run: two of them would release different sums with one noise")
+        raise RunError("another process opened this run: it alone goes on with it")
 
 
-def _hold(handle: int, path: Path) -> None:
-    """Keep other processes from writing. Raises `RunError` if one does."""
+def _held(handle: int) -> bool:
+    """Keep others from writing; whether nobody did."""
     try:
         import fcntl  # noqa: PLC0415 - not on every system
     except ImportError:  # pragma: no cover - there, whoever runs it keeps others away
-        return
+        return True
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise RunError(
-            f"{path}: another process goes on with this run: two would release different sums with one noise"
-        ) from error
+    except OSError:
+        return False
+    return True
 
 
 def _let_go(handle: int) -> None:
@@ -254,7 +347,7 @@ def _event(line: bytes, previous: str, where: str) -> dict[str, Any]:
         raise RunError(f"{where}: not JSON: {error}") from None
     if not isinstance(event, dict) or event.get("event") not in EVENTS:
         raise RunError(f"{where}: this is no line of a record")
-    if event["event"] == "run" and event.get("record") != VERSION:
+    if event["event"] == "run" and event.get("record") not in VERSIONS:
         raise RunError(f"{where}: a record of version {event.get('record')!r}, which is not known here")
     if event.get("previous") != previous:
         raise RunError(f"{where}: does not follow the line before: lines were changed, lost or put elsewhere")
@@ -272,13 +365,24 @@ def _no_number(word: str) -> float:
     raise ValueError(f"{word} is no number")
 
 
-def _layout(releases: list[Any], where: str) -> Layout:
+def _layout(releases: list[Any], version: int, where: str) -> Layout:
     found = []
-    for arrays in releases:
-        if not isinstance(arrays, dict):
-            raise RunError(f"{where}: arrays: a mapping is expected for each release")
+    for number, arrays in enumerate(releases):
+        # In version 1 all sums but the main one stand together, and there may be none.
+        none = version == 1 and number == 1
+        if not isinstance(arrays, dict) or not (arrays or none):
+            raise RunError(f"{where}: arrays: at least one array is expected for each release, by name")
         found.append({name: _array(name, said, where) for name, said in arrays.items()})
+    if not found:
+        raise RunError(f"{where}: arrays: no release has any")
     return tuple(found)
+
+
+def _normaliser(event: Mapping[str, Any], where: str) -> float:
+    found = event.get("normaliser")
+    if type(found) is not float or not 0.0 < found < float("inf"):
+        raise RunError(f"{where}: normaliser: a positive number is expected, not {shown(found)}")
+    return found
 
 
 def _array(name: str, said: object, where: str) -> tuple[str, tuple[int, ...]]:
@@ -288,7 +392,7 @@ def _array(name: str, said: object, where: str) -> tuple[str, tuple[int, ...]]:
     raise RunError(f"{where}: arrays: a type and a shape are expected for {shown(name)}")
 
 
-def _release(event: Mapping[str, Any], done: int, rewinds: int, where: str) -> RecordedRelease:
+def _release(event: Mapping[str, Any], version: int, done: int, rewinds: int, where: str) -> RecordedRelease:
     match event:
         case {
             "round": int(number),
@@ -306,5 +410,17 @@ def _release(event: Mapping[str, Any], done: int, rewinds: int, where: str) -> R
                 )
             if attempt != rewinds:
                 raise RunError(f"{where}: attempt {attempt} after {rewinds} rewinds")
-            return RecordedRelease(number, attempt, tuple(deviations), tag, event.get("noise"))
+            nonce = WITHOUT_NONCE if version == 1 else _nonce(event, where)
+            return RecordedRelease(number, attempt, tuple(deviations), tag, event.get("noise"), nonce)
     raise RunError(f"{where}: this is no release of a round")
+
+
+def _nonce(event: Mapping[str, Any], where: str) -> bytes:
+    said = event.get("nonce")
+    try:
+        found = bytes.fromhex(said) if isinstance(said, str) else b""
+    except ValueError:
+        found = b""
+    if len(found) != NONCE_BYTES:
+        raise RunError(f"{where}: nonce: {2 * NONCE_BYTES} hexadecimal digits are expected, not {shown(said)}")
+    return found

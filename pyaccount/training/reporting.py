@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 ORIGIN = "training"
 #: What a report says first, so that nobody reads more into a record than there is in it.
 WORTH = (
-    "The record is whole, and about this certificate. It shows whether lines were changed, lost or moved, not whether it was cut "
-    "at its end, or written anew from its beginning."
+    "The record is whole, and about this certificate. It shows whether lines were changed, lost or moved, not whether it was "
+    "put back to an earlier state, or written anew from its beginning: compare its head with one that was noted elsewhere."
 )
+UNCERTIFIED = "This run began UNCERTIFIED, from the document alone: this certificate was made without it, or later."
 LEFT = "Check each point that is yours against the training code; the rest the run itself sees to, or refuses."
 
 
@@ -34,23 +35,28 @@ def run_part(verdict: RecordVerdict) -> RunPart:
     done = exact(verdict.released, "rounds", ORIGIN, 20)
     certified = exact(verdict.rounds, "rounds", ORIGIN, 20)
     agrees = verdict.agrees
-    progress: Content = (done, " of ", certified, " rounds") if agrees else ("its record DOES NOT AGREE",)
-    ended = "the whole run" if verdict.released == verdict.rounds else "the run so far"
+    least = "at least " if verdict.at_least else ""
+    progress: Content = (least, done, " of ", certified, " rounds") if agrees else ("its record DOES NOT AGREE",)
     rows = [
         Fact("record", (Literally(verdict.file),), ("agrees" if agrees else "does not agree",)),
         Fact("its SHA-256", (Literally(verdict.sha256),)),
     ]
     if agrees:
-        note = f"{ended}, one after the other, each with its noise; rounds that were given up are among them"
-        rows.append(Fact("released", progress, (note,)))
+        rows.append(Fact("released", progress, (f"{verdict.how_far}; rounds that were given up are counted",)))
         rewinds = exact(verdict.rewinds, "times", ORIGIN, 20)
         rows.append(Fact("rewound", (rewinds, " times"), ("an earlier checkpoint was taken up, and rounds given up",)))
     if verdict.key_commitment is not None:
         rows.append(Fact("key", (Literally(verdict.key_commitment),), ("a commitment, which tells runs apart",)))
+    if verdict.head is not None:
+        rows.append(Fact("head", (Literally(verdict.head),), ("the hash of the record's last line",)))
     rows += [Fact("problem", (problem,)) for problem in verdict.problems]
     facts = FactList(tuple(rows))
-    section = PageSection("run", "The training run", (Paragraph((WORTH,)), facts) if agrees else (facts,))
-    headline = Fact("run", progress, ("released" if agrees else "see The training run",))
+    first = (Paragraph((UNCERTIFIED,)),) if verdict.uncertified else ()
+    section = PageSection(
+        "run", "The training run", (*first, Paragraph((WORTH,)), facts) if agrees else (*first, facts)
+    )
+    released = "released by a run that began UNCERTIFIED" if verdict.uncertified else "released"
+    headline = Fact("run", progress, (released if agrees else "see The training run",))
     return RunPart(headline, section, _assumptions(verdict) if agrees else None)
 
 

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pyaccount.errors import RunError, shown
+from pyaccount.training.record import contains
 
-#: Of a state.
-KIND, VERSION = "pyaccount-training-run", 1
+#: Of a state. In version 1 it did not say how far the record had got.
+KIND, VERSION, VERSIONS = "pyaccount-training-run", 2, (1, 2)
 
 #: What of the record's first line says which run a state is of.
 WHICH = ("document_sha256", "certificate_sha256", "key_commitment")
 
 
-def state_of(header: Mapping[str, Any], done: int) -> dict[str, Any]:
-    """The state of a run of which so many rounds are in the model."""
-    return {"kind": KIND, "version": VERSION, "rounds": done, **{name: header[name] for name in WHICH}}
+def state_of(header: Mapping[str, Any], done: int, head: str) -> dict[str, Any]:
+    """Return the state of a run of which so many rounds are in the model, and whose record's last line has this hash."""
+    return {"kind": KIND, "version": VERSION, "rounds": done, "head": head, **{name: header[name] for name in WHICH}}
 
 
-def position_of(state: Mapping[str, Any], header: Mapping[str, Any], released: int) -> int:
-    """How many rounds a state has, of a run of which so many were released.
+def position_of(state: Mapping[str, Any], header: Mapping[str, Any], released: int, record: Path) -> int:
+    """Return how many rounds a state has, of a run of which so many were released.
 
     Raises `RunError` for the state of another run, and for one with rounds that the record does not have.
     """
     if not isinstance(state, Mapping) or state.get("kind") != KIND:
         raise RunError(f"this is not the state of a training run: {shown(state)}")
-    if state.get("version") != VERSION:
+    if state.get("version") not in VERSIONS:
         raise RunError(f"a state of version {shown(state.get('version'))}, which is not known here")
     for name in WHICH:
         if state.get(name) != header[name]:
@@ -40,5 +42,11 @@ def position_of(state: Mapping[str, Any], header: Mapping[str, Any], released: i
         raise RunError(
             f"rounds: the state has {done} rounds, and the record {released}: rounds were released that are not in it. Find the "
             "record that belongs to this state; without it the run cannot go on as accounted"
+        )
+    head = state.get("head")
+    if state["version"] > 1 and not (isinstance(head, str) and contains(record, head)):
+        raise RunError(
+            f"head: the record does not contain the line {shown(head)}, which was its last one when the state was taken: the "
+            "record was put back to an earlier state and has gone on from there. Find the record that contains the line"
         )
     return done

@@ -16,16 +16,30 @@ from pyaccount.plan.common import number as filled
 from pyaccount.training.batches import Batch, Batches, batches_of
 from pyaccount.training.batches.attribution import attributed
 from pyaccount.training.certified import BodyRun, RunSource, certified
-from pyaccount.training.drawing import RunNoise, noise_for
-from pyaccount.training.facts import clip_norms_of, facts_of, normaliser_of, sizes_of
+from pyaccount.training.drawing import Rows, RunNoise, noise_for
+from pyaccount.training.facts import clip_norms_of, facts_of, normaliser_of, root_of, sizes_of
 from pyaccount.training.folder import open_folder
 from pyaccount.training.key import KEY_BYTES, RunKey
+from pyaccount.training.mark import MarkPlace
+from pyaccount.training.noise.nonces import coordinates_of
+from pyaccount.training.opening import opened
 from pyaccount.training.ranks import RankState, check_ranks
 from pyaccount.training.record import Layout, RecordedRelease, check_process
 from pyaccount.training.resuming import position_of, state_of
 from pyaccount.training.source import FROM_KEY
 from pyaccount.training.step import Step
-from pyaccount.training.sums import ALONE, Array, RoundSums, also_of, check_layout, layout_of, named, noisy, tag
+from pyaccount.training.sums import (
+    ALONE,
+    Array,
+    RoundSums,
+    also_of,
+    as_recorded,
+    check_layout,
+    layout_of,
+    named,
+    noisy,
+    tag,
+)
 
 if TYPE_CHECKING:
     from pyaccount.training.batches.attribution import Attributed
@@ -72,6 +86,8 @@ class TrainingRun:
         rank: int = 0,
         world: int = 1,
         moved: bool = False,
+        mark: MarkPlace = None,
+        uncertified: bool = False,
     ) -> None:
         """Begin a run, or take up the one in `folder`.
 
@@ -83,27 +99,42 @@ class TrainingRun:
         * `device_noise`: what draws the noise of the sums instead of the run's key, such as `DeviceNoise` of
           `pyaccount.training.device`. The record says so. Other sums (`noise.also`) keep the key's noise.
         * `moved`: that the folder was moved or restored, and no other copy of it has gone on or will.
+        * `mark`: where the hash of the record's last line is kept outside of the folder, so that a folder that was put back to an
+          earlier state is refused: a file, or a callable that keeps a text (`mark(text)`) and returns the last one (`mark()`,
+          None if there is none). The user's state directory if omitted.
+        * `uncertified`: that a document is run without a certificate. The record says so, and so does every report of it.
+          Otherwise a document that takes no samples is certified now, and one that does is refused.
 
         Raises `CertificateError` and `DocumentError` for what cannot be run, `RunError` if the folder, the key or the data are
         another run's, `DomainError`.
         """
-        self._run = certified(source)
         if not 0 <= rank < world:
             raise DomainError(f"rank = {rank} is outside its domain: at least 0 and below world = {world}")
         self.rank, self.world = rank, world
+        self._run = certified(source)
         self._attribution = None if attribution is None else attributed(attribution)
         self._sizes = sizes_of(self._run.document, records)
         self._clip_norms = clip_norms_of(self._run.document, clip_norm, also_clip_norms or {})
         self._normalisers = [normaliser_of(self._run.document, one.body, normaliser) for one in self._run.body_runs]
+        self._deviations = self._check_phases()
+        self._run = opened(self._run, Path(folder), uncertified=uncertified, rank=rank)
         source_of_noise = FROM_KEY if device_noise is None else device_noise.name
         facts = facts_of(self._run, self._clip_norms, self._normalisers, world, source_of_noise)
-        self._deviations = self._check_phases()
         stated = zip(self._run.document.bodies, self._sizes, strict=True)
         unstated = [size for body, size in stated if body.training.dataset_size is None]
         where = None if key is None else Path(key)
-        self._folder = open_folder(Path(folder), where, facts, rank, sizes=unstated, moved=moved)
+        self._folder = open_folder(
+            Path(folder),
+            where,
+            facts,
+            rank,
+            sizes=unstated,
+            moved=moved,
+            mark=mark,
+            certificate=self._run.certificate,
+        )
         #: Everything is drawn from the run's key and its document: one key never serves two.
-        self._root = self._folder.key.derive("run", self._run.document.sha256)
+        self._root = root_of(self._folder.key, self._folder.header)
         #: Batches and noise go forward by state, one caller after the other.
         self._lock = threading.RLock()
         self._step: Step | None = None
@@ -127,6 +158,11 @@ class TrainingRun:
     def released(self) -> int:
         """How many rounds were released; more than `round` while earlier ones are repeated."""
         return len(self._folder.releases)
+
+    @property
+    def head(self) -> str:
+        """The hash of the record's last line. Whoever keeps it elsewhere can tell whether a record has lost its end."""
+        return self._folder.head
 
     @property
     def guarantee(self) -> str | None:
@@ -184,7 +220,7 @@ class TrainingRun:
 
         There is no secret in it.
         """
-        return state_of(self._folder.header, self._round)
+        return state_of(self._folder.header, self._round, self.head)
 
     def load_state_dict(self, state: Mapping[str, Any], *, give_up: bool = False) -> None:
         """Go on from a checkpoint.
@@ -198,7 +234,7 @@ class TrainingRun:
         """
         if self._step is not None:
             raise RunError("a state cannot be taken up in the middle of a round")
-        target = position_of(state, self._folder.header, self.released)
+        target = position_of(state, self._folder.header, self.released, self._folder.path)
         if target < self.released and give_up:
             self._refuse_correlated(target)
             self._folder.rewind(target)
@@ -206,8 +242,14 @@ class TrainingRun:
         self._round = target
         self._noise.forget()
 
+    def abandon(self) -> None:
+        """Give the run up for good: the record says so, and the run is refused from then on. Its rounds stay counted."""
+        self._folder.abandon()
+        self._folder.keep_mark()
+        self.close()
+
     def close(self) -> None:
-        """Let another process go on with the run."""
+        """Let another process go on with the run. The record says that it was closed."""
         self._folder.close()
 
     def __enter__(self) -> Self:
@@ -219,7 +261,7 @@ class TrainingRun:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<TrainingRun {self._run.document.name!r}: round {self._round} of {self.rounds}>"
+        return f"<TrainingRun {self._run.document.name!r}: round {self._round} of {self.rounds}, head {self.head}>"
 
     def forked(self) -> None:
         """In a process that was forked off: leave the record to the one that opened the run, and wait for none of its threads."""
@@ -242,55 +284,71 @@ class TrainingRun:
         self._step = None
 
     def _release(
-        self, number: int, sums: RoundSums, also: Mapping[str, Array]
-    ) -> tuple[dict[str, Array] | Array, dict[str, Array]]:
+        self, number: int, sums: RoundSums, also: Mapping[str, RoundSums]
+    ) -> tuple[dict[str, Array] | Array, dict[str, dict[str, Array] | Array]]:
         """The noisy mean of a round, and its other noisy sums; recorded before they are given."""
         check_process(self._process)
         part = self._run.body_run(number)
-        releases = (named(sums), also_of(part.body, also))
-        layout = layout_of(releases)
+        releases = (named(sums), *also_of(part.body, also))
+        recorded = as_recorded(releases, self._folder.version)
+        layout = layout_of(recorded)
         before = self._folder.layouts.get(part.place)
         if before is not None:
             check_layout(layout, before)
         deviations = self._deviations[part.index]
         with self._lock:
-            noise = self._noise.rows(part, number - part.start, *releases, self._folder.releases)
+            repeated = number < self.released
+            nonce = self._folder.nonce(number)
+
+            def draw() -> Rows:
+                return self._noise.rows(part, number - part.start, releases, nonce, self._folder.releases)
+
+            # Other ranks wait for the nonce in the record, and then draw at the same time as the first one. Alone, a process that
+            # is interrupted while it draws has counted nothing.
+            noise = draw() if self.world == 1 or not self._noise.from_key else None
             told = RecordedRelease(
                 number,
                 self._folder.rewinds,
                 deviations,
-                tag(releases, self._root.derive("sums", number)),
-                self._noise.tag(number, noise),
+                tag(recorded, self._root.derive("sums", number, *coordinates_of(nonce))),
+                None if noise is None else self._noise.tag(number, nonce, noise),
+                nonce,
             )
-            self._record(told, part.place, layout)
+            if repeated:
+                self._check_repeated(told)
+            else:
+                self._record(told, part.place, layout)
+            self._folder.keep_mark()
+            noise = draw() if noise is None else noise
             self._round = number + 1
-        arrays, rest = releases
+        noised = [
+            {name: noisy(array, noise[place, name], deviations[place]) for name, array in arrays.items()}
+            for place, arrays in enumerate(releases)
+        ]
         normaliser = self._normalisers[part.index]
-        means: dict[str, Array] = {
-            name: noisy(array, noise[0, name], deviations[0]) / array.dtype.type(normaliser)
-            for name, array in arrays.items()
-        }
-        more: dict[str, Array] = {
-            what: noisy(array, noise[place, what], deviations[place])
-            for place, (what, array) in enumerate(rest.items(), 1)
+        means: dict[str, Array] = {name: array / array.dtype.type(normaliser) for name, array in noised[0].items()}
+        names = [release.what for release in part.body.noise.also]
+        more = {
+            what: arrays if isinstance(also[what], Mapping) else arrays[what]
+            for what, arrays in zip(names, noised[1:], strict=True)
         }
         return means if isinstance(sums, Mapping) else means[ALONE], more
 
     def _record(self, told: RecordedRelease, place: int, layout: Layout) -> None:
-        """Count a round; or see to it that one that was counted before has the same sum and the same noise."""
-        number = told.round
-        if number < self.released:
-            if not told.repeats(self._folder.releases[number]):
-                raise RunError(
-                    f"round {number} was released with another sum or noise: with the same noise, the two would reveal their "
-                    "difference. Sums are repeated bit for bit, or load_state_dict(…, give_up=True) leaves these rounds behind"
-                )
-            return
+        """Count a round, or see to it that the first rank has, with the same sum and the same noise."""
         if place not in self._folder.layouts:
-            self._folder.begin(place, layout)
+            self._folder.begin(place, layout, self.normaliser(told.round))
         if not told.repeats(self._folder.release(told)):
             raise RunError(
-                f"round {number}: the first rank released another sum or noise: add up the sums of all ranks before"
+                f"round {told.round}: the first rank released another sum or noise: add up the sums of all ranks before"
+            )
+
+    def _check_repeated(self, told: RecordedRelease) -> None:
+        """Raise `RunError` unless a round that was counted before has the same sum and the same noise."""
+        if not told.repeats(self._folder.releases[told.round]):
+            raise RunError(
+                f"round {told.round} was released with another sum or noise: with the same noise, the two would reveal their "
+                "difference. Sums are repeated bit for bit, or load_state_dict(…, give_up=True) leaves these rounds behind"
             )
 
     def _batches_of(self, part: BodyRun, key: RunKey) -> Batches:

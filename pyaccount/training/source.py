@@ -7,7 +7,7 @@ keeps: such noise is not the key's, and whoever verifies the record has to judge
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -29,11 +29,11 @@ class RowStream(Protocol):
     def round(self) -> int:
         """The round whose row `next` draws."""
 
-    def next(self) -> dict[str, NDArray[Any]]:
-        """The rows of this round, in the shapes of their arrays; the stream goes on by one round."""
+    def next(self, nonce: bytes) -> dict[str, NDArray[Any]]:
+        """Draw the rows of this round with its nonce, in the shapes of their arrays; the stream goes on by one round."""
 
-    def seek(self, round: int) -> None:
-        """Go to a round."""
+    def seek(self, round: int, nonces: Sequence[bytes]) -> None:
+        """Go to a round, by the nonces of the rounds before it."""
 
 
 class NoiseSource(Protocol):

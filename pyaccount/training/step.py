@@ -28,14 +28,14 @@ class Step:
         #: Which round this is, from 0.
         self.round = run.round
         #: The other noisy sums, once they are released.
-        self.also: dict[str, Array] = {}
+        self.also: dict[str, dict[str, Array] | Array] = {}
 
     @property
     def batch(self) -> Batch:
         """Who takes part."""
         return self._run.batch(self.round)
 
-    def release(self, sums: RoundSums, *, also: Mapping[str, Array] | None = None) -> dict[str, Array] | Array:
+    def release(self, sums: RoundSums, *, also: Mapping[str, RoundSums] | None = None) -> dict[str, Array] | Array:
         """The noisy mean of the round: (the sum of the clipped contributions + its row of C⁻¹Z) / the run's normaliser.
 
         `sums` is one array, or arrays by name, of the clipped contributions of this round's batch, zeros where that is empty: an

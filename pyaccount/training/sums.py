@@ -27,9 +27,12 @@ Array = NDArray[np.floating[Any]]
 RoundSums = Mapping[str, Array] | Array
 
 
-def named(sums: RoundSums) -> dict[str, Array]:
-    """The arrays of a sum by their names, sorted. Raises `RunError` for what is no floating-point array or not finite."""
-    given = sums if isinstance(sums, Mapping) else {ALONE: sums}
+def named(sums: RoundSums, alone: str = ALONE) -> dict[str, Array]:
+    """Return the arrays of a sum by their names, sorted; a sum that is one array gets the name `alone`.
+
+    Raises `RunError` for what is no floating-point array or not finite.
+    """
+    given = sums if isinstance(sums, Mapping) else {alone: sums}
     if not given:
         raise RunError("a sum has at least one array")
     found = {}
@@ -45,8 +48,11 @@ def named(sums: RoundSums) -> dict[str, Array]:
     return found
 
 
-def also_of(body: Body, also: Mapping[str, Array]) -> dict[str, Array]:
-    """The other sums that are released of a batch, in the document's order. Raises `RunError` if they are not just these."""
+def also_of(body: Body, also: Mapping[str, RoundSums]) -> tuple[dict[str, Array], ...]:
+    """Return the arrays of the other sums that are released of a batch, in the document's order.
+
+    Raises `RunError` if they are not just these.
+    """
     names = [release.what for release in body.noise.also]
     missing, unknown = [name for name in names if name not in also], sorted(set(also) - set(names))
     if missing or unknown:
@@ -57,14 +63,24 @@ def also_of(body: Body, also: Mapping[str, Array]) -> dict[str, Array]:
         raise RunError(
             f"also: what else is released of a batch is said in noise.also of the document: {', '.join(parts)}"
         )
-    found = {}
-    for name in names:
-        (found[name],) = named(np.asarray(also[name])).values()
-    return found
+    return tuple(named(also[name], alone=name) for name in names)
+
+
+def as_recorded(releases: Sequence[Mapping[str, Array]], version: int) -> Sequence[Mapping[str, Array]]:
+    """Return the releases of a batch as a record of this version lists them. Raises `RunError` if it cannot.
+
+    In version 1 all sums but the main one were one release, with one array each.
+    """
+    if version > 1:
+        return releases
+    main, *rest = releases
+    if any(len(arrays) != 1 for arrays in rest):
+        raise RunError("also: this run began with an earlier version, whose other sums are one array each")
+    return (main, {name: array for arrays in rest for name, array in arrays.items()})
 
 
 def layout_of(releases: Sequence[Mapping[str, Array]]) -> Layout:
-    """The type and shape of each array of each release, the sum's first and then those of the rest."""
+    """Return the type and shape of each array of each release, the main sum's first and then those of the rest."""
     return tuple({name: (array.dtype.name, array.shape) for name, array in arrays.items()} for arrays in releases)
 
 

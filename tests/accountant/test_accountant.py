@@ -205,13 +205,13 @@ def test_a_solved_certificate_is_a_plan(counted: list[Any]) -> None:
 
 
 def test_a_claim_that_does_not_hold_is_no_plan() -> None:
-    with pytest.raises(CertificateError, match="FAILS"):
+    with pytest.raises(CertificateError, match=r"is not \(1, 1e-5\)"):
         Accountant.from_certificate(pyaccount.certify(changed(privacy={**POISSON["privacy"], "epsilon": 1})))
 
 
 def test_a_certificate_that_contradicts_itself_is_no_plan() -> None:
     text = certified(1000).to_json().replace('"iterations": 1000', '"iterations": 100', 1)
-    with pytest.raises(CertificateError, match="FAILS"):
+    with pytest.raises(CertificateError, match="where the document says"):
         Accountant.from_certificate(pyaccount.Certificate.from_json(text))
 
 

@@ -273,7 +273,7 @@ def training() -> Iterator[tuple[str, str]]:
     document = {**KNOWN, "sampler": {"kind": "b-min-sep", "min_separation": 2, "start": "warm"}}
     document |= {"privacy": {"adjacency": "zero-out", "epsilon": 8.0, "delta": 1e-5}}
     with tempfile.TemporaryDirectory() as folder:
-        run = pyaccount.TrainingRun(document, folder, records=10_000)
+        run = pyaccount.TrainingRun(document, folder, records=10_000, uncertified=True)
         batches = [run.batch(number).indices.tolist() for number in range(3)]
 
         def refused(work: Callable[[], object]) -> str:
@@ -313,7 +313,7 @@ def training() -> Iterator[tuple[str, str]]:
         go_on = os.pipe()
         waiting = forked(lambda: os.read(go_on[0], 1), b"!")
         run.close()
-        with pyaccount.TrainingRun(document, folder, records=10_000) as again:
+        with pyaccount.TrainingRun(document, folder, records=10_000, uncertified=True) as again:
             yield "taken up", "right" if again.round == 1 else "another answer"
         os.write(go_on[1], b"!")
         yield "waiting", outcome(waiting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,14 @@ from pyaccount.training.noise import Noise, noise_of
 
 KEY = RunKey(bytes(range(32)))
 ROUNDS = 24
+
+
+def nonces(name: str, count: int = 2000) -> list[bytes]:
+    """Nonces that are the same in every run of the tests."""
+    return [hashlib.blake2b(f"{name} {number}".encode(), digest_size=32).digest() for number in range(count)]
+
+
+NONCES = nonces("usual")
 
 Matrix = NDArray[np.float64]
 
@@ -45,12 +54,10 @@ def described(name: str, folder: Path, **changes: Any) -> Any:
     return pyaccount.load(document(**{"training__iterations": ROUNDS, **changes}))
 
 
-def noise(
-    name: str, folder: Path, *, phase: int = 0, attempt: int = 0, clip_norm: float = 1.0, **changes: Any
-) -> Noise:
+def noise(name: str, folder: Path, *, phase: int = 0, clip_norm: float = 1.0, **changes: Any) -> Noise:
     """The noise of such a document."""
     read = described(name, folder, **changes)
-    return noise_of(read, read.bodies[0], KEY, phase=phase, attempt=attempt, clip_norm=clip_norm)
+    return noise_of(read, read.bodies[0], KEY, phase=phase, clip_norm=clip_norm)
 
 
 def dense() -> Matrix:
@@ -90,7 +97,15 @@ def toeplitz(column: Any) -> Matrix:
     return np.asarray(linalg.toeplitz([*column, *[0.0] * (ROUNDS - len(column))], np.zeros(ROUNDS)))
 
 
-def rows(drawn: Noise, size: int, *, name: str = "w", dtype: Any = np.float64, rounds: int | None = None) -> Matrix:
-    """The rows of one parameter of so many numbers."""
+def rows(
+    drawn: Noise,
+    size: int,
+    *,
+    name: str = "w",
+    dtype: Any = np.float64,
+    rounds: int | None = None,
+    by: list[bytes] = NONCES,
+) -> Matrix:
+    """The rows of one parameter of so many numbers, drawn with these nonces."""
     stream = drawn.stream({name: (size,)}, dtype=dtype)
-    return np.array([stream.next()[name] for _ in range(drawn.rounds if rounds is None else rounds)])
+    return np.array([stream.next(by[t])[name] for t in range(drawn.rounds if rounds is None else rounds)])

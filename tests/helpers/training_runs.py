@@ -31,7 +31,7 @@ def document(changes: dict[str, Any] | None = None, **sections: dict[str, Any]) 
 
 
 def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> TrainingRun:
-    return TrainingRun(document(changes), folder, **{"records": 40, **options})
+    return TrainingRun(document(changes), folder, **{"records": 40, "uncertified": True, **options})
 
 
 def sums(number: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from noise_samples import KEY, ROUNDS, SECTIONS, expected, noise
+from noise_samples import KEY, NONCES, ROUNDS, SECTIONS, expected, noise
 from plain_documents import changed
 from scipy import linalg, special  # type: ignore[import-untyped]
 
@@ -55,15 +55,15 @@ def processor(monkeypatch: pytest.MonkeyPatch) -> DeviceNoise:
 
 def rows(drawn: Noise, source: DeviceNoise, size: int) -> Any:
     stream = source.stream(drawn, {"w": (size,), "b": (3, 1)}, KEY)
-    found = [stream.next() for _ in range(drawn.rounds)]
+    found = [stream.next(NONCES[number]) for number in range(drawn.rounds)]
     with pytest.raises(PlanExceededError):
-        stream.next()
+        stream.next(NONCES[drawn.rounds])
     assert all(row["b"].shape == (3, 1) for row in found)
     return np.array([row["w"] for row in found])
 
 
 def started(folder: Path, source: DeviceNoise | None, changes: Any = None, **options: Any) -> TrainingRun:
-    return TrainingRun(changed(BASE, changes, {}), folder, records=40, device_noise=source, **options)
+    return TrainingRun(changed(BASE, changes, {}), folder, records=40, device_noise=source, uncertified=True, **options)
 
 
 def go(run: TrainingRun, rounds: int) -> list[Any]:
@@ -114,11 +114,11 @@ def test_every_round_is_sought(name: str, tmp_path: Path, processor: DeviceNoise
     whole = rows(drawn, processor, 20)
     stream = processor.stream(drawn, {"w": (20,), "b": (3, 1)}, KEY)
     for number in (5, 0, ROUNDS - 1, 1):
-        stream.seek(number)
+        stream.seek(number, NONCES)
         assert stream.round == number
-        assert np.array_equal(stream.next()["w"], whole[number])
+        assert np.array_equal(stream.next(NONCES[number])["w"], whole[number])
     with pytest.raises(DomainError, match="there is no round 25"):
-        stream.seek(ROUNDS + 1)
+        stream.seek(ROUNDS + 1, NONCES)
 
 
 @KINDS
@@ -189,7 +189,9 @@ def test_other_sums_and_phases_have_noise_of_their_own(tmp_path: Path, processor
         "phases": [{"name": name, **body} for name in ("one", "two")]
     }
     document["privacy"] = {"adjacency": "zero-out", "epsilon": 900.0, "delta": 1e-5}
-    with TrainingRun(document, tmp_path, records=40, also_clip_norms={"a count": 1.0}, device_noise=processor) as run:
+    with TrainingRun(
+        document, tmp_path, records=40, also_clip_norms={"a count": 1.0}, device_noise=processor, uncertified=True
+    ) as run:
         main, counts = [], []
         for _ in range(run.rounds):
             with run.step() as step:
@@ -209,7 +211,7 @@ def test_the_record_and_what_verifies_it_say_so(
             with run.step() as step:
                 step.release(np.zeros(4))
     record = tmp_path / "run" / "record.jsonl"
-    header, _, *releases = (json.loads(line) for line in record.read_text().splitlines())
+    header, _, *releases, _ = (json.loads(line) for line in record.read_text().splitlines())
     assert header["noise_source"] == f"PyTorch's generator on cpu, torch {torch.__version__}, a seed of 64 bits"
     # Equal sums and equal noise could not be told from them either: each round has a key of its own.
     assert len({line["noise"] for line in releases}) == 3

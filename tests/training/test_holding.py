@@ -64,13 +64,13 @@ def test_a_record_agrees_with_its_certificate(folder: Path, capsys: pytest.Captu
     certificate, record = str(folder / "held.cert.json"), str(folder / "run" / "record.jsonl")
     assert cli.run(["verify", certificate, "--record", record]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "record.jsonl: agrees 3 of 4 rounds were released: the run so far" in printed
+    assert "record.jsonl: agrees 3 of 4 rounds had been released when the run was closed head:" in printed
     assert "enforced: Every record enters every batch independently" in printed
     assert "yours: Each record's contribution to a batch is clipped" in printed
     assert cli.run(["verify", certificate, "--record", record, "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["agrees"] is True
-    assert found["record"]["released"] == 3
+    assert (found["record"]["released"], found["record"]["ending"], found["record"]["at_least"]) == (3, "closed", False)
     assert {one["held"] for one in found["record"]["assumptions"]} == {"enforced", "yours"}
     assert cli.run(["verify", certificate, "--record", str(folder / "none.jsonl")]) != 0
 
@@ -95,11 +95,30 @@ def test_the_record_of_another_run_does_not(folder: Path, tmp_path: Path, capsys
         (lambda lines: lines[0].update(records=[41]), "records: the record is of another run"),
         (lambda lines: lines[0].update(clip_norms={"sum": 0.0}), "clip_norms: no norms"),
         (lambda lines: lines[0].update(clip_norms={}), "none is recorded of 'sum'"),
+        (lambda lines: lines[1].update(normaliser=9.0), r"normalisers: 8\.0 in the first line, and 9\.0 where"),
+        (lambda lines: lines[0].update(normalisers=[]), r"normalisers: \[\], where 1 are expected"),
+        (lambda lines: lines[1].update(arrays=[]), "arrays: no release has any"),
+        (lambda lines: lines[1].update(arrays=[{}]), "arrays: at least one array is expected"),
+        (
+            lambda lines: lines[1].update(arrays=[*lines[1]["arrays"], *lines[1]["arrays"]]),
+            "2 releases, where a batch has 1",
+        ),
+        (lambda lines: lines[1].update(body=1), "layout of body 1: the document has 1"),
+        (lambda lines: lines[1].update(body=-1), "round 0: no layout says what was summed"),
+        (
+            lambda lines: lines[0].update(noise_source="another"),
+            "round 0 has no tag of its noise, and noise_source is 'another'",
+        ),
+        (lambda lines: lines[3].update(noise="00"), 'round 1 has a tag of its noise, and noise_source is "the run'),
+        (lambda lines: lines[3].update(nonce=lines[2]["nonce"]), "rounds 0 and 1 have one nonce"),
+        (lambda lines: lines[3].update(nonce="00"), "nonce: 64 hexadecimal digits are expected, not '00'"),
+        (lambda lines: lines[0].update(record=1), "this is no line of a record, or not where it stands"),
+        (lambda lines: lines.insert(3, {"event": "abandoned"}), "the run was abandoned before this line"),
         (lambda lines: lines.pop(3), "a round is missing, or stands twice"),
         (lambda lines: lines.insert(3, dict(lines[3])), "a round is missing, or stands twice"),
         (lambda lines: lines[3].update(attempt=1), "attempt 1 after 0 rewinds"),
         (
-            lambda lines: lines.extend({**lines[4], "round": number} for number in (3, 4)),
+            lambda lines: lines.extend({**lines[4], "round": number, "nonce": f"{number:064}"} for number in (3, 4)),
             "5 rounds were released, and 4 are certified",
         ),
     ],
@@ -118,11 +137,74 @@ def test_what_was_not_certified_shows(folder: Path, tmp_path: Path, change: Any,
 
 def test_a_torn_end_is_the_run_before_it(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "record.jsonl"
-    path.write_bytes((folder / "run" / "record.jsonl").read_bytes()[:-5])
+    whole = (folder / "run" / "record.jsonl").read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(whole[:-1])[:-5])
     certificate = pyaccount.Certificate.load(folder / "held.cert.json")
     assert hold_record(path, certificate).released == 2
     RecordWriter(path).close()
     assert hold_record(path, certificate).released == 2
+
+
+def test_a_cut_record_is_told_from_a_whole_one(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    certificate, record = str(folder / "held.cert.json"), folder / "run" / "record.jsonl"
+    lines = record.read_bytes().splitlines(keepends=True)
+    heads = [_hash(line) for line in lines]
+    cut = tmp_path / "cut.jsonl"
+    cut.write_bytes(b"".join(lines[:-2]))
+    assert cli.run(["verify", certificate, "--record", str(cut), "--expected-head", heads[-3]]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "at least 2 of 4 rounds were released, as far as this file goes: it has no closing line" in printed
+    assert f"head: {heads[-3]}, the hash of the last line" in printed
+    assert hold_record(cut, Certificate.load(certificate)).to_mapping()["at_least"] is True
+    for head, code in ((heads[-1], 1), ("0" * 64, 1), ("3f", 2)):
+        assert cli.run(["verify", certificate, "--record", str(cut), "--expected-head", head]) == code
+        told = capsys.readouterr()
+        assert ("is not in the record: the file lost its end" in told.out) is (code == 1)
+        assert ("--expected-head = '3f': the 64 hexadecimal digits" in told.err) is (code == 2), told.err
+    # What it was when it was noted is enough, however far the run has got since.
+    for head in heads:
+        assert hold_record(record, Certificate.load(certificate), expected_head=head.upper())
+    assert cli.run(["verify", certificate, "--expected-head", heads[0]]) == 2
+    assert "give --record FILE" in capsys.readouterr().err
+    # A record of which two rounds and the closing line are lost ends at an earlier closing line, if there is one.
+    page = tmp_path / "cut.html"
+    assert cli.run(["report", certificate, "--record", str(cut), "-o", str(page)]) == 0
+    assert "at least 2 of 4 rounds" in unescaped(re.sub(r"<[^>]*>", "", page.read_text(encoding="utf-8")))
+
+
+def test_a_run_that_began_without_a_certificate_is_said_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = changed(BASE, {"privacy": {**BASE["privacy"], "epsilon": 2.0}}, {})
+    certificate = pyaccount.certify(document)
+    certificate.save(tmp_path / "later.cert.json")
+    folders = {"opened": False, "uncertified": True}
+    for name, uncertified in folders.items():
+        with TrainingRun(document, tmp_path / name, records=40, uncertified=uncertified) as run, run.step() as step:
+            step.release(np.zeros(2))
+    record = tmp_path / "uncertified" / "record.jsonl"
+    assert json.loads(record.read_text().splitlines()[0])["uncertified"] is True
+    assert cli.run(["verify", str(tmp_path / "later.cert.json"), "--record", str(record)]) == 0
+    assert "record.jsonl: agrees; the run began UNCERTIFIED, without this or any certificate" in capsys.readouterr().out
+    for form in ("html", "text", "markdown"):
+        page = tmp_path / "page"
+        asked = [
+            "report",
+            str(tmp_path / "later.cert.json"),
+            "--record",
+            str(record),
+            "--format",
+            form,
+            "-o",
+            str(page),
+        ]
+        assert cli.run(asked) == 0
+        assert unescaped(page.read_text(encoding="utf-8")).count("UNCERTIFIED") >= (1 if form == "text" else 2)
+    # A document that was certified when it was opened has its certificate beside the record.
+    opened = tmp_path / "opened"
+    asked = ["verify", str(opened / "certificate.json"), "--record", str(opened / "record.jsonl")]
+    assert cli.run(asked) == 0
+    assert "UNCERTIFIED" not in capsys.readouterr().out
 
 
 def test_every_assumption_of_the_examples_has_somebody() -> None:

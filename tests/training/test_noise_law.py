@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from noise_samples import ROUNDS, expected, noise, rows
+from noise_samples import ROUNDS, expected, noise, nonces, rows
 from scipy import linalg, special  # type: ignore[import-untyped]
 
 #: How many numbers the tails are counted in; PYACCOUNT_NOISE=1e9 takes a minute of processor time.
@@ -50,10 +50,12 @@ def test_tails_are_normal(tmp_path: Path) -> None:
     """Counts beyond 1σ … 5σ, on either side, and of each cell of the even grid between."""
     edges = np.linspace(-5.0, 5.0, 21)
     counts, seen, largest = np.zeros(len(edges) + 1), 0, 0.0
-    for attempt in range(-(-NUMBERS // (CHUNK * ROUNDS))):
-        stream = noise("identity", tmp_path, attempt=attempt).stream({"w": (CHUNK,)}, dtype=np.float64)
-        while seen < NUMBERS and stream.round < ROUNDS:
-            numbers = stream.next()["w"]
+    for run in range(-(-NUMBERS // (CHUNK * ROUNDS))):
+        stream = noise("identity", tmp_path).stream({"w": (CHUNK,)}, dtype=np.float64)
+        for nonce in nonces(f"tails {run}", ROUNDS):
+            if seen >= NUMBERS:
+                break
+            numbers = stream.next(nonce)["w"]
             counts += np.histogram(numbers, bins=[-np.inf, *edges, np.inf])[0]
             largest = max(largest, float(np.abs(numbers).max()))
             seen += CHUNK
@@ -78,16 +80,16 @@ def correlations(vectors: list[Any]) -> Any:
 
 
 def several(folder: Path, size: int) -> list[Any]:
-    """Rows of different rounds, parameters, phases, attempts and releases."""
+    """Rows of different rounds, parameters and phases, and of one round with different nonces."""
     read = noise("identity", folder)
     vectors = list(rows(read, size, rounds=4))
     vectors += [rows(read, size, rounds=1, name=name)[0] for name in ("v", "W", "ww")]
     vectors += [rows(noise("identity", folder, phase=phase), size, rounds=1)[0] for phase in (1, 2)]
-    vectors += [rows(noise("identity", folder, attempt=attempt), size, rounds=1)[0] for attempt in (1, 2)]
+    vectors += [rows(read, size, rounds=1, by=nonces(other))[0] for other in ("other", "another")]
     return vectors
 
 
-def test_rounds_parameters_phases_and_attempts_share_nothing(tmp_path: Path) -> None:
+def test_rounds_parameters_phases_and_nonces_share_nothing(tmp_path: Path) -> None:
     vectors = several(tmp_path, 100_000)
     assert np.abs(correlations(vectors)).max() < STANDARD_ERRORS
     assert np.abs(correlations([np.square(vector) for vector in vectors])).max() < STANDARD_ERRORS

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from noise_samples import KEY, ROUNDS, SECTIONS, expected, noise, rows
+from noise_samples import KEY, NONCES, ROUNDS, SECTIONS, expected, noise, rows
 from scipy import linalg  # type: ignore[import-untyped]
 
 from pyaccount import _core
@@ -71,12 +71,12 @@ def test_every_kind_of_matrix_is_drawn() -> None:
 
 
 def test_numbers_are_those_of_their_place(tmp_path: Path) -> None:
-    """Row t of a parameter is the generator's row t under the key of (phase, attempt, name), times σ·clip norm."""
-    drawn = noise("identity", tmp_path, phase=3, attempt=2, clip_norm=0.5, noise={"multiplier": 1.5})
+    """Row t of a parameter is the generator's row t under the key of (phase, name, t, nonce), times σ·clip norm."""
+    drawn = noise("identity", tmp_path, phase=3, clip_norm=0.5, noise={"multiplier": 1.5})
     stream = drawn.stream({"layer": (7, 5)}, dtype=np.float64)
-    stream.seek(4)
-    found = stream.next()["layer"]
-    key = KEY.derive("noise", 3, 2, "layer").reveal()
+    stream.seek(4, NONCES)
+    found = stream.next(NONCES[4])["layer"]
+    key = KEY.derive("noise", 3, 0, "layer", 4, NONCES[4].hex()).reveal()
     for name in _core.Inspection.INSTRUCTION_SETS:
         numbers = _core.Inspection.normals(key, 4, 0, 3, name)
         assert numbers is not None

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from noise_samples import KEY, ROUNDS, SECTIONS, described, noise, rows
+from noise_samples import KEY, NONCES, ROUNDS, SECTIONS, described, noise, rows
 from plain_documents import one_step
 
 import pyaccount
@@ -20,10 +20,18 @@ from pyaccount.training.noise import NoiseState, noise_of
 SHAPES: dict[str, tuple[int, ...]] = {"first": (5, 9), "second": (130,), "third": (), "none": (0, 3)}
 #: Matrices of each way to keep what was before.
 KINDS = ["identity", "toeplitz", "banded-inverse", "blt", "dense"]
+#: Row 2 of the first three numbers of "w", drawn before there were nonces.
+PINNED = {
+    "identity": [-0.13587597228681647, 1.721268150249342, -0.6727651195812644],
+    "toeplitz": [-0.46045412378244643, 0.8000187044277157, -0.2305704011953166],
+    "banded-inverse": [-1.2036699770087302, 1.9881574985683927, -0.40800951505438404],
+    "blt": [-1.485455591114292, 2.254399762840713, -0.4470851505946209],
+    "dense": [-0.5010678063637657, 3.046886398176063, -0.8631937098649456],
+}
 
 
 def drawn(stream: Any) -> list[dict[str, Any]]:
-    return [stream.next() for _ in range(stream.round, ROUNDS)]
+    return [stream.next(NONCES[number]) for number in range(stream.round, ROUNDS)]
 
 
 def same(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> bool:
@@ -74,15 +82,15 @@ def test_every_round_is_restored_and_sought(name: str, dtype: Any, tmp_path: Pat
         restored = source.stream(shapes, dtype=dtype)
         restored.restore(state)
         sought = source.stream(shapes, dtype=dtype)
-        sought.seek(t)
+        sought.seek(t, NONCES)
         assert same(drawn(restored), whole[t:])
         assert same(drawn(sought), whole[t:])
         # There and back.
         back = (7 * t) % ROUNDS
-        wandering.seek(back)
-        assert same([wandering.next()], [whole[back]])
+        wandering.seek(back, NONCES)
+        assert same([wandering.next(NONCES[back])], [whole[back]])
         if t < ROUNDS:
-            first.next()
+            first.next(NONCES[t])
     with pytest.raises(PlanExceededError, match="the noise of all 24 rounds has been drawn"):
         first.next()
 
@@ -116,7 +124,7 @@ def test_a_state_of_another_stream_is_refused_and_nothing_changes(tmp_path: Path
     source = noise("toeplitz", tmp_path)
     whole = drawn(source.stream({"w": (10,)}))
     stream = source.stream({"w": (10,)})
-    stream.next()
+    stream.next(NONCES[0])
     state = stream.state()
     for other in (
         source.stream({"v": (10,)}),
@@ -129,7 +137,9 @@ def test_a_state_of_another_stream_is_refused_and_nothing_changes(tmp_path: Path
             other.restore(state)
         assert other.round == 0
     with pytest.raises(RunError, match="the state is of round 25, and this noise has 24 rounds"):
-        stream.restore(NoiseState(25, state.kept))
+        stream.restore(NoiseState(25, state.kept, state.nonces))
+    with pytest.raises(RunError, match="of other parameters"):
+        stream.restore(NoiseState(2, state.kept, state.nonces))
     assert same(drawn(stream), whole[1:])
 
 
@@ -139,7 +149,7 @@ def test_an_interrupted_round_is_sought(tmp_path: Path, monkeypatch: pytest.Monk
         source = noise(name, tmp_path)
         whole = drawn(source.stream({"a": (4,), "b": (4,)}))
         stream = source.stream({"a": (4,), "b": (4,)})
-        stream.seek(3)
+        stream.seek(3, NONCES)
 
         class Interrupted:
             def next(self, *_: Any) -> None:
@@ -150,9 +160,9 @@ def test_an_interrupted_round_is_sought(tmp_path: Path, monkeypatch: pytest.Monk
             with pytest.raises(KeyboardInterrupt):
                 stream.next()
         for refused in (stream.next, stream.state):
-            with pytest.raises(RunError, match=r"interrupted while it drew round 3: seek\(3\)"):
+            with pytest.raises(RunError, match=r"interrupted while it drew round 3: seek\(3, nonces\)"):
                 refused()
-        stream.seek(3)
+        stream.seek(3, stream.nonces)
         assert same(drawn(stream), whole[3:])
 
 
@@ -165,21 +175,21 @@ def test_a_signal_interrupts_the_work_itself(tmp_path: Path) -> None:
 
     def endless(stream: Any) -> None:
         while True:
-            stream.seek(2)
-            stream.next()
+            stream.seek(2, NONCES)
+            stream.next(NONCES[2])
 
     source, shapes = noise("blt", tmp_path), {"a": (300_000,), "b": (300_000,)}
     before = source.stream(shapes)
-    before.seek(3)
-    expected, stream = before.next(), source.stream(shapes)
+    before.seek(3, NONCES)
+    expected, stream = before.next(NONCES[3]), source.stream(shapes)
     usual = signal.signal(signal.SIGALRM, interrupt)
     try:
         for _ in range(3):
             signal.setitimer(signal.ITIMER_REAL, 0.05)
             with pytest.raises(KeyboardInterrupt):
                 endless(stream)
-            stream.seek(3)
-            assert same([stream.next()], [expected])
+            stream.seek(3, NONCES)
+            assert same([stream.next(NONCES[3])], [expected])
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, usual)
@@ -190,7 +200,7 @@ def test_nothing_shows_the_key(tmp_path: Path) -> None:
     stream = source.stream({"w": (3,)})
     for shown in (repr(source), repr(stream), str(stream.state()), repr(stream._rows["w"])):
         assert bytes(range(8)).hex() not in shown
-        assert source.key("w").reveal().hex()[:8] not in shown
+        assert source.key("w", 0, NONCES[0]).reveal().hex()[:8] not in shown
     with pytest.raises(TypeError, match="pickle"):
         pickle.dumps(stream)
 
@@ -207,7 +217,7 @@ def test_other_releases_have_noise_of_their_own(tmp_path: Path) -> None:
     read = pyaccount.load({**described("identity", tmp_path).to_mapping(), "noise": {"multiplier": 1.0, "also": also}})
     body = read.bodies[0]
     drawn_of = [
-        noise_of(read, body, KEY, phase=0, attempt=0, clip_norm=clip, release=release)
+        noise_of(read, body, KEY, phase=0, clip_norm=clip, release=release)
         for release, clip in enumerate((1.0, 0.5, 0.5))
     ]
     assert [round(one.standard_deviation, 12) for one in drawn_of] == [1.0, 2.5, 2.5]
@@ -217,7 +227,7 @@ def test_other_releases_have_noise_of_their_own(tmp_path: Path) -> None:
         vectors[0], rows(noise("identity", tmp_path), 10_000, rounds=1)[0] / drawn_of[0].standard_deviation
     )
     with pytest.raises(DomainError, match="has 3 releases, numbered from 0, not 3"):
-        noise_of(read, body, KEY, phase=0, attempt=0, clip_norm=1.0, release=3)
+        noise_of(read, body, KEY, phase=0, clip_norm=1.0, release=3)
 
 
 def test_inverses_that_grow_are_refused(tmp_path: Path) -> None:
@@ -243,7 +253,7 @@ def test_inverses_that_grow_are_refused(tmp_path: Path) -> None:
 def test_laplace_noise_is_refused_at_its_place() -> None:
     read = pyaccount.load(one_step(1.0, noise={"kind": "laplace", "multiplier": 1.0}, privacy__delta=1e-6))
     with pytest.raises(DocumentError) as caught:
-        noise_of(read, read.bodies[0], KEY, phase=0, attempt=0, clip_norm=1.0)
+        noise_of(read, read.bodies[0], KEY, phase=0, clip_norm=1.0)
     (problem,) = caught.value.problems
     assert (problem.slug, problem.path_text, problem.value, problem.allowed) == (
         "not-drawn",
@@ -258,10 +268,10 @@ def test_bad_arguments_are_told(tmp_path: Path) -> None:
     read = described("identity", tmp_path)
     blank = described("identity", tmp_path, noise={"multiplier": "solve"})
     with pytest.raises(DocumentError, match=r"noise\.multiplier.*unfilled-blank"):
-        noise_of(blank, blank.bodies[0], KEY, phase=0, attempt=0, clip_norm=1.0)
+        noise_of(blank, blank.bodies[0], KEY, phase=0, clip_norm=1.0)
     for clip in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(DomainError, match="a clip norm is greater than 0 and finite"):
-            noise_of(read, read.bodies[0], KEY, phase=0, attempt=0, clip_norm=clip)
+            noise_of(read, read.bodies[0], KEY, phase=0, clip_norm=clip)
     with pytest.raises(DomainError, match="counted from 0"):
         noise("identity", tmp_path, phase=-1)
     source = noise("identity", tmp_path)
@@ -278,10 +288,44 @@ def test_bad_arguments_are_told(tmp_path: Path) -> None:
     stream = source.stream({"w": (3,)})
     for target in (-1, ROUNDS + 1):
         with pytest.raises(DomainError, match=f"there is no round {target}"):
-            stream.seek(target)
+            stream.seek(target, NONCES)
     for clip in (1e-40, 1e38):
         with pytest.raises(DomainError, match="out of the range of float32: scale the sums"):
             noise("identity", tmp_path, clip_norm=clip).stream({"w": (3,)})
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_row_has_a_nonce_of_its_own_unless_it_is_drawn_once_more(name: str, tmp_path: Path) -> None:
+    source = noise(name, tmp_path)
+    one, two = source.stream({"w": (50,)}), source.stream({"w": (50,)})
+    first, second = [one.next() for _ in range(3)], [two.next() for _ in range(3)]
+    assert len({*one.nonces, *two.nonces}) == 6
+    assert all(not np.isin(a["w"], b["w"]).any() for a, b in zip(first, second, strict=True))
+    two.seek(0, ())
+    assert same([two.next(nonce) for nonce in one.nonces], first)
+    # From there on another branch: what is new in each round is independent of the first one.
+    two.seek(2, one.nonces)
+    assert two.nonces == one.nonces[:2]
+    assert not np.isin(two.next()["w"], first[2]["w"]).any()
+
+
+def test_nonces_that_are_missing_or_none_are_refused(tmp_path: Path) -> None:
+    stream = noise("toeplitz", tmp_path).stream({"w": (3,)})
+    with pytest.raises(DomainError, match="2 nonces: the noise up to round 3 is drawn by as many"):
+        stream.seek(3, NONCES[:2])
+    for call in (lambda: stream.next(b"short"), lambda: stream.seek(2, [NONCES[0], bytes(31)])):
+        with pytest.raises(DomainError, match="a nonce has 32 bytes, not"):
+            call()
+    assert stream.round == 0
+
+
+def test_without_nonces_it_is_the_noise_of_a_record_of_version_1(tmp_path: Path) -> None:
+    """Pinned before there were nonces: a run that began then goes on with the very same noise."""
+    found = {}
+    for name in KINDS:
+        stream = noise(name, tmp_path).stream({"w": (3,)}, dtype=np.float64)
+        found[name] = [stream.next(b"")["w"] for _ in range(3)][2].tolist()
+    assert found == PINNED
 
 
 def test_every_kind_has_a_document() -> None:

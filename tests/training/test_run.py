@@ -32,11 +32,12 @@ def test_a_release_is_the_noisy_sum_over_the_expected_batch_size(tmp_path: Path,
     assert run.noise_multiplier() == 0.5
     found = go(run, 12)
     asked = pyaccount.load(document(changes))
-    stream = noise_of(asked, asked.bodies[0], run._root, phase=0, attempt=0, clip_norm=2.0).stream(
+    stream = noise_of(asked, asked.bodies[0], run._root, phase=0, clip_norm=2.0).stream(
         {"bias": (2,)}, dtype=np.float64
     )
+    nonces = [release.nonce for release in Recorded.read(tmp_path / "record.jsonl").releases]
     for number, released in enumerate(found):
-        exact = sums(number)["bias"] + stream.next()["bias"]
+        exact = sums(number)["bias"] + stream.next(nonces[number])["bias"]
         # To half a step of the grid, 2⁻²⁰ for a standard deviation of 1 or a little more.
         assert np.abs(released["bias"] * 8.0 - exact).max() <= 2.0**-21
         assert np.array_equal(released["bias"] * 2.0**23, np.rint(released["bias"] * 2.0**23))
@@ -83,16 +84,12 @@ def test_resumed_at_every_round_it_is_the_same_run(tmp_path: Path, changes: dict
         batches = [run.batch(number).indices for number in range(12)]
         key.write_bytes((tmp_path / "whole" / "run.key").read_bytes())
         key.chmod(0o600)
-        header = (tmp_path / "whole" / "record.jsonl").read_bytes()
-        whole = go(run, 12)
-    folder = tmp_path / "parts"
-    folder.mkdir()
-    (folder / "record.jsonl").write_bytes(header)
+        whole, state = go(run, 12), run.state_dict() | {"rounds": 0}
     parts = []
     for number in range(12):
-        with started(folder, changes, key=key, moved=number == 0) as run:
-            assert run.round == number
+        with started(tmp_path / "whole", changes, key=key) as run:
             assert np.array_equal(run.batch(number).indices, batches[number])
+            run.load_state_dict(state | {"rounds": number})
             parts += go(run, 1)
     assert same(whole, parts)
 
@@ -114,11 +111,11 @@ def test_phases_follow_one_another(tmp_path: Path) -> None:
     first = changed({"name": "first", **body}, None, {"training": {"iterations": 3}})
     second = changed({"name": "second", **body, **CORRELATED, "count": 2}, None, {"training": {"iterations": 4}})
     whole = {name: BASE[name] for name in ("pyaccount", "name", "privacy")} | {"phases": [first, second]}
-    with TrainingRun(whole, tmp_path, records=[40, 40]) as run:
+    with TrainingRun(whole, tmp_path, records=[40, 40], uncertified=True) as run:
         assert run.rounds == 11
         found = go(run, 11)
         drawn = [tuple(run.batch(number).indices) for number in range(11)]
-    with TrainingRun(whole, tmp_path, records=40) as run:
+    with TrainingRun(whole, tmp_path, records=40, uncertified=True) as run:
         assert run.round == 11
     assert len(set(drawn)) > 8
     assert not np.array_equal(found[3]["bias"] - sums(3)["bias"] / 8, found[7]["bias"] - sums(7)["bias"] / 8)
@@ -223,10 +220,15 @@ def test_a_killed_run_never_loses_a_round(tmp_path: Path) -> None:
         go(again, 1)
 
 
-def test_two_processes_never_run_at_once(tmp_path: Path) -> None:
+def test_nobody_else_goes_on_with_an_open_run(tmp_path: Path) -> None:
     run = started(tmp_path)
-    with pytest.raises(RunError, match="another process goes on with this run"):
+    with pytest.raises(RunError, match=r"this process has opened this run already.*close\(\) that one first"):
         started(tmp_path)
+    program = "import pathlib, sys\nfrom pyaccount.training.record import RecordWriter\nRecordWriter(pathlib.Path(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "record.jsonl")], capture_output=True, text=True, check=False
+    )
+    assert "another process goes on with this run" in done.stderr
     run.close()
     started(tmp_path).close()
 
@@ -290,7 +292,9 @@ def test_states_of_other_runs_are_refused(tmp_path: Path) -> None:
         ({"rounds": 3}, "has 3 rounds, and the record 2"),
         ({"rounds": -1}, "a whole number"),
         ({"rounds": True}, "a whole number"),
-        ({"version": 2}, "version 2"),
+        ({"version": 3}, "version 3"),
+        ({"head": "0" * 64}, "does not contain the line '0+', which was its last one"),
+        ({"head": None}, "does not contain the line None"),
         ({"kind": "pyaccount-accountant"}, "not the state of a training run"),
         ({"document_sha256": "0"}, "document_sha256"),
     ]
@@ -400,21 +404,21 @@ def test_a_rate_is_enough_for_samplers_that_go_by_it(tmp_path: Path, sampler: di
         "sampler": sampler,
     }
     with pytest.raises(DocumentError, match="give the run a constant normaliser"):
-        TrainingRun(asked, tmp_path, records=40)
-    with TrainingRun(asked, tmp_path, records=40, normaliser=8) as run:
+        TrainingRun(asked, tmp_path, records=40, uncertified=True)
+    with TrainingRun(asked, tmp_path, records=40, uncertified=True, normaliser=8) as run:
         go(run, 2)
         stated = pyaccount.load(asked | {"training": training | {"dataset_size": 40}})
         drawn = batches_of(stated, stated.bodies[0], run._root.derive("batches", 0))
         assert all(np.array_equal(run.batch(t).indices, drawn.batch(t).indices) for t in range(12))
     for size in (39, 41):
         with pytest.raises(RunError, match="with data of another size"):
-            TrainingRun(asked, tmp_path, records=size, normaliser=8)
-    with TrainingRun(asked, tmp_path, records=40, normaliser=8) as run:
+            TrainingRun(asked, tmp_path, records=size, uncertified=True, normaliser=8)
+    with TrainingRun(asked, tmp_path, records=40, uncertified=True, normaliser=8) as run:
         assert run.round == 2
     header = json.loads((tmp_path / "record.jsonl").read_text().splitlines()[0])
     assert header["records"] == [None]
     assert 40 not in header.values()
-    with TrainingRun(asked, tmp_path / "other", records=40, normaliser=8) as run:
+    with TrainingRun(asked, tmp_path / "other", records=40, uncertified=True, normaliser=8) as run:
         other = json.loads((tmp_path / "other" / "record.jsonl").read_text().splitlines()[0])
     assert len(header["records_tag"]) == 64
     assert other["records_tag"] != header["records_tag"]
@@ -454,7 +458,7 @@ def test_phases_may_sum_other_arrays(tmp_path: Path) -> None:
     for phase in (first, second):
         phase["training"] = {**BASE["training"], "iterations": 1}
     whole = {name: BASE[name] for name in ("pyaccount", "name", "privacy")} | {"phases": [first, second]}
-    run = TrainingRun(whole, tmp_path, records=40, also_clip_norms={"x": 1.0})
+    run = TrainingRun(whole, tmp_path, records=40, uncertified=True, also_clip_norms={"x": 1.0})
     with run.step() as step:
         step.release(np.zeros(2), also={"x": np.zeros(1)})
     with run.step() as step:
@@ -470,5 +474,5 @@ def test_what_a_later_phase_refuses_is_refused_at_once(tmp_path: Path) -> None:
         "phases": [{"name": "a", **body}, laplace]
     }
     with pytest.raises(DocumentError, match="Laplace"):
-        TrainingRun(whole, tmp_path, records=40)
+        TrainingRun(whole, tmp_path, records=40, uncertified=True)
     assert not list(tmp_path.iterdir())

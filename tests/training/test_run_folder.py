@@ -95,7 +95,7 @@ def test_a_key_that_is_there_is_never_replaced(tmp_path: Path) -> None:
 def test_no_traceback_shows_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """Tools that write the variables of a traceback to logs find no secret bytes in ours."""
     run = started(tmp_path)
-    keys = [run._folder.key, run._root, run._root.derive("batches", 0), run._root.derive("noise", 0, 0, "weight")]
+    keys = [run._folder.key, run._root, run._root.derive("batches", 0), run._root.derive("noise", 0, 0, "weight", 0)]
 
     def broken(*arguments: Any, **options: Any) -> None:
         raise ZeroDivisionError
@@ -155,7 +155,8 @@ def test_the_record_tells_of_nothing_secret(tmp_path: Path) -> None:
     go(run, 12)
     lines = [json.loads(line) for line in (tmp_path / "record.jsonl").read_text().splitlines()]
     assert [line["event"] for line in lines] == ["run", "layout", *["release"] * 12]
-    assert set(lines[5]) == {"event", "round", "attempt", "standard_deviations", "sum", "previous"}
+    assert set(lines[5]) == {"event", "round", "attempt", "standard_deviations", "sum", "nonce", "previous"}
+    assert len({line["nonce"] for line in lines[2:]}) == 12
     # Tags do not even tell which rounds had the same sum, as all empty batches have.
     other = started(tmp_path / "other")
     for _ in range(5):

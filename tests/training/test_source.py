@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from pyaccount.errors import RunError
 from pyaccount.training import RunKey, TrainingRun
 from pyaccount.training.holding import hold_record
 from pyaccount.training.noise import Noise
+from pyaccount.training.record import Recorded
 
 BASE: dict[str, Any] = {
     "pyaccount": 1,
@@ -35,13 +37,13 @@ class Rows:
         self._noise, self._shapes, self._seed, self._factor = noise, shapes, seed, factor
         self.round = 0
 
-    def next(self) -> dict[str, Any]:
-        generator = np.random.default_rng([self._seed, self.round])
+    def next(self, nonce: bytes) -> dict[str, Any]:
+        generator = np.random.default_rng([self._seed, *nonce])
         self.round += 1
         scale = self._factor * self._noise.standard_deviation
         return {name: scale * generator.standard_normal(shape) for name, shape in self._shapes.items()}
 
-    def seek(self, round: int) -> None:
+    def seek(self, round: int, nonces: Sequence[bytes]) -> None:
         self.round = round
 
 
@@ -72,9 +74,10 @@ def test_it_is_the_noise_of_the_run_and_taken_up_with_it(tmp_path: Path) -> None
     with started(tmp_path, Source()) as run:
         state = run.state_dict()
         first = go(run, 4)
+        nonces = [release.nonce for release in Recorded.read(tmp_path / "record.jsonl").releases]
         seed = int.from_bytes(run._root.derive("device noise", 0).reveal()[:8], "little")
     for number, mean in enumerate(first):
-        drawn = 0.5 * np.random.default_rng([seed, number]).standard_normal(30)
+        drawn = 0.5 * np.random.default_rng([seed, *nonces[number]]).standard_normal(30)
         # To half a step of the grid.
         assert np.abs(mean * 8.0 - number - drawn).max() <= 2.0**-22 + 1e-12
     with started(tmp_path, Source()) as run:
@@ -103,7 +106,7 @@ def test_a_record_that_lost_its_tag_does_not_go_on(tmp_path: Path) -> None:
     """A line of a run of the key's noise, in the record of one that is not: it cannot be held against anything."""
     with started(tmp_path, Source()) as run:
         go(run, 1)
-        run._folder.releases[0] = type(run._folder.releases[0])(0, 0, (0.5,), "0" * 64)
+        run._folder.releases[0] = dataclasses.replace(run._folder.releases[0], noise=None)
         run._noise.forget()
         with pytest.raises(RunError, match="round 0 was released with other noise"):
             go(run, 1)
@@ -130,5 +133,5 @@ def test_such_noise_is_left_to_whoever_trains(tmp_path: Path) -> None:
         (noise,) = [one for one in verdict.assumptions if one.text.startswith("Fresh Gaussian noise")]
         assert noise.held == held
         assert ("numpy, for tests" in noise.how) is (source is not None)
-        lines = [json.loads(line) for line in record.read_text().splitlines()[2:]]
+        lines = [json.loads(line) for line in record.read_text().splitlines() if '"event":"release"' in line]
         assert all(("noise" in line) is (source is not None) for line in lines)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from noise_samples import NONCES
 from places import HELPERS
 from plain_documents import changed
 
 from pyaccount.errors import RunError
 from pyaccount.training import TrainingRun
+from pyaccount.training import folder as run_folder
 from pyaccount.training.record import _line
 
 try:
@@ -103,7 +106,7 @@ def test_batch_normalisation_is_refused() -> None:
 
 
 @pytest.mark.parametrize("correlated", [False, True])
-def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool) -> None:
+def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same weights as a loop by hand in numpy, with micro-batches or without."""
     changes = {
         "sampler": {"kind": "b-min-sep", "min_separation": 2},
@@ -114,10 +117,11 @@ def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool) -> None:
     key = None
     for parts in (1, 2):
         net = model()
-        run = TrainingRun(document, tmp_path / str(parts), records=RECORDS, clip_norm=0.7)
+        run = TrainingRun(document, tmp_path / str(parts), records=RECORDS, clip_norm=0.7, uncertified=True)
         if key is None:
             key = run._root
         run._root = run._noise._root = key
+        monkeypatch.setattr(run_folder, "new_nonce", map(NONCES.__getitem__, count()).__next__)
         optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
         loader = torch.utils.data.DataLoader(data, batch_sampler=RunBatchSampler(run), collate_fn=collate(data))
         assert len(loader) == 8
@@ -136,8 +140,9 @@ def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool) -> None:
         run.close()
         ended.append({name: parameter.detach().numpy().copy() for name, parameter in net.named_parameters()})
     net = model()
-    with TrainingRun(document, tmp_path / "hand", records=RECORDS, clip_norm=0.7) as run:
+    with TrainingRun(document, tmp_path / "hand", records=RECORDS, clip_norm=0.7, uncertified=True) as run:
         run._root = run._noise._root = key
+        monkeypatch.setattr(run_folder, "new_nonce", map(NONCES.__getitem__, count()).__next__)
         while run.round < run.rounds:
             with run.step() as step:
                 batch = torch.from_numpy(step.batch.indices)
@@ -153,7 +158,7 @@ def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool) -> None:
 
 def test_what_would_get_no_noise_is_refused(tmp_path: Path) -> None:
     net = model()
-    run = TrainingRun(BASE, tmp_path, records=RECORDS)
+    run = TrainingRun(BASE, tmp_path, records=RECORDS, uncertified=True)
     with pytest.raises(RunError, match="would have no noise"):
         PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, list(net.named_parameters())[:1])
     optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
@@ -189,7 +194,7 @@ def ranks(folder: Path, *claimed: int) -> list[Any]:
     return found
 
 
-def test_ranks_train_as_one_process_does(tmp_path: Path) -> None:
+def test_ranks_train_as_one_process_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has its part of the batches, and all have the weights of one process with the same key."""
     both = ranks(tmp_path / "two", 0, 1)
     assert both[0][1] == both[1][1]
@@ -200,9 +205,11 @@ def test_ranks_train_as_one_process_does(tmp_path: Path) -> None:
     header = json.loads(lines[0]) | {"world": 1}
     record = tmp_path / "one" / "record.jsonl"
     record.touch()
-    record.write_bytes(_line(header | {"file": record.stat().st_ino}))
+    record.write_bytes(_line(header | {"file": [record.stat().st_ino, None]}))
     (tmp_path / "one" / "run.key").write_bytes((tmp_path / "two" / "run.key").read_bytes())
     (tmp_path / "one" / "run.key").chmod(0o600)
+    # Where the mark of the first run is not known, which would refuse this one.
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     ((seen, weights),) = ranks(tmp_path / "one", 0)
     assert seen == sum(part for part, _ in both)
     np.testing.assert_allclose(both[0][1], weights, rtol=1e-4, atol=1e-5)
@@ -210,7 +217,7 @@ def test_ranks_train_as_one_process_does(tmp_path: Path) -> None:
 
 def test_two_processes_with_one_rank_are_refused(tmp_path: Path) -> None:
     """Their part would be counted twice, and the other one not at all."""
-    with TrainingRun(DOCUMENT, tmp_path / "run", records=40, world=2, clip_norm=0.5):
+    with TrainingRun(DOCUMENT, tmp_path / "run", records=40, world=2, clip_norm=0.5, uncertified=True):
         pass
     found = ranks(tmp_path / "run", 1, 1)
     assert all("every process needs a rank of its own, 0 to 1, and these are here: 1, 1" in told for told in found)

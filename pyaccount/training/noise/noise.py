@@ -13,6 +13,7 @@ from pyaccount.plan.common import number, whole
 from pyaccount.plan.matrices import strategy
 from pyaccount.training.noise.inverses import InverseRows, inverse_rows
 from pyaccount.training.noise.inverses.identity import IdentityRows
+from pyaccount.training.noise.nonces import WITHOUT_NONCE
 from pyaccount.training.noise.stream import NoiseStream, parts_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ RAISED = 2.0**-48
 #: The floating-point numbers near the noise of a round are to be at most this far apart, in standard deviations of what is new in
 #: the round: see `Noise.most_growth`.
 COARSEST = 2.0**-10
+
+#: A coordinate of every key, which no longer varies: a round that is released anew has a nonce of its own.
+_ATTEMPT = 0
 
 #: The largest number of a row in standard deviations, and more: see `pyaccount_core::noise::normals`.
 LARGEST_NORMAL = 16.0
@@ -80,8 +84,8 @@ class Noise:
         """The rows of the noise of named parameters, of these shapes: float32 or float64 arrays, rounded once.
 
         `parts` are ranges of flattened parameters, for sharding: their noise is exactly that part of the whole's, and parameters
-        that it does not name are left out. The name of a parameter is part of the stream's key: renamed, a parameter gets other
-        noise; of two parameters with one name, one is lost.
+        that it does not name are left out. Parts of one parameter belong together if their rounds have the same nonces. The name
+        of a parameter is part of the key of its rows: renamed, a parameter gets other noise.
 
         Raises `DomainError` for other types, shapes and ranges, for a growth beyond `most_growth`, and for a scale whose noise
         the type cannot hold.
@@ -108,9 +112,15 @@ class Noise:
             )
         return NoiseStream(self, parts_of(shapes, parts), kind)
 
-    def key(self, name: str) -> RunKey:
-        """The key that the noise of a parameter is drawn from: `RunKey.derive` of the phase, the attempt and the name."""
-        return self._key.derive(*self._coordinates, name)
+    def key(self, name: str, round: int, nonce: bytes) -> RunKey:
+        """Return the key that a parameter's row of Z is drawn from: `RunKey.derive` of the phase, the name, the round and the
+        nonce.
+
+        In a record of version 1 rounds have no nonce, and all rows of a parameter are drawn from one key.
+        """
+        if nonce == WITHOUT_NONCE:
+            return self._key.derive(*self._coordinates, name)
+        return self._key.derive(*self._coordinates, name, round, nonce.hex())
 
 
 def noise_of(  # noqa: PLR0913 - a run's coordinates
@@ -119,16 +129,15 @@ def noise_of(  # noqa: PLR0913 - a run's coordinates
     key: RunKey,
     *,
     phase: int,
-    attempt: int,
     clip_norm: float,
     release: int = 0,
 ) -> Noise:
     """The noise of one run of a body: N(0, (σ·clip_norm)²) in every entry of Z, given out as the rows of C⁻¹Z.
 
     C is the matrix that the document's certificate is about. `phase` is the number of the run among all runs of the document's
-    bodies (a body that is run `count` times has as many), `attempt` how often it was started anew: streams of different phases
-    and attempts are independent. `release` 0 is the sum of the gradients; i ≥ 1 is the i-th of `noise.also`, whose noise is
-    independent from round to round and in units of its own clip norm.
+    bodies (a body that is run `count` times has as many): streams of different phases are independent. `release` 0 is the sum of
+    the gradients; i ≥ 1 is the i-th of `noise.also`, whose noise is independent from round to round and in units of its own clip
+    norm.
 
     The standard deviation is rounded up. Raises `DomainError` for a clip norm that is not positive and finite and for a release
     that there is not, `DocumentError` for a blank, for a matrix file that holds none, and for Laplace noise: that is not drawn
@@ -136,8 +145,8 @@ def noise_of(  # noqa: PLR0913 - a run's coordinates
     """
     if not (math.isfinite(clip_norm) and clip_norm > 0.0):
         raise DomainError(f"a clip norm is greater than 0 and finite, not {clip_norm!r}")
-    if min(phase, attempt) < 0:
-        raise DomainError("phases and attempts are counted from 0")
+    if phase < 0:
+        raise DomainError("phases are counted from 0")
     if document.blank is not None:
         message = "the noise of a run is known once nothing is left to be solved"
         raise DocumentError([document.problem("unfilled-blank", document.blank, message, allowed="a value")])
@@ -153,10 +162,10 @@ def noise_of(  # noqa: PLR0913 - a run's coordinates
     built = strategy(document, body)
     if release == 0:
         multiplier, inverse = number(body.noise.multiplier), inverse_rows(body, built)
-        coordinates: tuple[str | int, ...] = ("noise", phase, attempt)
+        coordinates: tuple[str | int, ...] = ("noise", phase, _ATTEMPT)
     else:
         # The matrix is the main release's alone.
         multiplier, inverse = also[release - 1].multiplier, IdentityRows(built)
-        coordinates = ("noise also", phase, attempt, release)
+        coordinates = ("noise also", phase, _ATTEMPT, release)
     deviation = multiplier * clip_norm * (1.0 + RAISED)
     return Noise(whole(body.training.iterations), deviation, inverse, key, coordinates)

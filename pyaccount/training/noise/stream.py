@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from pyaccount import _core
 from pyaccount.errors import DomainError, PlanExceededError, RunError
+from pyaccount.training.noise.nonces import check_nonces, new_nonce
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,14 +37,15 @@ class ParameterPart:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NoiseState:
-    """Where a stream is: the next round, and for matrices that need it the rows or sums that are kept, by parameter.
+    """Where a stream is: the next round, the nonces of those before, and for matrices that need it the kept rows or sums.
 
     The kept rows are noise, and must stay as secret as the key: whoever has them can subtract them. Keep them where the key may
-    be kept, or keep the round alone and let `NoiseStream.seek` draw the rest again.
+    be kept, or keep the nonces alone, which are not secret, and let `NoiseStream.seek` draw the rest again.
     """
 
     round: int
     kept: Mapping[str, NDArray[Any]]
+    nonces: tuple[bytes, ...]
 
     def __repr__(self) -> str:
         return f"NoiseState(round={self.round}, …)"
@@ -52,70 +54,99 @@ class NoiseState:
 class NoiseStream:
     """The rows of C⁻¹Z, Z with N(0, σ²·clip²) entries: `next` draws that of `round`, numbered from 0.
 
-    A number depends on the key, the parameter's name, its place in the flattened parameter, the round and the type of numbers
-    alone: not on other parameters, parts, threads, processors, or on whether the stream was restored. What is drawn is secret
-    until it is in a sum.
+    A number depends on the key, the nonces, the parameter's name, its place in the flattened parameter, the round and the type of
+    numbers alone: not on other parameters, parts, threads, processors, or on whether the stream was restored. What is drawn is
+    secret until it is in a sum.
     """
 
     def __init__(self, noise: Noise, parts: Mapping[str, ParameterPart], dtype: np.dtype[Any]) -> None:
         """For `Noise.stream`."""
-        self._inverse, self._scale, self._rounds = noise.inverse, noise.standard_deviation, noise.rounds
-        self._parts, self._dtype = dict(parts), dtype
-        self._round = 0
-        #: Whether every parameter is at the same round.
+        self._noise, self._inverse, self._parts, self._dtype = noise, noise.inverse, dict(parts), dtype
+        self._nonces: list[bytes] = []
+        #: Whether every parameter is at the round after the last nonce.
         self._whole = True
-        self._rows = {name: self._rows_of(noise.key(name), part) for name, part in self._parts.items()}
+        self._rows = {name: self._rows_of(part) for name, part in self._parts.items()}
+        #: The keys of the rows of Z that are in the newest row, by parameter and round: most are needed for the next one too.
+        self._keys: dict[str, dict[int, RunKey]] = {name: {} for name in self._parts}
 
     @property
     def round(self) -> int:
         """The round whose noise `next` draws; that of the end, `Noise.rounds`, after the last one."""
-        return self._round
+        return len(self._nonces)
 
-    def next(self) -> dict[str, NDArray[Any]]:
-        """The noise of this round for every parameter, in its shape (a part is a vector). The stream goes on by one round.
+    @property
+    def nonces(self) -> tuple[bytes, ...]:
+        """The nonces of the rounds before this one: with them and the key, their rows can be drawn again."""
+        return tuple(self._nonces)
+
+    def next(self, nonce: bytes | None = None) -> dict[str, NDArray[Any]]:
+        """Draw the noise of this round for every parameter, in its shape (a part is a vector); the stream goes on by one round.
+
+        Without a nonce a new one is drawn. One that is given is that of this round, drawn before: to draw the same row again, or
+        the part of it that belongs to another rank. A nonce must not be used for two sums.
 
         Raises `PlanExceededError` after the last round. Interrupted, it has to `seek` its round.
         """
         self._needs_whole()
-        if self._round >= self._rounds:
+        number = self.round
+        if number >= self._noise.rounds:
             raise PlanExceededError(
-                f"the noise of all {self._rounds} rounds has been drawn, and a further one is not certified"
+                f"the noise of all {self._noise.rounds} rounds has been drawn, and a further one is not certified"
             )
-        row = self._inverse.row(self._round)
-        fresh = [(number, weight * self._scale) for number, weight in row.fresh]
+        nonce = new_nonce() if nonce is None else nonce
+        check_nonces([nonce])
+        row = self._inverse.row(number)
         found = {}
         self._whole = False
         for name, part in self._parts.items():
+            known = self._keys[name]
+            keys = {
+                t: known.get(t) or self._noise.key(name, t, nonce if t == number else self._nonces[t])
+                for t, _ in row.fresh
+            }
             found[name] = np.empty(part.size, self._dtype)
-            self._rows[name].next(fresh, row.coefficients, found[name])
-        self._round += 1
+            # The secret bytes are in no variable: see `RunKey`.
+            self._rows[name].next(
+                [(keys[t].reveal(), t, weight * self._noise.standard_deviation) for t, weight in row.fresh],
+                row.coefficients,
+                found[name],
+            )
+            self._keys[name] = keys
+        self._nonces.append(nonce)
         self._whole = True
         return {name: values.reshape(self._parts[name].shape) for name, values in found.items()}
 
-    def seek(self, round: int) -> None:
-        """Go to a round, by the key alone.
+    def seek(self, round: int, nonces: Sequence[bytes]) -> None:
+        """Go to a round, by the nonces of the rounds before it: more of them are left out.
 
         At once for matrices whose rows need none of the rows before (`Noise.memory` says which: nothing is kept); else all rounds
-        up to there are drawn again, from the beginning if the stream is beyond: round after round, at the cost of `next`.
+        up to there are drawn again, from the beginning if the stream is beyond: round after round, at the cost of `next`. Raises
+        `DomainError` for a round that there is not, and for too few nonces.
         """
         target = operator.index(round)
-        if not 0 <= target <= self._rounds:
-            raise DomainError(f"the rounds are numbered from 0 to {self._rounds - 1}: there is no round {target}")
+        if not 0 <= target <= self._noise.rounds:
+            raise DomainError(f"the rounds are numbered from 0 to {self._noise.rounds - 1}: there is no round {target}")
+        if len(nonces) < target:
+            raise DomainError(
+                f"{len(nonces)} nonces: the noise up to round {target} is drawn by as many, one for each round"
+            )
+        wanted = list(nonces[:target])
+        check_nonces(wanted)
         if self._inverse.from_key_alone:
-            self._round, self._whole = target, True
+            self._begin(wanted)
             return
-        if target < self._round or not self._whole:
+        if not self._whole or wanted[: self.round] != self._nonces:
             self._whole = False
             for rows in self._rows.values():
                 rows.clear()
-            self._round, self._whole = 0, True
-        while self._round < target:
-            self.next()
+            self._begin([])
+        for nonce in wanted[self.round :]:
+            self.next(nonce)
 
     def state(self) -> NoiseState:
         """What `restore` needs to go on from here: small, or as large as what the matrix makes a stream keep. It is secret."""
         self._needs_whole()
-        return NoiseState(self._round, {name: self._kept(name) for name in self._rows if self._places})
+        return NoiseState(self.round, {name: self._kept(name) for name in self._rows if self._places}, self.nonces)
 
     def restore(self, state: NoiseState) -> None:
         """Go on where `state` was taken, by a stream of the same noise, parameters, parts and type of numbers.
@@ -123,11 +154,12 @@ class NoiseStream:
         Raises `RunError` for the state of another one, as far as that can be told: by rounds, names and sizes. Then nothing has
         changed.
         """
-        if not 0 <= state.round <= self._rounds:
-            raise RunError(f"the state is of round {state.round}, and this noise has {self._rounds} rounds")
+        if not 0 <= state.round <= self._noise.rounds:
+            raise RunError(f"the state is of round {state.round}, and this noise has {self._noise.rounds} rounds")
         expected = {name: (self._places, part.size) for name, part in self._parts.items() if self._places}
         kinds = {kept.dtype for kept in state.kept.values()}
-        if {name: kept.shape for name, kept in state.kept.items()} != expected or not kinds <= {self._kept_type}:
+        shapes = {name: kept.shape for name, kept in state.kept.items()}
+        if shapes != expected or not kinds <= {self._kept_type} or len(state.nonces) != state.round:
             raise RunError(
                 "the state is of other parameters, parts, matrices or types: restore that of this stream, or seek its round"
             )
@@ -135,11 +167,15 @@ class NoiseStream:
         for name, kept in state.kept.items():
             for place in range(self._places):
                 self._rows[name].restore(place, np.ascontiguousarray(kept[place]))
-        self._round, self._whole = state.round, True
+        self._begin(list(state.nonces))
 
-    def _rows_of(self, key: RunKey, part: ParameterPart) -> _core.NoiseRows:
+    def _begin(self, nonces: list[bytes]) -> None:
+        """Be at the round after these, now that every parameter is."""
+        self._nonces, self._keys, self._whole = nonces, {name: {} for name in self._parts}, True
+
+    def _rows_of(self, part: ParameterPart) -> _core.NoiseRows:
         single, kept, decays = self._dtype.itemsize == 4, self._inverse.kept, self._inverse.decays
-        return _core.NoiseRows(key.reveal(), part.start, part.size, single=single, kept=kept, decays=decays)
+        return _core.NoiseRows(part.start, part.size, single=single, kept=kept, decays=decays)
 
     @property
     def _places(self) -> int:
@@ -159,7 +195,7 @@ class NoiseStream:
     def _needs_whole(self) -> None:
         if not self._whole:
             raise RunError(
-                f"the stream was interrupted while it drew round {self._round}: seek({self._round}) before going on"
+                f"the stream was interrupted while it drew round {self.round}: seek({self.round}, nonces) before going on"
             )
 
 

@@ -3,7 +3,9 @@
 //! Nothing is decided here. Each binding converts its arguments, calls the core, interruptibly if that can take long,
 //! and converts the result back; `pyaccount/_core.pyi` documents it for Python.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use pyaccount_core::gram::gram as core_gram;
 use pyaccount_core::laws::binomial;
@@ -468,6 +470,14 @@ fn doubles<'py>(py: Python<'py>, values: &[f64]) -> Bound<'py, PyBytes> {
     PyBytes::new(py, &bytes)
 }
 
+/// When a file was made, in nanoseconds since 1970, where the file system keeps that: Python does not say it on Linux.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // converted from Python
+fn created(path: PathBuf) -> Option<u64> {
+    let made = std::fs::metadata(path).and_then(|found| found.created()).ok()?;
+    u64::try_from(made.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
+}
+
 /// What Python calls in a process that it has forked off.
 #[pyfunction]
 fn forked() {
@@ -491,6 +501,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(gram, module)?)?;
     module.add_function(wrap_pyfunction!(worst_rounds, module)?)?;
     module.add_function(wrap_pyfunction!(series_quotient, module)?)?;
+    module.add_function(wrap_pyfunction!(created, module)?)?;
     module.add_class::<sampling::Columns>()?;
     module.add_class::<sampling::Sampled>()?;
     module.add_class::<added_mean::AddedMean>()?;

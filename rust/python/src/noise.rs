@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pyaccount_core::noise::rows::{Element, Kept, Rows};
+use pyaccount_core::noise::rows::{Element, Fresh, Kept, Rows};
 use pyaccount_core::run::Run;
 use pyaccount_core::secret::SecretKey;
 use pyo3::buffer::PyBuffer;
@@ -58,39 +58,34 @@ macro_rules! with_rows {
 #[pymethods]
 impl NoiseRows {
     #[new]
-    #[pyo3(signature = (key, first, length, *, single, kept = 0, decays = None))]
+    #[pyo3(signature = (first, length, *, single, kept = 0, decays = None))]
     #[allow(clippy::needless_pass_by_value)] // converted from a sequence
-    fn new(
-        key: [u8; 32],
-        first: u64,
-        length: usize,
-        single: bool,
-        kept: usize,
-        decays: Option<Vec<f64>>,
-    ) -> PyResult<Self> {
+    fn new(first: u64, length: usize, single: bool, kept: usize, decays: Option<Vec<f64>>) -> PyResult<Self> {
         // The words of a place are counted in 64 bits.
         if u64::try_from(length).ok().and_then(|length| first.checked_add(length)).is_none_or(|end| end > 1 << 60) {
             return Err(DomainError::new_err("a row has at most 2^60 elements"));
         }
-        let key = SecretKey::new(key);
         let rows = match (single, decays) {
-            (true, None) => Typed::Single(Shared::new(Rows::keeping_rows(key, first, length, kept))),
-            (false, None) => Typed::Double(Shared::new(Rows::keeping_rows(key, first, length, kept))),
-            (true, Some(decays)) => Typed::Single(Shared::new(Rows::keeping_sums(key, first, length, &decays))),
-            (false, Some(decays)) => Typed::Double(Shared::new(Rows::keeping_sums(key, first, length, &decays))),
+            (true, None) => Typed::Single(Shared::new(Rows::keeping_rows(first, length, kept))),
+            (false, None) => Typed::Double(Shared::new(Rows::keeping_rows(first, length, kept))),
+            (true, Some(decays)) => Typed::Single(Shared::new(Rows::keeping_sums(first, length, &decays))),
+            (false, Some(decays)) => Typed::Double(Shared::new(Rows::keeping_sums(first, length, &decays))),
         };
         Ok(Self { rows, length })
     }
 
-    /// The row of a round, written into `out`: see `pyaccount_core::noise::rows`.
+    /// The row of a round, written into `out`, from rows of Z that are each (key, round, weight): see
+    /// `pyaccount_core::noise::rows`.
     #[allow(clippy::needless_pass_by_value)] // converted from Python
     fn next(
         &mut self,
         py: Python<'_>,
-        fresh: Vec<(u64, f64)>,
+        fresh: Vec<([u8; 32], u64, f64)>,
         coefficients: Vec<f64>,
         out: Bound<'_, PyAny>,
     ) -> PyResult<()> {
+        let fresh: Vec<_> =
+            fresh.into_iter().map(|(key, round, weight)| Fresh { key: SecretKey::new(key), round, weight }).collect();
         let few = self.length.saturating_mul(fresh.len() + coefficients.len()) <= FEW;
         match &self.rows {
             Typed::Single(rows) => next(py, rows, few, fresh, coefficients, &out),
@@ -132,7 +127,7 @@ fn next<T: Element + pyo3::buffer::Element>(
     py: Python<'_>,
     rows: &Shared<T>,
     few: bool,
-    fresh: Vec<(u64, f64)>,
+    fresh: Vec<Fresh>,
     coefficients: Vec<f64>,
     out: &Bound<'_, PyAny>,
 ) -> PyResult<()> {

@@ -1,8 +1,8 @@
 //! Rows of C⁻¹Z: weighted sums of rows of Z and of what is kept of the rounds before.
 //!
-//! With w_t the rows of Z, the row of a round is
+//! With w_t the rows of Z, each drawn from a key of its own, the row of a round is
 //!
-//! z_t = Σ_k weight_k·w_{round_k} + Σ_j coefficient_j·m_j,
+//! z_t = Σ_k weight_k·w_{t_k} + Σ_j coefficient_j·m_j,
 //!
 //! where the memory m is one of: nothing; the last rows themselves, m_j = z_{t−j}; running sums of them, m_j ← decay_j·m_j + z_t
 //! after each round. Every element is summed by itself in double precision, in the order written, each step rounded once (products
@@ -81,10 +81,30 @@ pub enum Kept<'a, T> {
     Sum(&'a mut [f64]),
 }
 
+/// A row of Z: what it is drawn from, and its weight in the sum.
+#[derive(Clone)]
+pub struct Fresh {
+    /// The secret key.
+    pub key: SecretKey,
+    /// The number of the key's stream, which is the round.
+    pub round: u64,
+    /// What the row is multiplied with.
+    pub weight: f64,
+}
+
+impl std::fmt::Debug for Fresh {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Fresh")
+            .field("round", &self.round)
+            .field("weight", &self.weight)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The rows of a range of elements. They are secret, and shown nowhere.
 #[derive(Clone)]
 pub struct Rows<T> {
-    key: SecretKey,
     first: u64,
     newest: Vec<T>,
     memory: Memory<T>,
@@ -103,16 +123,16 @@ impl<T> std::fmt::Debug for Rows<T> {
 impl<T: Element> Rows<T> {
     /// Rows of the elements `first` … `first + length − 1`, of which the last `kept` are kept.
     #[must_use]
-    pub fn keeping_rows(key: SecretKey, first: u64, length: usize, kept: usize) -> Self {
+    pub fn keeping_rows(first: u64, length: usize, kept: usize) -> Self {
         let memory = Memory::Rows((0..kept).map(|_| vec![T::default(); length]).collect());
-        Self { key, first, newest: vec![T::default(); length], memory }
+        Self { first, newest: vec![T::default(); length], memory }
     }
 
     /// Rows of which running sums with these decays are kept.
     #[must_use]
-    pub fn keeping_sums(key: SecretKey, first: u64, length: usize, decays: &[f64]) -> Self {
+    pub fn keeping_sums(first: u64, length: usize, decays: &[f64]) -> Self {
         let memory = Memory::Sums(decays.iter().map(|&decay| (decay, vec![0.0; length])).collect());
-        Self { key, first, newest: vec![T::default(); length], memory }
+        Self { first, newest: vec![T::default(); length], memory }
     }
 
     /// The number of rows or sums that are kept.
@@ -141,22 +161,22 @@ impl<T: Element> Rows<T> {
         }
     }
 
-    /// The row of a round, from these rounds of Z with their weights and with these coefficients of the memory, which then goes on
+    /// The row of a round, from these rows of Z with their weights and with these coefficients of the memory, which then goes on
     /// by one round. Nothing has changed where it ends with an error.
     ///
     /// # Errors
     /// [`Error::Domain`] for more coefficients than are kept; what [`Run::check`] says.
-    pub fn next(&mut self, fresh: &[(u64, f64)], coefficients: &[f64], run: &Run) -> Result<&[T]> {
+    pub fn next(&mut self, fresh: &[Fresh], coefficients: &[f64], run: &Run) -> Result<&[T]> {
         if coefficients.len() > self.kept() {
             #[allow(clippy::cast_precision_loss)] // reported only
             let value = coefficients.len() as f64;
             return Err(Error::Domain { name: "coefficients", value, allowed: "as many as rows or sums are kept" });
         }
         let mut row = std::mem::take(&mut self.newest);
-        let (key, first, memory) = (&self.key, self.first, &self.memory);
+        let (first, memory) = (self.first, &self.memory);
         let draw = |(block, out): (usize, &mut [T])| {
             run.check()?;
-            with_vectors(Block { key, first, start: block * BLOCK, fresh, coefficients, memory, out });
+            with_vectors(Block { first, start: block * BLOCK, fresh, coefficients, memory, out });
             Ok(())
         };
         let drawn = if alone() {
@@ -207,10 +227,9 @@ impl<T: Element> Rows<T> {
 
 /// Some elements of a row.
 struct Block<'a, T> {
-    key: &'a SecretKey,
     first: u64,
     start: usize,
-    fresh: &'a [(u64, f64)],
+    fresh: &'a [Fresh],
     coefficients: &'a [f64],
     memory: &'a Memory<T>,
     out: &'a mut [T],
@@ -228,8 +247,8 @@ impl<T: Element> Vectored for Block<'_, T> {
         let end = skipped + self.out.len();
         #[allow(clippy::large_stack_arrays)] // 16 KiB: the size of a first-level cache, half full
         let mut sums = [0.0; BLOCK + GROUP];
-        for &(round, weight) in self.fresh {
-            add::<V>(self.key, round, group, weight, &mut sums[..end.next_multiple_of(GROUP)]);
+        for Fresh { key, round, weight } in self.fresh {
+            add::<V>(key, *round, group, *weight, &mut sums[..end.next_multiple_of(GROUP)]);
         }
         let sums = &mut sums[skipped..end];
         let range = self.start..self.start + self.out.len();
@@ -270,19 +289,28 @@ mod tests {
     use super::*;
     use crate::noise::normals::groups;
 
-    const KEY: SecretKey = SecretKey::new([3; 32]);
+    /// The key of a round.
+    fn key(round: u64) -> SecretKey {
+        let mut bytes = [3; 32];
+        bytes[..8].copy_from_slice(&round.to_le_bytes());
+        SecretKey::new(bytes)
+    }
+
+    fn fresh(round: u64, weight: f64) -> [Fresh; 1] {
+        [Fresh { key: key(round), round, weight }]
+    }
 
     fn rows_of<T: Element>(mut rows: Rows<T>, rounds: u64, past: &[f64]) -> Vec<Vec<T>> {
-        (0..rounds).map(|t| rows.next(&[(t, 0.5)], past, &Run::default()).unwrap().to_vec()).collect()
+        (0..rounds).map(|t| rows.next(&fresh(t, 0.5), past, &Run::default()).unwrap().to_vec()).collect()
     }
 
     #[test]
     fn rows_follow_the_recursion() {
         let past = [0.5, -0.25, 0.125, 1.5, -1.0];
         let length = 3 * BLOCK + 5;
-        let found = rows_of::<f64>(Rows::keeping_rows(KEY, 0, length, 5), 9, &past);
+        let found = rows_of::<f64>(Rows::keeping_rows(0, length, 5), 9, &past);
         for t in 0..9 {
-            let fresh = groups(&KEY, t as u64, 0, length.div_ceil(GROUP));
+            let fresh = groups(&key(t as u64), t as u64, 0, length.div_ceil(GROUP));
             for i in [0, 1, 17, BLOCK - 1, BLOCK, length - 1] {
                 let mut expected = 0.5 * fresh[i];
                 for (j, c) in (1..=t).zip(past) {
@@ -295,11 +323,11 @@ mod tests {
 
     #[test]
     fn sums_follow_their_decays() {
-        let found = rows_of::<f64>(Rows::keeping_sums(KEY, 40, 100, &[0.5, 0.9]), 6, &[-0.3, 0.2]);
+        let found = rows_of::<f64>(Rows::keeping_sums(40, 100, &[0.5, 0.9]), 6, &[-0.3, 0.2]);
         for i in [0, 50, 99] {
             let mut sums = [0.0, 0.0];
             for (t, found) in found.iter().enumerate() {
-                let expected = 0.5 * groups(&KEY, t as u64, 0, 9)[40 + i] - 0.3 * sums[0] + 0.2 * sums[1];
+                let expected = 0.5 * groups(&key(t as u64), t as u64, 0, 9)[40 + i] - 0.3 * sums[0] + 0.2 * sums[1];
                 assert!((found[i] - expected).abs() <= 1e-13);
                 sums = [0.5 * sums[0] + found[i], 0.9 * sums[1] + found[i]];
             }
@@ -309,9 +337,9 @@ mod tests {
     #[test]
     fn a_part_is_a_part_of_the_whole() {
         let past = [0.5, -0.25, 0.125, 1.5, -1.0];
-        let whole = rows_of::<f32>(Rows::keeping_rows(KEY, 0, 5000, 5), 4, &past);
+        let whole = rows_of::<f32>(Rows::keeping_rows(0, 5000, 5), 4, &past);
         for (first, length) in [(0, 1), (1, 4999), (15, 2), (2047, 3), (4096, 904)] {
-            let found = rows_of::<f32>(Rows::keeping_rows(KEY, first, length, 5), 4, &past);
+            let found = rows_of::<f32>(Rows::keeping_rows(first, length, 5), 4, &past);
             #[allow(clippy::cast_possible_truncation)] // a place in a small row
             let first = first as usize;
             for (found, whole) in found.iter().zip(&whole) {
@@ -326,7 +354,7 @@ mod tests {
         let past = [0.5, -0.25, 0.125, 1.5, -1.0];
         let of = |threads| {
             let pool = crate::run::pool(threads).unwrap();
-            pool.install(|| rows_of::<f32>(Rows::keeping_rows(KEY, 3, 9000, 5), 3, &past))
+            pool.install(|| rows_of::<f32>(Rows::keeping_rows(3, 9000, 5), 3, &past))
         };
         let found = of(1);
         assert_eq!(found, of(3));
@@ -334,10 +362,9 @@ mod tests {
         for name in instruction_sets() {
             let mut out = vec![0.0f32; BLOCK];
             let block = Block {
-                key: &KEY,
                 first: 3,
                 start: 0,
-                fresh: &[(2, 0.5)],
+                fresh: &fresh(2, 0.5),
                 coefficients: &past[..2],
                 memory: &memory,
                 out: &mut out,
@@ -350,11 +377,11 @@ mod tests {
     #[test]
     fn memory_is_restored_and_cleared() {
         let past = [0.5, -0.25];
-        let start = Rows::<f32>::keeping_rows(KEY, 0, 70, 2);
+        let start = Rows::<f32>::keeping_rows(0, 70, 2);
         let run = Run::default();
         let mut one = start.clone();
         for t in 0..3 {
-            one.next(&[(t, 1.0)], &past, &run).unwrap();
+            one.next(&fresh(t, 1.0), &past, &run).unwrap();
         }
         let mut other = start.clone();
         for place in 0..2 {
@@ -363,21 +390,24 @@ mod tests {
             };
             to.copy_from_slice(from);
         }
-        assert_eq!(one.next(&[(3, 1.0)], &past, &run).unwrap(), other.next(&[(3, 1.0)], &past, &run).unwrap());
+        assert_eq!(one.next(&fresh(3, 1.0), &past, &run).unwrap(), other.next(&fresh(3, 1.0), &past, &run).unwrap());
         one.clear();
-        assert_eq!(one.next(&[(0, 1.0)], &past, &run).unwrap(), start.clone().next(&[(0, 1.0)], &past, &run).unwrap());
+        assert_eq!(
+            one.next(&fresh(0, 1.0), &past, &run).unwrap(),
+            start.clone().next(&fresh(0, 1.0), &past, &run).unwrap()
+        );
         assert!(one.kept_at(2).is_none());
-        assert!(one.next(&[(0, 1.0)], &[1.0; 3], &run).is_err());
+        assert!(one.next(&fresh(0, 1.0), &[1.0; 3], &run).is_err());
         assert_eq!(format!("{one:?}"), "Rows { first: 0, length: 70, .. }");
     }
 
     #[test]
     fn a_cancelled_round_leaves_the_memory() {
-        let mut rows = Rows::<f64>::keeping_sums(KEY, 0, 4 * BLOCK, &[0.5]);
-        let expected = rows.clone().next(&[(0, 1.0)], &[0.25], &Run::default()).unwrap().to_vec();
+        let mut rows = Rows::<f64>::keeping_sums(0, 4 * BLOCK, &[0.5]);
+        let expected = rows.clone().next(&fresh(0, 1.0), &[0.25], &Run::default()).unwrap().to_vec();
         let cancelled = Run::default();
         cancelled.cancel();
-        assert!(rows.next(&[(0, 1.0)], &[0.25], &cancelled).is_err());
-        assert_eq!(rows.next(&[(0, 1.0)], &[0.25], &Run::default()).unwrap(), expected);
+        assert!(rows.next(&fresh(0, 1.0), &[0.25], &cancelled).is_err());
+        assert_eq!(rows.next(&fresh(0, 1.0), &[0.25], &Run::default()).unwrap(), expected);
     }
 }

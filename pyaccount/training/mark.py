@@ -1,0 +1,162 @@
+"""The mark of a run: how far its record had got, kept outside of its folder.
+
+Whoever puts a folder back to an earlier state, from a backup, an archive or a snapshot, takes its record back with it: the rounds
+since are counted no more, and are released a second time. The folder cannot know. So after each line the hash of the record's
+last line is kept elsewhere, and a record that does not contain it is refused.
+
+By default marks are files in the user's state directory. A snapshot of the whole machine puts these back too: whoever takes such
+snapshots gives a path on another machine, or a callable that keeps a text in an object store, an experiment tracker or a
+transparency log.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from pyaccount.errors import RunError, shown
+from pyaccount.training.record import contains
+
+#: `mark()` returns the text that was kept last, None if there is none; `mark(text)` keeps a text.
+MarkKeeper = Callable[..., str | None]
+#: Where the mark is kept: the user's state directory (None), a file, or a callable.
+MarkPlace = str | os.PathLike[str] | MarkKeeper | None
+
+#: No mark has more characters.
+LONGEST = 250
+
+
+class Mark(Protocol):
+    """Where the hash of a record's last line is kept."""
+
+    def read(self) -> str | None:
+        """Return what was kept last."""
+
+    def write(self, text: str) -> None:
+        """Keep this text."""
+
+
+class FileMark:
+    """A mark in a file."""
+
+    def __init__(self, path: Path) -> None:
+        """Of this file, in a folder that is there."""
+        self._path = path
+
+    def read(self) -> str | None:
+        """Return the text of the file."""
+        try:
+            with self._path.open(encoding="utf-8", errors="replace") as file:
+                return file.read(LONGEST + 1)
+        except FileNotFoundError:
+            return None
+
+    def write(self, text: str) -> None:
+        """Replace the file, whole.
+
+        It is not forced onto the disk: after a crash of the machine an older mark may be there, which is as good as none.
+        """
+        temporary = self._path.with_name(f".{self._path.name}.new")
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(self._path)
+
+
+class DefaultMark(FileMark):
+    """A mark in the user's state directory, which may not be there, or not be writable: then none is kept, and that is said."""
+
+    #: Whether it was said that none is kept.
+    _said = False
+
+    def read(self) -> str | None:
+        """Return the text of the file, None if it cannot be read."""
+        try:
+            return super().read()
+        except OSError:
+            return None
+
+    def write(self, text: str) -> None:
+        """Replace the file, or warn once that it cannot be written."""
+        if self._said:
+            return
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            super().write(text)
+        except OSError as error:
+            self._said = True
+            warnings.warn(
+                f"{self._path}: no mark of this run can be kept here ({error.strerror}): if its folder is put back to an earlier "
+                "state, rounds are counted twice and nobody notices. Give TrainingRun(…, mark=PATH)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+class CallableMark:
+    """A mark that a callable keeps."""
+
+    def __init__(self, keeper: MarkKeeper) -> None:
+        """Of this callable."""
+        self._keeper = keeper
+
+    def read(self) -> str | None:
+        """Ask for the text. Raises `RunError` for something else."""
+        kept = self._keeper()
+        if kept is not None and not isinstance(kept, str):
+            raise RunError(f"mark() returned {shown(kept)}, where the text that was kept last is expected, or None")
+        return kept
+
+    def write(self, text: str) -> None:
+        """Give the text."""
+        self._keeper(text)
+
+
+def mark_at(place: MarkPlace, commitment: str) -> Mark:
+    """Return the mark of the run with this commitment."""
+    if callable(place):
+        return CallableMark(place)
+    if place is None:
+        return DefaultMark(state_directory() / "pyaccount" / "runs" / commitment)
+    return FileMark(Path(place))
+
+
+def state_directory() -> Path:
+    """Return where programs of this user keep their state: $XDG_STATE_HOME if it is set, or what the system has for it."""
+    stated = os.environ.get("XDG_STATE_HOME", "")
+    if Path(stated).is_absolute():
+        return Path(stated)
+    if sys.platform == "win32":  # pragma: no cover - only there
+        return Path(os.environ.get("LOCALAPPDATA") or "~/AppData/Local").expanduser()
+    return Path("~/.local/state").expanduser()
+
+
+def text_of(commitment: str, rounds: int, head: str) -> str:
+    """Return what is kept of the record of a run with so many rounds, whose last line has this hash."""
+    return f"{commitment} {rounds} {head}\n"
+
+
+def check_mark(kept: str | None, commitment: str, record: Path, rounds: int) -> None:
+    """Raise `RunError` if the mark is another run's, or the record does not contain the line that was marked last."""
+    if not kept or not kept.strip():
+        # A crash of the machine can leave an empty file.
+        return
+    words = kept.split()
+    if len(kept) > LONGEST or len(words) != 3 or not words[1].isdecimal():
+        raise RunError(
+            f"the mark of this run is not a mark: {shown(kept)}. It has a commitment, a number of rounds and a hash"
+        )
+    if words[0] != commitment:
+        raise RunError(
+            f"{record}: the mark that was given belongs to another run, whose key has the commitment {words[0]}: every run has a "
+            "mark of its own"
+        )
+    if not contains(record, words[2]):
+        raise RunError(
+            f"{record}: this record has {rounds} rounds, and does not contain the line that was last marked, which was of round "
+            f"{words[1]}. The folder was put back to an earlier state, or another copy of it has gone on, and what was released "
+            "since is not counted here. Find the record that contains it. Without it the run cannot go on: a new run's guarantee "
+            "adds to that of this one"
+        )

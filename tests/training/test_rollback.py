@@ -1,0 +1,337 @@
+"""A folder that is put back to an earlier state, in seven ways: it is refused where that shows, and no noise is drawn twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from noise_samples import SECTIONS
+from places import GOLDEN
+from scipy import linalg  # type: ignore[import-untyped]
+from training_runs import CORRELATED, document, go, same, started, sums
+
+import pyaccount
+from pyaccount import _core
+from pyaccount.errors import RunError
+from pyaccount.plan.matrices import strategy
+from pyaccount.training import TrainingRun
+from pyaccount.training.mark import mark_at
+from pyaccount.training.record import Recorded
+
+#: Rounds of the runs here, and the one before which their folders are saved.
+ROUNDS, SAVED = 12, 5
+
+
+def tarred(folder: Path, saved: Path) -> Callable[[], None]:
+    """`tar xf` over the folder, which makes new files."""
+    with tarfile.open(saved, "w") as archive:
+        archive.add(folder, folder.name)
+
+    def back() -> None:
+        with tarfile.open(saved) as archive:
+            for member in archive.getmembers():
+                if member.isfile():
+                    (folder.parent / member.name).unlink()
+            archive.extractall(folder.parent, filter="data")
+
+    return back
+
+
+def copied_anew(folder: Path, saved: Path) -> Callable[[], None]:
+    """`rm -r` and `cp -a`."""
+    shutil.copytree(folder, saved)
+
+    def back() -> None:
+        shutil.rmtree(folder)
+        shutil.copytree(saved, folder)
+
+    return back
+
+
+def copied_over(folder: Path, saved: Path) -> Callable[[], None]:
+    """`cp -a` over the folder, which writes into the same files."""
+    shutil.copytree(folder, saved)
+    return lambda: shutil.copyfile(saved / "record.jsonl", folder / "record.jsonl") and None
+
+
+def truncated(folder: Path, saved: Path) -> Callable[[], None]:
+    """The last lines cut off, as an editor or a file system check may."""
+    size = (folder / "record.jsonl").stat().st_size
+    return lambda: os.truncate(folder / "record.jsonl", size)
+
+
+def unzipped(folder: Path, saved: Path) -> Callable[[], None]:
+    """`unzip -o`, which writes into the same files."""
+    with zipfile.ZipFile(saved, "w") as archive:
+        for path in folder.iterdir():
+            archive.write(path, path.name)
+
+    def back() -> None:
+        with zipfile.ZipFile(saved) as archive:
+            archive.extractall(folder)
+        (folder / "run.key").chmod(0o600)
+
+    return back
+
+
+def snapshot(folder: Path, saved: Path) -> Callable[[], None]:
+    """Another folder in its place, as a snapshot of the file system leaves it."""
+    shutil.copytree(folder, saved)
+
+    def back() -> None:
+        folder.rename(folder.with_name("discarded"))
+        saved.rename(folder)
+
+    return back
+
+
+def written(folder: Path, saved: Path) -> Callable[[], None]:
+    """The old bytes, written to the open file."""
+    kept = (folder / "record.jsonl").read_bytes()
+    return lambda: (folder / "record.jsonl").write_bytes(kept) and None
+
+
+WAYS = (tarred, copied_anew, copied_over, truncated, unzipped, snapshot, written)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_record_that_was_put_back_is_refused(way: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with started(folder) as run:
+        go(run, SAVED)
+    back = way(folder, tmp_path / "saved")
+    with started(folder) as run:
+        go(run, 3)
+        head = run.head
+    back()
+    message = rf"has {SAVED} rounds, and does not contain the line that was last marked, which was of round {SAVED + 3}"
+    for moved in (False, True):
+        with pytest.raises(RunError, match=message):
+            started(folder, moved=moved)
+    assert not _contains(folder, head)
+
+
+def _contains(folder: Path, head: str) -> bool:
+    return head in (folder / "record.jsonl").read_text()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_without_a_mark_a_new_file_shows_and_the_noise_is_new(
+    way: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is put back into the same file can be told by nobody once the mark is lost: then the noise is fresh."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = tmp_path / "run"
+    with started(folder, CORRELATED) as run:
+        before = go(run, SAVED)
+        state = run.state_dict()
+    back = way(folder, tmp_path / "saved")
+    with started(folder, CORRELATED) as run:
+        first = go(run, 3)
+    back()
+    shutil.rmtree(tmp_path / "state")
+    if way in (tarred, copied_anew, snapshot) and _core.created(folder / "record.jsonl") is not None:
+        with pytest.raises(RunError, match="this is a copy of a run's record, or was restored"):
+            started(folder, CORRELATED)
+    with started(folder, CORRELATED, moved=True) as run:
+        assert run.round == SAVED
+        second = go(run, 3)
+        # What still stands in the record is repeated as it was.
+        run.load_state_dict(state | {"rounds": 0})
+        assert same(go(run, SAVED), before)
+    assert not any(np.isin(one["bias"], two["bias"]).any() for one, two in zip(first, second, strict=True))
+    nonces = [release.nonce for release in Recorded.read(folder / "record.jsonl").releases]
+    assert len(set(nonces)) == SAVED + 3
+
+
+@pytest.mark.parametrize("name", ["identity", "toeplitz", "banded-inverse", "blt", "dense"])
+def test_two_branches_share_no_noise_from_where_they_part(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their difference at round t has the variance 2σ²·Σ_{j≤s≤t} (C⁻¹)²_{ts}, and no combination of rows has less noise.
+
+    C times the differences, over σ√2, is a matrix of independent standard normal numbers, for other sums in one branch too.
+    """
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    coordinates, sigma = 10_000, 0.5
+    matrix = dict(SECTIONS[name])
+    if name == "dense":
+        np.save(tmp_path / "matrix.npy", np.tril(np.random.default_rng(3).uniform(0.1, 1.0, (ROUNDS, ROUNDS))))
+        matrix["file"] = str(tmp_path / "matrix.npy")
+    asked = pyaccount.load(document({"matrix": matrix, "sampler": {"kind": "none"}}))
+    c = strategy(asked, asked.bodies[0])
+    if c.dense is not None:
+        square = np.asarray(c.dense)
+    else:
+        assert c.coefficients is not None
+        column = np.asarray(c.coefficients)
+        square = linalg.toeplitz(np.pad(column, (0, ROUNDS - len(column))), np.zeros(ROUNDS))
+
+    def released(rounds: range, level: float) -> Any:
+        found = []
+        with TrainingRun(asked, tmp_path / "run", records=40, moved=True, uncertified=True) as run:
+            assert run.round == rounds.start
+            for number in rounds:
+                with run.step() as step:
+                    mean = step.release(np.full(coordinates, level * number))
+                assert isinstance(mean, np.ndarray)
+                found.append(mean * run.normaliser(number) - level * number)
+        return np.array(found)
+
+    shared = released(range(SAVED), 0.0)
+    back = copied_over(tmp_path / "run", tmp_path / "saved")
+    first = released(range(SAVED, ROUNDS), 0.0)
+    back()
+    shutil.rmtree(tmp_path / "state")
+    second = released(range(SAVED, ROUNDS), 0.25)
+    difference = first - second
+    rest = square[SAVED:, SAVED:]
+    variances = 2.0 * sigma**2 * np.square(linalg.inv(rest)).sum(axis=1)
+    # Standard errors of a variance and of a covariance of so many numbers, five of each.
+    assert (np.abs(np.mean(np.square(difference), axis=1) / variances - 1.0) < 5.0 * np.sqrt(2.0 / coordinates)).all()
+    white = rest @ difference / (sigma * np.sqrt(2.0))
+    covariance = white @ white.T / coordinates
+    assert np.abs(covariance - np.eye(ROUNDS - SAVED)).max() < 5.0 * np.sqrt(2.0 / coordinates)
+    # Each branch is C⁻¹Z for independent rows of Z, together with what both share.
+    for branch in (first, second):
+        z = square @ np.vstack([shared, branch]) / sigma
+        assert np.abs(z @ z.T / coordinates - np.eye(ROUNDS)).max() < 5.0 * np.sqrt(2.0 / coordinates)
+
+
+@pytest.mark.parametrize("name", ["identity", "correlated"])
+def test_a_run_of_version_1_goes_on_as_it_is(name: str, tmp_path: Path) -> None:
+    """A record, its key and all twelve releases, from before there were nonces."""
+    old = json.loads((GOLDEN / "training_records_1.json").read_text(encoding="utf-8"))[name]
+    changes = CORRELATED if name == "correlated" else {}
+    (tmp_path / "run.key").write_text(old["key"])
+    (tmp_path / "run.key").chmod(0o600)
+    (tmp_path / "record.jsonl").write_text(old["record"])
+    expected = [
+        {"bias": np.array(bias), "weight": np.array(weight, np.float32)}
+        for bias, weight in zip(old["bias"], old["weight"], strict=True)
+    ]
+    with started(tmp_path, changes, moved=True) as run:
+        assert [run.batch(number).indices.tolist() for number in range(ROUNDS)] == old["batches"]
+        assert run.round == SAVED
+        assert same(go(run, ROUNDS - SAVED), expected[SAVED:])
+        run.load_state_dict(run.state_dict() | {"rounds": 0})
+        assert same(go(run, ROUNDS), expected)
+        with pytest.raises(RunError, match="began with an earlier version, and cannot say"):
+            run.abandon()
+    recorded = Recorded.read(tmp_path / "record.jsonl")
+    assert (recorded.version, recorded.rounds, recorded.ending) == (1, ROUNDS, "exhausted")
+    assert all(release.nonce == b"" for release in recorded.releases)
+
+
+# Marks.
+
+
+def test_a_mark_in_a_file_is_of_one_run(tmp_path: Path) -> None:
+    mark = tmp_path / "marks" / "one"
+    mark.parent.mkdir()
+    with started(tmp_path / "one", mark=mark) as run:
+        go(run, 2)
+        commitment, rounds, head = mark.read_text().split()
+        assert (rounds, head) == ("2", run.head)
+        assert commitment == Recorded.read(tmp_path / "one" / "record.jsonl").header["key_commitment"]
+    with pytest.raises(RunError, match="the mark that was given belongs to another run"):
+        started(tmp_path / "two", mark=mark)
+    mark.write_text("18 rounds")
+    with pytest.raises(RunError, match="the mark of this run is not a mark: '18 rounds'"):
+        started(tmp_path / "one", mark=mark)
+    # What a crash of the machine may leave.
+    mark.write_text("")
+    started(tmp_path / "one", mark=mark).close()
+    mark.unlink()
+    started(tmp_path / "one", mark=mark).close()
+
+
+def test_a_mark_is_kept_by_a_callable_before_a_sum_is_given_out(tmp_path: Path) -> None:
+    kept: list[str] = []
+
+    def keep(text: str | None = None) -> str | None:
+        if text is not None:
+            kept.append(text)
+        return kept[-1] if kept else None
+
+    with started(tmp_path, mark=keep) as run:
+        go(run, 2)
+        assert [line.split()[1] for line in kept] == ["0", "1", "2"]
+        assert kept[-1].split()[2] == run.head
+    # Closing is a line of the record too.
+    assert len(kept) == 4
+    size = (tmp_path / "record.jsonl").stat().st_size
+
+    def broken(text: str | None = None) -> str | None:
+        if text is not None:
+            raise ConnectionError("the store is away")
+        return keep()
+
+    with started(tmp_path, mark=keep) as run:
+        run._folder.mark = mark_at(broken, "")
+        with pytest.raises(ConnectionError), run.step() as step:
+            step.release(sums(2))
+        # The round is counted, and was given to nobody: its sum is released once the mark can be kept.
+        assert (run.round, run.released) == (2, 3)
+        run._folder.mark = mark_at(keep, "")
+        go(run, 1)
+        assert (run.round, run.released) == (3, 3)
+    assert (tmp_path / "record.jsonl").stat().st_size > size
+    with pytest.raises(RunError, match=r"mark\(\) returned 7"):
+        started(tmp_path, mark=lambda text=None: 7)
+
+
+def test_a_mark_that_cannot_be_kept_by_default_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with pytest.warns(RuntimeWarning, match="no mark of this run can be kept here"):
+        run = started(tmp_path / "run")
+    with run:
+        go(run, 2)
+    for place in ("none", "file"):
+        with pytest.raises(OSError, match="mark"):
+            started(tmp_path / place[:1], mark=tmp_path / place / "mark")
+
+
+# How a record ends.
+
+
+def test_a_record_says_how_it_ended(tmp_path: Path) -> None:
+    def ending() -> tuple[str, int]:
+        recorded = Recorded.read(tmp_path / "record.jsonl")
+        return recorded.ending, recorded.rounds
+
+    run = started(tmp_path)
+    go(run, 2)
+    assert ending() == ("open", 2)
+    run.close()
+    assert ending() == ("closed", 2)
+    run = started(tmp_path)
+    run.close()
+    go(again := started(tmp_path), 1)
+    assert ending() == ("open", 3)
+    go(again, ROUNDS - 3)
+    assert ending() == ("exhausted", ROUNDS)
+    again.close()
+    assert ending() == ("exhausted", ROUNDS)
+
+
+def test_an_abandoned_run_never_goes_on(tmp_path: Path) -> None:
+    run = started(tmp_path)
+    go(run, 2)
+    run.abandon()
+    with pytest.raises(RunError, match="was closed"):
+        go(run, 1)
+    assert Recorded.read(tmp_path / "record.jsonl").ending == "abandoned"
+    with pytest.raises(RunError, match="this run was abandoned after 2 rounds"):
+        started(tmp_path)
+    with (tmp_path / "record.jsonl").open() as file:
+        assert [json.loads(line)["event"] for line in file][-2:] == ["abandoned", "closed"]
