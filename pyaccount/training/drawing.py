@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import RunError
+from pyaccount.training.facts import ALSO
 from pyaccount.training.noise import Noise, noise_of
 from pyaccount.training.noise.nonces import coordinates_of
 from pyaccount.training.source import RowStream, tag_of_rows
@@ -24,8 +25,13 @@ Rows = dict[tuple[int, str], Array]
 
 def noise_for(document: Document, part: BodyRun, clip_norms: Mapping[str, float], release: int, key: RunKey) -> Noise:
     """Return the noise of a release of a part, 0 the main one."""
-    norms = (clip_norms[ALONE], *(clip_norms[f"also: {other.what}"] for other in part.body.noise.also))
-    return noise_of(document, part.body, key, phase=part.index, clip_norm=norms[release], release=release)
+    norm = norms_of(part, clip_norms)[release]
+    return noise_of(document, part.body, key, phase=part.index, clip_norm=norm, release=release)
+
+
+def norms_of(part: BodyRun, clip_norms: Mapping[str, float]) -> tuple[float, ...]:
+    """Return the clip norm of each release of a batch of a part, the main one first."""
+    return (clip_norms[ALONE], *(clip_norms[f"{ALSO}{other.what}"] for other in part.body.noise.also))
 
 
 class RunNoise:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from pyaccount.training.key import RunKey
 
 
+#: What the clip norm of another sum is called in the record, before its name in the document.
+ALSO = "also: "
+
 #: What of the first line all draws are bound to: with another matrix, σ, clip norm or normaliser, other noise is drawn.
 BOUND = ("document_sha256", "matrices", "noise_multipliers", "clip_norms", "normalisers")
 
@@ -65,7 +68,7 @@ def clip_norms_of(document: Document, clip_norm: float, rest: Mapping[str, float
         raise DomainError(
             f"also_clip_norms has one number for each sum in noise.also of the document: {', '.join(parts)}"
         )
-    found = {ALONE: clip_norm, **{f"also: {name}": rest[name] for name in sorted(rest)}}
+    found = {ALONE: clip_norm, **{f"{ALSO}{name}": rest[name] for name in sorted(rest)}}
     allowed = "greater than 0 and finite"
     return {
         name: number_of(f"clip norm of {name}", norm, allowed, 5e-324, float("inf")) for name, norm in found.items()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.errors import DomainError, RunError, printable, shown
 from pyaccount.training.assumptions import Assumption, held
 from pyaccount.training.certified import Certified, certified
-from pyaccount.training.facts import matrix_hash
+from pyaccount.training.facts import ALSO, matrix_hash
 from pyaccount.training.record import Ending, Recorded, contains
 from pyaccount.training.source import FROM_KEY
 
@@ -224,7 +224,7 @@ def _noise_problems(recorded: Recorded, run: Certified) -> list[str]:
         try:
             scales = [
                 (noise.multiplier, norms["sum"]),
-                *((one.multiplier, norms[f"also: {one.what}"]) for one in noise.also),
+                *((one.multiplier, norms[f"{ALSO}{one.what}"]) for one in noise.also),
             ]
         except KeyError as error:
             return [f"clip_norms: none is recorded of {error}"]

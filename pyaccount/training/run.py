@@ -16,8 +16,8 @@ from pyaccount.plan.common import number as filled
 from pyaccount.training.batches import Batch, Batches, batches_of
 from pyaccount.training.batches.attribution import attributed
 from pyaccount.training.certified import BodyRun, RunSource, certified
-from pyaccount.training.drawing import Rows, RunNoise, noise_for
-from pyaccount.training.facts import clip_norms_of, facts_of, normaliser_of, root_of, sizes_of
+from pyaccount.training.drawing import Rows, RunNoise, noise_for, norms_of
+from pyaccount.training.facts import ALSO, clip_norms_of, facts_of, normaliser_of, root_of, sizes_of
 from pyaccount.training.folder import open_folder
 from pyaccount.training.key import KEY_BYTES, RunKey
 from pyaccount.training.mark import MarkPlace
@@ -35,6 +35,7 @@ from pyaccount.training.sums import (
     also_of,
     as_recorded,
     check_layout,
+    check_norm,
     layout_of,
     named,
     noisy,
@@ -116,6 +117,8 @@ class TrainingRun:
         self._sizes = sizes_of(self._run.document, records)
         self._clip_norms = clip_norms_of(self._run.document, clip_norm, also_clip_norms or {})
         self._normalisers = [normaliser_of(self._run.document, one.body, normaliser) for one in self._run.body_runs]
+        #: The most contributions to a batch of each body, a public number.
+        self._most: dict[int, int] = {}
         self._deviations = self._check_phases()
         self._run = opened(self._run, Path(folder), uncertified=uncertified, rank=rank)
         source_of_noise = FROM_KEY if device_noise is None else device_noise.name
@@ -173,6 +176,11 @@ class TrainingRun:
     def clip_norm(self) -> float:
         """What each record's contribution to the sum must be clipped to."""
         return self._clip_norms[ALONE]
+
+    @property
+    def also_clip_norms(self) -> dict[str, float]:
+        """What each record's contribution to the other sums must be clipped to, by their names in the document."""
+        return {what.removeprefix(ALSO): norm for what, norm in self._clip_norms.items() if what != ALONE}
 
     def noise_multiplier(self, number: int | None = None) -> float:
         """σ of a round, the next one if omitted."""
@@ -296,6 +304,8 @@ class TrainingRun:
         if before is not None:
             check_layout(layout, before)
         deviations = self._deviations[part.index]
+        for arrays, norm in zip(releases, norms_of(part, self._clip_norms), strict=True):
+            check_norm(arrays, norm, self._most[part.place])
         with self._lock:
             repeated = number < self.released
             nonce = self._folder.nonce(number)
@@ -363,7 +373,7 @@ class TrainingRun:
         found, key = [], RunKey(bytes(KEY_BYTES))
         for part in self._run.body_runs:
             if part.start == part.first:
-                self._batches_of(part, key)
+                self._most[part.place] = self._batches_of(part, key).most
             noises = [
                 noise_for(self._run.document, part, self._clip_norms, release, key)
                 for release in range(1 + len(part.body.noise.also))

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 #: The grid that noisy sums are rounded to: so many binary digits below the noise's standard deviation.
 GRID = 20
 
+#: By how much roundings may make a sum longer than its contributions: those of a bfloat16 are 2⁻⁸.
+SLACK = 1.0 + 2.0**-6
+
 #: The name of a sum that is one array.
 ALONE = "sum"
 
@@ -30,7 +33,7 @@ RoundSums = Mapping[str, Array] | Array
 def named(sums: RoundSums, alone: str = ALONE) -> dict[str, Array]:
     """Return the arrays of a sum by their names, sorted; a sum that is one array gets the name `alone`.
 
-    Raises `RunError` for what is no floating-point array or not finite.
+    Raises `RunError` for what is no floating-point array.
     """
     given = sums if isinstance(sums, Mapping) else {alone: sums}
     if not given:
@@ -42,8 +45,6 @@ def named(sums: RoundSums, alone: str = ALONE) -> dict[str, Array]:
         array = np.asarray(given[name])
         if array.dtype not in (np.float32, np.float64):
             raise RunError(f"{name}: sums are arrays of float32 or float64, not of {array.dtype}")
-        if not np.isfinite(array).all():
-            raise RunError(f"{name}: not all entries are finite: clipping does not bound such a contribution")
         found[name] = array
     return found
 
@@ -64,6 +65,30 @@ def also_of(body: Body, also: Mapping[str, RoundSums]) -> tuple[dict[str, Array]
             f"also: what else is released of a batch is said in noise.also of the document: {', '.join(parts)}"
         )
     return tuple(named(also[name], alone=name) for name in names)
+
+
+def check_norm(arrays: Mapping[str, Array], clip_norm: float, most: int) -> None:
+    """Raise `RunError` for a sum that no batch can have: one that is not finite, or longer than `most` clip norms.
+
+    The bound is public, and its message does not say how long the sum is. That a sum is refused still tells something of the
+    data, so it is for whoever trains alone.
+    """
+    # In the arrays' own precision, which is enough for a bound with this slack: large sums are read once, and not copied.
+    total = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for array in arrays.values():
+            flat = array.reshape(-1)
+            total += float(np.dot(flat, flat))
+    if total <= (most * clip_norm * SLACK) ** 2:
+        return
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise RunError(f"{name}: not all entries are finite: clipping does not bound such a contribution")
+    raise RunError(
+        f"{', '.join(arrays)}: the sum's ℓ₂ norm is beyond {most:_} contributions of clip norm {clip_norm:g}, the most that a "
+        f"batch "
+        "can have: clip each contribution, and add up those of this round's batch alone. Nothing was counted"
+    )
 
 
 def as_recorded(releases: Sequence[Mapping[str, Array]], version: int) -> Sequence[Mapping[str, Array]]:

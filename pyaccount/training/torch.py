@@ -60,15 +60,21 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss and a batch
     inputs: Tensor,
     targets: Tensor,
     *,
-    clip_norm: float,
+    run: TrainingRun | None = None,
+    clip_norm: float | None = None,
+    also: Mapping[str, Iterable[str]] | None = None,
     mask: Tensor | None = None,
 ) -> dict[str, Tensor]:
-    """Σ_i g_i·min(1, clip_norm/‖g_i‖) over the examples of a batch, g_i the gradient of `loss` of example i alone, by parameter.
+    """Return Σ_i g_i·min(1, clip norm/‖g_i‖) over the examples of a batch, by parameter.
 
-    ‖g_i‖ is over all parameters that are trained. Where `mask` is false an example counts for nothing; a batch without examples
-    gives zeros. A reference by `torch.func`: every example is run as a batch of one, so that layers which mix examples (batch
-    normalisation) do not; it takes the memory of a gradient for each example. Raises `RunError` for a model that keeps running
-    statistics, which would reveal its batches.
+    g_i is the gradient of `loss` of example i alone, and ‖g_i‖ is over all parameters that are trained. The clip norm is that of
+    the `run`, or `clip_norm` where there is none. `also` has groups of parameters that the document releases as other sums, by
+    their names in `noise.also`: the parameters of a group are clipped together, to the group's norm in the run, and the rest to
+    the run's. Where `mask` is false an example counts for nothing; a batch without examples gives zeros.
+
+    A reference by `torch.func`: every example is run as a batch of one, so that layers which mix examples (batch normalisation)
+    do not; it takes the memory of a gradient for each example. Raises `RunError` for a clip norm that is not the run's, and for a
+    model that keeps running statistics, which would reveal its batches.
     """
     for name, module in model.named_modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
@@ -76,6 +82,7 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss and a batch
                 f"{name}: batch normalisation mixes the records of a batch and keeps statistics of them: use group normalisation"
             )
     trained = {name: parameter.detach() for name, parameter in model.named_parameters() if parameter.requires_grad}
+    groups = _clipped_together(trained, run, clip_norm, also or {})
     if len(inputs) == 0:
         return {name: torch.zeros_like(parameter) for name, parameter in trained.items()}
 
@@ -83,11 +90,14 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss and a batch
         return loss(functional_call(model, parameters, (one.unsqueeze(0),)), target.unsqueeze(0))
 
     gradients = vmap(grad(alone), in_dims=(None, 0, 0), randomness="different")(trained, inputs, targets)
-    squares = sum(gradient.flatten(1).square().sum(1) for gradient in gradients.values())
-    factors = (clip_norm / torch.as_tensor(squares).sqrt().clamp_min(LEAST_NORM)).clamp_max(1.0)
-    if mask is not None:
-        factors = torch.where(mask, factors, torch.zeros_like(factors))
-    return {name: torch.tensordot(factors, gradient, dims=1) for name, gradient in gradients.items()}
+    found: dict[str, Tensor] = {}
+    for names, norm in groups:
+        squares = sum(gradients[name].flatten(1).square().sum(1) for name in names)
+        factors = (norm / torch.as_tensor(squares).sqrt().clamp_min(LEAST_NORM)).clamp_max(1.0)
+        if mask is not None:
+            factors = torch.where(mask, factors, torch.zeros_like(factors))
+        found |= {name: torch.tensordot(factors, gradients[name], dims=1) for name in names}
+    return {name: found[name] for name in trained}
 
 
 class PrivateOptimizer:
@@ -99,11 +109,18 @@ class PrivateOptimizer:
     """
 
     def __init__(
-        self, optimizer: torch.optim.Optimizer, run: TrainingRun, parameters: Iterable[tuple[str, nn.Parameter]]
+        self,
+        optimizer: torch.optim.Optimizer,
+        run: TrainingRun,
+        parameters: Iterable[tuple[str, nn.Parameter]],
+        *,
+        also: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
         """For the named parameters of a model, as `model.named_parameters()` gives them.
 
-        Raises `RunError` if the optimizer changes a parameter that is not among those that are trained.
+        `also` has groups of them that the document releases as other sums, with clip norms and noise of their own, as for
+        `clipped_sum`. Raises `RunError` if the optimizer changes a parameter that is not among those that are trained, or a group
+        is not in the document.
         """
         self._optimizer, self._run = optimizer, run
         self._parameters = {name: parameter for name, parameter in parameters if parameter.requires_grad}
@@ -113,19 +130,40 @@ class PrivateOptimizer:
                 raise RunError(
                     "the optimizer has parameters that are not among those given: their gradients would have no noise"
                 )
+        self._also = _groups(self._parameters, run, also or {})
         self._sums: dict[str, Tensor] | None = None
         self._failed = False
 
-    def add(self, sums: Mapping[str, Tensor]) -> None:
-        """Add clipped sums of this round. Raises `RunError` if they are not of the trained parameters."""
+    def add(self, sums: Mapping[str, Tensor] | Tensor) -> None:
+        """Add clipped sums of this round, by the parameters' names; of a single parameter a tensor.
+
+        Raises `RunError` if they are not of the trained parameters.
+        """
         self._check_sound()
+        if isinstance(sums, Tensor):
+            if len(self._parameters) != 1:
+                raise RunError(
+                    f"a tensor is the sum of one parameter, and {len(self._parameters)} are trained: give a mapping from their "
+                    f"names "
+                    "to the sums, as clipped_sum returns it"
+                )
+            sums = dict.fromkeys(self._parameters, sums)
         if set(sums) != set(self._parameters):
             unknown = sorted(set(sums) ^ set(self._parameters))
             raise RunError(f"sums are of the parameters that are trained, one each; not so {', '.join(unknown)}")
+        for name, sum in sums.items():
+            if sum.shape != self._parameters[name].shape:
+                shapes = tuple(sum.shape), tuple(self._parameters[name].shape)
+                raise RunError(f"{name}: a sum of shape {shapes[0]}, where the parameter has {shapes[1]}")
         if self._sums is None:
             self._sums = {name: torch.zeros_like(parameter) for name, parameter in self._parameters.items()}
         for name, sum in sums.items():
             self._sums[name] += sum
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the parameters' gradients, and the sums that were added to this round."""
+        self._optimizer.zero_grad(set_to_none)
+        self._sums = None
 
     def step(self) -> None:
         """Release this round's sum and step with it.
@@ -142,9 +180,18 @@ class PrivateOptimizer:
             self._check_ranks()
             for name in sorted(sums):
                 distributed.all_reduce(sums[name])
+        arrays = {name: sum.detach().cpu().numpy() for name, sum in sums.items()}
+        grouped = {name for names in self._also.values() for name in names}
         with self._run.step() as step:
-            means = step.release({name: sum.detach().cpu().numpy() for name, sum in sums.items()})
+            means = step.release(
+                {name: array for name, array in arrays.items() if name not in grouped},
+                also={what: {name: arrays[name] for name in names} for what, names in self._also.items()},
+            )
         assert isinstance(means, dict)
+        normaliser = self._run.normaliser(step.round)
+        for others in step.also.values():
+            assert isinstance(others, dict)
+            means |= {name: array / array.dtype.type(normaliser) for name, array in others.items()}
         for name, parameter in self._parameters.items():
             parameter.grad = torch.from_numpy(means[name]).to(parameter)
         self._sums, self._failed = None, False
@@ -164,6 +211,41 @@ class PrivateOptimizer:
         found: list[Any] = [None] * run.world
         distributed.all_gather_object(found, run.rank_state)
         run.check_ranks(found)
+
+
+def _clipped_together(
+    trained: Mapping[str, object], run: TrainingRun | None, clip_norm: float | None, also: Mapping[str, Iterable[str]]
+) -> list[tuple[list[str], float]]:
+    """The groups of parameters that are clipped together, and what to. Raises `RunError` for what a run does not say so."""
+    if run is None:
+        if clip_norm is None or also:
+            raise RunError(
+                "clipped_sum(…, run=run) takes clip norms from the run; without one give clip_norm=, and no groups"
+            )
+        return [(list(trained), clip_norm)]
+    if clip_norm not in (None, run.clip_norm):
+        raise RunError(f"clip_norm = {clip_norm!r}, and the run's is {run.clip_norm!r}: leave it out")
+    groups = _groups(trained, run, also)
+    grouped = {name for names in groups.values() for name in names}
+    return [
+        ([name for name in trained if name not in grouped], run.clip_norm),
+        *((names, run.also_clip_norms[what]) for what, names in groups.items()),
+    ]
+
+
+def _groups(trained: Mapping[str, object], run: TrainingRun, also: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Groups of parameters, checked: each is another sum of the document, and each parameter is in one at most."""
+    found = {what: list(names) for what, names in also.items()}
+    every = [name for names in found.values() for name in names]
+    for what, names in found.items():
+        if what not in run.also_clip_norms or not names:
+            raise RunError(f"also: {what!r} is not in noise.also of the document, or has no parameters")
+    unknown = sorted({name for name in every if name not in trained or every.count(name) > 1})
+    if unknown:
+        raise RunError(f"also: each parameter that is trained is in one group at most; not so {', '.join(unknown)}")
+    if len(every) == len(trained):
+        raise RunError("also: no parameter is left for the main sum: leave one group out of noise.also")
+    return found
 
 
 def _without_rows(batch: Any) -> Any:

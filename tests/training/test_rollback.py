@@ -162,6 +162,7 @@ def test_two_branches_share_no_noise_from_where_they_part(
     """
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     coordinates, sigma = 10_000, 0.5
+    direction = np.full(coordinates, coordinates**-0.5)
     matrix = dict(SECTIONS[name])
     if name == "dense":
         np.save(tmp_path / "matrix.npy", np.tril(np.random.default_rng(3).uniform(0.1, 1.0, (ROUNDS, ROUNDS))))
@@ -181,9 +182,9 @@ def test_two_branches_share_no_noise_from_where_they_part(
             assert run.round == rounds.start
             for number in rounds:
                 with run.step() as step:
-                    mean = step.release(np.full(coordinates, level * number))
+                    mean = step.release(direction * level * number)
                 assert isinstance(mean, np.ndarray)
-                found.append(mean * run.normaliser(number) - level * number)
+                found.append(mean * run.normaliser(number) - direction * level * number)
         return np.array(found)
 
     shared = released(range(SAVED), 0.0)

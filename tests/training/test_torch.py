@@ -174,6 +174,101 @@ def test_what_would_get_no_noise_is_refused(tmp_path: Path) -> None:
     assert run.released == 0
 
 
+def test_clip_norms_are_the_runs(tmp_path: Path) -> None:
+    net, data = model(), Data()
+    loss = torch.nn.functional.cross_entropy
+    run = TrainingRun(BASE, tmp_path, records=RECORDS, clip_norm=0.7, uncertified=True)
+    expected = by_hand(net, data.inputs[:7], data.targets[:7], 0.7)
+    for options in ({}, {"clip_norm": 0.7}):
+        found = clipped_sum(net, loss, data.inputs[:7], data.targets[:7], run=run, **options)
+        assert all(torch.allclose(found[name], expected[name], atol=1e-6) for name in expected)
+    with pytest.raises(RunError, match=r"clip_norm = 1\.0, and the run's is 0\.7: leave it out"):
+        clipped_sum(net, loss, data.inputs[:7], data.targets[:7], run=run, clip_norm=1.0)
+    for wrong in ({}, {"clip_norm": 1.0, "also": {"head": ["0.bias"]}}):
+        with pytest.raises(RunError, match="takes clip norms from the run"):
+            clipped_sum(net, loss, data.inputs[:7], data.targets[:7], **wrong)
+
+
+def test_groups_of_parameters_are_clipped_noised_and_stepped_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = changed(BASE, {"noise": {"multiplier": 0.5, "also": [{"what": "head", "multiplier": 3.0}]}}, {})
+    net, data, loss = model(), Data(), torch.nn.functional.cross_entropy
+    run = TrainingRun(
+        document, tmp_path, records=RECORDS, clip_norm=0.7, also_clip_norms={"head": 0.1}, uncertified=True
+    )
+    names = [name for name, _ in net.named_parameters()]
+    also = {"head": names[-2:]}
+    sums = clipped_sum(net, loss, data.inputs[:7], data.targets[:7], run=run, also=also)
+    assert list(sums) == names
+    # By hand: each group's part of every gradient, clipped by itself.
+    expected = {name: torch.zeros_like(sums[name]) for name in names}
+    for one, target in zip(data.inputs[:7], data.targets[:7], strict=True):
+        net.zero_grad()
+        loss(net(one[None]), target[None]).backward()
+        for group, norm in ((names[:-2], 0.7), (names[-2:], 0.1)):
+            gradients = {name: net.get_parameter(name).grad for name in group}
+            length = torch.sqrt(sum(gradient.square().sum() for gradient in gradients.values()))
+            for name, gradient in gradients.items():
+                expected[name] += gradient * min(1.0, norm / float(length))
+    assert all(torch.allclose(sums[name], expected[name], atol=1e-6) for name in names)
+
+    given: dict[str, Any] = {}
+    usual = TrainingRun._release
+
+    def noted(self: TrainingRun, number: int, main: Any, others: Any) -> Any:
+        given.update(main=set(main), others={what: set(arrays) for what, arrays in others.items()})
+        given["released"] = usual(self, number, main, others)
+        return given["released"]
+
+    monkeypatch.setattr(TrainingRun, "_release", noted)
+    before = {name: parameter.detach().clone() for name, parameter in net.named_parameters()}
+    optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters(), also=also)
+    optimizer.add(sums)
+    optimizer.step()
+    assert (given["main"], given["others"]) == (set(names[:-2]), {"head": set(names[-2:])})
+    means, others = given["released"]
+    for name, parameter in net.named_parameters():
+        step = means[name] if name in means else others["head"][name] / run.normaliser(0)
+        assert np.allclose((before[name] - parameter).detach().numpy(), 0.1 * step, atol=1e-5)
+
+    def refused(groups: dict[str, list[str]], message: str) -> None:
+        for build in (
+            lambda: PrivateOptimizer(
+                torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters(), also=groups
+            ),
+            lambda: clipped_sum(net, loss, data.inputs[:7], data.targets[:7], run=run, also=groups),
+        ):
+            with pytest.raises(RunError, match=message):
+                build()
+
+    refused({"tail": names[-2:]}, "'tail' is not in noise.also")
+    refused({"head": []}, "'head' is not in noise.also of the document, or has no parameters")
+    refused({"head": ["other"]}, "not so other")
+    refused({"head": [names[0], names[0]]}, f"not so {names[0]}")
+    refused({"head": names}, "no parameter is left for the main sum")
+
+
+def test_one_parameter_may_be_a_tensor_and_gradients_are_forgotten(tmp_path: Path) -> None:
+    single = torch.nn.Linear(WIDTH, 1, bias=False)
+    run = TrainingRun(BASE, tmp_path / "one", records=RECORDS, uncertified=True)
+    optimizer = PrivateOptimizer(torch.optim.SGD(single.parameters(), lr=0.1), run, single.named_parameters())
+    optimizer.add(torch.ones(1, WIDTH))
+    optimizer.zero_grad()
+    with pytest.raises(RunError, match="no sum was added"):
+        optimizer.step()
+    with pytest.raises(RunError, match=r"weight: a sum of shape \(4,\), where the parameter has \(1, 4\)"):
+        optimizer.add(torch.ones(WIDTH))
+    optimizer.add(torch.ones(1, WIDTH))
+    optimizer.step()
+    assert run.released == 1
+    net = model()
+    run = TrainingRun(BASE, tmp_path / "several", records=RECORDS, uncertified=True)
+    optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
+    with pytest.raises(RunError, match=r"a tensor is the sum of one parameter, and \d are trained: give a mapping"):
+        optimizer.add(torch.zeros(3))
+
+
 def ranks(folder: Path, *claimed: int) -> list[Any]:
     """What each of so many processes printed, of which each says that it is one of these ranks."""
     world = str(len(claimed))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pyaccount import _core
 from pyaccount.data.attribution import Attribution
 from pyaccount.document import truncation
+from pyaccount.document.ranges import DATASET_SIZE
 from pyaccount.errors import DocumentError, RunError
 from pyaccount.plan.common import whole
 from pyaccount.plan.samplers import sampler_plan
@@ -61,6 +62,10 @@ class Batches(ABC):
 
     rounds: int
     dataset_size: int
+    #: The largest number of contributions to a batch, a record counted as often as it is drawn: a public number, whatever is
+    #: drawn. Where the document does not state the size of the data set, that may be secret, and this is the most that any
+    #: states.
+    most: int
 
     @abstractmethod
     def batch(self, round: int) -> Batch:
@@ -81,11 +86,14 @@ class RunBatches(Batches):
         body = drawing.body
         self.rounds = whole(body.training.iterations)
         self.dataset_size = self._records(drawing)
+        stated = body.training.dataset_size
+        self.most = round(DATASET_SIZE.maximum) if stated is None else stated
         self._limit = truncation(body)
         if self._limit is not None:
             problems = sampler_plan(body).truncation_refusals(drawing.document, body)
             if problems:
                 raise DocumentError(problems)
+            self.most = min(self.most, self._limit)
         self._streams = _core.BatchStreams(drawing.key.reveal())
 
     def batch(self, round: int) -> Batch:

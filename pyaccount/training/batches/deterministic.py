@@ -39,7 +39,7 @@ class InOrder(RunBatches):
             )
             where = ("privacy", "adjacency")
             raise drawing.refused("no-valid-bound", where, message, "zero-out or replace-one, or full batches")
-        self._size = round(size)
+        self.most = self._size = round(size)
         self._turns = -(-self.dataset_size // self._size)
         times, sampler = -(-self.rounds // self._turns), body.sampler
         if times > 1 and (sampler.min_separation or 1) > self._turns:

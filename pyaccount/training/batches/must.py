@@ -22,7 +22,8 @@ class TwoStageBatches(RunBatches):
         if body.sampler.rounds_per_subset != 1:
             path = body.at("sampler", "rounds_per_subset")
             raise drawing.refused("no-valid-bound", path, "only a fresh subset for each round is analysed", "1")
-        self._size, self._subset = batch_size(body), body.sampler.subset_size
+        self.most = self._size = batch_size(body)
+        self._subset = body.sampler.subset_size
 
     def _drawn(self, round: int) -> Records:
         draws = self._streams.two_stages(round, self.dataset_size, self._subset, self._size, different=self.different)

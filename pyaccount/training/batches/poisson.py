@@ -18,6 +18,8 @@ class PoissonBatches(RunBatches):
         super().__init__(drawing)
         self._probability = sampling_probability(drawing.body)
         self._draws = draws_per_iteration(drawing.body)
+        if self._limit is None:
+            self.most *= self._draws
 
     def _drawn(self, round: int) -> Records:
         return indices(self._streams.poisson(round, self.dataset_size, self._probability, self._draws))

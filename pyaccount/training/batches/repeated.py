@@ -22,7 +22,7 @@ class Repeated(Batches):
         self._run, self._batches = 0, make(0)
         self._each = self._batches.rounds
         self.rounds = count * self._each
-        self.dataset_size = self._batches.dataset_size
+        self.dataset_size, self.most = self._batches.dataset_size, self._batches.most
 
     def batch(self, round: int) -> Batch:
         """Of the run that the round is in; going back to an earlier run begins it once more."""

@@ -12,7 +12,7 @@ class WithReplacementBatches(RunBatches):
     def __init__(self, drawing: Drawing) -> None:
         """With the number of draws that was analysed."""
         super().__init__(drawing)
-        self._size = batch_size(drawing.body)
+        self.most = self._size = batch_size(drawing.body)
 
     def _drawn(self, round: int) -> Records:
         return indices(self._streams.with_replacement(round, self.dataset_size, self._size))

@@ -1,0 +1,101 @@
+"""Only what is certified is run: documents are certified when a run is opened, or say that they were not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from training_runs import BASE, CORRELATED, document, go
+
+import pyaccount
+from pyaccount.errors import CertificateError, DocumentError, DomainError, LimitError, RunError
+from pyaccount.training import TrainingRun, opening
+
+#: ε = 48.2 at this σ.
+FALSE = {
+    "privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-5},
+    "training": {**BASE["training"], "iterations": 50},
+    "noise": {"multiplier": 0.3},
+}
+
+
+def first_line(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "record.jsonl").read_text().splitlines()[0])
+    return found
+
+
+def test_a_false_claim_is_not_run(tmp_path: Path) -> None:
+    with pytest.raises(CertificateError) as caught:
+        TrainingRun(document(FALSE), tmp_path, records=40)
+    assert str(caught.value) == (
+        "there is no run of this certificate: The training run “run” is not (1, 1e-5)-differentially private"
+    )
+    assert not list(tmp_path.iterdir())
+    with TrainingRun(document(FALSE), tmp_path, records=40, uncertified=True) as run:
+        assert run.guarantee is None
+        go(run, 1)
+    line = first_line(tmp_path)
+    assert (line["uncertified"], line["certificate_sha256"], line["statement"]) == (True, None, None)
+    # Nor is it taken up as if it had been certified.
+    with pytest.raises(CertificateError):
+        TrainingRun(document(FALSE), tmp_path, records=40)
+
+
+def test_a_document_is_certified_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with TrainingRun(document(), tmp_path, records=40) as run:
+        go(run, 2)
+        guarantee = run.guarantee
+    certificate = pyaccount.Certificate.load(tmp_path / "certificate.json")
+    assert certificate.holds
+    assert certificate.statement == guarantee == first_line(tmp_path)["statement"]
+    monkeypatch.setattr(opening, "_certificate", lambda document: pytest.fail("certified again"))
+    with TrainingRun(document(), tmp_path, records=40) as run:
+        assert run.round == 2
+        go(run, 1)
+    # The certificate may stand for the document.
+    with TrainingRun(tmp_path / "certificate.json", tmp_path, records=40) as run:
+        assert run.round == 3
+    with pytest.raises(RunError, match="the run in this folder is that of another document"):
+        TrainingRun(document({"noise": {"multiplier": 0.6}}), tmp_path, records=40)
+    with pytest.raises(RunError, match="another certificate"):
+        TrainingRun(document(), tmp_path, records=40, uncertified=True)
+
+
+def test_a_run_whose_certificate_was_lost_takes_no_other(tmp_path: Path) -> None:
+    with TrainingRun(document(), tmp_path, records=40) as run:
+        go(run, 1)
+    kept = (tmp_path / "certificate.json").read_text()
+    (tmp_path / "certificate.json").write_text(kept.replace('"created": "2', '"created": "1', 1))
+    with pytest.raises((RunError, CertificateError)):
+        TrainingRun(document(), tmp_path, records=40)
+    (tmp_path / "certificate.json").write_text(kept)
+    TrainingRun(document(), tmp_path, records=40).close()
+
+
+def test_what_takes_samples_takes_its_certificate(tmp_path: Path) -> None:
+    with pytest.raises(
+        DocumentError, match="certified by samples, which takes longer than opening a run should"
+    ) as caught:
+        TrainingRun(document(CORRELATED), tmp_path, records=40)
+    (problem,) = caught.value.problems
+    assert (problem.slug, problem.path_text) == ("uncertified", "sampler")
+    certificate = pyaccount.certify(document())
+    with pytest.raises(DomainError, match="uncertified=True is for a document"):
+        TrainingRun(certificate, tmp_path, records=40, uncertified=True)
+
+
+def test_what_takes_too_long_takes_its_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "MOST_SECONDS", 1e-6)
+    with pytest.raises(LimitError, match="certify the document first, and give its certificate"):
+        TrainingRun(document(), tmp_path, records=40)
+
+
+def test_other_ranks_take_the_certificate_of_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [TrainingRun(document(), tmp_path, records=40, rank=rank, world=2) for rank in (0, 1)]
+    assert [go(run, 1) is not None for run in runs] == [True, True]
+    assert runs[0].guarantee == runs[1].guarantee is not None
+    monkeypatch.setattr(opening, "PATIENCE", 0.0)
+    with pytest.raises(RunError, match="the first rank did not certify the document"):
+        TrainingRun(document(), tmp_path / "other", records=40, rank=1, world=2)
