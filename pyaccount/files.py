@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import stat
+import warnings
 from pathlib import Path
+
+#: Whether the system says by a file's mode who else may read or write it.
+HAS_MODES = os.name == "posix"
+
+
+@functools.cache
+def warn_without_modes() -> None:
+    """Warn once that nobody checks who else may read or write files of keys, on a system where their modes do not say it."""
+    warnings.warn(
+        "who else may read or write the files of keys is not checked on this system: see to it yourself",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 def write_atomically(path: Path, content: str | bytes, *, overwrite: bool = True) -> None:

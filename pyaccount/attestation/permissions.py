@@ -1,4 +1,4 @@
-"""Who else may read a private key, or write what is trusted. Only POSIX says so; elsewhere nothing is checked."""
+"""Who else may read a private key, or write what is trusted. Only POSIX says so; elsewhere a warning says that."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from pyaccount.errors import DomainError, printable
+from pyaccount.files import HAS_MODES, warn_without_modes
 
 _ALL, _GROUP, _WRITE_BY_ALL = 0o007, 0o070, 0o002
 
@@ -41,7 +42,10 @@ def check_trusted(path: Path) -> None:
 
 def _status(path: Path) -> os.stat_result | None:
     """What the system says of a file; None where it says nothing of permissions, or where reading it will say what is wrong."""
+    if not HAS_MODES:
+        warn_without_modes()
+        return None
     try:
-        return path.stat() if os.name == "posix" else None
+        return path.stat()
     except (OSError, ValueError):
         return None

@@ -13,9 +13,13 @@ import stat
 from pathlib import Path
 
 from pyaccount.errors import RunError
+from pyaccount.files import HAS_MODES, warn_without_modes
 
 #: The bytes of a key.
 KEY_BYTES = 32
+
+#: The bytes of a key's file that are read: more than it has, so that what follows the key shows.
+LONGEST = 4 * 2 * KEY_BYTES
 
 #: Uses of a key are told apart by this and by their coordinates; a new meaning of coordinates gets another one.
 _PERSON = b"pyaccount run v1"
@@ -67,15 +71,16 @@ class RunKey:
         """
         name = os.fsdecode(path)
         with Path(path).open("rb") as file:
-            status = os.fstat(file.fileno())
-            if os.name == "posix" and stat.S_IMODE(status.st_mode) & 0o077:
-                mode = stat.S_IMODE(status.st_mode)
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            if not HAS_MODES:
+                warn_without_modes()
+            elif mode & 0o077:
                 raise RunError(
                     f"{name}: others may use this key (its permissions are {mode:04o}): chmod 600, and if anybody may have read "
                     "it, the run needs a new key"
                 )
             try:
-                return cls(bytes.fromhex(file.read(2 * KEY_BYTES + 3).decode("ascii").strip()))
+                return cls(bytes.fromhex(file.read(LONGEST).decode("ascii").strip()))
             except (ValueError, RunError):
                 # Not what is there: it may be a key that lost a digit.
                 raise RunError(f"{name}: holds no key: {2 * KEY_BYTES} hexadecimal digits are expected") from None

@@ -12,7 +12,10 @@ from attestation_tools import Signing, private_file, public_pem, signing
 from securesystemslib.signer import CryptoSigner
 
 import pyaccount
-from pyaccount import cli
+from pyaccount import cli, files
+from pyaccount.attestation import permissions
+from pyaccount.training import key as run_keys
+from pyaccount.training.key import RunKey
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="only POSIX says who may read a file")
 
@@ -144,3 +147,19 @@ def test_parameters_before_a_key_are_no_second_key(project: Signing) -> None:
     signer = CryptoSigner.generate_ecdsa()
     key = private_file(project.folder / "ec.pem", parameters + signer.private_bytes)
     assert signed(project, key).key_id == signer.public_key.keyid
+
+
+def test_a_system_without_modes_is_said_to_check_nothing_once(
+    project: Signing, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    RunKey.create(tmp_path / "run.key")
+    (tmp_path / "run.key").chmod(0o644)
+    monkeypatch.setattr(permissions, "HAS_MODES", False)
+    monkeypatch.setattr(run_keys, "HAS_MODES", False)
+    files.warn_without_modes.cache_clear()
+    (project.folder / "signing.pem").chmod(0o644)
+    with pytest.warns(RuntimeWarning, match="who else may read or write the files of keys is not checked"):
+        assert signed(project, project.folder / "signing.pem")
+    # Warnings are errors in these tests.
+    assert passes(project)
+    RunKey.read(tmp_path / "run.key")

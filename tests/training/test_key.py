@@ -42,7 +42,7 @@ def test_a_key_with_open_permissions_is_refused(tmp_path: Path, mode: int) -> No
         RunKey.read(path)
 
 
-@pytest.mark.parametrize("text", ["", "00" * 31, "00" * 33, "zz" * 32, "\u00e9" * 32])
+@pytest.mark.parametrize("text", ["", "00" * 31, "00" * 33, "zz" * 32, "\u00e9" * 32, "00" * 32 + "\n\n" + "11" * 32])
 def test_what_is_no_key_is_refused_and_not_repeated(tmp_path: Path, text: str) -> None:
     path = tmp_path / "run.key"
     path.write_text(text)
