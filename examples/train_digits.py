@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -105,6 +106,7 @@ def accuracy(certificate: pyaccount.Certificate, found: Data, rate: float, folde
                 batch = step.batch.indices
                 sums = slopes(weights, found.features[batch], found.digits[batch], run.clip_norm)
                 weights = weights - rate * np.asarray(step.release(sums))
+        print(f"{folder.name}: head {run.head}", file=sys.stderr)
     return float(np.mean((found.tested @ weights).argmax(axis=1) == found.answers))
 
 

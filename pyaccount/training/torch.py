@@ -189,9 +189,9 @@ class PrivateOptimizer:
             )
         assert isinstance(means, dict)
         normaliser = self._run.normaliser(step.round)
-        for others in step.also.values():
-            assert isinstance(others, dict)
-            means |= {name: array / array.dtype.type(normaliser) for name, array in others.items()}
+        for group in step.also.values():
+            assert isinstance(group, dict)
+            means |= {name: array / array.dtype.type(normaliser) for name, array in group.items()}
         for name, parameter in self._parameters.items():
             parameter.grad = torch.from_numpy(means[name]).to(parameter)
         self._sums, self._failed = None, False
