@@ -73,11 +73,16 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
         tell(f"{record}: does not agree with {certificate}: {verdict.problems[0]}")
     run = None if verdict is None else run_part(verdict)
     told = "" if verdict is None or form != "text" else f"\n{verdict.to_text()}"
+    # What must not be overlooked comes first; pages have it in their headline.
+    first = (
+        "" if verdict is None or form != "text" or (verdict.agrees and not verdict.uncertified) else verdict.headline
+    )
     if output is None:
+        say(first)
         show(found, form, inconsistencies, run)
         say(told)
         return HOLDS
-    text = written(found, form, inconsistencies, run) + told
+    text = (first and f"{first}\n\n") + written(found, form, inconsistencies, run) + told
     try:
         write_atomically(Path(output), text)
     except OSError as error:
@@ -313,10 +318,11 @@ def verify(
             click.echo(json_of(), nl=False)
             return
         say(verification.to_text(only_wrong=quiet))
-        if verdict is not None and not (quiet and verdict.agrees):
+        if verdict is not None and not (quiet and verdict.agrees and not verdict.uncertified):
             say(verdict.to_text())
 
-    asked = RequestedOutput(None, None if form == "text" else form, quiet=quiet and agrees)
+    silent = quiet and agrees and not (verdict is not None and verdict.uncertified)
+    asked = RequestedOutput(None, None if form == "text" else form, quiet=silent)
     if not hand_over("verdict", lambda _: json_of(), show_it, asked):
         return STOPPED
     return HOLDS if agrees else FAILS

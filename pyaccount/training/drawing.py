@@ -19,8 +19,15 @@ if TYPE_CHECKING:
     from pyaccount.training.record import RecordedRelease
     from pyaccount.training.source import NoiseSource
 
-#: The noise of a round by release, 0 that of the sum, and name.
-Rows = dict[tuple[int, str], Array]
+#: The shapes of each release's arrays, by name.
+Shapes = list[dict[str, tuple[int, ...]]]
+
+
+class Rows(dict[tuple[int, str], Array]):
+    """The noise of a round by release, 0 that of the sum, and name. It is shown nowhere: whoever has it can subtract it."""
+
+    def __repr__(self) -> str:
+        return "Rows(…)"
 
 
 def noise_for(document: Document, part: BodyRun, clip_norms: Mapping[str, float], release: int, key: RunKey) -> Noise:
@@ -41,54 +48,54 @@ class RunNoise:
         self, document: Document, clip_norms: Mapping[str, float], root: RunKey, source: NoiseSource | None
     ) -> None:
         self._document, self._clip_norms, self._root, self._source = document, clip_norms, root, source
-        self._streams: tuple[int, dict[int, RowStream]] | None = None
+        self._streams: tuple[tuple[int, Shapes], dict[int, RowStream]] | None = None
 
     def rows(
         self,
         part: BodyRun,
         number: int,
         releases: Sequence[Mapping[str, Array]],
-        nonce: bytes,
+        seed: bytes,
         released: Sequence[RecordedRelease],
     ) -> Rows:
-        """Draw the noise of a round of a part with its nonce, for the arrays of the main sum and of each other one.
+        """Draw the noise of a round of a part with its seed, for the arrays of the main sum and of each other one.
 
-        `released` is what is recorded so far, with the nonces of earlier rounds.
+        `released` is what is recorded so far, with the seeds of earlier rounds.
         """
-        if self._streams is None or self._streams[0] != part.index:
-            self._streams = (part.index, self._begun(part, releases))
-        found: Rows = {}
+        shapes = [{name: array.shape for name, array in arrays.items()} for arrays in releases]
+        if self._streams is None or self._streams[0] != (part.index, shapes):
+            self._streams = ((part.index, shapes), self._begun(part, shapes))
+        found = Rows()
         streams = self._streams[1]
         # Should it be interrupted, the streams are made anew.
         self._streams = None
         for release, stream in streams.items():
             if stream.round != number:
                 self._seek(stream, release, part.start, number, released)
-            found |= {(release, name): rows for name, rows in stream.next(nonce).items()}
-        self._streams = (part.index, streams)
+            found |= {(release, name): rows for name, rows in stream.next(seed).items()}
+        self._streams = ((part.index, shapes), streams)
         return found
 
     @property
     def from_key(self) -> bool:
-        """Whether all noise is a function of the run's key and the nonces."""
+        """Whether all noise is a function of the run's key and the seeds."""
         return self._source is None
 
-    def tag(self, number: int, nonce: bytes, rows: Rows) -> str | None:
-        """Return what is recorded of a round's noise, where that is not a function of the key and the nonce."""
+    def tag(self, number: int, seed: bytes, rows: Mapping[tuple[int, str], Array]) -> str | None:
+        """Return what is recorded of a round's noise, where that is not a function of the key and the seed."""
         if self._source is None:
             return None
         main = {name: row for (release, name), row in rows.items() if release == 0}
-        return tag_of_rows(main, self._root.derive("rows", number, *coordinates_of(nonce)))
+        return tag_of_rows(main, self._root.derive("rows", number, *coordinates_of(seed)))
 
     def forget(self) -> None:
         """Make the streams anew, at whichever round is the next."""
         self._streams = None
 
-    def _begun(self, part: BodyRun, releases: Sequence[Mapping[str, Array]]) -> dict[int, RowStream]:
+    def _begun(self, part: BodyRun, shapes: Shapes) -> dict[int, RowStream]:
         """A stream for each release, of double precision: sums are rounded after noise is added, not before."""
         found: dict[int, RowStream] = {}
-        for release, arrays in enumerate(releases):
-            one = {name: array.shape for name, array in arrays.items()}
+        for release, one in enumerate(shapes):
             noise = noise_for(self._document, part, self._clip_norms, release, self._root)
             if release == 0 and self._source is not None:
                 found[release] = self._source.stream(noise, one, self._root.derive("device noise", part.index))
@@ -101,14 +108,14 @@ class RunNoise:
     ) -> None:
         """Take a stream to a round. Of noise that is not the key's, the row before has to be the one that was recorded."""
         before = released[start : start + number]
-        nonces = [one.nonce for one in before]
+        seeds = [one.seed for one in before]
         if self._source is None or release > 0 or number == 0:
-            stream.seek(number, nonces)
+            stream.seek(number, seeds)
             return
-        stream.seek(number - 1, nonces)
+        stream.seek(number - 1, seeds)
         last = before[-1]
-        rows = {(0, name): row for name, row in stream.next(last.nonce).items()}
-        if self.tag(last.round, last.nonce, rows) != last.noise:
+        rows = {(0, name): row for name, row in stream.next(last.seed).items()}
+        if self.tag(last.round, last.seed, rows) != last.noise:
             raise RunError(
                 f"round {last.round} was released with other noise than is drawn here now: go on where the run began, on the "
                 "same device with the same software"

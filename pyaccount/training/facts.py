@@ -129,6 +129,6 @@ def facts_of(
 
 def root_of(key: RunKey, header: Mapping[str, Any]) -> RunKey:
     """Return the key that all of a run's batches and noise are drawn from: that of its folder, and what the run is."""
-    if header["streams"] == 1:
+    if header["record"] == 1:
         return key.derive("run", header["document_sha256"])
     return key.derive("run with nonces", *(json.dumps(header[name], sort_keys=True) for name in BOUND))

@@ -11,7 +11,7 @@ import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,12 @@ from pyaccount.errors import RunError
 from pyaccount.files import write_atomically
 from pyaccount.training.key import RunKey
 from pyaccount.training.mark import Mark, MarkPlace, check_mark, mark_at, text_of
-from pyaccount.training.noise.nonces import WITHOUT_NONCE, new_nonce
-from pyaccount.training.record import VERSION, Layout, Recorded, RecordedRelease, RecordWriter, begun, keep_names
+from pyaccount.training.noise.nonces import WITHOUT_NONCE, new_nonce, seed_of
+from pyaccount.training.record import STREAMS, VERSION, Layout, Recorded, RecordedRelease, begun
+from pyaccount.training.writing import RecordWriter, force
 
 #: Names of the files.
 KEY, RECORD, CERTIFICATE = "run.key", "record.jsonl", "certificate.json"
-#: How batches and noise are drawn from a key: another number for other numbers. That of a record goes with its version.
-STREAMS = {1: 1, 2: 2}
 #: How long the other ranks wait for the first one, in seconds, and how often they look.
 PATIENCE, LOOKING = 600.0, 0.02
 
@@ -35,14 +34,16 @@ SIZES = "records_tag"
 #: What must be the same when a run is taken up, and how a message calls it.
 SAME = {
     "document_sha256": "document",
-    "certificate_sha256": "certificate",
     "matrices": "matrix: it was read from a file that has changed, or found by a search that ends in other last digits here",
+    "noise_multipliers": "noise multiplier",
     "rounds": "number of rounds",
     "records": "number of records",
     "clip_norms": "clip norm",
     "normalisers": "normaliser",
     "world": "number of ranks",
     "noise_source": "source of noise",
+    "statement": "claim",
+    "guarantee": "kind of guarantee",
 }
 
 
@@ -51,55 +52,49 @@ class RunFolder:
     """A run's key, what is recorded of it, and its end of the record; no writer and no mark for ranks that only follow."""
 
     key: RunKey
-    header: Mapping[str, Any]
     path: Path
+    recorded: Recorded
     writer: RecordWriter | None
     mark: Mark | None
-    #: What the summed arrays are, for each body of the document that was begun.
-    layouts: dict[int, Layout] = field(default_factory=dict)
-    #: Of each round that was released, what is recorded.
-    releases: list[RecordedRelease] = field(default_factory=list)
-    rewinds: int = 0
-    #: The hash of the record's last line, as far as it is known here.
-    head: str = ""
-    #: The hash that was marked last.
+    #: The mark that was kept last.
     _marked: str = ""
 
     @property
     def version(self) -> int:
         """Of the record."""
-        return int(self.header["record"])
+        return self.recorded.version
 
-    def update(self, recorded: Recorded) -> None:
-        """Take over what is recorded by now."""
-        self.layouts, self.rewinds = dict(recorded.layouts), recorded.rewinds
-        self.releases, self.head = list(recorded.releases), recorded.last
+    @property
+    def head(self) -> str:
+        """The hash of the record's last line, as far as it is known here."""
+        return self.recorded.last
 
-    def nonce(self, number: int) -> bytes:
-        """Return the nonce of a round: that of the record if it stands there, and else a new one.
+    @property
+    def releases(self) -> list[RecordedRelease]:
+        """Of each round that was released, what is recorded."""
+        return self.recorded.releases
 
-        Only the rank that has the record draws one. The others wait until it is there.
+    def known(self, number: int) -> RecordedRelease | None:
+        """Return what is recorded of a round, None of one that is to be recorded here.
+
+        The ranks that follow wait for it. Raises `RunError` if the first rank takes too long, or its record is another one now.
         """
         if self.writer is None:
             self._await(number)
-        if number < len(self.releases):
-            return self.releases[number].nonce
-        return WITHOUT_NONCE if self.version == 1 else new_nonce()
+        return self.releases[number] if number < len(self.releases) else None
+
+    def drawn_by(self) -> tuple[bytes, bytes]:
+        """Return a new nonce for the next line, and the seed of its round."""
+        nonce = WITHOUT_NONCE if self.version == 1 else new_nonce()
+        return nonce, seed_of(self.head, nonce)
 
     def begin(self, body: int, layout: Layout, normaliser: float) -> None:
         """Record what the summed arrays of a body are, and what they are divided by, before its first release."""
         arrays = [{name: [kind, list(shape)] for name, (kind, shape) in one.items()} for one in layout]
         self._append("layout", body=body, arrays=arrays, **({} if self.version == 1 else {"normaliser": normaliser}))
-        self.layouts[body] = layout
 
-    def release(self, told: RecordedRelease) -> RecordedRelease:
-        """Record the next round, or see to it that the first rank has; gives what is recorded of it.
-
-        Raises `RunError` if the first rank takes too long.
-        """
-        if self.writer is None:
-            self._await(told.round)
-            return self.releases[told.round]
+    def release(self, told: RecordedRelease) -> None:
+        """Record the next round."""
         assert told.round == len(self.releases)
         self._append(
             "release",
@@ -110,43 +105,53 @@ class RunFolder:
             **({} if told.noise is None else {"noise": told.noise}),
             **({} if told.nonce == WITHOUT_NONCE else {"nonce": told.nonce.hex()}),
         )
-        self.releases.append(told)
-        return told
+        assert self.releases[-1] == told
 
     def rewind(self, target: int) -> None:
         """Record that an earlier state was taken up, and the rounds since are given up."""
-        self._append("rewind", to=target)
-        self.rewinds += 1
+        if self.writer is not None:
+            self._append("rewind", to=target)
 
     def abandon(self) -> None:
-        """Record that the run will never go on. Raises `RunError` for a record of version 1, which cannot say it."""
+        """Record that the run will never go on. Raises `RunError` where that cannot be said."""
+        if self.writer is None:
+            raise RunError("the first rank, which holds the record, abandons a run")
         if self.version == 1:
             raise RunError(
                 f"{self.path}: this record began with an earlier version, and cannot say that its run was abandoned"
             )
-        self._append("abandoned")
+        if not self.recorded.abandoned:
+            self._append("abandoned")
 
     def keep_mark(self) -> None:
         """Keep the hash of the record's last line outside of the folder."""
-        if self.mark is not None and self._marked != self.head:
-            self.mark.write(text_of(str(self.header["key_commitment"]), len(self.releases), self.head))
-            self._marked = self.head
+        if self.mark is None:
+            return
+        text = text_of(self.key.commitment, len(self.releases), self.head)
+        if text == self._marked:
+            return
+        if self._marked and (self.mark.read() or self._marked).strip("\0 \r\n\t") not in ("", self._marked.strip()):
+            raise RunError(
+                f"{self.mark.place}: the mark of this run was changed while it was open: another copy of its folder goes on, and "
+                "nothing more is released here"
+            )
+        self.mark.write(text)
+        self._marked = text
 
     def close(self) -> None:
         """Record that the run was closed, unless a process that was forked off does it, and let others go on with it."""
         if self.writer is None:
             return
-        # What cannot be written says nothing wrong: the record is then that of an open run.
-        with contextlib.suppress(RunError, OSError):
-            if self.version > 1 and self.releases:
+        # Whatever fails here says nothing wrong: without the line the record is that of an open run, and an older mark is no lie.
+        with contextlib.suppress(Exception):
+            if self.version > 1 and self.recorded.last_event != "closed":
                 self._append("closed")
                 self.keep_mark()
         self.writer.close()
 
     def _append(self, event: str, **values: Any) -> None:
-        if self.writer is not None:
-            self.writer.append(event, **values)
-            self.head = self.writer.last
+        assert self.writer is not None
+        self.writer.append(event, **values)
 
     def _await(self, number: int) -> None:
         """Wait until the first rank has recorded a round. Raises `RunError` if it takes too long."""
@@ -158,7 +163,9 @@ class RunFolder:
                 time.sleep(LOOKING)
                 continue
             size = self.path.stat().st_size
-            self.update(Recorded.read(self.path))
+            self.recorded.follow()
+            # The first rank may have written a line that is not on the disk yet.
+            force(self.path)
 
 
 def open_folder(  # noqa: PLR0913 - where, what and who
@@ -187,7 +194,7 @@ def open_folder(  # noqa: PLR0913 - where, what and who
     if rank > 0:
         key, recorded = _follow(key_path, path)
         _check(recorded, key, facts, sizes, path)
-        return _opened(key, recorded, path, None, None)
+        return RunFolder(key, path, recorded, None, None)
     folder.mkdir(parents=True, exist_ok=True)
     if key_path.exists() and not begun(path):
         raise RunError(
@@ -195,15 +202,16 @@ def open_folder(  # noqa: PLR0913 - where, what and who
             "it. A new run takes a new folder, and a key of its own"
         )
     writer = RecordWriter(path)
+    recorded = writer.recorded
     try:
-        if writer.before is None:
+        if not recorded.header:
             key = RunKey.drawn()
             key.save(_waiting(key_path, key.commitment))
-            keep_names(key_path.parent)
+            force(key_path.parent)
+            check_mark(mark_at(mark, key.commitment), key.commitment, path, 0)
             if certificate is not None:
                 write_atomically(folder / CERTIFICATE, certificate)
             tag = {SIZES: key.tag("records", *sizes)} if sizes else {}
-            check_mark(mark_at(mark, key.commitment).read(), key.commitment, path, 0)
             first = {
                 "record": VERSION,
                 "streams": STREAMS[VERSION],
@@ -212,10 +220,9 @@ def open_folder(  # noqa: PLR0913 - where, what and who
             }
             writer.append("run", **first, **facts, **tag)
             for place in (folder, *folder.absolute().parents):
-                keep_names(place)
-            recorded = Recorded.read(path)
-        else:
-            recorded = writer.before
+                # Folders above may be nobody's to list; whoever made them has seen to their names.
+                with contextlib.suppress(PermissionError):
+                    force(place)
         _put_in_place(key_path, recorded)
         if not key_path.exists():
             raise RunError(
@@ -229,7 +236,7 @@ def open_folder(  # noqa: PLR0913 - where, what and who
                 "guarantee adds to that of this one"
             )
         kept = mark_at(mark, key.commitment)
-        check_mark(kept.read(), key.commitment, path, recorded.rounds)
+        check_mark(kept, key.commitment, path, recorded.rounds)
         if not writer.is_file(recorded.file):
             if not moved:
                 raise RunError(
@@ -238,13 +245,12 @@ def open_folder(  # noqa: PLR0913 - where, what and who
                     "moved=True"
                 )
             writer.append("moved", file=writer.file)
+        found = RunFolder(key, path, recorded, writer, kept)
+        # Where no mark can be kept, that shows before anything is released.
+        found.keep_mark()
     except BaseException:
         writer.close()
         raise
-    found = _opened(key, recorded, path, writer, kept)
-    found.head = writer.last
-    # Where no mark can be kept, that shows before anything is released.
-    found.keep_mark()
     return found
 
 
@@ -269,32 +275,33 @@ def _put_in_place(key_path: Path, recorded: Recorded) -> None:
         # No links on this file system.
         if not key_path.exists():
             waiting.rename(key_path)
-    keep_names(key_path.parent)
-
-
-def _opened(key: RunKey, recorded: Recorded, path: Path, writer: RecordWriter | None, mark: Mark | None) -> RunFolder:
-    found = RunFolder(key, recorded.header, path, writer, mark)
-    found.update(recorded)
-    return found
+    force(key_path.parent)
 
 
 def _follow(key_path: Path, path: Path) -> tuple[RunKey, Recorded]:
     """The key and the record that the first rank made."""
-    deadline = time.monotonic() + PATIENCE
+    deadline, recorded = time.monotonic() + PATIENCE, Recorded(path)
     while True:
-        try:
-            return RunKey.read(key_path), Recorded.read(path)
-        except (FileNotFoundError, RunError):
-            # Perhaps not written yet; if it is still wrong at the end, that is what is said.
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(LOOKING)
+        # What is wrong stays wrong, and is said at once; what is not there may come.
+        with contextlib.suppress(FileNotFoundError):
+            recorded.follow()
+            if recorded.header:
+                return RunKey.read(key_path), recorded
+        if time.monotonic() > deadline:
+            raise RunError(f"{path}: the first rank did not begin the run within {PATIENCE:g} s")
+        time.sleep(LOOKING)
 
 
 def _check(recorded: Recorded, key: RunKey, facts: Mapping[str, Any], sizes: Sequence[int], path: Path) -> None:
     header = recorded.header
     if header.get("streams") != STREAMS[recorded.version]:
         raise RunError(f"{path}: a record of version {recorded.version} with another way to draw batches and noise")
+    began_uncertified = recorded.version > 1 and header.get("uncertified") is True
+    if began_uncertified is not facts["uncertified"] and recorded.version > 1:
+        began, now = ("with", "give it here too") if began_uncertified else ("without", "leave it out")
+        raise RunError(
+            f"{path}: this run began {began} uncertified=True: {now}, or begin another run in a folder of its own"
+        )
     for name, words in SAME.items():
         if header.get(name) != facts[name]:
             raise RunError(

@@ -6,6 +6,7 @@ checkpoint or message. What leaves the room is a commitment, which tells runs ap
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import secrets
@@ -79,17 +80,16 @@ class RunKey:
                     f"{name}: others may use this key (its permissions are {mode:04o}): chmod 600, and if anybody may have read "
                     "it, the run needs a new key"
                 )
-            try:
+            with contextlib.suppress(ValueError, RunError):
                 return cls(bytes.fromhex(file.read(LONGEST).decode("ascii").strip()))
-            except (ValueError, RunError):
-                # Not what is there: it may be a key that lost a digit.
-                raise RunError(f"{name}: holds no key: {2 * KEY_BYTES} hexadecimal digits are expected") from None
+        # Neither is what is there said, nor is an error the cause that would hold it: it may be a key that lost a digit.
+        raise RunError(f"{name}: holds no key: {2 * KEY_BYTES} hexadecimal digits are expected")
 
     def derive(self, *coordinates: str | int) -> RunKey:
         """The key for one use, told by words and whole numbers: `derive("batches", phase)`.
 
-        BLAKE2b keyed with the run's key (RFC 7693, 2.9: a pseudorandom function) of the coordinates, each with its type and
-        length before it, so that different coordinates are different messages.
+        BLAKE2b keyed with the run's key, and personalised (Aumasson et al. 2013, 2.8: a pseudorandom function), of the
+        coordinates, each with its type and length before it, so that different coordinates are different messages.
         """
         message = b"".join(_encoded(coordinate) for coordinate in coordinates)
         return RunKey(hashlib.blake2b(message, digest_size=KEY_BYTES, key=self._bits, person=_PERSON).digest())

@@ -33,6 +33,10 @@ LONGEST = 250
 class Mark(Protocol):
     """Where the hash of a record's last line is kept."""
 
+    @property
+    def place(self) -> str:
+        """What a message calls it."""
+
     def read(self) -> str | None:
         """Return what was kept last."""
 
@@ -46,6 +50,11 @@ class FileMark:
     def __init__(self, path: Path) -> None:
         """Of this file, in a folder that is there."""
         self._path = path
+
+    @property
+    def place(self) -> str:
+        """The name of the file."""
+        return str(self._path)
 
     def read(self) -> str | None:
         """Return the text of the file."""
@@ -89,7 +98,7 @@ class DefaultMark(FileMark):
             self._said = True
             warnings.warn(
                 f"{self._path}: no mark of this run can be kept here ({error.strerror}): if its folder is put back to an earlier "
-                "state, rounds are counted twice and nobody notices. Give TrainingRun(…, mark=PATH)",
+                "state, rounds can be released twice and are counted once, and nobody notices. Give TrainingRun(…, mark=PATH)",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -101,6 +110,11 @@ class CallableMark:
     def __init__(self, keeper: MarkKeeper) -> None:
         """Of this callable."""
         self._keeper = keeper
+
+    @property
+    def place(self) -> str:
+        """What gives the text."""
+        return "mark()"
 
     def read(self) -> str | None:
         """Ask for the text. Raises `RunError` for something else."""
@@ -120,7 +134,7 @@ def mark_at(place: MarkPlace, commitment: str) -> Mark:
         return CallableMark(place)
     if place is None:
         return DefaultMark(state_directory() / "pyaccount" / "runs" / commitment)
-    return FileMark(Path(place))
+    return FileMark(Path(place).absolute())
 
 
 def state_directory() -> Path:
@@ -130,7 +144,7 @@ def state_directory() -> Path:
         return Path(stated)
     if sys.platform == "win32":  # pragma: no cover - only there
         return Path(os.environ.get("LOCALAPPDATA") or "~/AppData/Local").expanduser()
-    return Path("~/.local/state").expanduser()
+    return Path(os.path.expanduser("~")) / ".local" / "state"  # noqa: PTH111 - without a home pathlib raises, and nothing is there
 
 
 def text_of(commitment: str, rounds: int, head: str) -> str:
@@ -138,25 +152,28 @@ def text_of(commitment: str, rounds: int, head: str) -> str:
     return f"{commitment} {rounds} {head}\n"
 
 
-def check_mark(kept: str | None, commitment: str, record: Path, rounds: int) -> None:
+def check_mark(mark: Mark, commitment: str, record: Path, rounds: int) -> None:
     """Raise `RunError` if the mark is another run's, or the record does not contain the line that was marked last."""
-    if not kept or not kept.strip():
-        # A crash of the machine can leave an empty file.
+    kept = mark.read()
+    if not kept or not kept.strip("\0 \r\n\t"):
+        # A crash of the machine can leave an empty file, or one of zeros.
         return
     words = kept.split()
     if len(kept) > LONGEST or len(words) != 3 or not words[1].isdecimal():
         raise RunError(
-            f"the mark of this run is not a mark: {shown(kept)}. It has a commitment, a number of rounds and a hash"
+            f"{mark.place}: this is not a mark: {shown(kept)}. It has a commitment, a number of rounds and a hash"
         )
     if words[0] != commitment:
         raise RunError(
-            f"{record}: the mark that was given belongs to another run, whose key has the commitment {words[0]}: every run has a "
-            "mark of its own"
+            f"{mark.place}: this mark belongs to another run, whose key has the commitment {words[0]}: every run has a mark of "
+            f"its "
+            "own"
         )
     if not contains(record, words[2]):
         raise RunError(
-            f"{record}: this record has {rounds} rounds, and does not contain the line that was last marked, which was of round "
-            f"{words[1]}. The folder was put back to an earlier state, or another copy of it has gone on, and what was released "
-            "since is not counted here. Find the record that contains it. Without it the run cannot go on: a new run's guarantee "
-            "adds to that of this one"
+            f"{record}: this record has {rounds} rounds, and does not contain the line that was last marked in {mark.place}, "
+            f"after "
+            f"{words[1]} rounds. The folder was put back to an earlier state, or another copy of it has gone on, and what was "
+            "released since is not counted here. Find the record that contains it. Without it the run cannot go on: a new run's "
+            "guarantee adds to that of this one"
         )

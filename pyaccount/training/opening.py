@@ -55,7 +55,8 @@ def opened(run: Certified, folder: Path, *, uncertified: bool, rank: int) -> Cer
 def _kept(folder: Path, *, wait: bool) -> Certificate | None:
     """The certificate in the folder, which the first rank makes. Raises `RunError` if it takes too long."""
     path, deadline = folder / CERTIFICATE, time.monotonic() + PATIENCE
-    while wait and not path.exists():
+    # A run that began with a certificate has none in its folder.
+    while wait and not path.exists() and not begun(folder / RECORD):
         if time.monotonic() > deadline:
             raise RunError(f"{path}: the first rank did not certify the document within {PATIENCE:g} s")
         time.sleep(LOOKING)

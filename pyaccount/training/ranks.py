@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from pyaccount.errors import RunError
 
-#: What a rank says of itself: its number, the next round, and how many were released. Nothing of it is secret.
-RankState = tuple[int, int, int]
+#: What a rank says of itself: its number, the next round, how many were released, and a part of the last one's seed, by which
+#: branches of a run whose folder was put back are told apart. Nothing of it is secret.
+RankState = tuple[int, int, int, int]
 
 
 def check_ranks(gathered: Iterable[Sequence[int]], world: int) -> None:
@@ -19,8 +20,8 @@ def check_ranks(gathered: Iterable[Sequence[int]], world: int) -> None:
     `gathered` has a `RankState` of each process.
     """
     states = [tuple(int(number) for number in state) for state in gathered]
-    if sorted(rank for rank, _, _ in states) != list(range(world)):
-        ranks = ", ".join(str(rank) for rank, _, _ in states)
+    if sorted(rank for rank, *_ in states) != list(range(world)):
+        ranks = ", ".join(str(rank) for rank, *_ in states)
         raise RunError(f"every process needs a rank of its own, 0 to {world - 1}, and these are here: {ranks}")
-    if len({(number, released) for _, number, released in states}) > 1:
+    if len({tuple(rest) for _, *rest in states}) > 1:
         raise RunError("the ranks are at different rounds: take the same checkpoint up in all of them")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from pyaccount.accountant import Accountant
-from pyaccount.errors import DomainError, RunError
+from pyaccount.errors import DomainError, RunError, shown
 from pyaccount.plan.common import number as filled
 from pyaccount.training.batches import Batch, Batches, batches_of
 from pyaccount.training.batches.attribution import attributed
@@ -24,7 +26,7 @@ from pyaccount.training.mark import MarkPlace
 from pyaccount.training.noise.nonces import coordinates_of
 from pyaccount.training.opening import opened
 from pyaccount.training.ranks import RankState, check_ranks
-from pyaccount.training.record import Layout, RecordedRelease, check_process
+from pyaccount.training.record import RecordedRelease
 from pyaccount.training.resuming import position_of, state_of
 from pyaccount.training.source import FROM_KEY
 from pyaccount.training.step import Step
@@ -41,6 +43,7 @@ from pyaccount.training.sums import (
     noisy,
     tag,
 )
+from pyaccount.training.writing import check_process
 
 if TYPE_CHECKING:
     from pyaccount.training.batches.attribution import Attributed
@@ -109,9 +112,15 @@ class TrainingRun:
         Raises `CertificateError` and `DocumentError` for what cannot be run, `RunError` if the folder, the key or the data are
         another run's, `DomainError`.
         """
+        try:
+            rank, world = operator.index(rank), operator.index(world)
+        except TypeError:
+            raise DomainError(f"rank = {shown(rank)}, world = {shown(world)}: whole numbers are expected") from None
         if not 0 <= rank < world:
             raise DomainError(f"rank = {rank} is outside its domain: at least 0 and below world = {world}")
         self.rank, self.world = rank, world
+        # Whatever becomes of the working directory.
+        place = Path(folder).absolute()
         self._run = certified(source)
         self._attribution = None if attribution is None else attributed(attribution)
         self._sizes = sizes_of(self._run.document, records)
@@ -120,14 +129,14 @@ class TrainingRun:
         #: The most contributions to a batch of each body, a public number.
         self._most: dict[int, int] = {}
         self._deviations = self._check_phases()
-        self._run = opened(self._run, Path(folder), uncertified=uncertified, rank=rank)
+        self._run = opened(self._run, place, uncertified=uncertified, rank=rank)
         source_of_noise = FROM_KEY if device_noise is None else device_noise.name
         facts = facts_of(self._run, self._clip_norms, self._normalisers, world, source_of_noise)
         stated = zip(self._run.document.bodies, self._sizes, strict=True)
         unstated = [size for body, size in stated if body.training.dataset_size is None]
-        where = None if key is None else Path(key)
+        where = None if key is None else Path(key).absolute()
         self._folder = open_folder(
-            Path(folder),
+            place,
             where,
             facts,
             rank,
@@ -137,7 +146,7 @@ class TrainingRun:
             certificate=self._run.certificate,
         )
         #: Everything is drawn from the run's key and its document: one key never serves two.
-        self._root = root_of(self._folder.key, self._folder.header)
+        self._root = root_of(self._folder.key, self._folder.recorded.header)
         #: Batches and noise go forward by state, one caller after the other.
         self._lock = threading.RLock()
         self._step: Step | None = None
@@ -214,7 +223,10 @@ class TrainingRun:
     @property
     def rank_state(self) -> RankState:
         """What this rank says of itself, for `check_ranks`: its number, the next round, and how many were released."""
-        return self.rank, self._round, self.released
+        releases = self._folder.releases
+        # Enough of it for two branches to differ, and an integer of 64 bits wherever it is gathered.
+        branch = int.from_bytes(releases[-1].seed[:7], "little") if releases else 0
+        return self.rank, self._round, self.released, branch
 
     def check_ranks(self, gathered: Iterable[Sequence[int]]) -> None:
         """Hold the `rank_state` of every process, as a loop of your own gathers them before it adds up sums, against one another.
@@ -228,7 +240,7 @@ class TrainingRun:
 
         There is no secret in it.
         """
-        return state_of(self._folder.header, self._round, self.head)
+        return state_of(self._folder.recorded.header, self._round, self.head)
 
     def load_state_dict(self, state: Mapping[str, Any], *, give_up: bool = False) -> None:
         """Go on from a checkpoint.
@@ -240,25 +252,30 @@ class TrainingRun:
 
         Raises `RunError` for the state of another run, or of one that got further than the record.
         """
-        if self._step is not None:
-            raise RunError("a state cannot be taken up in the middle of a round")
-        target = position_of(state, self._folder.header, self.released, self._folder.path)
-        if target < self.released and give_up:
-            self._refuse_correlated(target)
-            self._folder.rewind(target)
-            target = self.released
-        self._round = target
-        self._noise.forget()
+        with self._lock:
+            if self._step is not None:
+                raise RunError("a state cannot be taken up in the middle of a round")
+            target = position_of(state, self._folder.recorded.header, self.released, self._folder.path)
+            if target < self.released and give_up:
+                self._refuse_correlated(target)
+                self._folder.rewind(target)
+                target = self.released
+            self._round = target
+            self._noise.forget()
 
     def abandon(self) -> None:
         """Give the run up for good: the record says so, and the run is refused from then on. Its rounds stay counted."""
-        self._folder.abandon()
-        self._folder.keep_mark()
-        self.close()
+        with self._lock:
+            self._folder.abandon()
+            try:
+                self._folder.keep_mark()
+            finally:
+                self._folder.close()
 
     def close(self) -> None:
         """Let another process go on with the run. The record says that it was closed."""
-        self._folder.close()
+        with self._lock:
+            self._folder.close()
 
     def __enter__(self) -> Self:
         return self
@@ -282,11 +299,12 @@ class TrainingRun:
 
     def _begin(self, step: Step) -> None:
         check_process(self._process)
-        if self._step is not None:
-            raise RunError(f"round {self._step.round} is open: one round ends before the next begins")
-        if step.round != self._round:
-            raise RunError(f"round {step.round} is not the next one: that is round {self._round}")
-        self._step = step
+        with self._lock:
+            if self._step is not None:
+                raise RunError(f"round {self._step.round} is open: one round ends before the next begins")
+            if step.round != self._round:
+                raise RunError(f"round {step.round} is not the next one: that is round {self._round}")
+            self._step = step
 
     def _end(self) -> None:
         self._step = None
@@ -298,38 +316,11 @@ class TrainingRun:
         check_process(self._process)
         part = self._run.body_run(number)
         releases = (named(sums), *also_of(part.body, also))
-        recorded = as_recorded(releases, self._folder.version)
-        layout = layout_of(recorded)
-        before = self._folder.layouts.get(part.place)
-        if before is not None:
-            check_layout(layout, before)
-        deviations = self._deviations[part.index]
         for arrays, norm in zip(releases, norms_of(part, self._clip_norms), strict=True):
             check_norm(arrays, norm, self._most[part.place])
+        deviations = self._deviations[part.index]
         with self._lock:
-            repeated = number < self.released
-            nonce = self._folder.nonce(number)
-
-            def draw() -> Rows:
-                return self._noise.rows(part, number - part.start, releases, nonce, self._folder.releases)
-
-            # Other ranks wait for the nonce in the record, and then draw at the same time as the first one. Alone, a process that
-            # is interrupted while it draws has counted nothing.
-            noise = draw() if self.world == 1 or not self._noise.from_key else None
-            told = RecordedRelease(
-                number,
-                self._folder.rewinds,
-                deviations,
-                tag(recorded, self._root.derive("sums", number, *coordinates_of(nonce))),
-                None if noise is None else self._noise.tag(number, nonce, noise),
-                nonce,
-            )
-            if repeated:
-                self._check_repeated(told)
-            else:
-                self._record(told, part.place, layout)
-            self._folder.keep_mark()
-            noise = draw() if noise is None else noise
+            noise = self._drawn(part, number, releases)
             self._round = number + 1
         noised = [
             {name: noisy(array, noise[place, name], deviations[place]) for name, array in arrays.items()}
@@ -344,22 +335,48 @@ class TrainingRun:
         }
         return means if isinstance(sums, Mapping) else means[ALONE], more
 
-    def _record(self, told: RecordedRelease, place: int, layout: Layout) -> None:
-        """Count a round, or see to it that the first rank has, with the same sum and the same noise."""
-        if place not in self._folder.layouts:
-            self._folder.begin(place, layout, self.normaliser(told.round))
-        if not told.repeats(self._folder.release(told)):
-            raise RunError(
-                f"round {told.round}: the first rank released another sum or noise: add up the sums of all ranks before"
-            )
+    def _drawn(self, part: BodyRun, number: int, releases: Sequence[Mapping[str, Array]]) -> Rows:
+        """The noise of a round, once the round is recorded with these sums; or was, and is repeated with the very same ones."""
+        folder, repeated = self._folder, number < self.released
+        recorded = as_recorded(releases, [one.what for one in part.body.noise.also], folder.version)
+        layout = layout_of(recorded)
+        known = folder.known(number)
+        before = folder.recorded.layouts.get(part.place)
+        if before is not None and folder.recorded.unused_layout != part.place:
+            check_layout(layout, before)
+        elif known is None and layout != before:
+            folder.begin(part.place, layout, self.normaliser(number))
+        nonce, seed = folder.drawn_by() if known is None else (known.nonce, known.seed)
+        sum_tag = tag(recorded, self._root.derive("sums", number, *coordinates_of(seed)))
+        told = RecordedRelease(
+            number, folder.recorded.rewinds, self._deviations[part.index], sum_tag, nonce=nonce, seed=seed
+        )
+        if known is not None and not told.same_sum(known):
+            raise self._another_sum(number, repeated=repeated)
+        if known is None and self.world > 1 and self._noise.from_key:
+            # The other ranks wait for the nonce in the record, and then draw at the same time as this one. A process that is
+            # alone draws first: interrupted, it has counted nothing.
+            folder.release(told)
+            known = told
+        noise = self._noise.rows(part, number - part.start, releases, seed, folder.releases)
+        told = replace(told, noise=self._noise.tag(number, seed, noise))
+        if known is None:
+            folder.release(told)
+        elif told.noise != known.noise:
+            raise self._another_sum(number, repeated=repeated)
+        folder.keep_mark()
+        return noise
 
-    def _check_repeated(self, told: RecordedRelease) -> None:
-        """Raise `RunError` unless a round that was counted before has the same sum and the same noise."""
-        if not told.repeats(self._folder.releases[told.round]):
-            raise RunError(
-                f"round {told.round} was released with another sum or noise: with the same noise, the two would reveal their "
+    def _another_sum(self, number: int, *, repeated: bool) -> RunError:
+        """What to say of a round whose sum or noise is not that of the record."""
+        if repeated:
+            return RunError(
+                f"round {number} was released with another sum or noise: with the same noise, the two would reveal their "
                 "difference. Sums are repeated bit for bit, or load_state_dict(…, give_up=True) leaves these rounds behind"
             )
+        return RunError(
+            f"round {number}: the first rank released another sum or noise: add up the sums of all ranks before"
+        )
 
     def _batches_of(self, part: BodyRun, key: RunKey) -> Batches:
         size = self._sizes[part.place]

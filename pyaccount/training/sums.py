@@ -31,7 +31,7 @@ RoundSums = Mapping[str, Array] | Array
 
 
 def named(sums: RoundSums, alone: str = ALONE) -> dict[str, Array]:
-    """Return the arrays of a sum by their names, sorted; a sum that is one array gets the name `alone`.
+    """Return copies of the arrays of a sum by their names, sorted; a sum that is one array gets the name `alone`.
 
     Raises `RunError` for what is no floating-point array.
     """
@@ -42,9 +42,12 @@ def named(sums: RoundSums, alone: str = ALONE) -> dict[str, Array]:
     for name in sorted(given):
         if not isinstance(name, str) or not name:
             raise RunError(f"the name of a summed array is a text, not {shown(name)}")
-        array = np.asarray(given[name])
+        # A copy: what is tagged, checked and released is one sum, whoever writes to what was given meanwhile.
+        array = np.array(given[name])
         if array.dtype not in (np.float32, np.float64):
-            raise RunError(f"{name}: sums are arrays of float32 or float64, not of {array.dtype}")
+            raise RunError(
+                f"{name}: sums are arrays of float32 or float64, not of {array.dtype}: convert it, by array.astype('float32')"
+            )
         found[name] = array
     return found
 
@@ -73,17 +76,21 @@ def check_norm(arrays: Mapping[str, Array], clip_norm: float, most: int) -> None
     The bound is public, and its message does not say how long the sum is. That a sum is refused still tells something of the
     data, so it is for whoever trains alone.
     """
-    # In the arrays' own precision, which is enough for a bound with this slack: large sums are read once, and not copied.
+    # In the arrays' own precision, which is enough for a bound with this slack.
     total = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         for array in arrays.values():
             flat = array.reshape(-1)
             total += float(np.dot(flat, flat))
-    if total <= (most * clip_norm * SLACK) ** 2:
+    if math.sqrt(total) <= most * clip_norm * SLACK:
         return
     for name, array in arrays.items():
         if not np.isfinite(array).all():
-            raise RunError(f"{name}: not all entries are finite: clipping does not bound such a contribution")
+            raise RunError(
+                f"{name}: not all entries are finite, and clipping does not bound such a contribution: give zeros for a record "
+                f"whose "
+                "gradient is not finite. Nothing was counted"
+            )
     raise RunError(
         f"{', '.join(arrays)}: the sum's ℓ₂ norm is beyond {most:_} contributions of clip norm {clip_norm:g}, the most that a "
         f"batch "
@@ -91,15 +98,17 @@ def check_norm(arrays: Mapping[str, Array], clip_norm: float, most: int) -> None
     )
 
 
-def as_recorded(releases: Sequence[Mapping[str, Array]], version: int) -> Sequence[Mapping[str, Array]]:
+def as_recorded(
+    releases: Sequence[Mapping[str, Array]], also: Sequence[str], version: int
+) -> Sequence[Mapping[str, Array]]:
     """Return the releases of a batch as a record of this version lists them. Raises `RunError` if it cannot.
 
-    In version 1 all sums but the main one were one release, with one array each.
+    In version 1 all sums but the main one were one release, with one array each, named as in the document: `also`.
     """
     if version > 1:
         return releases
     main, *rest = releases
-    if any(len(arrays) != 1 for arrays in rest):
+    if any(list(arrays) != [name] for name, arrays in zip(also, rest, strict=True)):
         raise RunError("also: this run began with an earlier version, whose other sums are one array each")
     return (main, {name: array for arrays in rest for name, array in arrays.items()})
 
@@ -111,6 +120,10 @@ def layout_of(releases: Sequence[Mapping[str, Array]]) -> Layout:
 
 def check_layout(found: Layout, before: Layout) -> None:
     """Raise `RunError` if these are not the arrays of the rounds before: their noise is correlated with that of these."""
+    if len(found) != len(before):
+        raise RunError(
+            f"{len(found)} sums of a batch, where the rounds before had {len(before)}: the record is of another run"
+        )
     for one, earlier in zip(found, before, strict=True):
         missing, added = sorted(set(earlier) - set(one)), sorted(set(one) - set(earlier))
         if missing or added:

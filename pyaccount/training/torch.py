@@ -54,6 +54,15 @@ def collate(dataset: Any, usual: Callable[[list[Any]], Any] = default_collate) -
     return collated
 
 
+class ClippedSums(dict[str, Tensor]):
+    """Sums of clipped gradients by parameter, with what they were clipped to: the groups, and the norm of each."""
+
+    def __init__(self, sums: Mapping[str, Tensor], groups: Sequence[tuple[Sequence[str], float]]) -> None:
+        super().__init__(sums)
+        #: Which parameters were clipped together, and to which norm.
+        self.clipped = {(frozenset(names), norm) for names, norm in groups}
+
+
 def clipped_sum(  # noqa: PLR0913 - a model, its loss and a batch
     model: nn.Module,
     loss: Callable[[Tensor, Tensor], Tensor],
@@ -64,7 +73,7 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss and a batch
     clip_norm: float | None = None,
     also: Mapping[str, Iterable[str]] | None = None,
     mask: Tensor | None = None,
-) -> dict[str, Tensor]:
+) -> ClippedSums:
     """Return Σ_i g_i·min(1, clip norm/‖g_i‖) over the examples of a batch, by parameter.
 
     g_i is the gradient of `loss` of example i alone, and ‖g_i‖ is over all parameters that are trained. The clip norm is that of
@@ -84,12 +93,13 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss and a batch
     trained = {name: parameter.detach() for name, parameter in model.named_parameters() if parameter.requires_grad}
     groups = _clipped_together(trained, run, clip_norm, also or {})
     if len(inputs) == 0:
-        return {name: torch.zeros_like(parameter) for name, parameter in trained.items()}
+        return ClippedSums({name: _wide(torch.zeros_like(parameter)) for name, parameter in trained.items()}, groups)
 
     def alone(parameters: dict[str, Tensor], one: Tensor, target: Tensor) -> Tensor:
         return loss(functional_call(model, parameters, (one.unsqueeze(0),)), target.unsqueeze(0))
 
     gradients = vmap(grad(alone), in_dims=(None, 0, 0), randomness="different")(trained, inputs, targets)
+    gradients = {name: _wide(gradient) for name, gradient in gradients.items()}
     found: dict[str, Tensor] = {}
     for names, norm in groups:
         squares = sum(gradients[name].flatten(1).square().sum(1) for name in names)
@@ -97,7 +107,7 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss and a batch
         if mask is not None:
             factors = torch.where(mask, factors, torch.zeros_like(factors))
         found |= {name: torch.tensordot(factors, gradients[name], dims=1) for name in names}
-    return {name: found[name] for name in trained}
+    return ClippedSums({name: found[name] for name in trained}, groups)
 
 
 class PrivateOptimizer:
@@ -106,6 +116,7 @@ class PrivateOptimizer:
     `add` takes clipped sums, one or several for a round (gradient accumulation); `step` adds up those of all ranks, releases the
     sum and makes the optimizer's step with the noisy mean. Noise is drawn from the run's key on the processor, and moved to
     where the parameters are. With `DistributedDataParallel` give the module inside of it: gradients are not averaged by it here.
+    Begin every round with `zero_grad`: what an interrupted one has added is forgotten, and counts no record twice.
     """
 
     def __init__(
@@ -131,15 +142,32 @@ class PrivateOptimizer:
                     "the optimizer has parameters that are not among those given: their gradients would have no noise"
                 )
         self._also = _groups(self._parameters, run, also or {})
+        missing = sorted(set(run.also_clip_norms) - set(self._also))
+        if missing:
+            raise RunError(
+                f"also: the document releases {', '.join(map(repr, missing))} beside the gradients: give the parameters of each "
+                f"such "
+                "sum, or use run.step() and release(…, also=…) yourself"
+            )
+        self._clipped = {
+            (frozenset(names), norm) for names, norm in _clipped_together(self._parameters, run, None, self._also)
+        }
         self._sums: dict[str, Tensor] | None = None
         self._failed = False
 
     def add(self, sums: Mapping[str, Tensor] | Tensor) -> None:
         """Add clipped sums of this round, by the parameters' names; of a single parameter a tensor.
 
-        Raises `RunError` if they are not of the trained parameters.
+        Raises `RunError` if they are not of the trained parameters, or `clipped_sum` has clipped them in another way than the run
+        says.
         """
         self._check_sound()
+        if isinstance(sums, ClippedSums) and sums.clipped != self._clipped:
+            raise RunError(
+                "these sums were clipped to other norms, or in other groups of parameters, than the run releases: give "
+                "clipped_sum the "
+                "same run= and also= as the optimizer"
+            )
         if isinstance(sums, Tensor):
             if len(self._parameters) != 1:
                 raise RunError(
@@ -156,7 +184,7 @@ class PrivateOptimizer:
                 shapes = tuple(sum.shape), tuple(self._parameters[name].shape)
                 raise RunError(f"{name}: a sum of shape {shapes[0]}, where the parameter has {shapes[1]}")
         if self._sums is None:
-            self._sums = {name: torch.zeros_like(parameter) for name, parameter in self._parameters.items()}
+            self._sums = {name: _wide(torch.zeros_like(parameter)) for name, parameter in self._parameters.items()}
         for name, sum in sums.items():
             self._sums[name] += sum
 
@@ -168,11 +196,11 @@ class PrivateOptimizer:
     def step(self) -> None:
         """Release this round's sum and step with it.
 
-        Raises as `Step.release`. After that a loader's next batch would be released as that of this round, so nothing more can be
-        added: take the run up from a checkpoint, with a loader of its own.
+        Raises as `Step.release`. After that the same sum may be released by another `step`, and nothing can be added: a loader's
+        next batch would be released as that of this round. Or take the run up from a checkpoint, with a loader of its own.
         """
-        self._check_sound()
         if self._sums is None:
+            self._check_sound()
             raise RunError("no sum was added: that of an empty batch is of zeros, and is added as any other")
         self._failed = True
         sums = {name: sum.clone() for name, sum in self._sums.items()}
@@ -201,7 +229,11 @@ class PrivateOptimizer:
     def _check_sound(self) -> None:
         if self._failed:
             raise RunError(
-                "a step failed, and batches are no longer in step with rounds: take the run up from a checkpoint"
+                "a step failed, and its sum was not released: call step() once more, which releases that very sum. Or close the "
+                "run, "
+                "open it again, load_state_dict the state of a checkpoint, and make a new loader and a new optimizer: the next "
+                "batch of "
+                "this loader belongs to a later round"
             )
 
     def _check_ranks(self) -> None:
@@ -235,17 +267,29 @@ def _clipped_together(
 
 def _groups(trained: Mapping[str, object], run: TrainingRun, also: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     """Groups of parameters, checked: each is another sum of the document, and each parameter is in one at most."""
+    for what, names in also.items():
+        if isinstance(names, str):
+            raise RunError(f"also: {what!r} has the text {names!r}: give a list of parameters' names")
     found = {what: list(names) for what, names in also.items()}
     every = [name for names in found.values() for name in names]
     for what, names in found.items():
-        if what not in run.also_clip_norms or not names:
-            raise RunError(f"also: {what!r} is not in noise.also of the document, or has no parameters")
+        if what not in run.also_clip_norms:
+            raise RunError(
+                f"also: {what!r} is not in noise.also of the document, which has {sorted(run.also_clip_norms)}"
+            )
+        if not names:
+            raise RunError(f"also: {what!r} has no parameters: leave it out of noise.also")
     unknown = sorted({name for name in every if name not in trained or every.count(name) > 1})
     if unknown:
         raise RunError(f"also: each parameter that is trained is in one group at most; not so {', '.join(unknown)}")
     if len(every) == len(trained):
         raise RunError("also: no parameter is left for the main sum: leave one group out of noise.also")
     return found
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    """The tensor, float32 instead of half precision."""
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
 def _without_rows(batch: Any) -> Any:

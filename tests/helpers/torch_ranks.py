@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import json
 import sys
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
-from noise_samples import NONCES
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
+from training_runs import fixed_draws
 
 from pyaccount.errors import RunError
 from pyaccount.training import TrainingRun
-from pyaccount.training import folder as run_folder
 from pyaccount.training.torch import PrivateOptimizer, RunBatchSampler, clipped_sum, collate
 
 RECORDS, WIDTH, ROUNDS = 40, 3, 6
@@ -65,7 +64,7 @@ def train(rank: int, world: int, folder: Path) -> tuple[int, list[float]]:
 
 if __name__ == "__main__":
     # A run with another number of ranks draws the same noise.
-    run_folder.new_nonce = map(NONCES.__getitem__, count()).__next__
+    fixed_draws(pytest.MonkeyPatch())
     rank, world, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     claimed = int(sys.argv[4]) if len(sys.argv) > 4 else rank
     if world > 1:

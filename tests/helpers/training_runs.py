@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from noise_samples import NONCES
 from plain_documents import changed
 
 from pyaccount.training import TrainingRun
+from pyaccount.training import folder as folder_module
+from pyaccount.training import record as record_module
 
 #: Rows of a weight.
 SIZE = 5
@@ -53,3 +58,10 @@ def same(one: list[dict[str, Any]], two: list[dict[str, Any]]) -> bool:
         a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) and a[name].dtype == b[name].dtype for name in a)
         for a, b in zip(one, two, strict=True)
     )
+
+
+def fixed_draws(patch: pytest.MonkeyPatch) -> None:
+    """From here on rounds are drawn with the same nonces, whatever the record has before: for runs that are compared."""
+    patch.setattr(folder_module, "new_nonce", map(NONCES.__getitem__, count()).__next__)
+    for module in (folder_module, record_module):
+        patch.setattr(module, "seed_of", lambda previous, nonce: nonce)

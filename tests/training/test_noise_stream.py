@@ -16,6 +16,7 @@ from plain_documents import one_step
 import pyaccount
 from pyaccount.errors import DocumentError, DomainError, PlanExceededError, RunError
 from pyaccount.training.noise import NoiseState, noise_of
+from pyaccount.training.noise.nonces import WITHOUT_NONCE
 
 SHAPES: dict[str, tuple[int, ...]] = {"first": (5, 9), "second": (130,), "third": (), "none": (0, 3)}
 #: Matrices of each way to keep what was before.
@@ -313,7 +314,11 @@ def test_nonces_that_are_missing_or_none_are_refused(tmp_path: Path) -> None:
     stream = noise("toeplitz", tmp_path).stream({"w": (3,)})
     with pytest.raises(DomainError, match="2 nonces: the noise up to round 3 is drawn by as many"):
         stream.seek(3, NONCES[:2])
-    for call in (lambda: stream.next(b"short"), lambda: stream.seek(2, [NONCES[0], bytes(31)])):
+    for call in (
+        lambda: stream.next(b""),
+        lambda: stream.next(b"short"),
+        lambda: stream.seek(2, [NONCES[0], bytes(31)]),
+    ):
         with pytest.raises(DomainError, match="a nonce has 32 bytes, not"):
             call()
     assert stream.round == 0
@@ -324,7 +329,7 @@ def test_without_nonces_it_is_the_noise_of_a_record_of_version_1(tmp_path: Path)
     found = {}
     for name in KINDS:
         stream = noise(name, tmp_path).stream({"w": (3,)}, dtype=np.float64)
-        found[name] = [stream.next(b"")["w"] for _ in range(3)][2].tolist()
+        found[name] = [stream.next(WITHOUT_NONCE)["w"] for _ in range(3)][2].tolist()
     assert found == PINNED
 
 

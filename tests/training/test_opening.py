@@ -12,6 +12,7 @@ from training_runs import BASE, CORRELATED, document, go
 import pyaccount
 from pyaccount.errors import CertificateError, DocumentError, DomainError, LimitError, RunError
 from pyaccount.training import TrainingRun, opening
+from pyaccount.training.holding import hold_record
 
 #: ε = 48.2 at this σ.
 FALSE = {
@@ -59,19 +60,32 @@ def test_a_document_is_certified_once(tmp_path: Path, monkeypatch: pytest.Monkey
         assert run.round == 3
     with pytest.raises(RunError, match="the run in this folder is that of another document"):
         TrainingRun(document({"noise": {"multiplier": 0.6}}), tmp_path, records=40)
-    with pytest.raises(RunError, match="another certificate"):
+    with pytest.raises(RunError, match="this run began without uncertified=True: leave it out"):
         TrainingRun(document(), tmp_path, records=40, uncertified=True)
 
 
-def test_a_run_whose_certificate_was_lost_takes_no_other(tmp_path: Path) -> None:
+def test_the_same_claim_may_be_certified_more_than_once(tmp_path: Path) -> None:
+    """Certificates have a date, and so do their hashes: each rank, or each run of a script, may make its own."""
+    certificates = []
+    for year in ("2031", "2032"):
+        text = pyaccount.certify(document()).to_json()
+        place = text.index('"created": "') + len('"created": "')
+        certificates.append(pyaccount.Certificate.from_json(text[:place] + year + text[place + 4 :]))
+    with TrainingRun(certificates[0], tmp_path, records=40) as run:
+        go(run, 1)
+    with TrainingRun(certificates[1], tmp_path, records=40) as run:
+        go(run, 1)
+    for certificate in certificates:
+        assert hold_record(tmp_path / "record.jsonl", certificate)
+    # Nor does the document need one then, unless it takes samples.
     with TrainingRun(document(), tmp_path, records=40) as run:
         go(run, 1)
-    kept = (tmp_path / "certificate.json").read_text()
-    (tmp_path / "certificate.json").write_text(kept.replace('"created": "2', '"created": "1', 1))
-    with pytest.raises((RunError, CertificateError)):
-        TrainingRun(document(), tmp_path, records=40)
-    (tmp_path / "certificate.json").write_text(kept)
-    TrainingRun(document(), tmp_path, records=40).close()
+    with pytest.raises(RunError, match="another document"):
+        TrainingRun(pyaccount.certify(document({"noise": {"multiplier": 0.6}})), tmp_path, records=40)
+    with TrainingRun(document(), tmp_path / "uncertified", records=40, uncertified=True) as run:
+        go(run, 1)
+    with pytest.raises(RunError, match="this run began with uncertified=True: give it here too"):
+        TrainingRun(document(), tmp_path / "uncertified", records=40)
 
 
 def test_what_takes_samples_takes_its_certificate(tmp_path: Path) -> None:

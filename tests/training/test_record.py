@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pyaccount.errors import RunError
-from pyaccount.training.record import Recorded, RecordWriter
+from pyaccount.training.record import Recorded
+from pyaccount.training.writing import RecordWriter
 
 
 def written(path: Path, rounds: int = 3) -> list[bytes]:
@@ -38,8 +39,7 @@ def test_a_line_that_was_not_finished_is_taken_back(tmp_path: Path) -> None:
     for cut in (1, 20, len(lines[-1]) - 1):
         path.write_bytes(b"".join(lines[:-1]) + lines[-1][:cut])
         writer = RecordWriter(path)
-        assert writer.before is not None
-        assert writer.before.rounds == 2
+        assert writer.recorded.rounds == 2
         writer.append("release", round=2, attempt=0, standard_deviations=[1.5], sum=f"{2:032x}")
         writer.close()
         assert path.read_bytes() == b"".join(lines)

@@ -35,7 +35,7 @@ def test_a_release_is_the_noisy_sum_over_the_expected_batch_size(tmp_path: Path,
     stream = noise_of(asked, asked.bodies[0], run._root, phase=0, clip_norm=2.0).stream(
         {"bias": (2,)}, dtype=np.float64
     )
-    nonces = [release.nonce for release in Recorded.read(tmp_path / "record.jsonl").releases]
+    nonces = [release.seed for release in Recorded.read(tmp_path / "record.jsonl").releases]
     for number, released in enumerate(found):
         exact = sums(number)["bias"] + stream.next(nonces[number])["bias"]
         # To half a step of the grid, 2⁻²⁰ for a standard deviation of 1 or a little more.
@@ -63,8 +63,9 @@ def test_a_certificate_is_run(tmp_path: Path) -> None:
         accountant = run.accountant()
     assert accountant.steps == 3
     assert accountant.epsilon_spent() < certificate.epsilon
-    with pytest.raises(RunError, match="another certificate"):
-        TrainingRun(document(privacy={"epsilon": certificate.epsilon}), tmp_path / "one", records=40)
+    # The claim that was certified, as a document.
+    with TrainingRun(document(privacy={"epsilon": certificate.epsilon}), tmp_path / "one", records=40) as run:
+        assert run.round == 3
 
 
 def test_a_failed_claim_and_a_blank_are_refused(tmp_path: Path) -> None:
@@ -224,7 +225,7 @@ def test_nobody_else_goes_on_with_an_open_run(tmp_path: Path) -> None:
     run = started(tmp_path)
     with pytest.raises(RunError, match=r"this process has opened this run already.*close\(\) that one first"):
         started(tmp_path)
-    program = "import pathlib, sys\nfrom pyaccount.training.record import RecordWriter\nRecordWriter(pathlib.Path(sys.argv[1]))"
+    program = "import pathlib, sys\nfrom pyaccount.training.writing import RecordWriter\nRecordWriter(pathlib.Path(sys.argv[1]))"
     done = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "record.jsonl")], capture_output=True, text=True, check=False
     )

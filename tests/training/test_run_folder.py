@@ -122,7 +122,7 @@ def test_no_traceback_shows_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_ranks_are_held_against_one_another(tmp_path: Path) -> None:
     runs = [started(tmp_path, rank=rank, world=3) for rank in range(3)]
     states = [run.rank_state for run in runs]
-    assert states == [(0, 0, 0), (1, 0, 0), (2, 0, 0)]
+    assert states == [(0, 0, 0, 0), (1, 0, 0, 0), (2, 0, 0, 0)]
     for run in runs:
         run.check_ranks(states)
         # As frameworks gather numbers.

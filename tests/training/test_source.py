@@ -74,7 +74,7 @@ def test_it_is_the_noise_of_the_run_and_taken_up_with_it(tmp_path: Path) -> None
     with started(tmp_path, Source()) as run:
         state = run.state_dict()
         first = go(run, 4)
-        nonces = [release.nonce for release in Recorded.read(tmp_path / "record.jsonl").releases]
+        nonces = [release.seed for release in Recorded.read(tmp_path / "record.jsonl").releases]
         seed = int.from_bytes(run._root.derive("device noise", 0).reveal()[:8], "little")
     for number, mean in enumerate(first):
         drawn = 0.5 * np.random.default_rng([seed, *nonces[number]]).standard_normal(30)

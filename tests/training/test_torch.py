@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from noise_samples import NONCES
 from places import HELPERS
 from plain_documents import changed
+from training_runs import fixed_draws
 
 from pyaccount.errors import RunError
 from pyaccount.training import TrainingRun
-from pyaccount.training import folder as run_folder
-from pyaccount.training.record import _line
+from pyaccount.training.record import line_of
 
 try:
     import torch
@@ -121,7 +119,7 @@ def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool, monkeypatch: 
         if key is None:
             key = run._root
         run._root = run._noise._root = key
-        monkeypatch.setattr(run_folder, "new_nonce", map(NONCES.__getitem__, count()).__next__)
+        fixed_draws(monkeypatch)
         optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
         loader = torch.utils.data.DataLoader(data, batch_sampler=RunBatchSampler(run), collate_fn=collate(data))
         assert len(loader) == 8
@@ -142,7 +140,7 @@ def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool, monkeypatch: 
     net = model()
     with TrainingRun(document, tmp_path / "hand", records=RECORDS, clip_norm=0.7, uncertified=True) as run:
         run._root = run._noise._root = key
-        monkeypatch.setattr(run_folder, "new_nonce", map(NONCES.__getitem__, count()).__next__)
+        fixed_draws(monkeypatch)
         while run.round < run.rounds:
             with run.step() as step:
                 batch = torch.from_numpy(step.batch.indices)
@@ -172,6 +170,65 @@ def test_what_would_get_no_noise_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="not all entries are finite"):
         optimizer.step()
     assert run.released == 0
+    with pytest.raises(RunError, match=r"a step failed, and its sum was not released: call step\(\) once more"):
+        optimizer.add(sums)
+    with pytest.raises(RunError, match="not all entries are finite"):
+        optimizer.step()
+
+
+def test_a_step_that_failed_is_made_once_more_with_the_same_sum(tmp_path: Path) -> None:
+    calls = []
+
+    def keep(text: str | None = None) -> str | None:
+        calls.append(text)
+        if text is not None and len([one for one in calls if one is not None]) == 2:
+            raise ConnectionError("away")
+        return None
+
+    net = model()
+    run = TrainingRun(BASE, tmp_path, records=RECORDS, uncertified=True, mark=keep)
+    optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
+    optimizer.add({name: torch.zeros_like(parameter) for name, parameter in net.named_parameters()})
+    with pytest.raises(ConnectionError):
+        optimizer.step()
+    optimizer.step()
+    assert (run.round, run.released) == (1, 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_clipped_summed_and_released_in_float32(tmp_path: Path, dtype: torch.dtype) -> None:
+    net, data = model().to(dtype), Data()
+    run = TrainingRun(BASE, tmp_path, records=RECORDS, clip_norm=0.01, uncertified=True)
+    optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
+    loss = torch.nn.functional.cross_entropy
+    alone = [
+        clipped_sum(net, loss, data.inputs[i : i + 1].to(dtype), data.targets[i : i + 1], run=run) for i in range(5)
+    ]
+    for sums in alone:
+        assert {tensor.dtype for tensor in sums.values()} == {torch.float32}
+        # Exactly the clip norm, up to float32: half precision would be off by thousandths.
+        assert float(torch.sqrt(sum(tensor.square().sum() for tensor in sums.values()))) <= 0.01 * (1 + 1e-6)
+    optimizer.add(alone[0])
+    optimizer.step()
+    assert {parameter.dtype for parameter in net.parameters()} == {dtype}
+
+
+def test_sums_that_were_clipped_otherwise_are_refused(tmp_path: Path) -> None:
+    """Groups that the optimizer knows of, and the sum does not, would have another clip norm than what is certified."""
+    document = changed(BASE, {"noise": {"multiplier": 0.5, "also": [{"what": "head", "multiplier": 3.0}]}}, {})
+    net, data, loss = model(), Data(), torch.nn.functional.cross_entropy
+    run = TrainingRun(document, tmp_path, records=RECORDS, also_clip_norms={"head": 0.1}, uncertified=True)
+    names = [name for name, _ in net.named_parameters()]
+    also = {"head": names[-2:]}
+    optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters(), also=also)
+    inputs, targets = data.inputs[:7], data.targets[:7]
+    wrong: list[dict[str, Any]] = [{"run": run}, {"run": run, "also": {"head": names[-1:]}}, {"clip_norm": 1.0}]
+    for options in wrong:
+        with pytest.raises(RunError, match="clipped to other norms, or in other groups of parameters"):
+            optimizer.add(clipped_sum(net, loss, inputs, targets, **options))
+    optimizer.add(clipped_sum(net, loss, inputs, targets, run=run, also=also))
+    with pytest.raises(RunError, match="the document releases 'head' beside the gradients"):
+        PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
 
 
 def test_clip_norms_are_the_runs(tmp_path: Path) -> None:
@@ -243,7 +300,8 @@ def test_groups_of_parameters_are_clipped_noised_and_stepped_by_themselves(
                 build()
 
     refused({"tail": names[-2:]}, "'tail' is not in noise.also")
-    refused({"head": []}, "'head' is not in noise.also of the document, or has no parameters")
+    refused({"head": []}, "'head' has no parameters")
+    refused({"head": "0.bias"}, "'head' has the text '0.bias': give a list")  # type: ignore[dict-item]
     refused({"head": ["other"]}, "not so other")
     refused({"head": [names[0], names[0]]}, f"not so {names[0]}")
     refused({"head": names}, "no parameter is left for the main sum")
@@ -300,7 +358,7 @@ def test_ranks_train_as_one_process_does(tmp_path: Path, monkeypatch: pytest.Mon
     header = json.loads(lines[0]) | {"world": 1}
     record = tmp_path / "one" / "record.jsonl"
     record.touch()
-    record.write_bytes(_line(header | {"file": [record.stat().st_ino, None]}))
+    record.write_bytes(line_of(header | {"file": [record.stat().st_ino, None]}))
     (tmp_path / "one" / "run.key").write_bytes((tmp_path / "two" / "run.key").read_bytes())
     (tmp_path / "one" / "run.key").chmod(0o600)
     # Where the mark of the first run is not known, which would refuse this one.

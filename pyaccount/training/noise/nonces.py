@@ -8,6 +8,7 @@ not secret: without the key it says nothing about the noise.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Sequence
 
@@ -16,8 +17,8 @@ from pyaccount.errors import DomainError
 #: The bytes of a nonce: two of 2⁶⁴ are equal with a probability below 2⁻¹²⁸.
 NONCE_BYTES = 32
 
-#: The nonce of rounds in a record of version 1, whose noise is a function of the key and the round alone.
-WITHOUT_NONCE = b""
+#: The nonce and the seed of rounds in a record of version 1, whose noise is a function of the key and the round alone.
+WITHOUT_NONCE = b"a record of version 1"
 
 
 def new_nonce() -> bytes:
@@ -32,6 +33,17 @@ def check_nonces(nonces: Sequence[bytes]) -> None:
             raise DomainError(f"a nonce has {NONCE_BYTES} bytes, not {len(nonce)}: draw it with new_nonce()")
 
 
-def coordinates_of(nonce: bytes) -> tuple[str, ...]:
-    """Return what a key that is derived for one release has of its nonce, for `RunKey.derive`."""
-    return () if nonce == WITHOUT_NONCE else (nonce.hex(),)
+def seed_of(previous: str, nonce: bytes) -> bytes:
+    """Return what a round of a run is drawn with: a hash of its nonce and of the hash of the record's line before.
+
+    That line has the hash of the one before it, and so on: in a record that was joined from those of two branches of a run, no
+    round after the seam is drawn as it was. There is none in a record of version 1.
+    """
+    if nonce == WITHOUT_NONCE:
+        return WITHOUT_NONCE
+    return hashlib.sha256(bytes.fromhex(previous) + nonce).digest()
+
+
+def coordinates_of(seed: bytes) -> tuple[str, ...]:
+    """Return what a key that is derived for one release has of its seed, for `RunKey.derive`."""
+    return () if seed == WITHOUT_NONCE else (seed.hex(),)
