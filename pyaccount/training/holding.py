@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 #: Standard deviations are recorded as they were drawn, rounded up: by no more than this, relatively, above σ times the clip norm.
 ROUNDED_UP = 1e-12
 
+#: What a record of version 1 leaves open.
+WITHOUT_NONCES = (
+    "the record is of version 1, whose noise is a function of the key and the round: if the run's folder was ever put back, two "
+    "sums "
+    "may have been released with one noise"
+)
+
 _HASH = re.compile("[0-9a-fA-F]{64}")
 
 
@@ -53,6 +60,8 @@ class RecordVerdict:
     head: str | None = None
     #: Whether the run began without a certificate.
     uncertified: bool = False
+    #: Of the record's form, None where it cannot be read.
+    version: int | None = None
 
     def __bool__(self) -> bool:
         """Whether the record agrees."""
@@ -97,6 +106,8 @@ class RecordVerdict:
         if self.rewinds:
             times = "once" if self.rewinds == 1 else f"{self.rewinds} times"
             lines.append(f"  an earlier checkpoint was taken up {times}; the rounds given up are counted")
+        if self.version == 1:
+            lines.append(f"  {WITHOUT_NONCES}")
         lines += [f"  {problem}" for problem in self.problems]
         if self.head is not None:
             lines.append(f"  head: {self.head}, the hash of the last line")
@@ -149,6 +160,7 @@ def hold_record(
         ending=recorded.ending,
         head=recorded.last,
         uncertified=recorded.header.get("certificate_sha256") is None,
+        version=recorded.version,
     )
 
 

@@ -15,6 +15,7 @@ from pyaccount.certificate.report.page import (
     RunPart,
     exact,
 )
+from pyaccount.training.holding import WITHOUT_NONCES
 
 if TYPE_CHECKING:
     from pyaccount.training.holding import RecordVerdict
@@ -49,6 +50,8 @@ def run_part(verdict: RecordVerdict) -> RunPart:
         rows.append(Fact("key", (Literally(verdict.key_commitment),), ("a commitment, which tells runs apart",)))
     if verdict.head is not None:
         rows.append(Fact("head", (Literally(verdict.head),), ("the hash of the record's last line",)))
+    if verdict.version == 1:
+        rows.append(Fact("version", ("1",), (WITHOUT_NONCES,)))
     rows += [Fact("problem", (problem,)) for problem in verdict.problems]
     facts = FactList(tuple(rows))
     first = (Paragraph((UNCERTIFIED,)),) if verdict.uncertified else ()

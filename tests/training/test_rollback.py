@@ -23,6 +23,7 @@ from pyaccount import _core
 from pyaccount.errors import RunError
 from pyaccount.plan.matrices import strategy
 from pyaccount.training import TrainingRun
+from pyaccount.training.holding import hold_record
 from pyaccount.training.mark import mark_at
 from pyaccount.training.noise.nonces import WITHOUT_NONCE
 from pyaccount.training.record import Recorded
@@ -232,6 +233,13 @@ def test_a_run_of_version_1_goes_on_as_it_is(name: str, tmp_path: Path, monkeypa
     recorded = Recorded.read(tmp_path / "record.jsonl")
     assert (recorded.version, recorded.rounds, recorded.ending) == (1, ROUNDS, "exhausted")
     assert all(release.nonce == WITHOUT_NONCE for release in recorded.releases)
+    if name == "identity":
+        verdict = hold_record(tmp_path / "record.jsonl", pyaccount.certify(document()))
+        assert verdict
+        assert verdict.uncertified
+        assert (
+            "if the run's folder was ever put back, two sums may have been released with one noise" in verdict.to_text()
+        )
 
 
 # Marks.
