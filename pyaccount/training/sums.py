@@ -152,14 +152,18 @@ def tag(releases: Sequence[Mapping[str, Array]], key: RunKey) -> str:
 
 
 def noisy(sum: Array, noise: Array, deviation: float) -> Array:
-    """The sum and its noise, rounded to a grid that depends on the noise's standard deviation alone.
+    """Return the sum and its noise, rounded to a grid that depends on the noise's standard deviation alone.
 
     Added in double precision, then rounded to multiples of 2^(⌊log₂ deviation⌋ − `GRID`), and last to the sum's type.
     Floating-point numbers are finer near 0, so that the last digits of an unrounded s + z would tell of s (Mironov 2012); of a
     rounded one all values lie on one grid, whatever s is. What is left is that z itself takes finitely many values:
-    docs/noise.md.
+    docs/noise.md. The noise, in double precision, is overwritten: nobody needs it any more, and no copy of it stays.
     """
     step = 2.0 ** (math.floor(math.log2(deviation)) - GRID)
-    exact = sum.astype(np.float64) + noise.reshape(sum.shape)
+    exact = noise.reshape(sum.shape)
+    exact += sum
     # Multiplying by powers of two is exact.
-    return np.asarray((np.rint(exact / step) * step).astype(sum.dtype))
+    exact /= step
+    np.rint(exact, out=exact)
+    exact *= step
+    return exact.astype(sum.dtype, copy=False)
