@@ -130,7 +130,8 @@ class RunFolder:
         text = text_of(self.key.commitment, len(self.releases), self.head)
         if text == self._marked:
             return
-        if self._marked and (self.mark.read() or self._marked).strip("\0 \r\n\t") not in ("", self._marked.strip()):
+        # A mark that was lost is kept anew, and one that could not be written may have been written all the same.
+        if self._marked and (self.mark.read() or "").strip("\0 \r\n\t") not in ("", self._marked.strip(), text.strip()):
             raise RunError(
                 f"{self.mark.place}: the mark of this run was changed while it was open: another copy of its folder goes on, and "
                 "nothing more is released here"
@@ -183,10 +184,10 @@ def open_folder(  # noqa: PLR0913 - where, what and who
 
     `sizes` are those of data of which the document states none, and so perhaps secret: the record has a tag of them.
 
-    A record knows its own file: in a copy, or in what was restored from a backup, rounds could be released again with the noise
-    they have elsewhere. `moved` says that there is no other one any more that goes on. `mark` says where the hash of its last
-    line is kept: a record that does not contain it was put back to an earlier state. `certificate` is that of a document which
-    was certified just now: it is kept beside the record.
+    A record knows its own file: in a copy, or in what was restored from a backup, rounds that were released since are not
+    counted. `moved` says that there is no other one any more that goes on. `mark` says where the hash of its last line is kept: a
+    record that does not contain it was put back to an earlier state. `certificate` is that of a document which was certified just
+    now: it is kept beside the record.
 
     Raises `RunError` if what is there is another run's, or a copy, or a key or a record by itself.
     """

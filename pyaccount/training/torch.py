@@ -7,7 +7,7 @@ take the batches alone, or hand clipped sums of its own to `PrivateOptimizer.add
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyaccount.errors import MissingExtraError, RunError
 from pyaccount.training.run import TrainingRun
@@ -21,6 +21,10 @@ except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
     raise MissingExtraError.of("torch", "pyaccount.training.torch needs it") from error
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 #: The norm of a gradient is at least this when it is divided by, so that one of zeros stays as it is.
 LEAST_NORM = 1e-30
@@ -72,14 +76,16 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss and a batch
     run: TrainingRun | None = None,
     clip_norm: float | None = None,
     also: Mapping[str, Iterable[str]] | None = None,
-    mask: Tensor | None = None,
+    mask: Tensor | NDArray[np.bool_] | Sequence[bool] | None = None,
 ) -> ClippedSums:
     """Return Σ_i g_i·min(1, clip norm/‖g_i‖) over the examples of a batch, by parameter.
 
     g_i is the gradient of `loss` of example i alone, and ‖g_i‖ is over all parameters that are trained. The clip norm is that of
     the `run`, or `clip_norm` where there is none. `also` has groups of parameters that the document releases as other sums, by
     their names in `noise.also`: the parameters of a group are clipped together, to the group's norm in the run, and the rest to
-    the run's. Where `mask` is false an example counts for nothing; a batch without examples gives zeros.
+    the run's. Where `mask` is false an example counts for nothing; a batch without examples gives zeros. Of half-precision
+    parameters the sums are float32, and so are norms and contributions, which roundings to half precision would make longer than
+    the clip norm.
 
     A reference by `torch.func`: every example is run as a batch of one, so that layers which mix examples (batch normalisation)
     do not; it takes the memory of a gradient for each example. Raises `RunError` for a clip norm that is not the run's, and for a
@@ -105,7 +111,8 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss and a batch
         squares = sum(gradients[name].flatten(1).square().sum(1) for name in names)
         factors = (norm / torch.as_tensor(squares).sqrt().clamp_min(LEAST_NORM)).clamp_max(1.0)
         if mask is not None:
-            factors = torch.where(mask, factors, torch.zeros_like(factors))
+            kept = torch.as_tensor(mask, device=factors.device).bool()
+            factors = torch.where(kept, factors, torch.zeros_like(factors))
         found |= {name: torch.tensordot(factors, gradients[name], dims=1) for name in names}
     return ClippedSums({name: found[name] for name in trained}, groups)
 

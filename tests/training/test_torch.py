@@ -78,13 +78,18 @@ def test_a_clipped_sum_is_that_of_one_backward_pass_for_each_example() -> None:
         found = clipped_sum(net, torch.nn.functional.cross_entropy, data.inputs[:7], data.targets[:7], clip_norm=norm)
         for name in expected:
             torch.testing.assert_close(found[name], expected[name], rtol=1e-5, atol=1e-6)
-    mask = torch.tensor([True, True, False, True])
-    kept = clipped_sum(
-        net, torch.nn.functional.cross_entropy, data.inputs[:4], data.targets[:4], clip_norm=0.1, mask=mask
-    )
     expected = by_hand(net, data.inputs[[0, 1, 3]], data.targets[[0, 1, 3]], 0.1)
-    for name in expected:
-        torch.testing.assert_close(kept[name], expected[name], rtol=1e-5, atol=1e-6)
+    # As micro-batches have it, too.
+    for mask in (
+        torch.tensor([True, True, False, True]),
+        np.array([True, True, False, True]),
+        [True, True, False, True],
+    ):
+        kept = clipped_sum(
+            net, torch.nn.functional.cross_entropy, data.inputs[:4], data.targets[:4], clip_norm=0.1, mask=mask
+        )
+        for name in expected:
+            torch.testing.assert_close(kept[name], expected[name], rtol=1e-5, atol=1e-6)
 
 
 def test_an_empty_batch_has_a_sum_of_zeros() -> None:
