@@ -1,16 +1,17 @@
-"""Random allocation of k of t rounds: ε at δ = 1e-5, beside PLD_accounting 2.0 and bis-mc-accountant (arXiv:2605.07072).
+"""Random allocation of k of t rounds: ε at δ = 1e-5, beside PLD_accounting 2.0, opake and bis-mc-accountant (arXiv:2605.07072).
 
 - **pyaccount, samples**: `accounting.method: monte-carlo`, tolerance 0.005: both ends of ε, with the whole certificate's seconds.
 - **pyaccount, blocks**: the default, a composition of k allocations of one round, without samples.
 - **PLD_accounting** composes the same blocks: `gaussian_allocation_epsilon_range`, with its default accuracy. Its interval is of
   the composition, above the allocation's own ε.
+- **opake** composes the same blocks: `random_allocation_gaussian_pld`, with its default accuracy; an upper end alone.
 - **bis-mc-accountant** draws plain samples, as many in each direction and for each candidate as are fixed in advance, and accepts
   if their mean is below a bar. Its own formula says how many prove the ε that pyaccount proves from samples, if its bar is where
   pyaccount estimates δ. The pace is that of its samples of a removed record, one process, at that ε. It was not run to the end:
   such figures begin with "about", and are core seconds of one direction. It comes as a repository: `--bis-mc FOLDER`.
 
-Without a peer its rows are left out. By hand: PLD_accounting is not in `requirements.lock`, and its lower ends take numba to end
-within minutes.
+jax_privacy and dp_accounting have no accountant of random allocation with k > 1. Without a peer its rows are left out. By hand:
+PLD_accounting is not in `requirements.lock`, and its lower ends take numba to end within minutes.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from opake_native import native
 from rich.console import Console
 from rich.table import Table
 
@@ -96,6 +98,20 @@ def composed(setting: Setting, peer: ModuleType) -> Row:
     return "PLD_accounting", f"[{low:.4g}, {high:.5g}]", "", f"{time.perf_counter() - began:.1f}"
 
 
+def opake(setting: Setting) -> Row | None:
+    """opake's upper end, None where it is not installed."""
+    try:
+        peer = native()
+    except ImportError:
+        return None
+    began = time.perf_counter()
+    found = peer.random_allocation_gaussian_pld(
+        setting.sigma, setting.rounds, setting.taken, peer.DiscretizationConfig()
+    )
+    upper = float(found.epsilon_at(DELTA))
+    return "opake", f"≤ {upper:.5g}", "", f"{time.perf_counter() - began:.1f}"
+
+
 def plain(setting: Setting, epsilon: float, folder: Path) -> Row:
     """What bis-mc-accountant needs for the claim that pyaccount proves from samples."""
     sys.path.insert(0, str(folder))
@@ -135,6 +151,9 @@ def main() -> None:
         rows = [row, ours(setting, "pyaccount, blocks", {})[0]]
         if blocks is not None:
             rows.append(composed(setting, blocks))
+        peer = opake(setting)
+        if peer is not None:
+            rows.append(peer)
         if options.bis_mc is not None:
             rows.append(plain(setting, epsilon, options.bis_mc))
         label = f"{setting.sigma:g}, {setting.rounds}, {setting.taken}"

@@ -11,33 +11,20 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import importlib.util
 import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
+from opake_native import native
 from rich.console import Console
 from rich.table import Table
 
 import pyaccount
 
 LOOSEST, STEP, TIGHTEST = 0.1, 10**-0.5, 1e-6
-
-
-def native() -> ModuleType:
-    """opake's extension module, without its Python layer."""
-    files = importlib.metadata.files("opake-accounting") or []
-    (path,) = (file.locate() for file in files if file.name.startswith("opake_accounting.") and file.suffix == ".so")
-    spec = importlib.util.spec_from_file_location("opake_accounting", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 OPAKE = native()

@@ -11,6 +11,7 @@ transparency log.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
@@ -83,7 +84,7 @@ class DefaultMark(FileMark):
     def read(self) -> str | None:
         """Return the text of the file, None if it cannot be read."""
         try:
-            return super().read()
+            return super().read() if self._path.is_absolute() else None
         except OSError:
             return None
 
@@ -92,6 +93,8 @@ class DefaultMark(FileMark):
         if self._said:
             return
         try:
+            if not self._path.is_absolute():
+                raise OSError(errno.ENOENT, "there is no home directory")
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             super().write(text)
         except OSError as error:

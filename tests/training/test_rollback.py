@@ -307,6 +307,14 @@ def test_a_mark_that_cannot_be_kept_by_default_is_said(tmp_path: Path, monkeypat
         run = started(tmp_path / "run")
     with run:
         go(run, 2)
+    monkeypatch.delenv("XDG_STATE_HOME")
+    # As it says of a user that is in no list and has none, such as one of a container.
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(RuntimeWarning, match=r"kept here \(there is no home directory\)"):
+        started(tmp_path / "homeless").close()
+    assert not (tmp_path / "~").exists()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     for place in ("none", "file"):
         with pytest.raises(OSError, match="mark"):
             started(tmp_path / place[:1], mark=tmp_path / place / "mark")
