@@ -49,19 +49,19 @@ SAME = {
 
 @dataclass(slots=True)
 class RunFolder:
-    """A run's key, what is recorded of it, and its end of the record; no writer and no mark for ranks that only follow."""
+    """An open run: its key and its record. Ranks that only follow the record have no writer and no mark."""
 
     key: RunKey
     path: Path
     recorded: Recorded
     writer: RecordWriter | None
     mark: Mark | None
-    #: The mark that was kept last.
+    #: The text that was written as the mark.
     _marked: str = ""
 
     @property
     def version(self) -> int:
-        """Of the record."""
+        """The version of the record's form."""
         return self.recorded.version
 
     @property
@@ -71,7 +71,7 @@ class RunFolder:
 
     @property
     def releases(self) -> list[RecordedRelease]:
-        """Of each round that was released, what is recorded."""
+        """What is recorded of each round that was released."""
         return self.recorded.releases
 
     def known(self, number: int) -> RecordedRelease | None:
@@ -93,19 +93,19 @@ class RunFolder:
         arrays = [{name: [kind, list(shape)] for name, (kind, shape) in one.items()} for one in layout]
         self._append("layout", body=body, arrays=arrays, **({} if self.version == 1 else {"normaliser": normaliser}))
 
-    def release(self, told: RecordedRelease) -> None:
-        """Record the next round."""
-        assert told.round == len(self.releases)
+    def release(self, release: RecordedRelease) -> None:
+        """Record the next round, whose nonce and seed `drawn_by` has given."""
+        assert release.round == len(self.releases)
         self._append(
             "release",
-            round=told.round,
-            attempt=told.attempt,
-            standard_deviations=list(told.standard_deviations),
-            sum=told.sum,
-            **({} if told.noise is None else {"noise": told.noise}),
-            **({} if told.nonce == WITHOUT_NONCE else {"nonce": told.nonce.hex()}),
+            round=release.round,
+            attempt=release.attempt,
+            standard_deviations=list(release.standard_deviations),
+            sum=release.sum,
+            **({} if release.noise is None else {"noise": release.noise}),
+            **({} if release.nonce == WITHOUT_NONCE else {"nonce": release.nonce.hex()}),
         )
-        assert self.releases[-1] == told
+        assert self.releases[-1] == release
 
     def rewind(self, target: int) -> None:
         """Record that an earlier state was taken up, and the rounds since are given up."""

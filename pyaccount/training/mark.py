@@ -32,24 +32,24 @@ LONGEST = 250
 
 
 class Mark(Protocol):
-    """Where the hash of a record's last line is kept."""
+    """A text outside of a run's folder that has the hash of the record's last line."""
 
     @property
     def place(self) -> str:
-        """What a message calls it."""
+        """Where the text is kept, for messages."""
 
     def read(self) -> str | None:
-        """Return what was kept last."""
+        """Return the text that was written last, None if there is none."""
 
     def write(self, text: str) -> None:
-        """Keep this text."""
+        """Replace the text."""
 
 
 class FileMark:
     """A mark in a file."""
 
     def __init__(self, path: Path) -> None:
-        """Of this file, in a folder that is there."""
+        """Keep the mark in this file. Its folder must exist."""
         self._path = path
 
     @property
@@ -76,10 +76,10 @@ class FileMark:
 
 
 class DefaultMark(FileMark):
-    """A mark in the user's state directory, which may not be there, or not be writable: then none is kept, and that is said."""
+    """A mark in the user's state directory. If that cannot be written, no mark is kept, and a warning says so."""
 
-    #: Whether it was said that none is kept.
-    _said = False
+    #: Whether the warning was given.
+    _warned = False
 
     def read(self) -> str | None:
         """Return the text of the file, None if it cannot be read."""
@@ -90,7 +90,7 @@ class DefaultMark(FileMark):
 
     def write(self, text: str) -> None:
         """Replace the file, or warn once that it cannot be written."""
-        if self._said:
+        if self._warned:
             return
         try:
             if not self._path.is_absolute():
@@ -98,7 +98,7 @@ class DefaultMark(FileMark):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             super().write(text)
         except OSError as error:
-            self._said = True
+            self._warned = True
             warnings.warn(
                 f"{self._path}: no mark of this run can be kept here ({error.strerror}): if its folder is put back to an earlier "
                 "state, rounds can be released twice and are counted once, and nobody notices. Give TrainingRun(…, mark=PATH)",
@@ -111,23 +111,23 @@ class CallableMark:
     """A mark that a callable keeps."""
 
     def __init__(self, keeper: MarkKeeper) -> None:
-        """Of this callable."""
+        """Let this callable keep the mark."""
         self._keeper = keeper
 
     @property
     def place(self) -> str:
-        """What gives the text."""
+        """What returned the text."""
         return "mark()"
 
     def read(self) -> str | None:
-        """Ask for the text. Raises `RunError` for something else."""
+        """Ask the callable for the text. Raises `RunError` if it returns something else."""
         kept = self._keeper()
         if kept is not None and not isinstance(kept, str):
             raise RunError(f"mark() returned {shown(kept)}, where the text that was kept last is expected, or None")
         return kept
 
     def write(self, text: str) -> None:
-        """Give the text."""
+        """Give the text to the callable."""
         self._keeper(text)
 
 
@@ -141,7 +141,7 @@ def mark_at(place: MarkPlace, commitment: str) -> Mark:
 
 
 def state_directory() -> Path:
-    """Return where programs of this user keep their state: $XDG_STATE_HOME if it is set, or what the system has for it."""
+    """Return the folder in which programs of this user keep their state: $XDG_STATE_HOME, or the system's usual one."""
     stated = os.environ.get("XDG_STATE_HOME", "")
     if Path(stated).is_absolute():
         return Path(stated)
@@ -151,7 +151,7 @@ def state_directory() -> Path:
 
 
 def text_of(commitment: str, rounds: int, head: str) -> str:
-    """Return what is kept of the record of a run with so many rounds, whose last line has this hash."""
+    """Return the text of a mark: the run, how many rounds its record has, and the hash of the record's last line."""
     return f"{commitment} {rounds} {head}\n"
 
 

@@ -1,4 +1,4 @@
-"""What a run is opened with: a certificate, or a document whose claim is certified then and there.
+"""What a run is opened with: a certificate, or a document, whose claim is certified at once.
 
 Only what is certified is run. A certificate is taken at its word. A document without a blank makes a claim, which is certified
 when the run begins if that needs no samples; the certificate then lies in the run's folder, and whoever takes the run up finds it
@@ -28,7 +28,7 @@ MOST_SECONDS = 60.0
 
 
 def opened(run: Certified, folder: Path, *, uncertified: bool, rank: int) -> Certified:
-    """Return the run that is opened in this folder: with a certificate, whatever it was described by.
+    """Return the run that is opened in this folder, with its certificate if it has one.
 
     Raises `CertificateError` for a claim that does not hold, `DocumentError` for a document that takes samples, `LimitError` for
     one that takes too long, and `RunError` if the folder has another document's certificate.
@@ -53,7 +53,10 @@ def opened(run: Certified, folder: Path, *, uncertified: bool, rank: int) -> Cer
 
 
 def _kept(folder: Path, *, wait: bool) -> Certificate | None:
-    """The certificate in the folder, which the first rank makes. Raises `RunError` if it takes too long."""
+    """Return the certificate in the folder, None if there is none. With `wait`, wait until the first rank has made it.
+
+    Raises `RunError` if that takes too long.
+    """
     path, deadline = folder / CERTIFICATE, time.monotonic() + PATIENCE
     # A run that began with a certificate has none in its folder.
     while wait and not path.exists() and not begun(folder / RECORD):
@@ -64,7 +67,7 @@ def _kept(folder: Path, *, wait: bool) -> Certificate | None:
 
 
 def _certificate(document: Document) -> Certificate:
-    """Certify a document that takes no samples."""
+    """Certify a document. Raises `DocumentError` if that takes samples, and `LimitError` if it takes too long."""
     if planned(document).sampled:
         message = (
             "this document is certified by samples, which takes longer than opening a run should: give its certificate, made by "

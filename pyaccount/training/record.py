@@ -18,7 +18,8 @@ from typing import Any, Literal, Self
 from pyaccount.errors import RunError, shown
 from pyaccount.training.noise.nonces import NONCE_BYTES, WITHOUT_NONCE, seed_of
 
-#: Of the lines' form. Version 1 had no nonces, and did not say how a run ended; a run that began with it goes on with it.
+#: Versions of the lines' form. Version 1 had no nonces, and did not say how a run ended; a run that began with it goes on with
+#: it.
 VERSION, VERSIONS = 2, (1, 2)
 
 #: How batches and noise are drawn from a key, by the record's version: another number for other numbers.
@@ -80,10 +81,10 @@ class RecordedRelease:
 
 
 class Recorded:
-    """What a record says, as far as it was read; it can be read on as it grows."""
+    """What a record says, as far as it was read. It can be read on as the file grows."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """A record of which nothing was read yet."""
+        """Make a record of this file, of which nothing was read yet."""
         self._path = path
         #: The first line; empty before it was read.
         self.header: Mapping[str, Any] = {}
@@ -111,21 +112,24 @@ class Recorded:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a record and check its chain. Raises `RunError` with the line that is wrong, `OSError` where there is no file."""
-        found = cls(path)
-        found.follow()
-        if not found.header:
+        """Read a record and check its chain.
+
+        Raises `RunError` with the first line that is wrong, and `OSError` if the file cannot be read.
+        """
+        record = cls(path)
+        record.follow()
+        if not record.header:
             raise RunError(f"{os.fsdecode(path)}: holds no record of a run")
-        return found
+        return record
 
     @property
     def version(self) -> int:
-        """Of the lines' form."""
+        """The version of the lines' form."""
         return int(self.header["record"])
 
     @property
     def ending(self) -> Ending:
-        """How the record ends."""
+        """Return how the record ends."""
         if self.abandoned:
             return "abandoned"
         if self.rounds == self.header.get("rounds"):
@@ -143,7 +147,10 @@ class Recorded:
         return len(self.rewound)
 
     def follow(self) -> None:
-        """Read on from where it was read to. Raises `RunError` if what is there does not continue that."""
+        """Read the lines that were added since the last call.
+
+        Raises `RunError` if the file does not continue what was read before.
+        """
         if Path(self._path).stat().st_size < self.whole:
             raise RunError(
                 f"{os.fsdecode(self._path)}: the record was put back to an earlier state while it was followed: open the run anew"
@@ -152,7 +159,7 @@ class Recorded:
             self.take(line)
 
     def take(self, line: bytes) -> None:
-        """Take in the next line. Raises `RunError` if it is none, and then nothing has changed."""
+        """Take in the next line. Raises `RunError` if it is not one; the record is then as before."""
         where = f"{os.fsdecode(self._path)}, line {self.lines + 1}"
         event = _event(line, self.last, where)
         if event["event"] == "run":
@@ -200,9 +207,9 @@ class Recorded:
 
 
 def _whole_lines(path: str | os.PathLike[str], start: int = 0, before: int = 0) -> Iterator[bytes]:
-    """The lines of a record from a byte on, up to one that was never finished.
+    """Yield the lines of a record from a byte on, up to one that was never finished; `before` lines come before it.
 
-    Raises `RunError` for one that is longer than any; `before` lines were read before.
+    Raises `RunError` for a line that is longer than any line of a record.
     """
     with Path(path).open("rb") as opened:
         opened.seek(start)
@@ -225,14 +232,14 @@ def version_of(path: Path) -> int | None:
 
 
 def contains(path: str | os.PathLike[str], head: str) -> bool:
-    """Return whether a line of the file has this hash, so that the record is one that has gone on from there."""
+    """Return whether a line of the file has this hash: then the record has gone on from that line."""
     return any(hash_of(line) == head for line in _whole_lines(path))
 
 
 def begun(path: Path) -> bool:
-    """Whether a record is there: with a whole first line, or something that is no beginning of one.
+    """Return whether the file is a record with a whole first line, or something else that must not be overwritten.
 
-    What was cut short in its first line, or is empty, reports nothing that was used.
+    A file that is empty, or was cut within its first line, reports nothing that was used.
     """
     if not path.exists():
         return False
@@ -242,12 +249,12 @@ def begun(path: Path) -> bool:
 
 
 def line_of(event: Mapping[str, Any]) -> bytes:
-    """Return the line of an event."""
+    """Return an event as a line of JSON."""
     return json.dumps(event, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
 def hash_of(line: bytes) -> str:
-    """Return what the next line has of this one."""
+    """Return the hash of a line, which the next line carries."""
     return hashlib.sha256(line).hexdigest()
 
 

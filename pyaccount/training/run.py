@@ -336,7 +336,7 @@ class TrainingRun:
         return means if isinstance(sums, Mapping) else means[ALONE], more
 
     def _drawn(self, part: BodyRun, number: int, releases: Sequence[Mapping[str, Array]]) -> Rows:
-        """The noise of a round, once the round is recorded with these sums; or was, and is repeated with the very same ones."""
+        """Record a round with these sums, or check that it was recorded with the very same ones, and return its noise."""
         folder, repeated = self._folder, number < self.released
         recorded = as_recorded(releases, [one.what for one in part.body.noise.also], folder.version)
         layout = layout_of(recorded)
@@ -348,27 +348,27 @@ class TrainingRun:
             folder.begin(part.place, layout, self.normaliser(number))
         nonce, seed = folder.drawn_by() if known is None else (known.nonce, known.seed)
         sum_tag = tag(recorded, self._root.derive("sums", number, *coordinates_of(seed)))
-        told = RecordedRelease(
+        release = RecordedRelease(
             number, folder.recorded.rewinds, self._deviations[part.index], sum_tag, nonce=nonce, seed=seed
         )
-        if known is not None and not told.same_sum(known):
+        if known is not None and not release.same_sum(known):
             raise self._another_sum(number, repeated=repeated)
         if known is None and self.world > 1 and self._noise.from_key:
             # The other ranks wait for the nonce in the record, and then draw at the same time as this one. A process that is
             # alone draws first: interrupted, it has counted nothing.
-            folder.release(told)
-            known = told
+            folder.release(release)
+            known = release
         noise = self._noise.rows(part, number - part.start, releases, seed, folder.releases)
-        told = replace(told, noise=self._noise.tag(number, seed, noise))
+        release = replace(release, noise=self._noise.tag(number, seed, noise))
         if known is None:
-            folder.release(told)
-        elif told.noise != known.noise:
+            folder.release(release)
+        elif release.noise != known.noise:
             raise self._another_sum(number, repeated=repeated)
         folder.keep_mark()
         return noise
 
     def _another_sum(self, number: int, *, repeated: bool) -> RunError:
-        """What to say of a round whose sum or noise is not that of the record."""
+        """Return the error for a round whose sum or noise is not the recorded one."""
         if repeated:
             return RunError(
                 f"round {number} was released with another sum or noise: with the same noise, the two would reveal their "

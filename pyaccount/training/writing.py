@@ -17,13 +17,13 @@ from pyaccount.training.record import EVENTS, LONGEST_LINE, VERSION, Recorded, b
 
 
 class RecordWriter:
-    """The end of a record's file, held by one process at a time."""
+    """Adds lines to a record's file, which one process at a time can hold."""
 
-    #: Those of this process.
+    #: The writers of this process.
     _open: ClassVar[weakref.WeakSet[RecordWriter]] = weakref.WeakSet()
 
     def __init__(self, path: Path) -> None:
-        """Take a record up, or begin one. Raises `RunError` if somebody else holds it or the record is damaged."""
+        """Open a record, or begin one. Raises `RunError` if somebody else holds it or the record is damaged."""
         #: Whether everything that was added is known to be on the disk, and in `recorded`.
         self._sound, self._handle = True, -1
         self._path, self._process = path, os.getpid()
@@ -78,20 +78,21 @@ class RecordWriter:
 
     @property
     def version(self) -> int:
-        """Of the lines' form: that of the record, or of a new one."""
+        """The version of the lines' form: that of the record, or the newest for a record that begins."""
         return self.recorded.version if self.recorded.header else VERSION
 
     @property
     def file(self) -> int | list[int | None]:
-        """What tells the record's file from a copy: its number, and in nanoseconds when it was made, where that is known.
+        """What distinguishes the record's file from a copy: its inode number, and when it was made, in nanoseconds since 1970.
 
-        Numbers of deleted files are given out again. In a record of version 1 this is the number alone.
+        The time is None where the file system does not keep it. It is needed because numbers of deleted files are given out
+        again. In a record of version 1 there is the number alone.
         """
         number = os.fstat(self._handle).st_ino
         return [number, _core.created(self._path)] if self.version > 1 else number
 
     def is_file(self, recorded: object) -> bool:
-        """Return whether this is the file that is recorded."""
+        """Return whether the open file is the one that the record names."""
         here = self.file
         if isinstance(here, int):
             return recorded == here
@@ -101,7 +102,7 @@ class RecordWriter:
         return all(old == new or None in (old, new) for old, new in zip(recorded, here, strict=True))
 
     def __del__(self) -> None:
-        """Let others go on with a record that nobody closed."""
+        """Release the file if nobody closed it, so that it can be opened again."""
         self.close()
 
     def _check_alone(self) -> None:
@@ -138,7 +139,7 @@ def check_process(opener: int) -> None:
 
 
 def _held(handle: int) -> bool:
-    """Keep others from writing; whether nobody did."""
+    """Lock the file for this process. Return False if another writer has it."""
     try:
         import fcntl  # noqa: PLC0415 - not on every system
     except ImportError:  # pragma: no cover - there, whoever runs it keeps others away
@@ -161,7 +162,7 @@ def _let_go(handle: int) -> None:
 
 
 def force(path: Path) -> None:
-    """See to it that the content of a file, or the names in a folder, are on the disk."""
+    """Force the content of a file, or the names in a folder, to the disk."""
     if os.name != "posix":  # pragma: no cover - folders cannot be opened there, nor files that are only read
         return
     handle = os.open(path, os.O_RDONLY)
