@@ -200,7 +200,7 @@ def open_folder(  # noqa: PLR0913 - where, what and who
     if key_path.exists() and not begun(path):
         raise RunError(
             f"{path}: the record of the run whose key is {key_path} is not here: nobody knows which rounds were released with "
-            "it. A new run takes a new folder, and a key of its own"
+            "it. A new run takes a new folder, and makes a key of its own where key= says"
         )
     writer = RecordWriter(path)
     recorded = writer.recorded

@@ -183,9 +183,16 @@ class PrivateOptimizer:
                     "to the sums, as clipped_sum returns it"
                 )
             sums = dict.fromkeys(self._parameters, sums)
-        if set(sums) != set(self._parameters):
-            unknown = sorted(set(sums) ^ set(self._parameters))
-            raise RunError(f"sums are of the parameters that are trained, one each; not so {', '.join(unknown)}")
+        missing, unknown = sorted(set(self._parameters) - set(sums)), sorted(set(sums) - set(self._parameters))
+        if missing:
+            raise RunError(
+                f"there is no sum for {', '.join(missing)}: sums are of all parameters that were trainable when the optimizer "
+                f"was made"
+            )
+        if unknown:
+            raise RunError(
+                f"there is a sum for {', '.join(unknown)}, which was not trainable when the optimizer was made"
+            )
         for name, sum in sums.items():
             if sum.shape != self._parameters[name].shape:
                 shapes = tuple(sum.shape), tuple(self._parameters[name].shape)
@@ -208,7 +215,11 @@ class PrivateOptimizer:
         """
         if self._sums is None:
             self._check_sound()
-            raise RunError("no sum was added: that of an empty batch is of zeros, and is added as any other")
+            raise RunError(
+                "no sum was added: give clipped_sum(…) to add(); loss.backward() is not used here. The sum of an empty batch is "
+                "of "
+                "zeros, and is added as any other"
+            )
         self._failed = True
         sums = {name: sum.clone() for name, sum in self._sums.items()}
         if self._run.world > 1:

@@ -167,8 +167,10 @@ def test_what_would_get_no_noise_is_refused(tmp_path: Path) -> None:
     optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
     with pytest.raises(RunError, match="no sum was added"):
         optimizer.step()
-    with pytest.raises(RunError, match="of the parameters that are trained"):
+    with pytest.raises(RunError, match=r"there is no sum for 0\.bias, 0\.weight"):
         optimizer.add({"other": torch.zeros(1)})
+    with pytest.raises(RunError, match="there is a sum for other, which was not trainable"):
+        optimizer.add({"other": torch.zeros(1), **dict(net.named_parameters())})
     sums = {name: torch.zeros_like(parameter) for name, parameter in net.named_parameters()}
     sums["0.bias"] = torch.full_like(sums["0.bias"], torch.nan)
     optimizer.add(sums)
