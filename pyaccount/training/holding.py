@@ -29,8 +29,7 @@ ROUNDED_UP = 1e-12
 #: What a record of version 1 leaves open.
 WITHOUT_NONCES = (
     "the record is of version 1, whose noise is a function of the key and the round: if the run's folder was ever put back, two "
-    "sums "
-    "may have been released with one noise"
+    "sums may have been released with one noise"
 )
 
 _HASH = re.compile("[0-9a-fA-F]{64}")

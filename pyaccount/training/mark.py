@@ -169,14 +169,12 @@ def check_mark(mark: Mark, commitment: str, record: Path, rounds: int) -> None:
     if words[0] != commitment:
         raise RunError(
             f"{mark.place}: this mark belongs to another run, whose key has the commitment {words[0]}: every run has a mark of "
-            f"its "
-            "own"
+            "its own"
         )
     if not contains(record, words[2]):
         raise RunError(
             f"{record}: this record has {rounds} rounds, and does not contain the line that was last marked in {mark.place}, "
-            f"after "
-            f"{words[1]} rounds. The folder was put back to an earlier state, or another copy of it has gone on, and what was "
-            "released since is not counted here. Find the record that contains it. Without it the run cannot go on: a new run's "
-            "guarantee adds to that of this one"
+            f"after {words[1]} rounds. The folder was put back to an earlier state, or another copy of it has gone on, and what "
+            "was released since is not counted here. Find the record that contains it. Without it the run cannot go on: a new "
+            "run's guarantee adds to that of this one"
         )

@@ -88,13 +88,11 @@ def check_norm(arrays: Mapping[str, Array], clip_norm: float, most: int) -> None
         if not np.isfinite(array).all():
             raise RunError(
                 f"{name}: not all entries are finite, and clipping does not bound such a contribution: give zeros for a record "
-                f"whose "
-                "gradient is not finite. Nothing was counted"
+                "whose gradient is not finite. Nothing was counted"
             )
     raise RunError(
         f"{', '.join(arrays)}: the sum's ℓ₂ norm is beyond {most:_} contributions of clip norm {clip_norm:g}, the most that a "
-        f"batch "
-        "can have: clip each contribution, and add up those of this round's batch alone. Nothing was counted"
+        "batch can have: clip each contribution, and add up those of this round's batch alone. Nothing was counted"
     )
 
 

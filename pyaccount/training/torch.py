@@ -153,8 +153,7 @@ class PrivateOptimizer:
         if missing:
             raise RunError(
                 f"also: the document releases {', '.join(map(repr, missing))} beside the gradients: give the parameters of each "
-                f"such "
-                "sum, or use run.step() and release(…, also=…) yourself"
+                "such sum, or use run.step() and release(…, also=…) yourself"
             )
         self._clipped = {
             (frozenset(names), norm) for names, norm in _clipped_together(self._parameters, run, None, self._also)
@@ -179,15 +178,14 @@ class PrivateOptimizer:
             if len(self._parameters) != 1:
                 raise RunError(
                     f"a tensor is the sum of one parameter, and {len(self._parameters)} are trained: give a mapping from their "
-                    f"names "
-                    "to the sums, as clipped_sum returns it"
+                    "names to the sums, as clipped_sum returns it"
                 )
             sums = dict.fromkeys(self._parameters, sums)
         missing, unknown = sorted(set(self._parameters) - set(sums)), sorted(set(sums) - set(self._parameters))
         if missing:
             raise RunError(
                 f"there is no sum for {', '.join(missing)}: sums are of all parameters that were trainable when the optimizer "
-                f"was made"
+                "was made"
             )
         if unknown:
             raise RunError(
@@ -217,8 +215,7 @@ class PrivateOptimizer:
             self._check_sound()
             raise RunError(
                 "no sum was added: give clipped_sum(…) to add(); loss.backward() is not used here. The sum of an empty batch is "
-                "of "
-                "zeros, and is added as any other"
+                "of zeros, and is added as any other"
             )
         self._failed = True
         sums = {name: sum.clone() for name, sum in self._sums.items()}
@@ -248,10 +245,8 @@ class PrivateOptimizer:
         if self._failed:
             raise RunError(
                 "a step failed, and its sum was not released: call step() once more, which releases that very sum. Or close the "
-                "run, "
-                "open it again, load_state_dict the state of a checkpoint, and make a new loader and a new optimizer: the next "
-                "batch of "
-                "this loader belongs to a later round"
+                "run, open it again, load_state_dict the state of a checkpoint, and make a new loader and a new optimizer: the "
+                "next batch of this loader belongs to a later round"
             )
 
     def _check_ranks(self) -> None:

@@ -113,8 +113,7 @@ class RecordWriter:
         if not self._sound:
             raise RunError(
                 "the record's last line may not be on the disk: take the run up again, by close() and opening it anew, which "
-                "finds "
-                "out whether its round was counted"
+                "finds out whether its round was counted"
             )
         here, there = os.fstat(self._handle), self._path.stat()
         if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino) or here.st_size != self.recorded.whole:
