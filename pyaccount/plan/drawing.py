@@ -38,6 +38,8 @@ class DrawingRule(Enum):
     #: A power that is expected to take long is compared with scaled means. Lower ends are drawn where samples are worth most, and
     #: as many as make them near. One mean is tested for random parts too.
     COMPARED = ((0, 1, 0), "2026-11-27T17:14:00+00:00")
+    #: The pilot's root stays where it was looked for if the last look has seen no loss: the model says nothing of such a look.
+    SEEN = ((0, 1, 0), "2026-11-27T20:12:00+00:00")
 
     def includes(self, rule: DrawingRule) -> bool:
         """Whether samples are drawn as this rule says: it, or one that came after it."""

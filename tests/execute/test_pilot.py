@@ -19,6 +19,7 @@ from pyaccount.execute.sampling.pilot import (
     noise_model,
 )
 from pyaccount.execute.sampling.session import Session
+from pyaccount.plan.drawing import NEWEST, DrawingRule
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0, 8.0, 50.0])
@@ -39,10 +40,10 @@ def gaussian(sigma: float, epsilon: float) -> float:
 class Looked:
     """What stands for a session: δ of two directions is known, and every look is counted."""
 
-    def __init__(self, deltas: Any, noise: float = 0.0) -> None:
+    def __init__(self, deltas: Any, noise: float = 0.0, drawing: DrawingRule = NEWEST) -> None:
         self.deltas, self.noise = deltas, noise
         self.stream, self.latest = 1, cast("dict[str, Any]", {})
-        self.plan = SimpleNamespace(tolerance=0.01)
+        self.plan = SimpleNamespace(tolerance=0.01, drawing=drawing)
         self.looks: list[tuple[float, int, tuple[str, ...] | None]] = []
 
     def estimate(self, mechanism: Any, epsilon: float, *, shards: int, stream: int, directions: Any) -> dict[str, Any]:
@@ -93,6 +94,24 @@ def test_a_direction_that_overtakes_the_other_one_is_seen_at_the_root() -> None:
     claim = gaussian(0.5, 1.0)
     sigma = searched(session, 1.0, claim, 20.0)
     assert max(session.deltas[side](sigma, 1.0) for side in ("remove", "add")) == pytest.approx(claim, rel=0.02)
+
+
+def test_a_look_that_sees_no_loss_leads_nowhere() -> None:
+    """Few samples of a tiny δ see a loss up to some σ, and none beyond. The root is there, or where the model leads from what was
+    seen, and not where it leads from 0."""
+
+    def seen(sigma: float, epsilon: float) -> float:
+        return gaussian(sigma, epsilon) if sigma < 2.8 else 0.0
+
+    claim = gaussian(2.9, 2.0)
+    before = []
+    for start in (0.5, 1.0, 1.7, 2.0, 2.5, 2.75, 4.0):
+        root = searched(Looked({"remove": seen, "add": seen}), 2.0, claim, start)
+        assert 2.79 < root < 2.91
+        older = Looked({"remove": seen, "add": seen}, drawing=DrawingRule.COMPARED)
+        before.append(searched(older, 2.0, claim, start))
+    # By the rule before it depends on whether the last look has seen any.
+    assert min(before) < 2.3
 
 
 def test_ends_of_the_range_are_told_where_nothing_crosses() -> None:

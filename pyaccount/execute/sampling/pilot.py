@@ -19,6 +19,7 @@ from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT
 from pyaccount.execute.sampling.fixed_sequence import ROOT
 from pyaccount.execute.sampling.once import FAR
+from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.sampled import SampledMechanism
 
+#: ln(δ̂/claim) of a look that has seen no loss.
+NOTHING = -50.0
 #: The most that ln x changes in one step; after a step that long the next look is coarse once more.
 LONGEST = 0.7
 #: Slopes of ln(model's root/x) in ln x that secants may have, and the one where the model is right.
@@ -121,7 +124,7 @@ class _Looks:
             session.latest = session.latest | found
         self.told(x, worst.value)
         if worst.value <= 0.0:
-            return -50.0, 0.0
+            return NOTHING, 0.0
         # With the same random numbers a root is found more closely than it is known.
         return math.log(worst.value / claim), 0.25 * worst.standard_error / worst.value
 
@@ -166,6 +169,9 @@ class _Looks:
             )
             values.append((log, value))
             if effort >= shards and settled:
+                if value == NOTHING and self.session.plan.drawing.includes(DrawingRule.SEEN):
+                    # The model's step is from what was seen, and would lead far out of the bracket.
+                    step = 0.0
                 # Beyond the bracket's end if need be: that is an estimate too.
                 root = math.exp(min(max(log + step, math.log(low)), math.log(high)))
                 factor = _more(values, noise, self.session.plan.tolerance)
