@@ -139,11 +139,15 @@ def fingerprints_of(document: Document) -> tuple[str, ...]:
     return tuple(strategy(document, body).fingerprint or "" for body in bodies)
 
 
-def document_of_certificate(certificate: Certificate, wanted: str = "accountant") -> Document:
+def document_of_certificate(
+    certificate: Certificate, wanted: str = "accountant", asked: Document | None = None
+) -> Document:
     """Return the document of a certificate with every blank filled: what was certified is the claim.
 
-    `wanted` says what it is needed for, in messages. Raises `CertificateError` unless the claim holds. Samples that found what
-    fills a blank are no test of it, so that their seed does not go on: neither the one recorded nor one that the document states.
+    `wanted` says what it is needed for, in messages. `asked` is the document that was certified, where that is at hand: the one
+    in the certificate does not know beside which file a matrix lies. Raises `CertificateError` unless the claim holds. Samples
+    that found what fills a blank are no test of it, so that their seed does not go on: neither the one recorded nor one that the
+    document states.
     """
     from pyaccount.certificate.certificate import resolved  # noqa: PLC0415
     from pyaccount.gate.check import check  # noqa: PLC0415
@@ -156,7 +160,7 @@ def document_of_certificate(certificate: Certificate, wanted: str = "accountant"
         else:
             reason = "; ".join(rule.remark or rule.rule for rule in verdict.certificates[0].rules if not rule.passes)
         raise CertificateError(f"there is no {wanted} of this certificate: {reason}")
-    asked = load(certificate.data.document)
+    asked = load(certificate.data.document) if asked is None else asked
     document = resolved(certificate.data, asked)
     if document.risk is not None:
         document = document.claiming(certificate.epsilon, certificate.delta)

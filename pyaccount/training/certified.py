@@ -67,18 +67,19 @@ class Certified:
         return self.body_runs[bisect_right([one.start for one in self.body_runs], number) - 1]
 
 
-def certified(source: RunSource) -> Certified:
+def certified(source: RunSource, asked: Document | None = None) -> Certified:
     """The run that a certificate (an object or its JSON file), or a document without a blank, is about.
 
-    The certificate is taken at its word; `pyaccount verify` recomputes one. Raises `CertificateError` for one whose claim does
-    not hold or that contradicts itself, `DocumentError` for a document that leaves something open or has no bound.
+    The certificate is taken at its word; `pyaccount verify` recomputes one. `asked` is the document that it was made of, where
+    that is at hand. Raises `CertificateError` for one whose claim does not hold or that contradicts itself, `DocumentError` for a
+    document that leaves something open or has no bound.
     """
     if isinstance(source, str | os.PathLike) and is_certificate(source):
         source = Certificate.load(source)
     if isinstance(source, Certificate):
         data = source.data
         digest = hashlib.sha256(source.to_json().encode()).hexdigest()
-        return _certified(document_of_certificate(source, "run"), digest, data.statement, data.guarantee.kind)
+        return _certified(document_of_certificate(source, "run", asked), digest, data.statement, data.guarantee.kind)
     document = load(source)
     if document.blank is not None:
         message = "a run has no blanks: certify the document first, and give the certificate"

@@ -158,7 +158,7 @@ def hold_record(
         assumptions=assumptions,
         ending=recorded.ending,
         head=recorded.last,
-        uncertified=recorded.header.get("certificate_sha256") is None,
+        uncertified=recorded.header.get("certificate_sha256") is None or recorded.header.get("uncertified") is True,
         version=recorded.version,
     )
 

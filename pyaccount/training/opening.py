@@ -48,8 +48,7 @@ def opened(run: Certified, folder: Path, *, uncertified: bool, rank: int) -> Cer
         raise RunError(
             f"{folder / CERTIFICATE}: the run in this folder is that of another document; another run takes a folder of its own"
         )
-    found = certified(kept)
-    return replace(found, document=document, body_runs=run.body_runs, certificate=kept.to_json())
+    return replace(certified(kept, document), certificate=kept.to_json())
 
 
 def _kept(folder: Path, *, wait: bool) -> Certificate | None:

@@ -60,7 +60,8 @@ def run_part(verdict: RecordVerdict) -> RunPart:
     )
     released = "released by a run that began UNCERTIFIED" if verdict.uncertified else "released"
     headline = Fact("run", progress, (released if agrees else "see The training run",))
-    return RunPart(headline, section, _assumptions(verdict) if agrees else None)
+    warning = "its run began UNCERTIFIED" if verdict.uncertified else None
+    return RunPart(headline, section, _assumptions(verdict) if agrees else None, warning)
 
 
 def _assumptions(verdict: RecordVerdict) -> PageSection:

@@ -222,9 +222,11 @@ class TrainingRun:
 
     @property
     def rank_state(self) -> RankState:
-        """What this rank says of itself, for `check_ranks`: its number, the next round, and how many were released."""
+        """What `check_ranks` compares: this rank's number, the next round, how many rounds were released, and a part of the last
+        one's seed.
+        """
         releases = self._folder.releases
-        # Enough of it for two branches to differ, and an integer of 64 bits wherever it is gathered.
+        # 56 bits: two branches differ in them, and they fit into the integers of any framework that gathers them.
         branch = int.from_bytes(releases[-1].seed[:7], "little") if releases else 0
         return self.rank, self._round, self.released, branch
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from training_runs import BASE, CORRELATED, document, go
 
@@ -86,6 +87,23 @@ def test_the_same_claim_may_be_certified_more_than_once(tmp_path: Path) -> None:
         go(run, 1)
     with pytest.raises(RunError, match="this run began with uncertified=True: give it here too"):
         TrainingRun(document(), tmp_path / "uncertified", records=40)
+
+
+def test_a_matrix_is_looked_for_beside_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The certificate in the run's folder has the document without the place that it was read from."""
+    place = tmp_path / "documents"
+    place.mkdir()
+    np.save(place / "c.npy", np.eye(12))
+    asked = document({"matrix": {"kind": "dense", "file": "c.npy"}, "sampler": {"kind": "none"}})
+    (place / "run.json").write_text(json.dumps(asked))
+    monkeypatch.chdir(tmp_path)
+    for expected in (0, 1):
+        with TrainingRun(place / "run.json", tmp_path / "run", records=40) as run:
+            assert run.round == expected
+            go(run, 1)
+    np.save(place / "c.npy", 2.0 * np.eye(12))
+    with pytest.raises(CertificateError, match="holds another matrix than the certified one"):
+        TrainingRun(place / "run.json", tmp_path / "run", records=40)
 
 
 def test_what_takes_samples_takes_its_certificate(tmp_path: Path) -> None:

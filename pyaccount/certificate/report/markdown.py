@@ -35,7 +35,8 @@ def markdown(page: Page) -> str:
     verdict = {None: "", True: " — holds", False: " — **does not hold**"}[page.holds]
     # Whether it holds is said by figures of which not all can be true.
     verdict = f" — **{CONTRADICTED}**" if page.inconsistencies else verdict
-    parts = [f"# {page.title}: {text(page.name)}{verdict}"]
+    warning = "" if page.warning is None else f" — **{text(page.warning)}**"
+    parts = [f"# {page.title}: {text(page.name)}{verdict}{warning}"]
     if page.inconsistencies:
         parts += [
             f"> **{CONTRADICTS}**\n>\n"

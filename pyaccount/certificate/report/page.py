@@ -138,6 +138,8 @@ class RunPart:
     section: PageSection
     #: Who sees to each assumption, in place of the section with the list; None if the record is not of this run.
     assumptions: PageSection | None
+    #: What must not be overlooked, beside the verdict; None if there is nothing.
+    warning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,8 @@ class Page:
     sections: tuple[PageSection, ...]
     #: What in the certificate contradicts the rest of it.
     inconsistencies: tuple[str, ...] = ()
+    #: What must not be overlooked, beside the verdict.
+    warning: str | None = None
     stated: str = AS_STATED
     made_from: str = "a certificate in JSON, which is what counts; this page is a view of it"
 
@@ -161,7 +165,7 @@ class Page:
         found: list[PageSection] = []
         for section in self.sections:
             found += [run.section, run.assumptions or section] if section.name == "assumptions" else [section]
-        return replace(self, headline=(*self.headline, run.headline), sections=tuple(found))
+        return replace(self, headline=(*self.headline, run.headline), sections=tuple(found), warning=run.warning)
 
     def numbers(self) -> Iterator[Quantity]:
         """Every number of the page, in the order of reading."""
