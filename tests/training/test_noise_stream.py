@@ -138,9 +138,7 @@ def test_a_state_of_another_stream_is_refused_and_nothing_changes(tmp_path: Path
             other.restore(state)
         assert other.round == 0
     with pytest.raises(RunError, match="the state is of round 25, and this noise has 24 rounds"):
-        stream.restore(NoiseState(25, state.kept, state.nonces))
-    with pytest.raises(RunError, match="of other parameters"):
-        stream.restore(NoiseState(2, state.kept, state.nonces))
+        stream.restore(NoiseState(state.kept, tuple(NONCES[:25])))
     assert same(drawn(stream), whole[1:])
 
 

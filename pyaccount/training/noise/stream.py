@@ -43,9 +43,13 @@ class NoiseState:
     be kept, or keep the nonces alone, which are not secret, and let `NoiseStream.seek` draw the rest again.
     """
 
-    round: int
     kept: Mapping[str, NDArray[Any]]
     nonces: tuple[bytes, ...]
+
+    @property
+    def round(self) -> int:
+        """The next round: every one before has a nonce."""
+        return len(self.nonces)
 
     def __repr__(self) -> str:
         return f"NoiseState(round={self.round}, …)"
@@ -146,7 +150,7 @@ class NoiseStream:
     def state(self) -> NoiseState:
         """What `restore` needs to go on from here: small, or as large as what the matrix makes a stream keep. It is secret."""
         self._needs_whole()
-        return NoiseState(self.round, {name: self._kept(name) for name in self._rows if self._places}, self.nonces)
+        return NoiseState({name: self._kept(name) for name in self._rows if self._places}, self.nonces)
 
     def restore(self, state: NoiseState) -> None:
         """Go on where `state` was taken, by a stream of the same noise, parameters, parts and type of numbers.
@@ -154,12 +158,12 @@ class NoiseStream:
         Raises `RunError` for the state of another one, as far as that can be told: by rounds, names and sizes. Then nothing has
         changed.
         """
-        if not 0 <= state.round <= self._noise.rounds:
+        if state.round > self._noise.rounds:
             raise RunError(f"the state is of round {state.round}, and this noise has {self._noise.rounds} rounds")
         expected = {name: (self._places, part.size) for name, part in self._parts.items() if self._places}
         kinds = {kept.dtype for kept in state.kept.values()}
         shapes = {name: kept.shape for name, kept in state.kept.items()}
-        if shapes != expected or not kinds <= {self._kept_type} or len(state.nonces) != state.round:
+        if shapes != expected or not kinds <= {self._kept_type}:
             raise RunError(
                 "the state is of other parameters, parts, matrices or types: restore that of this stream, or seek its round"
             )
