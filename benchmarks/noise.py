@@ -58,8 +58,8 @@ def reading(rows: int, numbers: int) -> Callable[[], object]:
 def peer(bands: int) -> Callable[[], object] | None:
     """jax_privacy's streaming inverse of the same matrix, and its normal numbers."""
     try:
-        import jax  # noqa: PLC0415
-        from jax_privacy.matrix_factorization import toeplitz  # noqa: PLC0415
+        import jax
+        from jax_privacy.matrix_factorization import toeplitz
     except ImportError:
         return None
     column = np.cumprod([1.0, *((2 * j - 1) / (2 * j) for j in range(1, bands))])

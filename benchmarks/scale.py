@@ -35,7 +35,7 @@ CELL: dict[str, Any] = {
 
 def sweeps(cells: int) -> None:
     """A sweep of Poisson cells beside the engine's own time for them: compiled plans executed one after another."""
-    from pyaccount.execute import run  # noqa: PLC0415
+    from pyaccount.execute import run
 
     values = {"start": 500, "stop": 500 + 5 * (cells - 1), "step": 5}
     grid = {**CELL, "vary": {"training.iterations": values}}

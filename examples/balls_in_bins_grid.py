@@ -75,7 +75,7 @@ def cell(epochs: int, bins: int, epsilon: float, asked: Sequence[str]) -> dict[s
 
 def draw(found: dict[tuple[int, int], dict[float, dict[str, float]]], path: str) -> None:
     """One small picture for each setting."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
+    from matplotlib.figure import Figure  # an extra
 
     rows, columns = sorted({e for e, _ in found}), sorted({b for _, b in found})
     figure = Figure(figsize=(3.2 * len(columns), 2.6 * len(rows)), layout="constrained")

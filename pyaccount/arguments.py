@@ -61,8 +61,8 @@ def seconds_of(time_limit: float | str | None, name: str = "time_limit") -> floa
     """A time limit in seconds, from a number of them or as a document spells it: `10 min`."""
     if time_limit is None:
         return None
-    from pyaccount.document.numerals import parse_duration, parse_number  # noqa: PLC0415 - most set no limit
-    from pyaccount.document.ranges import TIME_LIMIT  # noqa: PLC0415
+    from pyaccount.document.numerals import parse_duration, parse_number  # most set no limit
+    from pyaccount.document.ranges import TIME_LIMIT
 
     seconds: float | None = None
     if isinstance(time_limit, str):

@@ -87,7 +87,7 @@ def try_folder(folder: Path, path: Path) -> None:
 
 def _temporary(folder: Path, path: Path) -> tuple[int, str]:
     """A new private file in a folder; its name begins like that of `path`, and is not too long where that is not."""
-    import tempfile  # noqa: PLC0415 - much for those who only read certificates
+    import tempfile  # much for those who only read certificates
 
     return tempfile.mkstemp(dir=folder, prefix=f".{path.name[:48]}.", suffix=".tmp")
 

@@ -211,7 +211,7 @@ def _paragraph(model: type[object]) -> str:
 
 
 def _certificates() -> Iterator[str]:
-    from pyaccount.schemas import SCHEMAS  # noqa: PLC0415
+    from pyaccount.schemas import SCHEMAS
 
     yield "# Certificates, format version 1"
     yield ""
@@ -263,7 +263,7 @@ def _type(schema: dict[str, Any]) -> str:
 
 
 def _commands() -> Iterator[str]:
-    from pyaccount.cli import all_commands  # noqa: PLC0415
+    from pyaccount.cli import all_commands
 
     yield "# Commands"
     yield ""
@@ -300,8 +300,8 @@ def _commands() -> Iterator[str]:
 
 
 def _errors() -> Iterator[str]:
-    from pyaccount.cli import common  # noqa: PLC0415
-    from pyaccount.schemas import SCHEMAS  # noqa: PLC0415
+    from pyaccount.cli import common
+    from pyaccount.schemas import SCHEMAS
 
     yield "# Errors and exit codes"
     yield from ("", "## Exit codes")

@@ -20,147 +20,147 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 def mechanism_schema() -> dict[str, Any]:
     """The schema of mechanism documents, version 1."""
-    from pyaccount.document.schema import mechanism_schema as generate  # noqa: PLC0415
+    from pyaccount.document.schema import mechanism_schema as generate
 
     return _headed("mechanism", generate())
 
 
 def certificate_schema() -> dict[str, Any]:
     """The schema of certificates, format version 1."""
-    from pyaccount.certificate import CertificateModel  # noqa: PLC0415
+    from pyaccount.certificate import CertificateModel
 
     return _written(CertificateModel, "certificate", "certificate")
 
 
 def amplification_schema() -> dict[str, Any]:
     """The schema of documents of kind amplification, version 1."""
-    from pyaccount.document.schema import amplification_schema as generate  # noqa: PLC0415
+    from pyaccount.document.schema import amplification_schema as generate
 
     return _headed("amplification", generate())
 
 
 def amplification_certificate_schema() -> dict[str, Any]:
     """The schema of what certifying an amplification gives, format version 1."""
-    from pyaccount.certificate.amplification import AmplificationCertificate  # noqa: PLC0415
+    from pyaccount.certificate.amplification import AmplificationCertificate
 
     return _written(AmplificationCertificate, "amplification-certificate", "amplification certificate")
 
 
 def contradictory_certificate_schema() -> dict[str, Any]:
     """The schema of a report in JSON of a certificate that contradicts itself, format version 1."""
-    from pyaccount.certificate.saving import ContradictoryCertificate  # noqa: PLC0415
+    from pyaccount.certificate.saving import ContradictoryCertificate
 
     return _written(ContradictoryCertificate, "contradictory-certificate", "contradictory certificate")
 
 
 def policy_schema() -> dict[str, Any]:
     """The schema of policies, version 1."""
-    from pyaccount.document.schema import policy_schema as generate  # noqa: PLC0415
+    from pyaccount.document.schema import policy_schema as generate
 
     return _headed("policy", generate())
 
 
 def sweep_schema() -> dict[str, Any]:
     """The schema of sweeps, version 1."""
-    from pyaccount.document.schema import sweep_schema as generate  # noqa: PLC0415
+    from pyaccount.document.schema import sweep_schema as generate
 
     return _headed("sweep", generate())
 
 
 def sweep_table_schema() -> dict[str, Any]:
     """The schema of the table of a sweep, format version 1."""
-    from pyaccount.sweeping import Sweep  # noqa: PLC0415
+    from pyaccount.sweeping import Sweep
 
     return _written(Sweep, "sweep-table", "table of a sweep")
 
 
 def runs_schema() -> dict[str, Any]:
     """The schema of what `pyaccount runs` says, format version 1."""
-    from pyaccount.store.listing import RunList  # noqa: PLC0415
+    from pyaccount.store.listing import RunList
 
     return _written(RunList, "runs", "list of runs")
 
 
 def comparison_schema() -> dict[str, Any]:
     """The schema of comparisons, format version 1."""
-    from pyaccount.certificate.comparison import Comparison  # noqa: PLC0415
+    from pyaccount.certificate.comparison import Comparison
 
     return _written(Comparison, "comparison", "comparison")
 
 
 def verdict_schema() -> dict[str, Any]:
     """The schema of what `pyaccount check` says, format version 1."""
-    from pyaccount.gate.verdict import Verdict  # noqa: PLC0415
+    from pyaccount.gate.verdict import Verdict
 
     return _data(Verdict, "verdict", "verdict")
 
 
 def verification_schema() -> dict[str, Any]:
     """The schema of what `pyaccount verify` says, format version 1."""
-    from pyaccount.gate.verification import Verification  # noqa: PLC0415
+    from pyaccount.gate.verification import Verification
 
     return _data(Verification, "verification", "verification")
 
 
 def preparation_schema() -> dict[str, Any]:
     """The schema of what `pyaccount prepare` says, format version 1."""
-    from pyaccount.data.report import Preparation  # noqa: PLC0415
+    from pyaccount.data.report import Preparation
 
     return _data(Preparation, "preparation", "preparation")
 
 
 def plan_schema() -> dict[str, Any]:
     """The schema of what `pyaccount plan` says, format version 1."""
-    from pyaccount.certificate.plan_record import PlanRecord  # noqa: PLC0415
+    from pyaccount.certificate.plan_record import PlanRecord
 
     return _written(PlanRecord, "plan", "plan")
 
 
 def matrix_schema() -> dict[str, Any]:
     """The schema of what `pyaccount matrix` writes, format version 1."""
-    from pyaccount.certificate.matrix_description import MatrixDescription  # noqa: PLC0415
+    from pyaccount.certificate.matrix_description import MatrixDescription
 
     return _written(MatrixDescription, "matrix", "matrix")
 
 
 def amplification_plan_schema() -> dict[str, Any]:
     """The schema of what `pyaccount plan` says of an amplification, format version 1."""
-    from pyaccount.certificate.plan_record import AmplificationPlanRecord  # noqa: PLC0415
+    from pyaccount.certificate.plan_record import AmplificationPlanRecord
 
     return _written(AmplificationPlanRecord, "amplification-plan", "plan of an amplification")
 
 
 def validation_schema() -> dict[str, Any]:
     """The schema of what `pyaccount validate` says, format version 1."""
-    from pyaccount.messages import Validation  # noqa: PLC0415
+    from pyaccount.messages import Validation
 
     return _written(Validation, "validation", "validation")
 
 
 def errors_schema() -> dict[str, Any]:
     """The schema of what a command says that came to no result, format version 1."""
-    from pyaccount.messages import Errors  # noqa: PLC0415
+    from pyaccount.messages import Errors
 
     return _written(Errors, "errors", "errors")
 
 
 def audit_schema() -> dict[str, Any]:
     """The schema of what `pyaccount audit` says, format version 1."""
-    from pyaccount.auditing.report import Audit  # noqa: PLC0415
+    from pyaccount.auditing.report import Audit
 
     return _data(Audit, "audit", "audit")
 
 
 def state_schema() -> dict[str, Any]:
     """The schema of what an accountant saves, format version 1."""
-    from pyaccount.accountant.state import AccountantState  # noqa: PLC0415
+    from pyaccount.accountant.state import AccountantState
 
     return _written(AccountantState, "accountant-state", "accountant state")
 
 
 def _data(shape: type[object], name: str, title: str) -> dict[str, Any]:
     """The schema of a dataclass; every field is always written."""
-    from pydantic import TypeAdapter  # noqa: PLC0415
+    from pydantic import TypeAdapter
 
     schema = TypeAdapter(shape).json_schema(mode="serialization")
     for part in (schema, *schema.get("$defs", {}).values()):

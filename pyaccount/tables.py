@@ -1,4 +1,4 @@
-"""Columns of a table from a file, in blocks of rows: CSV, and Parquet where pyarrow is installed.
+"""Columns of a table from a file, in blocks of rows: CSV, and Parquet where pyarrow is installed; and columns as data frames.
 
 Takes a file and the names of columns; gives their values, as texts or as arrays. What is wrong has a place: the line and the
 column. Memory is that of a block, whatever the length of the file. Knows nothing of what the columns mean.
@@ -48,6 +48,15 @@ def refuse(
 ) -> NoReturn:
     """Raise the error of one place in a table; `allowed` belongs into the message."""
     raise TableError([_problem(file, message, line=line, column=column, value=value)])
+
+
+def data_frame(columns: dict[str, list[Any]]) -> Any:
+    """Return columns as a data frame of pandas. Raises `MissingExtraError` without pandas."""
+    try:
+        from pandas import DataFrame  # an extra
+    except ImportError as error:
+        raise MissingExtraError.of("pandas", "data frames need it", "take to_dict") from error
+    return DataFrame(columns)
 
 
 def _problem(
@@ -113,8 +122,8 @@ def _places(name: str, header: Sequence[str], columns: Sequence[str], line: int 
 
 def _parquet(name: str, columns: Sequence[str]) -> Iterator[Lines]:
     try:
-        import pyarrow as arrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415 - an extra
-        from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415
+        import pyarrow as arrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
+        from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError as error:
         raise MissingExtraError.of("pyarrow", "Parquet files need it", "give CSV") from error
     try:
@@ -128,7 +137,7 @@ def _parquet(name: str, columns: Sequence[str]) -> Iterator[Lines]:
 
 def _values(column: Any) -> Sequence[Any]:
     """A column's values: an array of numbers where it has no gaps, or a list in which gaps are `None`."""
-    import pyarrow.types as kinds  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415 - an extra
+    import pyarrow.types as kinds  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
 
     plain = kinds.is_integer(column.type) or kinds.is_floating(column.type) or kinds.is_boolean(column.type)
     if plain and column.null_count == 0:

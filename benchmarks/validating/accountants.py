@@ -9,7 +9,7 @@ from validating.checks import Check, Range, at_most, document, poisson
 
 def accountants() -> list[Check]:
     """The settings of the benchmarks of composition, by dp_accounting and prv_accountant."""
-    import composition  # noqa: PLC0415
+    import composition
 
     checks = []
     for setting in (*composition.POISSON, *composition.MIXTURES[:2]):
@@ -38,7 +38,7 @@ def accountants() -> list[Check]:
 
 def opake() -> list[Check]:
     """The settings of the benchmark beside opake-accounting, but for the one that it samples itself."""
-    import opake_peer  # noqa: PLC0415
+    import opake_peer
 
     names = {
         "Poisson": "Poisson sampling",
@@ -62,8 +62,8 @@ def opake() -> list[Check]:
 
 def fixed_sizes() -> list[Check]:
     """Batches without replacement, of which what dp_accounting tells depends on what its noise is a multiple of."""
-    import dp_accounting  # noqa: PLC0415
-    from dp_accounting.rdp import RdpAccountant  # noqa: PLC0415
+    import dp_accounting
+    from dp_accounting.rdp import RdpAccountant
 
     def theirs() -> Range:
         event = dp_accounting.SampledWithoutReplacementDpEvent(100, 1, dp_accounting.GaussianDpEvent(1.0))

@@ -15,7 +15,7 @@ Range = tuple[float, float]
 
 def guarantee(document: dict[str, Any]) -> tuple[Range, float]:
     """What is certified of the document's blank, and with which probability that fails."""
-    import pyaccount  # noqa: PLC0415 - the page is written without it
+    import pyaccount  # the page is written without it
 
     found = pyaccount.certify(document).data.guarantee
     solved = document["privacy"]["epsilon"] == "solve"

@@ -13,7 +13,7 @@ PRECISE, INTEGRATED = 1e-12, 3e-5
 
 def closed_forms() -> list[Check]:
     """Mechanisms of which δ(ε) has a formula, or one integral."""
-    import oracle  # noqa: PLC0415 - with mpmath
+    import oracle  # with mpmath
 
     def gaussian(sigma: float, rounds: int, delta: float) -> Check:
         return Check(
@@ -75,7 +75,7 @@ def closed_forms() -> list[Check]:
 
 def enumerated() -> list[Check]:
     """A few rounds, every way to take part, and the mixtures of Gaussians integrated."""
-    import exact_documents  # noqa: PLC0415
+    import exact_documents
 
     bands = {"matrix": {"kind": "banded-square-root", "bands": 2}}
     long = {"matrix": {"kind": "banded-square-root", "bands": 3}}
@@ -158,7 +158,7 @@ def enumerated() -> list[Check]:
 
 def allocated() -> list[Check]:
     """One of a few rounds, by quadrature of log-normal numbers."""
-    import log_normals  # noqa: PLC0415
+    import log_normals
 
     def check(rounds: int, sigma: float, epsilon: float) -> Check:
         mechanism = {

@@ -67,9 +67,9 @@ def check(name: str, setting: str, mechanism: dict[str, Any], epsilon: float, er
 
 def squares(asked: dict[str, Any]) -> float:
     """The mean squared error of prefix sums at σ = 1, by numpy from the coefficients of C alone."""
-    import numpy as np  # noqa: PLC0415 - the page is written without them
+    import numpy as np  # the page is written without them
 
-    import pyaccount  # noqa: PLC0415
+    import pyaccount
 
     n = asked["training"]["iterations"]
     if "matrix" not in asked:
@@ -127,7 +127,7 @@ def must() -> list[Check]:
 
 def effect(quantity: str, asked: dict[str, Any]) -> tuple[Range, float]:
     """ε′ or δ′, which are closed forms rounded up by a few units in the last place."""
-    import pyaccount  # noqa: PLC0415
+    import pyaccount
 
     value = float(getattr(pyaccount.amplify(asked).effects[0], quantity))
     return (value * (1.0 - 1e-12), value), 0.0

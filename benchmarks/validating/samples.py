@@ -20,7 +20,7 @@ def jax_privacy() -> list[Check]:
 
 def sampled() -> list[Check]:
     """δ by the mean of its samples in the worse direction, with their own standard error."""
-    from jax_privacy import batch_selection as batches  # noqa: PLC0415 - an environment of its own
+    from jax_privacy import batch_selection as batches  # an environment of its own
 
     square_root = [1.0, 0.5, 0.375, 0.3125, 0.2734375, 0.24609375, 0.2255859375, 0.20947265625]
     norm = math.sqrt(sum(value * value for value in square_root))
@@ -77,8 +77,8 @@ class Losses:
 
     def mean(self, epsilon: float, *, positive: bool) -> Range:
         """The mean of (1 − e^(ε − L))₊ over losses L in one direction, and so many standard errors to both sides."""
-        import numpy as np  # noqa: PLC0415 - the page is written without them
-        from jax_privacy.experimental.monte_carlo import sample_generation  # noqa: PLC0415
+        import numpy as np  # the page is written without them
+        from jax_privacy.experimental.monte_carlo import sample_generation
 
         losses, _ = sample_generation.get_privacy_loss_sample(
             self.strategy, self.sigma, np.array(self.bands), SEED, positive, num_samples=SAMPLES, dataset_size=self.size
@@ -101,9 +101,9 @@ def check(name: str, setting: str, mechanism: dict[str, Any], losses: Losses) ->
 
 def composed() -> list[Check]:
     """Its events, with dp_accounting's privacy loss distributions: upper bounds."""
-    from dp_accounting import NeighboringRelation  # noqa: PLC0415 - an environment of its own
-    from dp_accounting.pld import PLDAccountant  # noqa: PLC0415
-    from jax_privacy.experimental import accounting  # noqa: PLC0415
+    from dp_accounting import NeighboringRelation  # an environment of its own
+    from dp_accounting.pld import PLDAccountant
+    from jax_privacy.experimental import accounting
 
     def bound(event: Any, delta: float, **options: Any) -> Range:
         return at_most(float(PLDAccountant(**options).compose(event).get_epsilon(delta)))

@@ -87,7 +87,7 @@ class Accountant:
         The certificate is taken at its word; `pyaccount verify` recomputes one. Raises `CertificateError` if the claim does not
         hold or the certificate contradicts itself. Files that the document names are looked for in the working directory.
         """
-        from pyaccount.certificate import Certificate  # noqa: PLC0415
+        from pyaccount.certificate import Certificate
 
         if not isinstance(certificate, Certificate):
             kind = type(certificate).__name__
@@ -238,7 +238,7 @@ class Accountant:
         Raises `StateError`, and writes nothing, if the file there is the state of this run with rounds that are not counted
         here: they would be forgotten; and if it is no state at all. The state of another run is replaced, and an empty file.
         """
-        from pyaccount.files import write_atomically  # noqa: PLC0415
+        from pyaccount.files import write_atomically
 
         resuming.check_file(path, self._steps, self._plan or self._open)
         write_atomically(Path(path), json.dumps(self.state_dict(), indent=2, ensure_ascii=False) + "\n")
@@ -333,7 +333,7 @@ class Accountant:
         return self._certificate is not None and self._certificate[0] == self._key()
 
     def _certify(self, document: Document) -> Certificate:
-        from pyaccount.running import compile_document  # noqa: PLC0415 - imports the core
+        from pyaccount.running import compile_document  # imports the core
 
         return compile_document(document).run(threads=self._threads)
 

@@ -149,8 +149,8 @@ def document_of_certificate(
     that found what fills a blank are no test of it, so that their seed does not go on: neither the one recorded nor one that the
     document states.
     """
-    from pyaccount.certificate.certificate import resolved  # noqa: PLC0415
-    from pyaccount.gate.check import check  # noqa: PLC0415
+    from pyaccount.certificate.certificate import resolved
+    from pyaccount.gate.check import check
 
     # Whether it holds and does not contradict itself is what is asked; its ε and δ become the budget.
     verdict = check([certificate], no_limits=True)

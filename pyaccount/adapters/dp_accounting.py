@@ -89,7 +89,7 @@ def to_event(source: Source) -> Any:
     Raises `DocumentError` for what has no event, `MissingExtraError` if dp_accounting is not installed.
     """
     try:
-        import dp_accounting  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415
+        import dp_accounting  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError as error:
         raise MissingExtraError.of("dp-accounting", "event trees are made by it") from error
     described = load(source)

@@ -91,7 +91,7 @@ def accountant(  # noqa: PLR0913 - as above
 
     `adjacency` and `constant_normaliser` are those of `from_history`, and so are the errors raised.
     """
-    from pyaccount.accountant import Accountant  # noqa: PLC0415 - the adapter of documents needs none
+    from pyaccount.accountant import Accountant  # the adapter of documents needs none
 
     _check_neighbours(adjacency, constant=constant_normaliser)
     ledger = Accountant(adjacency=adjacency, delta=delta, epsilon=epsilon, name=name)

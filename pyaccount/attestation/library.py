@@ -11,11 +11,11 @@ from pyaccount.errors import MissingExtraError
 def library() -> Any:
     """What is used of securesystemslib and of the package that reads its keys. Raises `MissingExtraError`."""
     try:
-        from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
-        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
-        from securesystemslib import signer  # noqa: PLC0415
-        from securesystemslib.dsse import Envelope  # noqa: PLC0415
-        from securesystemslib.exceptions import UnverifiedSignatureError  # noqa: PLC0415
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives import serialization
+        from securesystemslib import signer
+        from securesystemslib.dsse import Envelope
+        from securesystemslib.exceptions import UnverifiedSignatureError
     except ImportError as error:
         raise MissingExtraError.of("securesystemslib[crypto]", "attestations need it") from error
     return SimpleNamespace(

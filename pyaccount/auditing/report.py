@@ -1,14 +1,36 @@
-"""The verdict of an audit, as data and in text."""
+"""The verdict of an audit, as data and as a page."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from pyaccount.errors import printable
-from pyaccount.rounding import down, nearest, plain, up
+from pyaccount.pages.page import (
+    Badge,
+    Block,
+    Checklist,
+    Content,
+    Fact,
+    FactList,
+    Page,
+    PageSection,
+    PageTable,
+    Paragraph,
+    Quantity,
+    at_least,
+    at_most,
+    directed,
+    every_digit,
+)
+from pyaccount.pages.readable import Readable
+from pyaccount.rounding import nearest, plain
+
+#: Where the numbers of an audit come from.
+ORIGINS = {
+    "audit": "Computed from the scores of the canaries.",
+    "certificate": "Read from the certificate.",
+}
 
 #: What no audit can tell.
 NOT_SHOWN = (
@@ -50,7 +72,7 @@ class ManyRunsTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class Audit(Readable):
     """Whether scores of canaries are consistent with a certificate. True if they are."""
 
     pyaccount: Literal[1]
@@ -92,45 +114,79 @@ class Audit:
         text = json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False)
         return text.encode(errors="backslashreplace").decode() + "\n"
 
-    def to_text(self) -> str:
-        """The verdict for people."""
-        return "".join(f"{printable(line)}\n" for line in self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        word = "consistent with the certificate" if self else "REFUTES the certificate"
-        yield f"Audit of {json.dumps(self.name, ensure_ascii=False)}: {word}, at confidence {plain(self.confidence)}"
-        yield ""
-        bounds = f"at least {down(self.epsilon_lower)} by the audit   at most {up(self.epsilon)} certified"
-        yield f"ε at δ = {plain(self.delta)}   {bounds}"
+    def page(self) -> Page:
+        """Return the verdict as a page."""
+        bounds = (
+            *directed(at_least(self.epsilon_lower, "nats", "audit")),
+            " by the audit, ",
+            *directed(at_most(self.epsilon, "nats", "certificate")),
+            " certified",
+        )
+        facts = [Fact("ε", bounds, ("nats, at δ = ", every_digit(self.delta, "probability", "certificate")))]
         if self.probability is not None:
-            yield f"probability    at most {up(self.probability, 3)} of such a result, if the certificate is true"
+            chance = directed(at_most(self.probability, "probability", "audit", 3))
+            facts.append(Fact("probability", chance, ("of such a result, if the certificate is true",)))
         if self.failure_probability:
-            yield f"               and at most {up(self.failure_probability, 3)} that the certificate's own samples misled it"
-        what = "in one run" if self.runs == "one" else "each in a run of its own"
-        yield f"canaries       {self.canaries:_} {what}, {self.included:_} of them included"
-        if self.one_run:
-            yield ""
-            yield "  guessed in   guessed out   right   probability at most   ε at least"
-            for one in self.one_run:
-                yield (
-                    f"  {one.guessed_included:>10_}{one.guessed_excluded:>14_}{one.right:>8_}{up(one.probability, 3):>22}"
-                    f"{down(one.epsilon_lower, 4):>13}"
-                )
-            if len(self.one_run) > 1:
-                level = nearest(1.0 - self.confidence, 3)
-                choices = len(self.one_run)
-                yield f"  {choices} choices, each at a level of {level}/{choices}; “at most” is of one by itself"
-        if self.many_runs is not None:
-            found = self.many_runs
-            how = ", chosen by the other half of the runs" if found.chosen_by_half else ""
-            yield f"threshold      {found.threshold!r}{how}"
-            yield (
-                f"errors         false positives {found.false_positives:_} of {found.excluded:_}: at most "
-                f"{up(found.false_positive_rate, 4)}; false negatives {found.false_negatives:_} of {found.included:_}: at most "
-                f"{up(found.false_negative_rate, 4)}"
+            chance = directed(at_most(self.failure_probability, "probability", "certificate", 3))
+            facts.append(Fact("certificate fails with", chance, ("probability that its own samples misled it",)))
+        how = "all in one run" if self.runs == "one" else "each in a run of its own"
+        facts.append(
+            Fact("canaries", (_count(self.canaries), ", ", _count(self.included), " of them included"), (how,))
+        )
+        blocks: list[Block] = [FactList(tuple(facts)), *self._choices(), *self._threshold()]
+        return Page(
+            "Audit",
+            self.name,
+            (
+                PageSection("audit", "What the canaries show", tuple(blocks)),
+                PageSection("assumptions", "What must be true of the canaries", (Checklist(self.assumptions),)),
+                PageSection("worth", "What an audit does not show", (Paragraph((self.not_shown,)),)),
+            ),
+            badges=(Badge("consistent" if self else "refuted", good=bool(self)),),
+            statement=f"The scores {'are consistent with' if self else 'refute'} the certificate, at confidence "
+            f"{plain(self.confidence)}.",
+            origins=ORIGINS,
+        )
+
+    def _choices(self) -> list[Block]:
+        """The choices of how many canaries are guessed."""
+        if not self.one_run:
+            return []
+        rows: tuple[tuple[Content, ...], ...] = tuple(
+            (
+                (_count(one.guessed_included),),
+                (_count(one.guessed_excluded),),
+                (_count(one.right),),
+                (at_most(one.probability, "probability", "audit", 3),),
+                (at_least(one.epsilon_lower, "nats", "audit", 4),),
             )
-        yield ""
-        yield "This holds if:"
-        yield from (f"  - {assumption}" for assumption in self.assumptions)
-        yield ""
-        yield self.not_shown
+            for one in self.one_run
+        )
+        level = nearest(1.0 - self.confidence, 3)
+        caption = (
+            f"{len(self.one_run)} choices, each at a level of {level}/{len(self.one_run)}; each probability is of that choice "
+            f"alone."
+            if len(self.one_run) > 1
+            else "The choice that was fixed beforehand."
+        )
+        headings = ("guessed in", "guessed out", "right", "probability at most", "ε at least")
+        return [PageTable((caption,), headings, rows)]
+
+    def _threshold(self) -> list[Block]:
+        """The threshold on the score, and its error rates."""
+        found = self.many_runs
+        if found is None:
+            return []
+        how = "chosen by the other half of the runs" if found.chosen_by_half else "fixed beforehand"
+        facts = [Fact("threshold", (every_digit(found.threshold, "score", "audit"),), (how,))]
+        for label, wrong, runs, rate in (
+            ("false positives", found.false_positives, found.excluded, found.false_positive_rate),
+            ("false negatives", found.false_negatives, found.included, found.false_negative_rate),
+        ):
+            content = (_count(wrong), " of ", _count(runs), ": rate ", *directed(at_most(rate, "rate", "audit", 4)))
+            facts.append(Fact(label, content))
+        return [FactList(tuple(facts))]
+
+
+def _count(number: int) -> Quantity:
+    return Quantity(f"{number:_}", "counted", "exact", "audit")

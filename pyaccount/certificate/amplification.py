@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
-from rich.console import Console, Group, RenderableType
-from rich.panel import Panel
-from rich.table import Table
-from rich.text import Text
 
-from pyaccount.certificate.layout import Figures
-from pyaccount.certificate.legible import legible
 from pyaccount.certificate.model import NonNegative, Probability, Record
 from pyaccount.certificate.provenance import now, versions
-from pyaccount.certificate.saving import save, written
-from pyaccount.certificate.text_evidence import contradicted, items, row, told
-from pyaccount.plan.amplification import AmplificationPlan, compile_amplification
+from pyaccount.certificate.saving import contradictions, save, written
+from pyaccount.pages.readable import Readable
+from pyaccount.plan.amplification import compile_amplification
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.rounding import plain, up
 
 if TYPE_CHECKING:
     from pyaccount.document import Amplification
+    from pyaccount.pages.page import Page
 
 
 Effects = Literal["strong amplification", "weak amplification, type I", "weak amplification, type II", "dilution"]
@@ -42,7 +36,7 @@ class EffectRecord(Record):
     )
 
 
-class AmplificationCertificate(Record):
+class AmplificationCertificate(Record, Readable):
     """The certificate of a document of kind amplification."""
 
     pyaccount: Literal[1] = Field(description="Format version.")
@@ -62,13 +56,11 @@ class AmplificationCertificate(Record):
     versions: dict[str, str] = Field(description="What computed it: pyaccount, its core, Python.")
     created: str = Field(description="UTC, ISO 8601.")
 
-    def to_html(self) -> str:
-        """The certificate as one self-contained HTML page, with what in it contradicts the rest."""
-        return written(self, "html")
+    def page(self) -> Page:
+        """The certificate as a page, with what in it contradicts the rest."""
+        from pyaccount.certificate.report import page_of
 
-    def to_markdown(self) -> str:
-        """The certificate as Markdown, with what in it contradicts the rest."""
-        return written(self, "markdown")
+        return page_of(self, contradictions(self))
 
     def to_json(self) -> str:
         """The certificate as JSON text."""
@@ -115,41 +107,3 @@ def amplify(document: Amplification) -> AmplificationCertificate:
         versions=versions(),
         created=now(),
     )
-
-
-def print_amplification(console: Console, data: AmplificationCertificate, inconsistencies: Sequence[str] = ()) -> None:
-    """The certificate for a terminal; `inconsistencies` are what in it contradicts the rest of it."""
-    data = legible(data)
-    effect = "effect of sampling"
-    table = Figures("", ("ε", "δ at most", "ε′ at most", "δ′ at most", effect), words=(effect,))
-    for one in data.effects:
-        numbers = (plain(one.epsilon), up(one.delta), up(one.amplified_epsilon), up(one.amplified_delta))
-        table.add(*numbers, one.effect)
-    facts = Table.grid(padding=(0, 2))
-    row(facts, "sampling", data.subject)
-    row(facts, "η", f"at most {up(data.eta)}: the probability that a record is drawn at all")
-    if data.distinct_records is not None:
-        row(facts, "batch", f"{data.distinct_records:.6g} distinct records expected")
-    head = Text.assemble(
-        ("Amplification by sampling", "bold"), "  ", (data.name, "bold cyan"), *contradicted(inconsistencies)
-    )
-    parts: list[RenderableType] = [
-        head,
-        *told(inconsistencies),
-        Text(data.statement),
-        Text(),
-        facts,
-        Text(),
-        table,
-        Text(),
-    ]
-    theorem = Text(f"{data.theorem}; p_j = {data.law}, η = 1 − p_0. {data.source}.")
-    parts += [Text("Assumptions", style="bold"), *items(data.assumptions), Text(), theorem]
-    console.print(Panel(Group(*parts), border_style="red" if inconsistencies else "green", padding=(1, 2)))
-
-
-def print_amplification_plan(console: Console, plan: AmplificationPlan) -> None:
-    """What will be computed."""
-    console.print(Text(f"{plan.document.name}: amplification by sampling, in closed form"))
-    console.print(Text(f"{plan.subject}: {plan.theorem}; p_j = {plan.law}, η = 1 − p_0. {plan.source}."))
-    console.print(*items(plan.assumptions))

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyaccount.arguments import number_of
 from pyaccount.certificate.model import CertificateModel, ProfilePoint
-from pyaccount.certificate.saving import save, written
+from pyaccount.certificate.saving import contradictions, save, written
 from pyaccount.document.ranges import SMALLEST_DELTA, spelled
 from pyaccount.forks import cached_property
+from pyaccount.pages.readable import Readable
 from pyaccount.rounding import plain, up
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.execute.engine import Answer, Question
     from pyaccount.execute.sampling.profile import Curve
+    from pyaccount.pages.page import Page
     from pyaccount.risk.tradeoff import TradeOff
 
 
@@ -33,7 +35,7 @@ class Interval(NamedTuple):
     upper: float
 
 
-class Profile:
+class Profile(Readable):
     """The privacy profile δ(ε) of the certified run: the points of the certificate, and any other on request.
 
     `delta` and `epsilon` recompose the document's rounds, so they answer anywhere, in both directions, with proven
@@ -74,7 +76,7 @@ class Profile:
 
     def to_pandas(self) -> DataFrame:
         """The columns of `to_dict` as a data frame of pandas. Raises `MissingExtraError`."""
-        from pyaccount.certificate.notebook import data_frame  # noqa: PLC0415
+        from pyaccount.tables import data_frame
 
         return data_frame(self.to_dict())
 
@@ -84,19 +86,21 @@ class Profile:
         Gives matplotlib's `Figure`, which a notebook shows and `savefig` writes. Points are joined by straight lines for the eye:
         nothing is said between them. Raises `MissingExtraError`.
         """
-        from pyaccount.certificate.picture import profile_figure  # noqa: PLC0415
+        from pyaccount.certificate.report.curves import stated_profile
+        from pyaccount.pages.figure import figure
 
-        return profile_figure(self._data)
+        return figure(stated_profile(self._data))
 
     def __repr__(self) -> str:
         points = self._data.profile
         ends = f", ε from {plain(points[0].epsilon)} to {plain(points[-1].epsilon)}" if points else ""
         return f"<Profile of {json.dumps(self._data.name)}: {len(points)} points{ends}>"
 
-    def _repr_html_(self) -> str:
-        from pyaccount.certificate.notebook import profile_html  # noqa: PLC0415
+    def page(self) -> Page:
+        """The certificate's points as a page."""
+        from pyaccount.certificate.report.sections import profile_page
 
-        return profile_html(self._data)
+        return profile_page(self._data)
 
     def delta(self, epsilon: float, *, tolerance: float = 1e-3) -> Interval:
         """δ at `epsilon` ≥ 0 (nats), to a relative width of `tolerance`: the larger of both directions."""
@@ -124,7 +128,7 @@ class Profile:
 
     @cached_property
     def _curve(self) -> Curve:
-        from pyaccount.execute.sampling.evidence import curve_of  # noqa: PLC0415
+        from pyaccount.execute.sampling.evidence import curve_of
 
         sampling = self._data.evidence.sampling
         assert sampling is not None
@@ -133,14 +137,14 @@ class Profile:
         return curve_of(self._document(), known, sampling.seed, sampling.pointwise_failure_probability)
 
     def _document(self) -> Document:
-        from pyaccount.document import load  # noqa: PLC0415
+        from pyaccount.document import load
 
         return resolved(self._data, load(self._data.document))
 
     def _ask(self, *, epsilon: float | None, delta: float | None, tolerance: float) -> Answer:
         # The engine is needed only for points that the certificate does not hold.
-        from pyaccount.execute.engine import Engine, Question  # noqa: PLC0415
-        from pyaccount.plan import compile_document  # noqa: PLC0415
+        from pyaccount.execute.engine import Engine, Question
+        from pyaccount.plan import compile_document
 
         document = self._document()
         question: Question = Question(epsilon, delta, tolerance)
@@ -193,7 +197,7 @@ def resolved(data: CertificateModel, document: Document) -> Document:
     return document
 
 
-class Certificate:
+class Certificate(Readable):
     """A privacy certificate. `data` holds every field; the properties are the ones asked for most."""
 
     def __init__(self, data: CertificateModel) -> None:
@@ -243,31 +247,29 @@ class Certificate:
     @property
     def matrices(self) -> tuple[StrategyMatrix, ...]:
         """The strategy matrix of each phase; a document without phases has one."""
-        from pyaccount.certificate.matrix import StrategyMatrix  # noqa: PLC0415 - for those who train
+        from pyaccount.certificate.matrix import StrategyMatrix  # for those who train
 
         return tuple(map(StrategyMatrix.of, self.data.phases))
 
     @property
     def trade_off(self) -> TradeOff:
         """The certified trade-off function: bounds on the error rates of every attack, from the certificate's points."""
-        from pyaccount.certificate.meaning import trade_off  # noqa: PLC0415 - seldom needed
+        from pyaccount.certificate.meaning import trade_off  # seldom needed
 
         return trade_off(self.data)
 
     @property
     def meaning(self) -> Meaning:
         """What the numbers mean for an attacker, and which Gaussian mechanism they compare with."""
-        from pyaccount.certificate.meaning import meaning  # noqa: PLC0415
+        from pyaccount.certificate.meaning import meaning
 
         return meaning(self.data)
 
-    def to_html(self) -> str:
-        """The certificate as one self-contained HTML page, with what in it contradicts the rest."""
-        return written(self.data, "html")
+    def page(self) -> Page:
+        """The certificate as a page, with what in it contradicts the rest."""
+        from pyaccount.certificate.report import page_of
 
-    def to_markdown(self) -> str:
-        """The certificate as Markdown, for pull requests and model cards, with what in it contradicts the rest."""
-        return written(self.data, "markdown")
+        return page_of(self.data, contradictions(self.data))
 
     def to_json(self) -> str:
         """The certificate as JSON text."""
@@ -276,14 +278,14 @@ class Certificate:
     @classmethod
     def from_json(cls, text: str) -> Certificate:
         """Read a certificate; raises `CertificateError` for anything that is not one."""
-        from pyaccount.certificate.reading import parse  # noqa: PLC0415 - it imports this
+        from pyaccount.certificate.reading import parse  # it imports this
 
         return cls(parse(text.encode(errors="surrogatepass"), "certificate").certificate())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Certificate:
         """Read a certificate's file; raises as `from_json`."""
-        from pyaccount.certificate.reading import read  # noqa: PLC0415 - it imports this
+        from pyaccount.certificate.reading import read  # it imports this
 
         return cls(read(path).certificate())
 
@@ -306,14 +308,10 @@ class Certificate:
         found: dict[str, Any] = json.loads(self.to_json())
         return found
 
-    def _repr_html_(self) -> str:
-        from pyaccount.certificate.notebook import certificate_html  # noqa: PLC0415
-
-        return certificate_html(self.data)
-
     def __repr__(self) -> str:
-        from pyaccount.certificate.brief import solved  # noqa: PLC0415 - seldom needed
+        from pyaccount.certificate.brief import brief
 
+        lines = dict(brief(self.data))
         guarantee = self.data.guarantee
         bound = f"ε ≤ {up(guarantee.epsilon)} at δ = {up(guarantee.delta)}"
-        return f"<Certificate {json.dumps(self.data.name)}: {bound}; solved: {solved(self.data)}>"
+        return f"<Certificate {json.dumps(self.data.name)}: {bound}; solved: {lines['solved']}>"

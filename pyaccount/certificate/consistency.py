@@ -164,8 +164,8 @@ def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsist
         yield Inconsistency(f"{path}.also", f"{shown(stated)}, where the document says {shown(written)}")
     found, multipliers = None, [phase.noise_multiplier, *(sigma for _, sigma in stated)]
     if stated:
-        from pyaccount.document.ranges import NOISE_MULTIPLIER  # noqa: PLC0415 - few documents have several releases
-        from pyaccount.document.releases import effective  # noqa: PLC0415
+        from pyaccount.document.ranges import NOISE_MULTIPLIER  # few documents have several releases
+        from pyaccount.document.releases import effective
 
         # Squares of others might vanish; no document has them.
         found = effective(multipliers)[0] if all(sigma in NOISE_MULTIPLIER for sigma in multipliers) else None
@@ -185,7 +185,7 @@ def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsisten
         if phase.epochs is not None:
             yield Inconsistency(f"{path}.epochs", f"{shown(phase.epochs)}, where the document counts in iterations")
         return
-    from pyaccount.document.epochs import epoch_of, epochs_of, iterations_of  # noqa: PLC0415 - few count in epochs
+    from pyaccount.document.epochs import epoch_of, epochs_of, iterations_of  # few count in epochs
 
     names = ("dataset_size", "expected_batch_size", "sampling_probability", "participation_rate")
     given = {name: at(body, "training", name) for name in names}
@@ -284,7 +284,7 @@ def _allocated(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsis
 def _risk(data: CertificateModel) -> Iterator[Inconsistency]:
     """The budget of risk, in the certificate and in its document."""
     if data.risk is not None:
-        from pyaccount.certificate.risk import risk_inconsistencies  # noqa: PLC0415 - few have a budget of risk
+        from pyaccount.certificate.risk import risk_inconsistencies  # few have a budget of risk
 
         yield from risk_inconsistencies(data, data.risk)
     elif at(data.document, "privacy", "risk") is not None:

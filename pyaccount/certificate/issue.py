@@ -226,7 +226,7 @@ def _epochs(body: Body) -> float | None:
     length = None if body.epochs is None else epoch(body)
     if length is None:
         return None
-    from pyaccount.document.epochs import epochs_of  # noqa: PLC0415 - few documents count in epochs
+    from pyaccount.document.epochs import epochs_of  # few documents count in epochs
 
     return epochs_of(whole(body.training.iterations), length)
 

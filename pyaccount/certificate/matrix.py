@@ -62,7 +62,7 @@ class StrategyMatrix:
 
         Raises `CertificateError` for a matrix that is not Toeplitz, and for a certificate that does not state it.
         """
-        import numpy as np  # noqa: PLC0415 - for those who train, not for gates
+        import numpy as np  # for those who train, not for gates
 
         record = self.record
         if self.kind == "identity":
@@ -72,11 +72,11 @@ class StrategyMatrix:
         if record.sha256 is not None:
             raise CertificateError("a matrix from a file has no coefficients: `dense` builds it")
         if record.buffers is not None and record.normalization is not None:
-            from pyaccount.strategies import blt  # noqa: PLC0415
+            from pyaccount.strategies import blt
 
             return record.normalization * blt(record.buffers.scales, record.buffers.decays, self.iterations)
         if record.inverse_coefficients is not None:
-            from pyaccount.strategies import banded_inverse  # noqa: PLC0415
+            from pyaccount.strategies import banded_inverse
 
             return banded_inverse(record.inverse_coefficients, self.iterations)
         raise _unstated("the matrix's coefficients")
@@ -84,7 +84,7 @@ class StrategyMatrix:
     @property
     def inverse_coefficients(self) -> NDArray[np.float64] | None:
         """The first column of C⁻¹ from the diagonal down, normalised, for a matrix whose inverse is banded; None for others."""
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
         listed = self.record.inverse_coefficients
         return None if listed is None else np.array(listed)
@@ -96,7 +96,7 @@ class StrategyMatrix:
         hash stated. Raises `CertificateError` for another file and for what the certificate does not state, `DomainError` for a
         size that is no number from 1 to the number of iterations, or above 4096.
         """
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
         most = min(self.iterations, LARGEST)
         if size is None and self.iterations > LARGEST:
@@ -111,7 +111,7 @@ class StrategyMatrix:
         return built
 
     def _from_file(self, file: str | os.PathLike[str] | None) -> NDArray[np.float64]:
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
         record = self.record
         if record.entries is not None:
@@ -121,7 +121,7 @@ class StrategyMatrix:
             return built
         if file is None:
             raise CertificateError("the certificate has the hash of this matrix, not its entries: give its file")
-        from pyaccount.strategies import MatrixFileError, load_dense  # noqa: PLC0415
+        from pyaccount.strategies import MatrixFileError, load_dense
 
         try:
             read = load_dense(Path(file), self.iterations)

@@ -19,12 +19,14 @@ from pyaccount.certificate.model import (
 from pyaccount.certificate.numbers import considered, searched
 from pyaccount.certificate.provenance import versions
 from pyaccount.errors import DocumentError
+from pyaccount.pages.readable import Readable
 from pyaccount.plan.common import whole
 from pyaccount.plan.matrices import matrix_plan, strategy
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
+    from pyaccount.pages.page import Page
     from pyaccount.plan import CompiledDocument
 
 
@@ -51,7 +53,7 @@ class PhaseMatrix(Record):
     )
 
 
-class MatrixDescription(Record):
+class MatrixDescription(Record, Readable):
     """What to train with, before anything is certified: nothing in it is a guarantee."""
 
     pyaccount: Literal[1] = Field(description="Format version.")
@@ -71,6 +73,12 @@ class MatrixDescription(Record):
     def matrices(self) -> tuple[StrategyMatrix, ...]:
         """The matrices as arrays, one for each phase."""
         return tuple(StrategyMatrix(phase.matrix, phase.iterations) for phase in self.phases)
+
+    def page(self) -> Page:
+        """The description as a page."""
+        from pyaccount.certificate.report.matrices import matrix_page
+
+        return matrix_page(self)
 
     def to_json(self) -> str:
         """The description as JSON text."""

@@ -155,7 +155,7 @@ def _workload(data: CertificateModel, phase: PhaseRecord, written: Any) -> Itera
 
 def _workload_of(written: dict[str, Any]) -> Workload | None:
     """The workload that the document describes; None where its numbers are written as text."""
-    from pyaccount.strategies.measure import Workload  # noqa: PLC0415 - few have a workload
+    from pyaccount.strategies.measure import Workload  # few have a workload
 
     momentum, decay = written.get("momentum", 0.0), written.get("ema_decay", 0.0)
     rates = written.get("learning_rates")

@@ -189,7 +189,7 @@ def plan_record(plan: CompiledDocument, price: Price | None = None) -> PlanRecor
 
 
 def _forecast(price: Price) -> ForecastRecord:
-    from pyaccount.execute.sampling.forecast import cheaper  # noqa: PLC0415 - what was estimated is told only if it was
+    from pyaccount.execute.sampling.forecast import cheaper  # what was estimated is told only if it was
 
     found = price.sampled
     return ForecastRecord(

@@ -50,7 +50,7 @@ class Read(NamedTuple):
 
     def certificate(self) -> CertificateModel:
         """The certificate. Raises `CertificateError`, also for those of amplifications."""
-        from pyaccount.certificate.model import CertificateModel  # noqa: PLC0415 - another kind has another model
+        from pyaccount.certificate.model import CertificateModel  # another kind has another model
 
         if self.kind != CERTIFICATE:
             message = (
@@ -61,7 +61,7 @@ class Read(NamedTuple):
 
     def amplification(self) -> AmplificationCertificate:
         """The certificate of an amplification. Raises `CertificateError`."""
-        from pyaccount.certificate.amplification import AmplificationCertificate  # noqa: PLC0415 - imports the core
+        from pyaccount.certificate.amplification import AmplificationCertificate  # imports the core
 
         return self._typed(AmplificationCertificate)
 

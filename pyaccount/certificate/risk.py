@@ -152,7 +152,7 @@ def _sampled(data: CertificateModel, risk: RiskRecord, budget: Budget) -> Iterat
 
 def _budget(risk: RiskRecord) -> Budget | None:
     """The budget of a block; None where no document has such a one."""
-    from pyaccount.document import Risk  # noqa: PLC0415 - few certificates have a budget of risk
+    from pyaccount.document import Risk  # few certificates have a budget of risk
 
     said: dict[str, Any] = {risk.measure: risk.budget, "false_positive_rate": risk.false_positive_rate}
     stated = Risk.model_construct(None, **said)
@@ -161,7 +161,7 @@ def _budget(risk: RiskRecord) -> Budget | None:
 
 def _told_at(document: dict[str, Any], stated: dict[str, Any]) -> float:
     """The δ at which a document has ε told."""
-    from pyaccount.document.risk import usual_delta  # noqa: PLC0415 - few certificates have a budget of risk
+    from pyaccount.document.risk import usual_delta  # few certificates have a budget of risk
 
     given = stated.get("report_delta")
     if given is not None and is_number(given):

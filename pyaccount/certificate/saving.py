@@ -19,13 +19,11 @@ from pyaccount.certificate.model import Record
 from pyaccount.errors import DomainError
 from pyaccount.files import write_atomically
 from pyaccount.forms import FORMS, form_of
+from pyaccount.pages.forms import printed
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.model import CertificateModel
-    from pyaccount.certificate.report.page import RunPart
 
 
 class ContradictoryCertificate(Record):
@@ -38,33 +36,18 @@ class ContradictoryCertificate(Record):
 
 
 def written(
-    data: CertificateModel | AmplificationCertificate,
-    form: str,
-    inconsistencies: Sequence[str] | None = None,
-    run: RunPart | None = None,
+    data: CertificateModel | AmplificationCertificate, form: str, inconsistencies: Sequence[str] | None = None
 ) -> str:
-    """A certificate in one of `FORMS`, with what contradicts the rest of it; where nobody says what that is, it is looked for.
+    """Return a certificate in one of `FORMS`, with what contradicts the rest of it.
 
-    HTML and Markdown tell of its `run`, if one was recorded.
+    `inconsistencies` are what contradicts the rest, each with its place; None: they are looked for, except in JSON.
     """
     inconsistencies = contradictions(data) if inconsistencies is None and form != "json" else inconsistencies or ()
-    if form == "html":
-        from pyaccount.certificate.report import to_html  # noqa: PLC0415 - the template engine loads when a page is wanted
-
-        return to_html(data, inconsistencies, run)
-    if form == "markdown":
-        from pyaccount.certificate.report import to_markdown  # noqa: PLC0415
-
-        return to_markdown(data, inconsistencies, run)
     if form == "json":
         return _contradictory(data, inconsistencies) if inconsistencies else _json(data)
-    import io  # noqa: PLC0415
+    from pyaccount.certificate.report import page_of
 
-    from rich.console import Console  # noqa: PLC0415
-
-    stream = io.StringIO()
-    print_text(Console(file=stream, width=110), data, inconsistencies)
-    return stream.getvalue()
+    return printed(page_of(data, inconsistencies), form)
 
 
 def _json(data: Record) -> str:
@@ -79,23 +62,9 @@ def _contradictory(data: Record, inconsistencies: Sequence[str]) -> str:
     return _json(report)
 
 
-def print_text(
-    console: Console, data: CertificateModel | AmplificationCertificate, inconsistencies: Sequence[str] = ()
-) -> None:
-    """A certificate of whichever kind for a terminal."""
-    if data.kind == "certificate":
-        from pyaccount.certificate.text import print_certificate  # noqa: PLC0415
-
-        print_certificate(console, data, inconsistencies)
-    else:
-        from pyaccount.certificate.amplification import print_amplification  # noqa: PLC0415
-
-        print_amplification(console, data, inconsistencies)
-
-
 def contradictions(data: CertificateModel | AmplificationCertificate) -> list[str]:
     """What in a certificate contradicts the rest of it, each with its place."""
-    from pyaccount.certificate.consistency import inconsistencies_of  # noqa: PLC0415 - it imports this
+    from pyaccount.certificate.consistency import inconsistencies_of  # it imports this
 
     return [f"{inconsistency.path}: {inconsistency.message}" for inconsistency in inconsistencies_of(data)]
 

@@ -54,7 +54,7 @@ def statement(  # noqa: PLR0913 - what a certificate states
         failure = up(sampling.pointwise_failure_probability)
         chance = f" (with probability at least 1 − {failure} over the accountant's own randomness)"
     if risk is not None:
-        from pyaccount.certificate.risk import exceeded, kept  # noqa: PLC0415 - few have a budget of risk
+        from pyaccount.certificate.risk import exceeded, kept  # few have a budget of risk
 
         if holds:
             return f"The training run “{name}” is {proven}; then {kept(risk)}."

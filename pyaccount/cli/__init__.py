@@ -69,7 +69,7 @@ class _InOrder(click.Group):
         if word == "help":
             ctx.fail("there is no command help; say pyaccount --help, or pyaccount COMMAND --help")
         if word not in _HOMES and not word.startswith("-"):
-            from pyaccount.document.spelling import nearest  # noqa: PLC0415
+            from pyaccount.document.spelling import nearest
 
             near = nearest(word, _HOMES)
             message = f"there is no command {word}" + ("" if near is None else f"; did you mean {near}?")
@@ -108,8 +108,8 @@ def all_commands() -> dict[str, click.Command]:
 
 def _elsewhere(error: click.NoSuchOption) -> click.ClickException:
     """The error of an unknown option, with what to do instead: a key of documents, or an option of other commands."""
-    from pyaccount.document.validation import home_of  # noqa: PLC0415
-    from pyaccount.errors import path_text  # noqa: PLC0415
+    from pyaccount.document.validation import home_of
+    from pyaccount.errors import path_text
 
     home = home_of(error.option_name.lstrip("-"))
     takes_overrides = error.ctx is not None and any(param.name == "overrides" for param in error.ctx.command.params)
@@ -161,7 +161,7 @@ def run(arguments: list[str] | None = None) -> int:
         tell("memory is used up: nothing was certified")
         return _told(arguments, STOPPED, error)
     except Exception as error:
-        from pyaccount.errors import DomainError, PyaccountError  # noqa: PLC0415
+        from pyaccount.errors import DomainError, PyaccountError
 
         if not isinstance(error, PyaccountError):
             raise
@@ -200,7 +200,7 @@ def main() -> None:
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:  # A panic of the core is no Exception.
-        import traceback  # noqa: PLC0415
+        import traceback
 
         traceback.print_exc()
         click.echo("this is a bug of pyaccount, and says nothing about the document or the certificate", err=True)

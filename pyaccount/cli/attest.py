@@ -71,8 +71,8 @@ def attest(certificate: str, subjects: tuple[str, ...], key: str, public_key: st
 
     The passphrase of an encrypted key is read from PYACCOUNT_KEY_PASSPHRASE, or asked for on a terminal.
     """
-    from pyaccount.attestation.signing import attest as sign  # noqa: PLC0415
-    from pyaccount.cli.outputs import put_elsewhere  # noqa: PLC0415
+    from pyaccount.attestation.signing import attest as sign
+    from pyaccount.cli.outputs import put_elsewhere
 
     output = None if output == STDOUT else output
     check_output(output, [certificate, key, *subjects])

@@ -6,7 +6,7 @@ from typing import Literal
 
 import click
 
-from pyaccount.cli.common import FAILS, HOLDS, printing, say
+from pyaccount.cli.common import FAILS, HOLDS, print_page, printing
 from pyaccount.cli.completion import FileName, certificate_argument
 
 
@@ -57,7 +57,7 @@ def audit(
     \b
     Exit codes: 0 consistent, 1 refuted, 2 the certificate, a score or an option is wrong.
     """
-    from pyaccount.auditing.audit import audit as hold  # noqa: PLC0415
+    from pyaccount.auditing.audit import audit as hold
 
     found = hold(
         certificate,
@@ -72,5 +72,5 @@ def audit(
         if form == "json":
             click.echo(found.to_json(), nl=False)
         else:
-            say(found.to_text())
+            print_page(found.page())
     return HOLDS if found else FAILS

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 from pyaccount.cli.attest import any_subject_option, subjects_option, trusted_keys_option
-from pyaccount.cli.common import FAILS, HOLDS, STDOUT, STOPPED, WRONG, check_output, printing, progress, say, show, tell
+from pyaccount.cli.common import (
+    FAILS,
+    HOLDS,
+    STDOUT,
+    STOPPED,
+    WRONG,
+    check_output,
+    print_page,
+    printing,
+    progress,
+    tell,
+)
 from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certificate_argument
 from pyaccount.cli.outputs import RequestedOutput, hand_over, put_elsewhere
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.forms import FORMS
-from pyaccount.wrapping import room
 
 if TYPE_CHECKING:
     from pyaccount.training.holding import RecordVerdict
@@ -52,10 +61,12 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     Nothing is computed anew: the report says what CERT says, and shows first if that contradicts itself. Whether the claim
     holds, and whether a record agrees, is part of the report, not of the exit code.
     """
-    from pyaccount.certificate.reading import read  # noqa: PLC0415
-    from pyaccount.certificate.saving import contradictions, written  # noqa: PLC0415
-    from pyaccount.files import write_atomically  # noqa: PLC0415
-    from pyaccount.training.reporting import run_part  # noqa: PLC0415
+    from pyaccount.certificate.reading import read
+    from pyaccount.certificate.report import page_of
+    from pyaccount.certificate.saving import contradictions, written
+    from pyaccount.files import write_atomically
+    from pyaccount.pages.forms import printed
+    from pyaccount.training.reporting import with_run
 
     output = None if output == STDOUT else output
     check_output(output, [certificate, *([] if record is None else [record])])
@@ -71,18 +82,18 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     verdict = None if record is None else _recorded(record, certificate)
     if verdict is not None and not verdict.agrees:
         tell(f"{record}: does not agree with {certificate}: {verdict.problems[0]}")
-    run = None if verdict is None else run_part(verdict)
-    told = "" if verdict is None or form != "text" else f"\n{verdict.to_text()}"
-    # What must not be overlooked comes first; pages have it in their headline.
-    first = (
-        "" if verdict is None or form != "text" or (verdict.agrees and not verdict.uncertified) else verdict.headline
-    )
+    if form == "json":
+        text = written(found, form, inconsistencies)
+    else:
+        page = page_of(found, inconsistencies)
+        page = page if verdict is None else with_run(page, verdict)
+        if output is None and form == "text":
+            print_page(page)
+            return HOLDS
+        text = printed(page, form)
     if output is None:
-        say(first)
-        show(found, form, inconsistencies, run)
-        say(told)
+        click.echo(text, nl=False)
         return HOLDS
-    text = (first and f"{first}\n\n") + written(found, form, inconsistencies, run) + told
     try:
         write_atomically(Path(output), text)
     except OSError as error:
@@ -175,9 +186,9 @@ def check(
     \b
     Exit codes: 0 passes, 1 a limit or the claim fails or no trusted key signed, 2 a file or a limit is wrong or missing.
     """
-    from dataclasses import replace  # noqa: PLC0415
+    from dataclasses import replace
 
-    from pyaccount.gate.check import check as judge  # noqa: PLC0415
+    from pyaccount.gate.check import check as judge
 
     if not certificates and not attestations:
         raise click.UsageError("Missing argument 'CERT...', or --attestation FILE.")
@@ -209,8 +220,8 @@ def check(
         else:
             # What cannot be read was told on stderr, with the reason.
             readable = tuple(judged for judged in verdict.certificates if judged.error is None)
-            if readable:
-                say(replace(verdict, certificates=readable).to_text(room(sys.stdout), only_wrong=quiet))
+            if readable and not (quiet and all(one.passes for one in readable)):
+                print_page(replace(verdict, certificates=readable).page(only_wrong=quiet), piped=None)
     return WRONG if not verdict.readable else HOLDS if verdict.passes else FAILS
 
 
@@ -277,9 +288,9 @@ def verify(
     Exit codes: 0 agrees, 1 does not or no trusted key signed, 2 cannot be read,
     3 stopped by a limit of time or memory, 130 interrupted, 70 a bug.
     """
-    from pyaccount.arguments import seconds_of  # noqa: PLC0415
-    from pyaccount.gate.verify import How, verify_attestation  # noqa: PLC0415
-    from pyaccount.gate.verify import verify as recompute  # noqa: PLC0415
+    from pyaccount.arguments import seconds_of
+    from pyaccount.gate.verify import How, verify_attestation
+    from pyaccount.gate.verify import verify as recompute
 
     if (certificate is None) == (attestation is None):
         raise click.UsageError("CERT or --attestation FILE is what is verified: one of them.")
@@ -317,9 +328,10 @@ def verify(
         if form == "json":
             click.echo(json_of(), nl=False)
             return
-        say(verification.to_text(only_wrong=quiet))
+        print_page(verification.page(only_wrong=quiet), piped=None)
         if verdict is not None and not (quiet and verdict.agrees and not verdict.uncertified):
-            say(verdict.to_text())
+            click.echo()
+            print_page(verdict.page(), piped=None)
 
     silent = quiet and agrees and not (verdict is not None and verdict.uncertified)
     asked = RequestedOutput(None, None if form == "text" else form, quiet=silent)
@@ -330,7 +342,7 @@ def verify(
 
 def _recorded(record: str, certificate: str, expected_head: str | None = None) -> RecordVerdict:
     """A record held against a certificate."""
-    from pyaccount.certificate import Certificate  # noqa: PLC0415
-    from pyaccount.training.holding import hold_record  # noqa: PLC0415
+    from pyaccount.certificate import Certificate
+    from pyaccount.training.holding import hold_record
 
     return hold_record(record, Certificate.load(certificate), expected_head=expected_head)

@@ -14,13 +14,13 @@ from pyaccount.cli.common import (
     HOLDS,
     STDOUT,
     STOPPED,
+    WIDE,
     WRONG,
     check_apart,
     check_output,
     check_writable,
-    console,
+    print_page,
     progress,
-    show,
     tell,
     tell_notes,
     telling_warnings,
@@ -116,16 +116,16 @@ def certify(
       pyaccount certify - < training.yaml
       pyaccount certify bandmf.yaml --store runs.db
     """
-    from pyaccount.document import Document, load_any  # noqa: PLC0415
-    from pyaccount.running import compile_document, compile_within  # noqa: PLC0415
+    from pyaccount.document import Document, load_any
+    from pyaccount.running import compile_document, compile_within
 
     since, files = time.monotonic(), files_of(document)
     check_output(output, files, form, only="json")
-    _check_plot(plot, output, files)
+    check_plot(plot, output, files)
     if brief:
         _check_brief(output, form)
     if seed is not None:
-        from pyaccount.document.overrides import FromOption  # noqa: PLC0415 - most state none
+        from pyaccount.document.overrides import FromOption  # most state none
 
         overrides = (*overrides, FromOption.named(f"accounting.seed={seed}", f"--seed {seed}"))
     loaded = load_any(source_of(document), overrides=overrides)
@@ -167,11 +167,11 @@ def _check_brief(output: str | None, form: str | None) -> None:
         )
 
 
-def _check_plot(plot: str | None, output: str | None, files: Sequence[str]) -> None:
+def check_plot(plot: str | None, output: str | None, files: Sequence[str]) -> None:
     """Refuse a picture that could not be written, before the work."""
     if plot is None:
         return
-    from pyaccount.certificate.picture import ENDINGS  # noqa: PLC0415
+    from pyaccount.pages.figure import ENDINGS
 
     if Path(plot).suffix not in ENDINGS:
         raise click.UsageError(f"--plot {plot}: the file's name must end in {', '.join(ENDINGS)}")
@@ -180,39 +180,43 @@ def _check_plot(plot: str | None, output: str | None, files: Sequence[str]) -> N
         raise click.UsageError(f"--plot {plot}: is the file of --output; give another name")
 
 
-def _check_drawing(plot: str | None) -> None:
+def check_drawing(plot: str | None) -> None:
     """Raise `MissingExtraError` before the work, where a picture is asked for and what draws it is not installed."""
     if plot is not None:
-        from pyaccount.certificate.picture import new_figure  # noqa: PLC0415
+        from pyaccount.pages import figure
 
-        new_figure()
+        figure.check_drawing()
 
 
 def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None, *, brief: bool) -> int:
-    from pyaccount.certificate.amplification import amplify  # noqa: PLC0415
+    from pyaccount.certificate.amplification import amplify
 
-    _check_drawing(plot)
+    check_drawing(plot)
     certificate = amplify(document)
     delivered = _hand_over(certificate, asked, brief=brief)
     if plot is not None:
-        from pyaccount.certificate.picture import aligned_profile  # noqa: PLC0415
+        from pyaccount.certificate.report.amplified import aligned_profile
+        from pyaccount.pages.figure import figure, save
 
-        aligned_profile(certificate, Path(plot))
+        save(figure(aligned_profile(certificate)), Path(plot))
     return HOLDS if delivered else STOPPED
 
 
 def _hand_over(data: CertificateModel | AmplificationCertificate, asked: RequestedOutput, *, brief: bool) -> bool:
     """Write a certificate to where it was asked for, and print it, or the short answer; whether that could be done."""
-    from pyaccount.certificate.saving import written  # noqa: PLC0415
+    from pyaccount.certificate.saving import written
 
     def show_it(form: str) -> None:
-        if not brief:
-            show(data, form)
-            return
-        from pyaccount.certificate import brief as short  # noqa: PLC0415
+        if brief:
+            from pyaccount.certificate import brief as short
 
-        lines = short.brief_amplification(data) if data.kind == "amplification-certificate" else short.brief(data)
-        click.echo(short.text(lines), nl=False)
+            click.echo(short.text(short.brief(data)), nl=False)
+        elif form == "text":
+            from pyaccount.certificate.report import page_of
+
+            print_page(page_of(data))
+        else:
+            click.echo(written(data, form, ()), nl=False)
 
     # It was made here, and nothing in it contradicts the rest.
     return hand_over("certificate", lambda form: written(data, form, ()), show_it, asked)
@@ -242,8 +246,8 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
       pyaccount plan bandmf.yaml --estimate --set privacy.delta=1e-3
       pyaccount plan training.yaml --format json
     """
-    from pyaccount.document import Document, load_any  # noqa: PLC0415
-    from pyaccount.running import compile_document  # noqa: PLC0415
+    from pyaccount.document import Document, load_any
+    from pyaccount.running import compile_document
 
     loaded = load_any(source_of(document), overrides=overrides)
     asked = RequestedOutput(None, None if form == "text" else form)
@@ -252,23 +256,23 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
     compiled = compile_document(loaded)
     found = None
     if estimate:
-        from pyaccount.execute.forecast import price  # noqa: PLC0415
+        from pyaccount.execute.forecast import price
 
         with progress(quiet=False) as report:
             found = price(compiled, threads=threads, report=report)
 
     def as_json(_: str = "json") -> str:
-        from pyaccount.certificate.plan_record import plan_record  # noqa: PLC0415
+        from pyaccount.certificate.plan_record import plan_record
 
         return plan_record(compiled, found).to_json()
 
     def show_it(form: str) -> None:
-        from pyaccount.certificate.plan_text import print_plan  # noqa: PLC0415
+        from pyaccount.certificate.report.planned import plan_page
 
         if form == "json":
             click.echo(as_json(), nl=False)
         else:
-            print_plan(console(), compiled, found)
+            print_page(plan_page(compiled, found))
 
     delivered = hand_over("plan", as_json, show_it, asked)
     tell_notes(loaded)
@@ -276,22 +280,22 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
 
 
 def _plan_amplification(document: Amplification, asked: RequestedOutput) -> int:
-    from pyaccount.plan.amplification import compile_amplification  # noqa: PLC0415
+    from pyaccount.plan.amplification import compile_amplification
 
     plan = compile_amplification(document)
 
     def as_json(_: str = "json") -> str:
-        from pyaccount.certificate.plan_record import amplification_plan_record  # noqa: PLC0415
+        from pyaccount.certificate.plan_record import amplification_plan_record
 
         return amplification_plan_record(plan).to_json()
 
     def show_it(form: str) -> None:
-        from pyaccount.certificate.amplification import print_amplification_plan  # noqa: PLC0415
+        from pyaccount.certificate.report.planned import amplification_plan_page
 
         if form == "json":
             click.echo(as_json(), nl=False)
         else:
-            print_amplification_plan(console(), plan)
+            print_page(amplification_plan_page(plan))
 
     return HOLDS if hand_over("plan", as_json, show_it, asked) else STOPPED
 
@@ -342,16 +346,16 @@ def compare(
     Exit codes: 0 all hold; 2 a document is wrong, 3 one was stopped, or else
     1 one does not hold or a certificate contradicts itself.
     """
-    from pyaccount.certificate import Certificate  # noqa: PLC0415
-    from pyaccount.certificate.comparison import print_comparison, written  # noqa: PLC0415
-    from pyaccount.certificate.reading import LARGEST_FILE  # noqa: PLC0415
-    from pyaccount.errors import CertificateError, DocumentError  # noqa: PLC0415
-    from pyaccount.running.compare import comparable  # noqa: PLC0415
-    from pyaccount.running.compare import compare as compute  # noqa: PLC0415
+    from pyaccount.certificate import Certificate
+    from pyaccount.certificate.comparison import written
+    from pyaccount.certificate.reading import LARGEST_FILE
+    from pyaccount.errors import CertificateError, DocumentError
+    from pyaccount.running.compare import comparable
+    from pyaccount.running.compare import compare as compute
 
     check_output(output, files_of(*documents), form, only="json")
-    _check_plot(plot, output, files_of(*documents))
-    _check_drawing(plot)
+    check_plot(plot, output, files_of(*documents))
+    check_drawing(plot)
     plans: list[Plan | Certificate] = []
     wrong: list[CertificateError | DocumentError] = []
     for document in documents:
@@ -377,16 +381,16 @@ def compare(
 
     def show_it(form: str) -> None:
         if form == "text":
-            print_comparison(console(wide=True), comparison)
+            print_page(comparison.page(), piped=WIDE)
         else:
             click.echo(written(comparison, form), nl=False)
 
     if not hand_over("comparison", lambda form: written(comparison, form), show_it, asked):
         return STOPPED
     if plot is not None:
-        from pyaccount.certificate.picture import comparison_figure, save  # noqa: PLC0415
+        from pyaccount.pages.figure import save
 
-        save(comparison_figure(comparison), Path(plot))
+        save(comparison.plot(), Path(plot))
     for failed in comparison.failures if quiet and form is None else ():
         tell(f"{failed.name}: {failed.message}")
     whys = {failed.why for failed in comparison.failures}

@@ -14,16 +14,12 @@ from pyaccount.cli import streams
 from pyaccount.wrapping import fitted, room
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
 
-    from rich.console import Console
-
-    from pyaccount.certificate.amplification import AmplificationCertificate
-    from pyaccount.certificate.model import CertificateModel
-    from pyaccount.certificate.report.page import RunPart
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
+    from pyaccount.pages.page import Page
 
 HOLDS, FAILS, WRONG, STOPPED, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
@@ -43,6 +39,8 @@ EXIT_CODES = {
 
 #: The variable in which a shell says what it wants completed.
 COMPLETING = "_PYACCOUNT_COMPLETE"
+#: The width of pages in files and pipes, and of those with wide tables.
+PIPED, WIDE = 110, 180
 #: The name by which `--output` means stdout.
 STDOUT = "-"
 
@@ -54,24 +52,21 @@ def printing() -> Iterator[None]:
     sys.stdout.flush()
 
 
-def show(
-    data: CertificateModel | AmplificationCertificate,
-    form: str,
-    inconsistencies: Sequence[str] = (),
-    run: RunPart | None = None,
-) -> None:
-    """Print a certificate on stdout; a report shows the inconsistencies found in it, and what was recorded of its run."""
-    from pyaccount.certificate.saving import print_text, written  # noqa: PLC0415
+def print_page(page: Page, *, piped: int | None = PIPED) -> None:
+    """Print a page on stdout as text, as wide as the terminal or COLUMNS says; `piped` is the width in files and pipes."""
+    from pyaccount.pages.terminal import terminal
 
-    if form == "text":
-        print_text(console(), data, inconsistencies)
-    else:
-        click.echo(written(data, form, inconsistencies, run), nl=False)
+    click.echo(terminal(page, room(sys.stdout) or piped, color=_colors()), nl=False, color=_colors())
+
+
+def _colors() -> bool:
+    """Whether stdout shows colours, and nobody has asked for none (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def tell_notes(document: Document) -> None:
     """Say on stderr what a valid document says that its author may not have meant."""
-    from pyaccount.document.notes import notes  # noqa: PLC0415
+    from pyaccount.document.notes import notes
 
     for note in notes(document):
         tell(note)
@@ -85,7 +80,7 @@ def tell(text: str, *, indent: int | None = None) -> None:
 @contextmanager
 def telling_warnings() -> Iterator[None]:
     """Let warnings be told as everything else is."""
-    import warnings  # noqa: PLC0415 - few commands warn
+    import warnings  # few commands warn
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -100,7 +95,7 @@ def say(text: str) -> None:
 
 def _printable_lines(text: str) -> str:
     """The text with its lines as they are, and nothing else in it that is not printed: it may name a stranger's file."""
-    from pyaccount.errors import printable  # noqa: PLC0415 - the command line is quick to start
+    from pyaccount.errors import printable  # the command line is quick to start
 
     return "\n".join(map(printable, text.split("\n")))
 
@@ -109,21 +104,14 @@ def progress(*, quiet: bool) -> AbstractContextManager[Report | None]:
     """A progress bar on a terminal, nothing elsewhere."""
     if quiet or not sys.stderr.isatty():
         return nullcontext()
-    from pyaccount.execute.bar import progress_bar  # noqa: PLC0415
+    from pyaccount.execute.bar import progress_bar
 
     return progress_bar()
 
 
-def console(*, wide: bool = False) -> Console:
-    """A console for stdout: as wide as the terminal or COLUMNS says, with a fixed width in files and pipes."""
-    from rich.console import Console  # noqa: PLC0415
-
-    return Console(width=room(sys.stdout) or (180 if wide else 110))
-
-
 def check_writable(option: str, path: Path, inputs: Iterable[str | Path] = ()) -> None:
     """Find out before the work, not after it, that the result has nowhere to go, or would take an input's place."""
-    from pyaccount.files import is_no_file, try_folder  # noqa: PLC0415
+    from pyaccount.files import is_no_file, try_folder
 
     try:
         with suppress(FileNotFoundError, NotADirectoryError):

@@ -52,8 +52,8 @@ class Words(click.ParamType[str]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
         """The words of the limit."""
-        from pyaccount.document.policy import Limits  # noqa: PLC0415
-        from pyaccount.document.shape import words_of  # noqa: PLC0415
+        from pyaccount.document.policy import Limits
+        from pyaccount.document.shape import words_of
 
         return [CompletionItem(w) for w in words_of(Limits.model_fields[self.limit]) if w.startswith(incomplete)]
 
@@ -84,7 +84,7 @@ class AnswerWord(click.ParamType[str]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
         """The words of a choice, each with a line about it."""
-        from pyaccount.draft.questions import QUESTIONS, meanings  # noqa: PLC0415
+        from pyaccount.draft.questions import QUESTIONS, meanings
 
         words = meanings(QUESTIONS[self.question])
         return [CompletionItem(word, help=line) for word, line in words.items() if word.startswith(incomplete)]
@@ -97,7 +97,7 @@ class SchemaName(click.ParamType[str]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
         """The names of the schemas."""
-        from pyaccount.schemas import SCHEMAS  # noqa: PLC0415
+        from pyaccount.schemas import SCHEMAS
 
         return [CompletionItem(name) for name in SCHEMAS if name.startswith(incomplete)]
 
@@ -109,7 +109,7 @@ class OverrideType(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The text, which knows that it is from the command line."""
-        from pyaccount.document.overrides import FromOption  # noqa: PLC0415 - few commands change a document
+        from pyaccount.document.overrides import FromOption  # few commands change a document
 
         return FromOption(value)
 
@@ -124,9 +124,9 @@ class OverrideType(click.ParamType[str]):
 
 def overridable() -> Iterator[tuple[str, tuple[str, ...], str]]:
     """Each path of a document with one body, the words that may stand there, and what the key means."""
-    from pyaccount.document.sections import SingleDocument  # noqa: PLC0415
-    from pyaccount.document.shape import leaves, words_of  # noqa: PLC0415
-    from pyaccount.errors import path_text  # noqa: PLC0415
+    from pyaccount.document.sections import SingleDocument
+    from pyaccount.document.shape import leaves, words_of
+    from pyaccount.errors import path_text
 
     words: dict[str, tuple[str, ...]] = {}
     lines: dict[str, str] = {}

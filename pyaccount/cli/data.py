@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_writable, printing, say, tell_notes
+from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_writable, print_page, printing, tell_notes
 from pyaccount.cli.completion import FileName, overrides_option
 from pyaccount.cli.outputs import put_elsewhere
 from pyaccount.cli.stdin import files_of, source_of
@@ -110,12 +110,12 @@ def prepare(
     \b
     Exit codes: 0 prepared, 2 the table, the document or an option is wrong, 3 it could not be written where asked.
     """
-    from dataclasses import replace  # noqa: PLC0415
+    from dataclasses import replace
 
-    from pyaccount.data.prepare import prepare as compute  # noqa: PLC0415
-    from pyaccount.data.reading import NAMES_THEM  # noqa: PLC0415
-    from pyaccount.document import load  # noqa: PLC0415
-    from pyaccount.errors import TableError  # noqa: PLC0415
+    from pyaccount.data.prepare import prepare as compute
+    from pyaccount.data.reading import NAMES_THEM
+    from pyaccount.document import load
+    from pyaccount.errors import TableError
 
     inputs = [table, *files_of(document)]
     for option, file in (("--output", output), ("--records", records)):
@@ -154,7 +154,7 @@ def prepare(
         if form == "json":
             click.echo(prepared.report.to_json(), nl=False)
         else:
-            say(prepared.report.to_text())
+            print_page(prepared.report.page())
     return HOLDS if safe else STOPPED
 
 

@@ -32,7 +32,7 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) 
       pyaccount validate training.yaml policy.yaml
       pyaccount validate training.yaml --format json
     """
-    from pyaccount.errors import DocumentError  # noqa: PLC0415
+    from pyaccount.errors import DocumentError
 
     files_of(*documents)
     found, status = [], HOLDS
@@ -51,7 +51,7 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) 
                 tell(note)
             click.echo(f"{called(document)}: valid")
     if form == "json":
-        from pyaccount.messages import Validation  # noqa: PLC0415
+        from pyaccount.messages import Validation
 
         with printing():
             validation = Validation(pyaccount=1, kind="validation", valid=status == HOLDS, documents=found)
@@ -61,10 +61,10 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) 
 
 def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplification | Policy | SweepGrid:
     """A document that can be planned; a sweep, of which some cells can. Raises `DocumentError`."""
-    from pyaccount.document import Amplification, Document, load_written  # noqa: PLC0415
-    from pyaccount.document.grid import PROBES, is_sweep, load_grid  # noqa: PLC0415
-    from pyaccount.plan import compile_document  # noqa: PLC0415
-    from pyaccount.plan.amplification import compile_amplification  # noqa: PLC0415
+    from pyaccount.document import Amplification, Document, load_written
+    from pyaccount.document.grid import PROBES, is_sweep, load_grid
+    from pyaccount.plan import compile_document
+    from pyaccount.plan.amplification import compile_amplification
 
     source = source_of(document)
     if is_sweep(source):
@@ -81,8 +81,8 @@ def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplificat
 
 
 def _notes(loaded: Document | Amplification | Policy | SweepGrid | None) -> list[str]:
-    from pyaccount.document import Document  # noqa: PLC0415
-    from pyaccount.document.notes import notes  # noqa: PLC0415
+    from pyaccount.document import Document
+    from pyaccount.document.notes import notes
 
     return list(notes(loaded)) if isinstance(loaded, Document) else []
 
@@ -91,9 +91,9 @@ def _record(
     file: str, loaded: Document | Amplification | Policy | SweepGrid | None, error: DocumentError | None
 ) -> ValidatedRecord:
     """What was found of a document, as data."""
-    from pyaccount.document import Document, Policy  # noqa: PLC0415
-    from pyaccount.document.grid import SweepGrid  # noqa: PLC0415
-    from pyaccount.messages import ValidatedRecord, errors_of  # noqa: PLC0415
+    from pyaccount.document import Document, Policy
+    from pyaccount.document.grid import SweepGrid
+    from pyaccount.messages import ValidatedRecord, errors_of
 
     return ValidatedRecord(
         file=file,
@@ -124,9 +124,9 @@ def schema(which: str) -> int:
       pyaccount schema > mechanism.schema.json
       pyaccount schema certificate
     """
-    import json  # noqa: PLC0415
+    import json
 
-    from pyaccount.schemas import SCHEMAS  # noqa: PLC0415
+    from pyaccount.schemas import SCHEMAS
 
     if which not in SCHEMAS:
         raise click.UsageError(f"no schema {which}: there are {', '.join(SCHEMAS)}")

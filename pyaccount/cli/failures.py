@@ -67,7 +67,7 @@ def command_of(arguments: Sequence[str] | None, known: Iterable[str]) -> str | N
 
 def tell_errors(command: str | None, code: int, *found: BaseException) -> None:
     """Print errors as one JSON value on stdout, unless nothing can be written there: then the exit code says enough."""
-    from pyaccount.messages import errors  # noqa: PLC0415 - most commands fail at nothing
+    from pyaccount.messages import errors  # most commands fail at nothing
 
     records = [record for one in found for record in _records(one)]
     try:
@@ -78,8 +78,8 @@ def tell_errors(command: str | None, code: int, *found: BaseException) -> None:
 
 
 def _records(error: BaseException) -> list[ErrorRecord]:
-    from pyaccount.errors import PyaccountError  # noqa: PLC0415
-    from pyaccount.messages import errors_of, failure  # noqa: PLC0415
+    from pyaccount.errors import PyaccountError
+    from pyaccount.messages import errors_of, failure
 
     if isinstance(error, PyaccountError):
         return errors_of(error)

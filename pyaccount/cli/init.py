@@ -35,7 +35,7 @@ class _Asking(click.Command):
 
 @cache
 def _answer_options() -> tuple[click.Option, ...]:
-    from pyaccount.draft.questions import QUESTIONS  # noqa: PLC0415
+    from pyaccount.draft.questions import QUESTIONS
 
     return tuple(
         click.Option([one.flag, name], metavar=one.metavar, help=one.help, type=AnswerWord(name))
@@ -79,7 +79,7 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
         click.echo(text, nl=False)
         _tell_notes(text, None)
         return HOLDS
-    from pyaccount.files import write_atomically  # noqa: PLC0415
+    from pyaccount.files import write_atomically
 
     try:
         write_atomically(target, text, overwrite=force)
@@ -104,9 +104,9 @@ def _tell_next(command: str, about: str) -> None:
 
 def _tell_notes(text: str, file: str | None) -> None:
     """The notes on a document that was just drafted."""
-    from pyaccount.document import Document  # noqa: PLC0415
-    from pyaccount.document.nodes import Table  # noqa: PLC0415
-    from pyaccount.document.reader import read  # noqa: PLC0415
+    from pyaccount.document import Document
+    from pyaccount.document.nodes import Table
+    from pyaccount.document.reader import read
 
     root, problems = read(text, file)
     assert isinstance(root, Table)
@@ -115,10 +115,10 @@ def _tell_notes(text: str, file: str | None) -> None:
 
 def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
     """The document, from what was given and what else is asked or has a default."""
-    from pyaccount.draft.draft import Back, completed, drafted  # noqa: PLC0415
-    from pyaccount.draft.interview import out_of_place  # noqa: PLC0415
-    from pyaccount.draft.questions import QUESTIONS, told  # noqa: PLC0415
-    from pyaccount.errors import DocumentError  # noqa: PLC0415
+    from pyaccount.draft.draft import Back, completed, drafted
+    from pyaccount.draft.interview import out_of_place
+    from pyaccount.draft.questions import QUESTIONS, told
+    from pyaccount.errors import DocumentError
 
     answers: dict[str, str] = {}
     for name, question in QUESTIONS.items():
@@ -166,8 +166,8 @@ def _read(question: DraftQuestion, text: str, answers: Answers) -> str:
 
 def _default_or_missing(question: DraftQuestion, answers: Answers) -> str:
     """The default; where there is none, all the options that are missing are named at once."""
-    from pyaccount.draft.interview import default, needed  # noqa: PLC0415
-    from pyaccount.draft.questions import QUESTIONS  # noqa: PLC0415
+    from pyaccount.draft.interview import default, needed
+    from pyaccount.draft.questions import QUESTIONS
 
     usual = default(question, answers)
     if usual is not None:
@@ -181,9 +181,9 @@ def _default_or_missing(question: DraftQuestion, answers: Answers) -> str:
 
 def _prompt(question: DraftQuestion, answers: Answers) -> str:
     """Ask on the terminal, with the words that may be chosen and a line about each."""
-    from pyaccount.draft.draft import Back  # noqa: PLC0415
-    from pyaccount.draft.interview import default, offered  # noqa: PLC0415
-    from pyaccount.draft.questions import meanings  # noqa: PLC0415
+    from pyaccount.draft.draft import Back
+    from pyaccount.draft.interview import default, offered
+    from pyaccount.draft.questions import meanings
 
     words = offered(question.name, answers) if meanings(question) else {}
     if words:
@@ -223,7 +223,7 @@ def _prompt(question: DraftQuestion, answers: Answers) -> str:
 
 def _about(error: DocumentError, answers: Answers) -> set[str]:
     """The questions whose answers the problems are about."""
-    from pyaccount.draft.draft import question_of  # noqa: PLC0415
+    from pyaccount.draft.draft import question_of
 
     found = (question_of(problem, answers) for problem in error.problems)
     return {question.name for question in found if question is not None}
@@ -231,7 +231,7 @@ def _about(error: DocumentError, answers: Answers) -> set[str]:
 
 def _as_options(error: DocumentError, answers: Answers) -> str:
     """The problems in words of the options: there is no text yet in which they would have a place."""
-    from pyaccount.draft.draft import question_of  # noqa: PLC0415
+    from pyaccount.draft.draft import question_of
 
     lines = []
     for problem in error.problems:
@@ -245,6 +245,6 @@ def _as_options(error: DocumentError, answers: Answers) -> str:
 
 
 def _quoted(file: str) -> str:
-    import shlex  # noqa: PLC0415
+    import shlex
 
     return shlex.quote(file)

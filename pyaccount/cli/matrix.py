@@ -13,7 +13,7 @@ from pyaccount.cli.common import (
     STOPPED,
     check_apart,
     check_output,
-    console,
+    print_page,
     progress,
     tell_notes,
 )
@@ -44,9 +44,8 @@ def matrix(document: str, overrides: tuple[str, ...], output: str | None, form: 
       pyaccount matrix bandmf.yaml --set matrix.bands=8 -o coefficients.json
       pyaccount matrix bandmf.yaml --format json
     """
-    from pyaccount.certificate.matrix_text import print_matrices  # noqa: PLC0415
-    from pyaccount.document import load  # noqa: PLC0415
-    from pyaccount.running import compile_document  # noqa: PLC0415
+    from pyaccount.document import load
+    from pyaccount.running import compile_document
 
     check_output(output, files_of(document), form, only="json")
     loaded = load(source_of(document), overrides=overrides)
@@ -62,6 +61,6 @@ def matrix(document: str, overrides: tuple[str, ...], output: str | None, form: 
         if form == "json":
             click.echo(found.to_json(), nl=False)
         else:
-            print_matrices(console(), found)
+            print_page(found.page())
 
     return HOLDS if hand_over("matrix", lambda _: found.to_json(), show, asked) else STOPPED

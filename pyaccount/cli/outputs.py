@@ -46,8 +46,8 @@ class RequestedOutput(NamedTuple):
         """What was asked for; an ending of the file's name that says none of `forms` is found out here, before the work."""
         if output in (None, STDOUT):
             return cls(output, form, form or otherwise, quiet)
-        from pyaccount.errors import DomainError  # noqa: PLC0415 - only where a file is written
-        from pyaccount.forms import form_of  # noqa: PLC0415
+        from pyaccount.errors import DomainError  # only where a file is written
+        from pyaccount.forms import form_of
 
         try:
             written, told = form_of(Path(output), form, "--format", forms=forms, otherwise=otherwise)
@@ -110,7 +110,7 @@ def put_elsewhere(what: str, text: str, output: str, error: OSError) -> None:
 
 def _kept(text: str, output: str | None, what: str, ending: str) -> str:
     """Write a text to a new file in the working or the temporary folder, and give the words that say where it is."""
-    import tempfile  # noqa: PLC0415 - much for those who write nothing
+    import tempfile  # much for those who write nothing
 
     stem = Path(output).stem[:64] if output not in (None, STDOUT) else what
     for folder in (Path.cwd, tempfile.gettempdir):

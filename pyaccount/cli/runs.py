@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.common import HOLDS, STOPPED, WRONG, console, show, tell
+from pyaccount.cli.common import HOLDS, STOPPED, WIDE, WRONG, print_page, tell
 from pyaccount.cli.completion import FileName
 from pyaccount.cli.outputs import RequestedOutput, hand_over
 
 if TYPE_CHECKING:
     from pyaccount.store import Run, Store
-    from pyaccount.store.listing import RunList
 
 #: The environment variable that names a store.
 VARIABLE = "PYACCOUNT_STORE"
@@ -41,9 +40,9 @@ def runs(runs: tuple[str, ...], store: str, remove: bool, form: str) -> int:
 
     An unfinished run goes on when the same document is certified with the same store, and keeps its seed.
     """
-    from pathlib import Path  # noqa: PLC0415
+    from pathlib import Path
 
-    from pyaccount.store import Store  # noqa: PLC0415
+    from pyaccount.store import Store
 
     if remove and not runs:
         raise click.UsageError("--remove: name the runs; pyaccount runs lists them")
@@ -62,7 +61,7 @@ def runs(runs: tuple[str, ...], store: str, remove: bool, form: str) -> int:
 
 
 def _list(store: Store, form: str) -> int:
-    from pyaccount.store.listing import run_list  # noqa: PLC0415
+    from pyaccount.store.listing import run_list
 
     listed = run_list(store)
     asked = RequestedOutput(None, None if form == "text" else form)
@@ -71,30 +70,9 @@ def _list(store: Store, form: str) -> int:
         if form == "json":
             click.echo(listed.to_json(), nl=False)
         else:
-            _print(listed)
+            print_page(listed.page(), piped=WIDE)
 
     return HOLDS if hand_over("list", lambda _: listed.to_json(), show_it, asked) else STOPPED
-
-
-def _print(listed: RunList) -> None:
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    from pyaccount.certificate.legible import legible  # noqa: PLC0415
-
-    table = Table("run", "name", "begun", "state", "ε", "δ", "σ", box=None)
-    for one in legible(listed).runs:
-        state = f"unfinished, {one.samples:,} samples kept" if one.finished is None else "finished"
-        state = "damaged: remove it" if one.damaged else state
-        if one.holds is False:
-            state += ", does not hold"
-        numbers = ("" if value is None else f"{value:.5g}" for value in (one.epsilon, one.delta, one.noise_multiplier))
-        # As text: a name may hold what is markup to a table.
-        table.add_row(*map(Text, (one.id[:12], one.name, one.started, state, *numbers)))
-    if listed.runs:
-        console(wide=True).print(table)
-    else:
-        click.echo("no runs")
 
 
 def _named(store: Store, name: str) -> Run:
@@ -107,11 +85,14 @@ def _named(store: Store, name: str) -> Run:
 
 
 def _show(run: Run, form: str) -> int:
-    from pyaccount.store.running import certificate_of  # noqa: PLC0415
+    from pyaccount.store.running import certificate_of
 
     certificate = certificate_of(run)
     if certificate is None:
         tell(f"{run.id[:12]}: is unfinished; certify its document with this store to go on")
         return WRONG
-    show(certificate.data, form)
+    if form == "json":
+        click.echo(certificate.to_json(), nl=False)
+    else:
+        print_page(certificate.page())
     return HOLDS

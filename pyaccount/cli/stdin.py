@@ -37,9 +37,9 @@ def source_of(name: str, *, largest: int | None = None) -> str | Handed:
     """
     if not is_stdin(name):
         return name
-    from pyaccount.document.files import LARGEST_FILE  # noqa: PLC0415 - nothing is loaded for a file
-    from pyaccount.document.sources import Handed  # noqa: PLC0415
-    from pyaccount.errors import DocumentError, Problem  # noqa: PLC0415
+    from pyaccount.document.files import LARGEST_FILE  # nothing is loaded for a file
+    from pyaccount.document.sources import Handed
+    from pyaccount.errors import DocumentError, Problem
 
     # A program that is started without one has none.
     if streams.stdin_is_closed():

@@ -44,7 +44,7 @@ class _Stream(io.FileIO):
                 # A stream that somebody else made non-blocking says None where it would have to wait.
                 if written is not None:
                     return written
-                import select  # noqa: PLC0415
+                import select
 
                 select.select((), (self,), ())
         return memoryview(data).nbytes

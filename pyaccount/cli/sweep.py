@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.certify import output_option
+from pyaccount.cli.certify import check_drawing, check_plot, output_option
 from pyaccount.cli.common import (
     FAILS,
     HOLDS,
     STOPPED,
+    WIDE,
     WRONG,
     check_output,
-    check_writable,
-    console,
+    print_page,
     progress,
     tell,
     telling_warnings,
@@ -97,18 +97,17 @@ def sweep(
     \b
     Exit codes: 0 all hold; 2 a document is wrong, 3 one was stopped, or else 1 one does not hold.
     """
-    from pyaccount.document.grid import load_grid  # noqa: PLC0415
-    from pyaccount.errors import DomainError  # noqa: PLC0415
-    from pyaccount.sweeping.run import SweepOptions, checked_size  # noqa: PLC0415
-    from pyaccount.sweeping.run import sweep as compute  # noqa: PLC0415
-    from pyaccount.sweeping.table import import_parquet, written  # noqa: PLC0415
+    from pyaccount.document.grid import load_grid
+    from pyaccount.errors import DomainError
+    from pyaccount.sweeping.run import SweepOptions, checked_size
+    from pyaccount.sweeping.run import sweep as compute
+    from pyaccount.sweeping.table import import_parquet, written
 
     files = [*files_of(*documents), *([store] if store is not None else [])]
     check_output(output, files, form, only="json")
     if plot is None and (plot_x is not None or plot_y is not None):
         raise click.UsageError("--plot-x and --plot-y say what --plot FILE draws: name the file")
-    if plot is not None:
-        _check_plot(plot, files)
+    check_plot(plot, output, files)
     asked = RequestedOutput.checked(output, form, TABLES, quiet=quiet)
     sources = [source_of(document) for document in documents]
     grid = load_grid(sources[0] if len(sources) == 1 else sources, overrides=overrides)
@@ -118,12 +117,13 @@ def sweep(
         import_parquet()
     if plot is not None:
         _check_axes(grid.varied, plot_x, plot_y)
+        check_drawing(plot)
     with ExitStack() as stack:
         stack.enter_context(telling_warnings())
         report = stack.enter_context(progress(quiet=quiet))
         there = None
         if cluster is not None:
-            from pyaccount.cluster import open_cluster  # noqa: PLC0415 - an extra
+            from pyaccount.cluster import open_cluster  # an extra
 
             there = stack.enter_context(open_cluster(cluster))
         how = SweepOptions(
@@ -143,7 +143,7 @@ def sweep(
 
     def show_it(form: str) -> None:
         if form == "text":
-            found.print(console(wide=True))
+            print_page(found.page(), piped=WIDE)
         else:
             click.echo(written(found, form), nl=False)
 
@@ -156,25 +156,14 @@ def sweep(
     return _code(found) if delivered else STOPPED
 
 
-def _check_plot(plot: str, files: list[str]) -> None:
-    """Find out before the work that a picture has nowhere to go."""
-    from pyaccount.certificate.picture import ENDINGS  # noqa: PLC0415
-
-    if Path(plot).suffix not in ENDINGS:
-        raise click.UsageError(f"--plot {plot}: the file's name must end in {', '.join(ENDINGS)}")
-    check_writable("--plot", Path(plot), files)
-
-
 def _check_axes(varied: Sequence[str], *asked: str | None) -> None:
-    """The same for what is to be drawn, and for what draws it."""
-    from pyaccount.certificate.picture import new_figure  # noqa: PLC0415
-    from pyaccount.sweeping.picture import QUANTITIES  # noqa: PLC0415
+    """Refuse what cannot be drawn, before the work."""
+    from pyaccount.sweeping.picture import QUANTITIES
 
     for name in asked:
         if name is not None and name not in varied and name not in QUANTITIES:
             known = ", ".join((*varied, *QUANTITIES))
             raise click.UsageError(f"--plot-x, --plot-y: {name} is none of {known}")
-    new_figure()
 
 
 def _code(found: Sweep) -> int:

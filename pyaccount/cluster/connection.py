@@ -79,7 +79,7 @@ def open_cluster(where: Any) -> Iterator[Cluster]:
         yield where
         return
     try:
-        from distributed import Client  # noqa: PLC0415 - an extra
+        from distributed import Client  # an extra
     except ImportError as error:
         raise MissingExtraError.of("distributed", "a cluster of Dask needs it") from error
     if not isinstance(where, str | Client):
@@ -92,7 +92,7 @@ def open_cluster(where: Any) -> Iterator[Cluster]:
 
 @contextmanager
 def _client(where: str) -> Iterator[Client]:
-    from distributed import Client, LocalCluster  # noqa: PLC0415 - an extra
+    from distributed import Client, LocalCluster  # an extra
 
     local = _LOCAL.fullmatch(where)
     if (where == "local" or where.startswith("local:")) and (local is None or int(local["workers"]) < 1):

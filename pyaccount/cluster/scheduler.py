@@ -104,9 +104,9 @@ def connected(address: str, security: Security | None = None, answer: float | No
 
     Raises `ClusterError`, and whatever Dask makes of what answers there.
     """
-    from distributed import Client  # noqa: PLC0415 - an extra
-    from distributed.security import Security  # noqa: PLC0415
-    from distributed.utils import LoopRunner  # noqa: PLC0415
+    from distributed import Client  # an extra
+    from distributed.security import Security
+    from distributed.utils import LoopRunner
 
     security = security or Security()
     LoopRunner(asynchronous=False).run_sync(_answers, address, security, ANSWER if answer is None else answer)
@@ -146,7 +146,7 @@ async def _answers(address: str, security: Security, answer: float) -> None:
     It is asked before a client is made: one that cannot connect closes itself when it is collected, under a lock that Dask's
     clients share, and waits for itself for ever if that happens while another one starts.
     """
-    from distributed.core import connect, send_recv  # noqa: PLC0415 - an extra
+    from distributed.core import connect, send_recv  # an extra
 
     try:
         # Dask's own limit of time ends with the connection, and whatever listens there may say nothing.

@@ -31,7 +31,7 @@ def same(job: Job) -> Job:
 
 def threads() -> int:
     """The threads of the worker that this is."""
-    from distributed import get_worker  # noqa: PLC0415 - an extra
+    from distributed import get_worker  # an extra
 
     return int(get_worker().state.nthreads)
 
@@ -46,6 +46,6 @@ def refusal(worker: str, found: CoreIdentity, asked: CoreIdentity) -> str:
 
 def _admit(sender: CoreIdentity) -> None:
     if identity() != sender:
-        from distributed import get_worker  # noqa: PLC0415 - an extra
+        from distributed import get_worker  # an extra
 
         raise ClusterError(refusal(get_worker().address, identity(), sender))

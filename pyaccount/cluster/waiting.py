@@ -34,8 +34,8 @@ def result_of(
     else; work that kills its workers is given up. `look` is called every moment, and may raise. Raises what the work raises,
     `ClusterError`, and `KeyboardInterrupt` where this thread is cancelled; then the work is cancelled too.
     """
-    from distributed import KilledWorker  # noqa: PLC0415 - an extra
-    from distributed.comm import CommClosedError  # noqa: PLC0415
+    from distributed import KilledWorker  # an extra
+    from distributed.comm import CommClosedError
 
     lost: BaseException | None = None
     for _ in range(ATTEMPTS):

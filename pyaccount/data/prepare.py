@@ -262,7 +262,7 @@ def _changes(
     if asked.document is not None:
         (body,) = asked.document.bodies
         return found | body.sampler.for_users(limit, shared=shared)
-    from pyaccount.document import UserBMinSep  # noqa: PLC0415 - what samples users, where no document says another one
+    from pyaccount.document import UserBMinSep  # what samples users, where no document says another one
 
     sampler = UserBMinSep(kind="user-b-min-sep", records_per_user=limit, attribution="shared" if shared else "single")
     apart = {} if asked.separation is None else {("sampler", "min_separation"): asked.separation}

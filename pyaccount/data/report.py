@@ -1,4 +1,4 @@
-"""What preparing data did, as data and in text. Counts are exact; what was simulated is an estimate, and says so."""
+"""What preparing data did, as data and as a page. Counts are exact; what was simulated is an estimate, and says so."""
 
 from __future__ import annotations
 
@@ -9,7 +9,27 @@ from typing import Literal
 
 from pyaccount.data.batches import Simulated
 from pyaccount.errors import shown
+from pyaccount.pages.page import (
+    Content,
+    Fact,
+    FactList,
+    Inline,
+    Page,
+    PageSection,
+    PageTable,
+    Paragraph,
+    Quantity,
+    estimate,
+)
+from pyaccount.pages.readable import Readable
 from pyaccount.rounding import nearest, plain
+
+#: Where the numbers of the report come from.
+ORIGINS = {
+    "counted": "Counted in the table of records and users: exact.",
+    "computed": "Computed from these counts, up to rounding.",
+    "simulated": "From simulated batches: an estimate.",
+}
 
 #: What every report says of itself.
 PUBLIC = (
@@ -64,7 +84,7 @@ class BatchReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Preparation:
+class Preparation(Readable):
     """What was done to a table, and what a document says of the records kept."""
 
     pyaccount: Literal[1]
@@ -99,27 +119,43 @@ class Preparation:
         text = json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False)
         return text.encode(errors="backslashreplace").decode() + "\n"
 
-    def to_text(self) -> str:
-        """The report for people."""
-        return "".join(f"{line}\n" for line in self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        before, kept, dropped = self.before, self.kept, self.dropped
+    def page(self) -> Page:
+        """Return the report as a page."""
         name = "the table" if self.table is None else self.table if self.table.isprintable() else shown(self.table)
-        repeated = self.rows - before.pairs
-        yield f"Prepared {name}: at most {self.records_per_user} records of a user, seed {self.seed}"
-        yield ""
-        yield _row("", "before", "kept")
-        for said, one, two in (
-            ("records", before.records, kept.records),
-            ("users", before.users, kept.users),
-            ("pairs of record and user", before.pairs, kept.pairs),
-            ("shared records", before.shared_records, kept.shared_records),
-            ("most records of a user", before.most_records, kept.most_records),
-            ("most users of a record", before.most_users, kept.most_users),
-        ):
-            yield _row(said, f"{one:_}", f"{two:_}")
-        yield ""
+        sections = [
+            PageSection("counts", "Records and users", (self._counts(), FactList(tuple(self._facts())))),
+            PageSection(
+                "document",
+                "Values for the document" if self.document_sha256 is None else "Values in the document",
+                (FactList(tuple(Fact(path, (_value(value),)) for path, value in self.document.items())),),
+            ),
+            PageSection("privacy", "This report is not private", (Paragraph((PUBLIC,)),)),
+        ]
+        return Page(
+            "Prepared",
+            name,
+            tuple(sections),
+            statement=f"Of each user at most {self.records_per_user} records are kept; seed {self.seed}.",
+            origins=ORIGINS,
+        )
+
+    def _counts(self) -> PageTable:
+        before, kept = self.before, self.kept
+        rows: list[tuple[Content, ...]] = [
+            ((label,), (_count(old),), (_count(new),))
+            for label, old, new in (
+                ("records", before.records, kept.records),
+                ("users", before.users, kept.users),
+                ("pairs of record and user", before.pairs, kept.pairs),
+                ("shared records", before.shared_records, kept.shared_records),
+                ("most records of a user", before.most_records, kept.most_records),
+                ("most users of a record", before.most_users, kept.most_users),
+            )
+        ]
+        return PageTable((), ("", "before", "kept"), tuple(rows), words=("",))
+
+    def _facts(self) -> Iterator[Fact]:
+        dropped = self.dropped
         reasons = [
             f"{count:_} {reason}"
             for count, reason in (
@@ -129,36 +165,48 @@ class Preparation:
             )
             if count
         ]
-        yield f"dropped       {dropped.records:_} records{': ' if reasons else ''}{', '.join(reasons)} (exact)"
+        yield Fact("dropped", (_count(dropped.records), " records"), (", ".join(reasons),) if reasons else ())
         if dropped.users:
-            yield f"              {dropped.users:_} users are left without a record (exact)"
+            yield Fact("users left out", (_count(dropped.users),), ("no record of theirs is kept",))
+        repeated = self.rows - self.before.pairs
         if repeated:
-            yield f"              {repeated:_} rows repeat others and count once (exact)"
-        yield f"attribution   {self.attribution}: " + (
-            "some records kept have several users" if kept.shared_records else "every record kept has one user"
-        )
+            yield Fact("repeated rows", (_count(repeated),), ("they repeat others and count once",))
+        users = "some records kept have several users" if self.kept.shared_records else "every record kept has one user"
+        yield Fact("attribution", (self.attribution,), (users,))
         if self.most_neighbours is not None:
-            yield f"neighbours    at most {self.most_neighbours:_} records share a user with one (itself included; exact)"
+            most = Quantity(f"{self.most_neighbours:_}", "records", "exact", "counted")
+            yield Fact("neighbours", ("at most ", most), ("records share a user with one, itself included",))
         if self.sampling_probability is not None:
-            yield f"sampling      p = {plain(self.sampling_probability)} for each record; whoever waits is left out"
+            rate = Quantity(plain(self.sampling_probability), "probability", "exact", "computed")
+            yield Fact("sampling probability", (rate,), ("of each record; records that are still waiting are skipped",))
         if self.batch is not None:
-            yield f"batch         {nearest(self.batch.expected)} records expected (computed, of the stationary state)"
+            expected = Quantity(nearest(self.batch.expected), "records per batch", "exact", "computed")
+            yield Fact("expected batch", (expected, " records"), ("computed for the stationary state",))
             yield from self._simulated(self.batch.simulated)
-        yield ""
-        yield f"{'document' if self.document_sha256 is not None else 'for a document'}:"
-        yield from (f"  {path}: {plain(v) if isinstance(v, float) else v}" for path, v in self.document.items())
-        yield ""
-        yield PUBLIC
 
     @staticmethod
-    def _simulated(found: Simulated | None) -> Iterator[str]:
-        if found is not None:
-            yield (
-                f"              {nearest(found.mean, 5)} ± {nearest(found.standard_error, 2)} in {found.rounds:_} "
-                f"simulated rounds (estimate and its standard error), of sizes that vary by "
-                f"{nearest(found.standard_deviation, 3)}, {found.largest:_} at most"
-            )
+    def _simulated(found: Simulated | None) -> Iterator[Fact]:
+        if found is None:
+            return
+        mean = estimate(found.mean, "records per batch", "simulated", 5)
+        error = estimate(found.standard_error, "records per batch", "simulated", 2)
+        spread = estimate(found.standard_deviation, "records per batch", "simulated", 3)
+        yield Fact(
+            "simulated batch",
+            (mean, " ± ", error, " records"),
+            ("estimate and its standard error, from ", _count(found.rounds), " simulated rounds"),
+        )
+        largest = Quantity(f"{found.largest:_}", "records", "exact", "simulated")
+        yield Fact("simulated sizes", ("standard deviation ", spread, ", largest ", largest), ("of these rounds",))
 
 
-def _row(said: str, one: str, two: str) -> str:
-    return f"  {said:26}{one:>14}{two:>14}"
+def _count(number: int) -> Quantity:
+    return Quantity(f"{number:_}", "counted", "exact", "counted")
+
+
+def _value(value: float | str) -> Inline:
+    return (
+        Quantity(plain(value), "as the document has it", "exact", "computed")
+        if isinstance(value, float)
+        else str(value)
+    )

@@ -29,7 +29,7 @@ def epochs_say_iterations(document: Document, body: Body) -> Iterator[Problem]:
     """Epochs are so many iterations: no others than are given beside them, and as many as a run can have."""
     if body.epochs is None:
         return
-    from pyaccount.document.epochs import counted, iterations_of  # noqa: PLC0415 - few documents count in epochs
+    from pyaccount.document.epochs import counted, iterations_of  # few documents count in epochs
 
     path, stated, length = body.at("training", "epochs"), body.training.iterations, epoch(body)
     if stated == SOLVE:

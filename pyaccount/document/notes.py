@@ -70,7 +70,7 @@ def _on_iterations(document: Document, body: Body) -> Iterator[str]:
     length, rounds = epoch(body), number(body.training.iterations)
     if length is None or rounds is None or length < FEWEST_ROUNDS or rounds <= MOST_EPOCHS * length:
         return
-    from pyaccount.document.epochs import epochs_of  # noqa: PLC0415 - few documents come here
+    from pyaccount.document.epochs import epochs_of  # few documents come here
 
     epochs = epochs_of(int(rounds), length)
     yield _note(

@@ -95,7 +95,7 @@ def in_iterations(body: Body) -> Body:
     asked = number(body.training.epochs)
     if asked is None:
         return body
-    from pyaccount.document.epochs import iterations_of  # noqa: PLC0415 - few documents count in epochs
+    from pyaccount.document.epochs import iterations_of  # few documents count in epochs
 
     training, length = body.training, epoch(body)
     if training.iterations is None and length is not None:

@@ -32,8 +32,8 @@ def tree_of(source: object) -> tuple[str | None, Node, list[Problem]]:
     if not isinstance(source, str | os.PathLike | Handed):
         kind = type(source).__name__
         raise TypeError(f"a document is the path of a YAML file, a mapping or a Document, not {kind}")
-    from pyaccount.document.files import read_file, text_of  # noqa: PLC0415 - a mapping needs neither
-    from pyaccount.document.reader import read  # noqa: PLC0415
+    from pyaccount.document.files import read_file, text_of  # a mapping needs neither
+    from pyaccount.document.reader import read
 
     if isinstance(source, Handed):
         file, text = source.name, text_of(source.name, source.data)

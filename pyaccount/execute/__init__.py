@@ -175,7 +175,7 @@ def _run(  # noqa: PLR0913, PLR0917 - as `run`
     remaining = left(deadline)
     if not plan.sampled:
         return plan, execute(plan, threads=threads, time_limit=remaining, report=report)
-    from pyaccount.execute.sampling import execute_sampled  # noqa: PLC0415 - that room imports this one's engine
+    from pyaccount.execute.sampling import execute_sampled  # that room imports this one's engine
 
     return plan, execute_sampled(plan, threads=threads, time_limit=remaining, report=report, seed=seed, runner=runner)
 
@@ -202,7 +202,7 @@ def _settled(
         # What is only composed needs none.
         seed = secrets.randbits(64) if plan.sampled or plan.candidates else 0
     if plan.candidates:
-        from pyaccount.execute.choose import choose  # noqa: PLC0415 - seldom needed
+        from pyaccount.execute.choose import choose  # seldom needed
 
         plan = choose(plan, threads=threads, deadline=deadline, seed=seed, report=report)
     return plan, seed

@@ -15,8 +15,8 @@ PATIENCE = 0.7
 @contextmanager
 def progress_bar() -> Iterator[Report]:
     """A `Report` that draws a bar with the current stage."""
-    from rich.console import Console  # noqa: PLC0415 - only for long work
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.console import Console  # only for long work
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     bar = Progress(

@@ -69,7 +69,7 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
             compiled = replace(plan if k == 0 else compile_document(candidate), candidates=(), drawing=plan.drawing)
             with knowing(lambda: map(_said, considered)):
                 if matrix.searched:
-                    from pyaccount.execute.optimal import optimise  # noqa: PLC0415 - scipy, and seldom needed
+                    from pyaccount.execute.optimal import optimise  # scipy, and seldom needed
 
                     with during("optimising the matrix"):
                         compiled = optimise(compiled, threads=threads, deadline=deadline, seed=seed, report=report)
@@ -124,11 +124,11 @@ def _noise(
 ) -> tuple[float, float | None]:
     """The noise multiplier that a candidate needs, near enough to compare, and what certifying it takes if that is asked for."""
     if plan.sampled:
-        from pyaccount.execute.sampling.budget import take_claim  # noqa: PLC0415
-        from pyaccount.execute.sampling.calibrate import pilot_noise  # noqa: PLC0415
-        from pyaccount.execute.sampling.error_probability import FAILURE_SHARE  # noqa: PLC0415
-        from pyaccount.execute.sampling.forecast import tests_price  # noqa: PLC0415
-        from pyaccount.execute.sampling.session import open_session  # noqa: PLC0415
+        from pyaccount.execute.sampling.budget import take_claim
+        from pyaccount.execute.sampling.calibrate import pilot_noise
+        from pyaccount.execute.sampling.error_probability import FAILURE_SHARE
+        from pyaccount.execute.sampling.forecast import tests_price
+        from pyaccount.execute.sampling.session import open_session
 
         session = open_session(plan, threads=threads, time_limit=time_limit, report=silent, seed=seed)
         take_claim(session)

@@ -68,7 +68,7 @@ def _price(plan: CompiledDocument, threads: int, deadline: float | None, report:
         stages["choice"] = time.monotonic() - began - pricing.seconds
     if not plan.sampled:
         return Price(plan, stages | _composed(plan, threads, left(deadline), report))
-    from pyaccount.execute.sampling.forecast import forecast  # noqa: PLC0415 - that room imports this one's engine
+    from pyaccount.execute.sampling.forecast import forecast  # that room imports this one's engine
 
     found = forecast(plan, threads=threads, time_limit=left(deadline), report=report)
     return Price(plan, stages | found.stages, found)

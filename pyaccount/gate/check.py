@@ -123,7 +123,7 @@ def _about(documents: Sequence[FilePath | Handed | Mapping[str, Any] | Document]
     """The documents that certificates must be about, by their hashes. Raises `DocumentError` for what is none."""
     if not documents:
         raise DomainError("document is a document, or a list of at least one: of none is no certificate")
-    from pyaccount.document import load  # noqa: PLC0415 - without a document, none of its models is needed
+    from pyaccount.document import load  # without a document, none of its models is needed
 
     loaded = [load(document) for document in documents]
     return About(origin, tuple((document.file or document.name, document.sha256) for document in loaded))

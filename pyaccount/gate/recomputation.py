@@ -189,7 +189,7 @@ class Recomputation:
 
     def _sampled(self, terms: Terms, deadline: float | None) -> Verification:
         """Test the certificate's own statement with new samples, and compare what is no sample."""
-        from pyaccount.execute.sampling.retest import retest  # noqa: PLC0415 - seldom needed
+        from pyaccount.execute.sampling.retest import retest  # seldom needed
 
         sampling, filled, statement = self.data.evidence.sampling, self._filled(), self._statement()
         if isinstance(statement, Difference) or sampling is None or filled is None:
@@ -215,7 +215,7 @@ class Recomputation:
 
     def _statement(self) -> Statement | Difference:
         """What the certificate states, to be tested; or what of it no document of this kind gives."""
-        from pyaccount.execute.sampling.retest import PROBABILITY_SHARES, Statement  # noqa: PLC0415 - seldom needed
+        from pyaccount.execute.sampling.retest import PROBABILITY_SHARES, Statement  # seldom needed
 
         data, sampling = self.data, self.data.evidence.sampling
         guarantee, blank = data.guarantee, None if self.document.blank is None else str(self.document.blank[-1])

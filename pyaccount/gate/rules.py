@@ -141,8 +141,8 @@ def _attack_rules(data: CertificateModel, origin: str, limits: Limits) -> Iterat
     """Limits on attacks, by what is certified as the guarantee is: all points of a composed profile, of a sampled one its own."""
     if limits.max_advantage is None and limits.max_true_positive_rate is None:
         return
-    from pyaccount.certificate.meaning import trade_off  # noqa: PLC0415 - few limits are on attacks
-    from pyaccount.risk.tradeoff import Bound, TradeOff  # noqa: PLC0415
+    from pyaccount.certificate.meaning import trade_off  # few limits are on attacks
+    from pyaccount.risk.tradeoff import Bound, TradeOff
 
     guarantee, risk = data.guarantee, data.risk
     own = (Bound(guarantee.epsilon, guarantee.delta),)

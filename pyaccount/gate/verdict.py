@@ -1,16 +1,16 @@
-"""The verdict on certificates, as data and in text."""
+"""The verdict on certificates, as data and as a page."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
 from pyaccount.attestation.subjects import Subject
-from pyaccount.errors import CertificateError, printable, shown
+from pyaccount.errors import CertificateError, shown
+from pyaccount.pages.page import Badge, Block, Fact, FactList, Page, PageSection, PageTable, Paragraph
+from pyaccount.pages.readable import Readable
 from pyaccount.rounding import plain, up
-from pyaccount.wrapping import fitted
 
 #: What a limit or a certificate says: a number, a word, or several.
 Value = float | int | bool | str | tuple[str, ...] | None
@@ -104,7 +104,7 @@ class PolicyUsed:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Readable):
     """The verdict on all certificates. `recomputed` is always false: `pyaccount verify` recomputes."""
 
     pyaccount: Literal[1]
@@ -127,38 +127,58 @@ class Verdict:
         """The verdict as JSON text."""
         return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
-    def to_text(self, width: int | None = None, *, only_wrong: bool = False) -> str:
-        """The verdict for people: each rule with the certificate's value and the limit; as a table, where that is no wider.
+    def page(self, *, only_wrong: bool = False) -> Page:
+        """Return the verdict as a page: each rule with the certificate's value and the limit.
 
-        With `only_wrong` what passes is left out, certificates and rules, and what the verdict is worth by itself.
+        With `only_wrong` the certificates and rules that pass are left out.
         """
-        lines = []
-        for judged in self.certificates:
-            if only_wrong and judged.passes:
-                continue
-            word = "cannot be read" if judged.error is not None else "passes" if judged.passes else "FAILS"
-            lines.append(f"{printable(judged.file)}: {word}")
-            rules = [one for one in judged.rules if not (only_wrong and one.passes)]
-            rows = [("", "rule", "certificate", "limit", "asked for by")]
-            rows += [
-                (
+        shown_here = [one for one in self.certificates if not (only_wrong and one.passes)]
+        sections = [_section(judged, place, only_wrong=only_wrong) for place, judged in enumerate(shown_here, start=1)]
+        readable = any(judged.error is None for judged in self.certificates)
+        if readable and not only_wrong:
+            worth = Paragraph(("Nothing was recomputed: `pyaccount verify` does that.",))
+            sections.append(PageSection("worth", "What this verdict is worth", (worth,)))
+        number = len(self.certificates)
+        return Page(
+            "Check",
+            f"{number} certificate{'' if number == 1 else 's'}",
+            tuple(sections),
+            badges=(Badge("passes" if self.passes else "fails", good=self.passes),),
+        )
+
+
+def _section(judged: Judged, place: int, *, only_wrong: bool) -> PageSection:
+    """What was asked of one certificate."""
+    word = "cannot be read" if judged.error is not None else "passes" if judged.passes else "FAILS"
+    title = f"{judged.file}: {word}"
+    rules = [one for one in judged.rules if not (only_wrong and one.passes)]
+    blocks: list[Block] = [] if judged.error is None else [Paragraph((judged.error,))]
+    if rules:
+        rows = tuple(
+            tuple(
+                (cell,)
+                for cell in (
                     "ok" if one.passes else "FAILS",
                     one.rule,
-                    _said(one, one.value, limit=False),
-                    _said(one, one.limit, limit=True),
-                    printable(one.origin),
+                    _text(one, one.value, limit=False),
+                    _text(one, one.limit, limit=True),
+                    one.origin,
                 )
-                for one in rules
-            ]
-            if rules:
-                table = _table(rows, [one.remark for one in rules])
-                lines += table if width is None or max(map(len, table)) <= width else _blocks(rules, width)
-        if not only_wrong and any(judged.error is None for judged in self.certificates):
-            lines.append("Nothing was recomputed: `pyaccount verify` does that.")
-        return "".join(f"{line}\n" for line in lines)
+            )
+            for one in rules
+        )
+        headings = ("", "rule", "certificate", "limit", "asked for by")
+        failing = frozenset(index for index, one in enumerate(rules) if not one.passes)
+        blocks.append(PageTable((), headings, rows, words=headings, failing=failing))
+    remarks = [
+        Fact(one.rule, (part,)) for one in rules if one.remark is not None for part in one.remark.split("\n") if part
+    ]
+    if remarks:
+        blocks.append(FactList(tuple(remarks)))
+    return PageSection(f"certificate-{place}", title, tuple(blocks))
 
 
-def _said(rule: Rule, value: Value, *, limit: bool) -> str:
+def _text(rule: Rule, value: Value, *, limit: bool) -> str:
     """A value for people; what comes from a file is shown so that it cannot pass for a line of its own."""
     if value is None or isinstance(value, bool):
         return {None: "", True: "yes", False: "no"}[value]
@@ -176,30 +196,3 @@ def _said(rule: Rule, value: Value, *, limit: bool) -> str:
 def _days(seconds: float) -> str:
     size, unit = next(((s, u) for s, u in ((86400, "d"), (3600, "h"), (60, "min")) if abs(seconds) >= s), (1, "s"))
     return f"{seconds / size:.3g} {unit}"
-
-
-def _blocks(rules: Sequence[Rule], width: int) -> list[str]:
-    """Each rule as a sentence, below which it goes on."""
-    lines = []
-    for one in rules:
-        value, limit = _said(one, one.value, limit=False), _said(one, one.limit, limit=True)
-        asked = f"; asked for: {limit}, by {printable(one.origin)}" if one.origin != "always" else ""
-        said = f"  {'ok' if one.passes else 'FAILS':5}  {one.rule}: {value}{asked}"
-        lines += fitted(said, width, indent=9).split("\n")
-        lines += [fitted(f"         {part}", width) for part in _parts(one.remark)]
-    return lines
-
-
-def _parts(remark: str | None) -> list[str]:
-    """The lines of a remark, each of which can be shown."""
-    return [printable(part) for part in (remark or "").split("\n") if part]
-
-
-def _table(rows: Sequence[tuple[str, ...]], remarks: Sequence[str | None]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    table = [lines[0].rstrip()]
-    for line, remark in zip(lines[1:], remarks, strict=True):
-        table.append(line.rstrip())
-        table += [f"      {part}" for part in _parts(remark)]
-    return table

@@ -1,4 +1,4 @@
-"""What recomputing a certificate gave, as data and in text."""
+"""What recomputing a certificate gave, as data and as a page."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pyaccount.certificate.inconsistency import Inconsistency
-from pyaccount.errors import printable, shown
+from pyaccount.errors import shown
 from pyaccount.gate.agreement import Difference, Mode
 from pyaccount.gate.verdict import Attested
+from pyaccount.pages.page import Badge, Block, Fact, FactList, Page, PageSection, Paragraph
+from pyaccount.pages.readable import Readable
 
-#: How many differences the text tells; the JSON form has all.
+#: How many differences a page shows; the JSON form has all.
 MOST_SHOWN = 40
 
 _COMPARED: dict[Mode, str] = {
@@ -22,7 +24,7 @@ _COMPARED: dict[Mode, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Readable):
     """Whether a certificate agrees with what its document gives when recomputed, and every field that does not."""
 
     pyaccount: Literal[1]
@@ -58,33 +60,42 @@ class Verification:
         """The verification as JSON text."""
         return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
-    def to_text(self, *, only_wrong: bool = False) -> str:
-        """The verification for people; with `only_wrong` the differences that may be are left out."""
-        word = "agrees" if self.agrees else "DOES NOT AGREE"
-        same = "; no number differs" if self.identical else ""
-        lines = [f"{self.file}: {word}{same}", f"  {_COMPARED[self.compared]}"]
+    def page(self, *, only_wrong: bool = False) -> Page:
+        """Return the verification as a page; with `only_wrong` the differences that are allowed are left out."""
+        facts = [Fact("compared", (_COMPARED[self.compared],))]
+        if self.identical:
+            facts.append(Fact("numbers", ("no number differs",)))
         if self.attestation is not None:
             keys = ", ".join(one.key for one in self.attestation.signed_by)
             files = ", ".join(one.name or one.sha256 for one in self.attestation.subjects)
-            lines.append(f"  signed by {shown(keys)}, about {shown(files)}")
-        lines += [f"  {note}" for note in self.notes]
-        lines += [
-            f"  {inconsistency.path}: contradicts the certificate: {inconsistency.message}"
-            for inconsistency in self.flaws
-        ]
+            facts.append(Fact("signed by", (shown(keys),), (f"about {shown(files)}",)))
+        facts += [Fact("note", (note,)) for note in self.notes]
+        sections = [PageSection("verification", "How it was recomputed", (FactList(tuple(facts)),))]
+        if self.flaws:
+            wrong = tuple(Fact(one.path, (one.message,)) for one in self.flaws)
+            sections.append(PageSection("contradictions", "Contradictions in the certificate", (FactList(wrong),)))
         # What does not agree comes first.
-        told = [one for one in self.differences if not (only_wrong and one.agrees)]
-        ordered = sorted(told, key=lambda one: one.agrees)
-        lines += [f"  {_line(one)}" for one in ordered[:MOST_SHOWN]]
-        if len(ordered) > MOST_SHOWN:
-            lines.append(f"  and {len(ordered) - MOST_SHOWN} more differences, all of which its JSON has")
-        return "".join(f"{printable(line)}\n" for line in lines)
+        shown_here = [one for one in self.differences if not (only_wrong and one.agrees)]
+        ordered = sorted(shown_here, key=lambda one: one.agrees)
+        if ordered:
+            blocks: list[Block] = [FactList(tuple(map(_difference, ordered[:MOST_SHOWN])))]
+            if len(ordered) > MOST_SHOWN:
+                more = f"There are {len(ordered) - MOST_SHOWN} more differences, all of which the JSON form has."
+                blocks.append(Paragraph((more,)))
+            sections.append(PageSection("differences", "Differences", tuple(blocks)))
+        return Page(
+            "Verification",
+            self.file,
+            tuple(sections),
+            badges=(Badge("agrees" if self.agrees else "does not agree", good=self.agrees),),
+        )
 
 
-def _line(one: Difference) -> str:
+def _difference(one: Difference) -> Fact:
     verdict = "agrees" if one.agrees else "DIFFERS"
-    return f"{one.path}: {verdict}: {_said(one.certificate)}, recomputed {_said(one.recomputed)} ({one.reason})"
+    values = f"{verdict}: {_value(one.certificate)}, recomputed {_value(one.recomputed)}"
+    return Fact(one.path, (values,), (one.reason,))
 
 
-def _said(value: Any) -> str:
+def _value(value: Any) -> str:
     return "nothing" if value is None else shown(value)

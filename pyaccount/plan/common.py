@@ -92,8 +92,8 @@ def rounds(body: Body) -> int:
 
 def length_text(body: Body) -> str | None:
     """What the rounds of a run have to do with the epochs that its document asks for; None where it asks for none."""
-    from pyaccount.document.epochs import counted, epochs_of  # noqa: PLC0415 - few documents count in epochs
-    from pyaccount.document.rates import epoch  # noqa: PLC0415
+    from pyaccount.document.epochs import counted, epochs_of  # few documents count in epochs
+    from pyaccount.document.rates import epoch
 
     length = None if body.epochs is None else epoch(body)
     if length is None or body.epochs is None or body.training.iterations == "solve":

@@ -30,7 +30,7 @@ class Differentiable:
     @classmethod
     def of_coefficients(cls, build: Callable[[list[float]], _core.Sampled]) -> Differentiable:
         """Of mechanisms that are built from c/σ: the core's derivatives are ∂δ/∂(c_j/σ)."""
-        import numpy as np  # noqa: PLC0415 - only searches for a matrix need it
+        import numpy as np  # only searches for a matrix need it
 
         return cls(
             lambda c, sigma: build((c / sigma).tolist()),

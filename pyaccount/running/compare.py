@@ -34,10 +34,10 @@ def comparable(
     if isinstance(source, str | os.PathLike) and is_certificate(source):
         return Certificate.load(source)
     if isinstance(source, Handed) and is_certificate(source):
-        from pyaccount.certificate.reading import parse  # noqa: PLC0415 - seldom needed
+        from pyaccount.certificate.reading import parse  # seldom needed
 
         return Certificate(parse(source.data, source.name).certificate())
-    from pyaccount.document import load  # noqa: PLC0415
+    from pyaccount.document import load
 
     return compile_document(load(source, overrides=overrides))
 
@@ -84,7 +84,7 @@ def why(error: BaseException) -> Why:
 
 def _contradiction(place: int, certificate: Certificate) -> FailedRecord | None:
     """The record of a certificate that contradicts itself; none where it does not."""
-    from pyaccount.certificate.saving import contradictions  # noqa: PLC0415
+    from pyaccount.certificate.saving import contradictions
 
     found = contradictions(certificate.data)
     if not found:

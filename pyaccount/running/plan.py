@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount import plan as planning
 from pyaccount.arguments import threads_of
+from pyaccount.pages.readable import Readable
 from pyaccount.plan import CompiledDocument
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pyaccount.document import Document
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.jobs import Runner
+    from pyaccount.pages.page import Page
     from pyaccount.store import KeptRun, Store, Strictness
 
 #: Seconds of planning that a time limit does not count.
@@ -31,7 +33,7 @@ UNCOUNTED = 0.75
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Plan(CompiledDocument):
+class Plan(CompiledDocument, Readable):
     """A document with its theorems. `run` executes it; no ε, δ or blank has been computed before."""
 
     def __repr__(self) -> str:
@@ -39,13 +41,11 @@ class Plan(CompiledDocument):
         name = json.dumps(self.document.name)
         return f"<Plan {name}: {parts}; {self.engine}; {self.question}; nothing is computed yet>"
 
-    def _repr_html_(self) -> str:
-        from pyaccount.certificate.notebook import paragraph, table  # noqa: PLC0415
+    def page(self) -> Page:
+        """The plan as a page: nothing is computed yet."""
+        from pyaccount.certificate.report.planned import plan_page
 
-        rows = [(one.subject, one.theorem, one.source, "tight" if one.tight else "a bound") for one in self.reductions]
-        return paragraph(f"Plan of {self.document.name}: nothing is computed yet", strong=True) + table(
-            ("part", "theorem", "source", ""), rows
-        )
+        return plan_page(self)
 
     def run(  # noqa: PLR0913 - what is run, and how
         self,
@@ -81,12 +81,12 @@ class Plan(CompiledDocument):
             # Few runs are kept, and few on a cluster.
             there: Cluster | None = None
             if cluster is not None:
-                from pyaccount.cluster import open_cluster  # noqa: PLC0415
+                from pyaccount.cluster import open_cluster
 
                 there = stack.enter_context(open_cluster(cluster))
             kept: KeptRun | None = None
             if store is not None:
-                from pyaccount.store import kept_in  # noqa: PLC0415
+                from pyaccount.store import kept_in
 
                 kept = stack.enter_context(kept_in(store, self.asked or self.document, seed, store_errors))
             certificate = None if kept is None else kept.finished()
@@ -104,12 +104,12 @@ class Plan(CompiledDocument):
         if cluster is not None and not self.sampled:
             return cluster.call(run_there, self, seed, options["time_limit"], options["limited_by"])
         # Planning needs neither room, and is often all that is wanted.
-        from pyaccount.certificate.issue import issue  # noqa: PLC0415
-        from pyaccount.execute import run  # noqa: PLC0415
+        from pyaccount.certificate.issue import issue
+        from pyaccount.execute import run
 
         runner: Runner | None = None
         if self.sampled and (cluster is not None or kept is not None):
-            from pyaccount.execute.sampling.jobs import Local  # noqa: PLC0415 - and what it needs
+            from pyaccount.execute.sampling.jobs import Local  # and what it needs
 
             runner = Local(threads)
             runner = runner if cluster is None else cluster.runner(runner)
@@ -122,15 +122,15 @@ class Plan(CompiledDocument):
 
         Nothing is certified. Raises `DocumentError` also where the number of iterations is the blank, and as `run` does.
         """
-        from pyaccount.certificate.matrix_description import matrix_description  # noqa: PLC0415
-        from pyaccount.execute import settle  # noqa: PLC0415
+        from pyaccount.certificate.matrix_description import matrix_description
+        from pyaccount.execute import settle
 
         return matrix_description(settle(self, threads=threads_of(threads), report=report))
 
 
 def run_there(plan: Plan, seed: int | None, time_limit: float | None, limited_by: str) -> Certificate:
     """Run a plan on the threads of the worker that this is."""
-    from pyaccount.cluster.tasks import threads  # noqa: PLC0415 - only workers have it
+    from pyaccount.cluster.tasks import threads  # only workers have it
 
     return plan.run(threads=threads(), seed=seed, time_limit=time_limit, limited_by=limited_by)
 
@@ -143,7 +143,7 @@ def compile_within(
     Gives the plan, and since when the limit counts for `run`. Most of planning is reading modules, which takes a process its
     time once, however short the limit is: up to `UNCOUNTED` seconds do not count. Raises as `run`.
     """
-    from pyaccount.execute.progress import Stage, limit_of, limited  # noqa: PLC0415 - as in `Plan`
+    from pyaccount.execute.progress import Stage, limit_of, limited  # as in `Plan`
 
     stage = Stage(None)
     stage("planning", 0, None)

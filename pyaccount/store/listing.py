@@ -9,6 +9,8 @@ from pydantic import Field
 
 from pyaccount.certificate.model import Record
 from pyaccount.execute.sampling.jobs import SHARD
+from pyaccount.pages.page import Block, Content, Page, PageSection, PageTable, Paragraph, at_most
+from pyaccount.pages.readable import Readable
 
 if TYPE_CHECKING:
     from pyaccount.store.database import Run, Store
@@ -35,7 +37,7 @@ class RunRecord(Record):
     versions: dict[str, str] = Field(description="What computes it.")
 
 
-class RunList(Record):
+class RunList(Record, Readable):
     """The runs of a store, as they were begun."""
 
     pyaccount: Literal[1] = Field(description="Format version.")
@@ -45,6 +47,39 @@ class RunList(Record):
     def to_json(self) -> str:
         """As JSON text."""
         return self.model_dump_json(indent=2) + "\n"
+
+    def page(self) -> Page:
+        """The list as a page."""
+        rows: tuple[tuple[Content, ...], ...] = tuple(
+            (
+                (one.id[:12],),
+                (one.name,),
+                (one.started,),
+                (_state(one),),
+                *(
+                    ("",) if value is None else (bound(value, unit, "kept", 5),)
+                    for value, unit, bound in (
+                        (one.epsilon, "nats", at_most),
+                        (one.delta, "probability", at_most),
+                        (one.noise_multiplier, "clip norms", at_most),
+                    )
+                ),
+            )
+            for one in self.runs
+        )
+        headings = ("run", "name", "begun", "state", "ε at most", "δ at most", "σ at most")
+        table = PageTable((), headings, rows, words=headings[:4])
+        blocks: tuple[Block, ...] = (table,) if rows else (Paragraph(("The store has no runs.",)),)
+        number = f"{len(rows)} run{'' if len(rows) == 1 else 's'}"
+        origins = {"kept": "Read from the certificate that the store keeps of the run."}
+        return Page("Run store", number, (PageSection("runs", "Runs", blocks),), origins=origins)
+
+
+def _state(run: RunRecord) -> str:
+    if run.damaged:
+        return "damaged: remove it"
+    state = f"unfinished, {run.samples:,} samples kept" if run.finished is None else "finished"
+    return f"{state}, does not hold" if run.holds is False else state
 
 
 def run_list(store: Store) -> RunList:

@@ -61,8 +61,8 @@ class KeptRun:
 
 def certificate_of(run: Run) -> Certificate | None:
     """The certificate of a run, if it is finished. Raises `CertificateError`."""
-    from pyaccount.certificate import Certificate  # noqa: PLC0415 - only finished runs have one
-    from pyaccount.certificate.reading import parse  # noqa: PLC0415
+    from pyaccount.certificate import Certificate  # only finished runs have one
+    from pyaccount.certificate.reading import parse
 
     if run.damaged:
         raise StoreError(

@@ -130,7 +130,7 @@ def optimal_blt(
     not proven. Deterministic. Time O(n²) a step. Raises ValueError if the arguments are out of range. Source of the objective:
     McMahan, Xu & Zhang 2024 (arXiv:2408.08868), BLTs for several participations; starts and bounds of the search are our own.
     """
-    from scipy import optimize  # type: ignore[import-untyped] # noqa: PLC0415 - known matrices do without it
+    from scipy import optimize  # type: ignore[import-untyped]  # known matrices do without it
 
     if not 1 <= buffers <= MOST_BUFFERS or iterations < 1:
         raise ValueError(
@@ -172,7 +172,7 @@ def optimal_blt(
 
 def _fitted(iterations: int, buffers: int, longest: int) -> Vector:
     """ln ω and ln(1 − θ) of a fit to the square root's coefficients that forgets over times of up to `longest`."""
-    from scipy import optimize  # noqa: PLC0415 - as above
+    from scipy import optimize  # as above
 
     # Spread evenly, in logarithms, from a few rounds on.
     times = np.exp(np.linspace(np.log(1.5), np.log(max(2.0, float(longest))), buffers + 1)[1:])

@@ -101,7 +101,7 @@ def optimal_toeplitz(iterations: int, bands: int, workload: Workload = PREFIX_SU
     O(n²), some tens of steps. Raises ValueError if the arguments are out of range.
     Source: McKenna 2024 (arXiv:2405.15913); the gradient is derived in `log_objective`.
     """
-    from scipy import optimize  # type: ignore[import-untyped] # noqa: PLC0415 - known matrices do without it
+    from scipy import optimize  # type: ignore[import-untyped]  # known matrices do without it
 
     _at_least_one_iteration(iterations)
     if not 1 <= bands <= iterations:
@@ -151,7 +151,7 @@ def log_objective(
     F is then given as the logarithm of the largest double, which bounds it from below, with gradient 0. A line search
     that steps that far sees a plateau above everything else and turns back.
     """
-    from scipy import fft  # noqa: PLC0415 - known matrices do without it
+    from scipy import fft  # known matrices do without it
 
     series, form = numerator(workload, iterations), quadratic(workload, iterations)
     # Long enough for the lags 0 … bands − 1 of a circular correlation not to wrap around.
@@ -162,12 +162,12 @@ def log_objective(
     several = np.count_nonzero(pattern) > 1
 
     def convolved(c: Vector) -> Vector:
-        from scipy import signal  # noqa: PLC0415 - many modules, for several participations alone
+        from scipy import signal  # many modules, for several participations alone
 
         return np.asarray(signal.lfilter(c, [1.0], pattern))
 
     def correlated(moved: Vector) -> Vector:
-        from scipy import signal  # noqa: PLC0415 - as above
+        from scipy import signal  # as above
 
         return np.asarray(signal.correlate(moved, pattern, "full")[iterations - 1 :][:bands])
 

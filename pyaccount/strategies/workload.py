@@ -96,7 +96,7 @@ def dense_workload(workload: Workload, iterations: int) -> NDArray[np.float64]:
 
 def _filtered(columns: NDArray[np.float64], decay: float, axis: int) -> NDArray[np.float64]:
     """Each line of an array divided by 1 − decay·x, as a series."""
-    from scipy import signal  # type: ignore[import-untyped] # noqa: PLC0415 - many modules, for such workloads alone
+    from scipy import signal  # type: ignore[import-untyped]  # many modules, for such workloads alone
 
     return np.asarray(signal.lfilter([1.0], [1.0, -decay], columns, axis=axis))
 

@@ -71,7 +71,7 @@ def sweep(grid: SweepGrid, how: SweepOptions) -> Sweep:
     if how.certificates is not None:
         _prepare(how.certificates)
     if how.store is not None and how.store_errors == "stop":
-        from pyaccount.store import Store  # noqa: PLC0415 - few sweeps are kept
+        from pyaccount.store import Store  # few sweeps are kept
 
         # One that cannot be used is found out before any work.
         Store(how.store).close()
@@ -193,7 +193,7 @@ def _certified(plan: Plan, how: SweepOptions, report: Report | None) -> tuple[Ce
     """The certificate of a plan, and whether it was there before."""
     if how.store is None:
         return plan.run(threads=how.threads, report=report, cluster=how.cluster), False
-    from pyaccount.store import kept_in  # noqa: PLC0415 - few sweeps are kept
+    from pyaccount.store import kept_in  # few sweeps are kept
 
     with kept_in(how.store, plan.asked or plan.document, None, how.store_errors) as kept:
         found = None if kept is None else kept.finished()

@@ -8,16 +8,28 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, JsonValue
-from rich.text import Text
 
 from pyaccount.certificate.compared import WORDS, FailedRecord
 from pyaccount.certificate.comparison import ComparedRecord
-from pyaccount.certificate.layout import NARROW, Figures
-from pyaccount.certificate.legible import legible
 from pyaccount.certificate.model import Record
-from pyaccount.certificate.notebook import data_frame, paragraph, table
-from pyaccount.errors import MissingExtraError, printable
-from pyaccount.rounding import down, plain, up
+from pyaccount.certificate.report.origins import ORIGINS
+from pyaccount.errors import MissingExtraError
+from pyaccount.pages.forms import printed
+from pyaccount.pages.page import (
+    Content,
+    Page,
+    PageSection,
+    PageTable,
+    already_rounded,
+    at_least,
+    at_most,
+    chosen,
+    every_digit,
+    exact,
+)
+from pyaccount.pages.readable import Readable
+from pyaccount.rounding import up
+from pyaccount.tables import data_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +37,9 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
     from pandas import DataFrame
-    from rich.console import Console
 
+#: The width of the table as text in a file.
+WIDTH = 180
 _SETTINGS = "What varies, by its path, and its value in this cell."
 
 
@@ -45,7 +58,7 @@ class FailedCell(FailedRecord):
     settings: dict[str, JsonValue] = Field(description=_SETTINGS)
 
 
-class Sweep(Record):
+class Sweep(Record, Readable):
     """The cells of a sweep, those certified and those that were not."""
 
     pyaccount: Literal[1] = Field(description="Format version.")
@@ -98,7 +111,7 @@ class Sweep(Record):
     def to_polars(self) -> Any:
         """The columns as a data frame of polars. Raises `MissingExtraError`."""
         try:
-            from polars import DataFrame as PolarsFrame  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
+            from polars import DataFrame as PolarsFrame  # type: ignore[import-not-found, unused-ignore]
         except ImportError as error:
             raise MissingExtraError.of("polars", "data frames of it are asked for", "take to_dict or to_csv") from error
         return PolarsFrame(self.to_dict(), strict=False)
@@ -111,18 +124,6 @@ class Sweep(Record):
         written: bytes = sink.getvalue().to_pybytes()
         return written
 
-    def to_markdown(self) -> str:
-        """A Markdown table. Upper bounds are rounded up, lower bounds down."""
-        from pyaccount.certificate.report.markdown import text as escaped  # noqa: PLC0415 - few tables need it
-
-        titles, rows = self._cells()
-        lines = [titles, ["---:"] * len(titles), *([escaped(cell) for cell in cells] for cells in rows)]
-        return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
-
-    def _repr_html_(self) -> str:
-        titles, rows = self._cells()
-        return table(titles, rows) + paragraph(self.summary)
-
     @property
     def summary(self) -> str:
         """How many cells there are of which sort."""
@@ -133,15 +134,26 @@ class Sweep(Record):
         parts += [f"{failing} of which do not hold"] if failing else []
         return ", ".join(parts)
 
-    def print(self, console: Console) -> None:
-        """The table for a terminal."""
-        titles, rows = self._cells()
-        figures = Figures(printable(self.name or ""), titles, words=("name", "why not"), padding=NARROW)
-        for cells, one in zip(rows, self.entries(), strict=True):
-            style = "red" if isinstance(one, FailedCell) or not one.holds else ""
-            figures.add(*cells, styles=[style] * len(cells))
-        console.print(figures)
-        console.print(Text(self.summary))
+    def page(self) -> Page:
+        """The table as a page."""
+        headings, rows = self._cells()
+        failing = frozenset(
+            place for place, one in enumerate(self.entries()) if isinstance(one, FailedCell) or not one.holds
+        )
+        table = PageTable(
+            ("Each ε is in nats; σ and errors are in clip norms.",),
+            headings,
+            rows,
+            words=("name", "guarantee", "why not"),
+            failing=failing,
+        )
+        return Page(
+            "Sweep",
+            self.name or "",
+            (PageSection("cells", "Cells", (table,)),),
+            statement=f"{self.summary}.",
+            origins=ORIGINS,
+        )
 
     def plot(self, path: str | Path | None = None, *, x: str | None = None, y: str | None = None) -> Figure:
         """The sweep as a picture of matplotlib, written to a file if one is named: `y` over `x`, or a heat map.
@@ -149,35 +161,41 @@ class Sweep(Record):
         Each is a path that varies, or epsilon, delta, noise, value (of the blank), error (RMSE of prefix sums), workload-error.
         Raises `MissingExtraError`, `DomainError`.
         """
-        from pyaccount.sweeping.picture import picture  # noqa: PLC0415 - an extra
+        from pyaccount.sweeping.picture import picture  # an extra
 
         return picture(self, path, x, y)
 
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
-        """Headings and cells for people: what differs between the cells, and what was found."""
-        entries = list(legible(self).entries())
+    def _cells(self) -> tuple[tuple[str, ...], tuple[tuple[Content, ...], ...]]:
+        """Headings and cells: what differs between the cells of the sweep, and what was found."""
+        entries = list(self.entries())
         named = len({one.name for one in entries}) > 1 or not self.varied
         solved = list(dict.fromkeys(row.solved for row in self.rows if row.solved is not None))
-        shown = [path for path in solved if path not in _SHOWN]
+        further = [path for path in solved if path not in _SHOWN]
         workload = any(row.workload_mse is not None for row in self.rows)
-        titles = [*(["name"] if named else []), *self.varied, *shown, "σ", "ε at most", "ε at least", "δ at most"]
-        titles += ["prefix-sum RMSE", *(["workload RMSE"] if workload else []), "guarantee"]
-        titles += ["why not"] if self.failures else []
+        headings = [*(["name"] if named else []), *self.varied, *further, "σ", "ε at most", "ε at least", "δ at most"]
+        headings += ["prefix-sum RMSE", *(["workload RMSE"] if workload else []), "guarantee"]
+        headings += ["why not"] if self.failures else []
         rows = []
         for one in entries:
-            cells = [one.name] if named else []
-            cells += [str(_cell(one.settings[path])) for path in self.varied]
+            cells: list[Content] = [(one.name,)] if named else []
+            cells += [(str(_cell(one.settings[path])),) for path in self.varied]
             if isinstance(one, FailedCell):
-                missing = len(titles) - len(cells) - 1
-                rows.append([*cells, *[""] * missing, f"{WORDS[one.why].removeprefix('none: ')}: {one.message}"])
+                missing: list[Content] = [()] * (len(headings) - len(cells) - 1)
+                rows.append((*cells, *missing, (f"{WORDS[one.why].removeprefix('none: ')}: {one.message}",)))
                 continue
-            cells += ["" if row_value is None else plain(row_value) for row_value in _solved(one, shown)]
-            cells += ["" if one.noise_multiplier is None else up(one.noise_multiplier)]
-            cells += [up(one.epsilon), down(one.epsilon_lower), plain(one.delta), _root(one.prefix_sum_mse)]
+            cells += [
+                () if value is None else (chosen(value, "as the blank's", "compared"),)
+                for value in _solved(one, further)
+            ]
+            # More noise is no worse: what is certified with σ is with σ rounded up.
+            sigma = one.noise_multiplier
+            cells += [() if sigma is None else (already_rounded(up(sigma), "clip norms", "compared"),)]
+            cells += [(at_most(one.epsilon, "nats", "compared"),), (at_least(one.epsilon_lower, "nats", "compared"),)]
+            cells += [(every_digit(one.delta, "probability", "compared"),), _root(one.prefix_sum_mse)]
             cells += [_root(one.workload_mse)] if workload else []
-            cells += [one.kind if one.holds else f"{one.kind}, does not hold"]
-            rows.append(cells + ([""] if self.failures else []))
-        return titles, rows
+            cells += [(one.kind if one.holds else f"{one.kind}, does not hold",)]
+            rows.append((*cells, *([()] if self.failures else [])))
+        return tuple(headings), tuple(rows)
 
 
 #: Blanks that have a column of their own.
@@ -187,8 +205,8 @@ _SHOWN = ("privacy.epsilon", "privacy.delta", "noise.multiplier")
 def import_parquet() -> tuple[Any, Any]:
     """What writes Parquet files. Raises `MissingExtraError` without pyarrow."""
     try:
-        import pyarrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415 - an extra
-        from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415
+        import pyarrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
+        from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError as error:
         raise MissingExtraError.of("pyarrow", "Parquet files need it", "write CSV") from error
     return pyarrow, parquet
@@ -198,8 +216,8 @@ def _solved(row: SweptRecord, paths: list[str]) -> list[float | None]:
     return [row.value if row.solved == path else None for path in paths]
 
 
-def _root(mse: float | None) -> str:
-    return "" if mse is None else f"{mse**0.5:.5g}"
+def _root(mse: float | None) -> Content:
+    return () if mse is None else (exact(mse**0.5, "clip norms", "compared", 5),)
 
 
 def _cell(value: JsonValue) -> JsonValue:
@@ -222,16 +240,11 @@ def _of_one_type(values: list[Any]) -> list[Any]:
 
 def written(sweep: Sweep, form: str) -> str | bytes:
     """The sweep as text, markdown, csv, json or parquet. Raises `MissingExtraError` for that without pyarrow."""
-    from rich.console import Console  # noqa: PLC0415 - a terminal has its own
-
-    if form == "json":
-        return sweep.to_json()
-    if form == "markdown":
-        return sweep.to_markdown()
-    if form == "csv":
-        return sweep.to_csv()
-    if form == "parquet":
-        return sweep.to_parquet()
-    stream = io.StringIO()
-    sweep.print(Console(file=stream, width=180))
-    return stream.getvalue()
+    match form:
+        case "json":
+            return sweep.to_json()
+        case "csv":
+            return sweep.to_csv()
+        case "parquet":
+            return sweep.to_parquet()
+    return printed(sweep.page(), form, width=WIDTH)

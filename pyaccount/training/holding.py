@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.errors import DomainError, RunError, printable, shown
+from pyaccount.errors import DomainError, RunError, shown
+from pyaccount.pages.readable import Readable
 from pyaccount.plan.common import number
 from pyaccount.training.assumptions import Assumption, held
 from pyaccount.training.certified import Certified, certified
@@ -22,6 +23,7 @@ from pyaccount.training.sums import ALONE
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
+    from pyaccount.pages.page import Page
 
 #: Standard deviations are recorded as they were drawn, rounded up: by no more than this, relatively, above σ times the clip norm.
 ROUNDED_UP = 1e-12
@@ -36,7 +38,7 @@ _HASH = re.compile("[0-9a-fA-F]{64}")
 
 
 @dataclass(frozen=True, slots=True)
-class RecordVerdict:
+class RecordVerdict(Readable):
     """What a record says of the run of a certificate."""
 
     file: str
@@ -72,48 +74,26 @@ class RecordVerdict:
         return self.ending == "open"
 
     @property
-    def how_far(self) -> str:
-        """How many rounds were released, in words."""
-        done, all_ = self.released, self.rounds
+    def ended(self) -> str:
+        """How the record ends, in words."""
         match self.ending:
             case "exhausted":
-                return f"all {all_} rounds were released: the whole run"
+                return "the whole run"
             case "closed":
-                return f"{done} of {all_} rounds had been released when the run was closed"
+                return "then the run was closed"
             case "abandoned":
-                return f"{done} of {all_} rounds were released, and the run was abandoned"
-        return (
-            f"at least {done} of {all_} rounds were released, as far as this file goes: it has no closing line, so that the run "
-            "is open or was killed, or the file was cut"
-        )
+                return "then the run was abandoned"
+        return "as far as this file goes: it has no closing line, so the run is open or was killed, or the file was cut"
 
     def to_mapping(self) -> dict[str, Any]:
         """The verdict as data."""
         return asdict(self) | {"at_least": self.at_least}
 
-    @property
-    def headline(self) -> str:
-        """What must not be overlooked, in a line."""
-        uncertified = "; the run began UNCERTIFIED, without this or any certificate" if self.uncertified else ""
-        return printable(f"{self.file}: {'agrees' if self.agrees else 'DOES NOT AGREE'}{uncertified}")
+    def page(self) -> Page:
+        """Return the verdict as a page."""
+        from pyaccount.training.reporting import record_page
 
-    def to_text(self) -> str:
-        """The verdict for people."""
-        lines = [self.headline]
-        if self.agrees:
-            lines.append(f"  {self.how_far}")
-        if self.rewinds:
-            times = "once" if self.rewinds == 1 else f"{self.rewinds} times"
-            lines.append(f"  an earlier checkpoint was taken up {times}; the rounds given up are counted")
-        if self.version == 1:
-            lines.append(f"  {WITHOUT_NONCES}")
-        lines += [f"  {problem}" for problem in self.problems]
-        if self.head is not None:
-            lines.append(f"  head: {self.head}, the hash of the last line")
-        if self.agrees:
-            lines.append("  assumptions:")
-            lines += [f"    {one.held}: {one.text} [{one.how}]" for one in self.assumptions]
-        return "".join(f"{printable(line)}\n" for line in lines)
+        return record_page(self)
 
 
 def hold_record(

@@ -73,8 +73,8 @@ def _certificate(document: Document) -> Certificate:
             "`pyaccount certify`, or uncertified=True"
         )
         raise DocumentError([document.problem("uncertified", ("sampler",), message, allowed="a certificate")])
-    from pyaccount.execute.progress import silent  # noqa: PLC0415 - most runs are of certificates
-    from pyaccount.running import compile_document  # noqa: PLC0415
+    from pyaccount.execute.progress import silent  # most runs are of certificates
+    from pyaccount.running import compile_document
 
     limit = "TrainingRun's own limit: certify the document first, and give its certificate"
     return compile_document(document).run(report=silent, time_limit=MOST_SECONDS, limited_by=limit)

@@ -1,18 +1,20 @@
-"""What a report says of the run of its certificate: how far it got, and who sees to each assumption."""
+"""What pages say of the run of a certificate: how far it got, and who sees to each assumption."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.report.page import (
+from pyaccount.pages.page import (
+    Badge,
     Content,
     Fact,
     FactList,
     Literally,
+    Page,
     PageSection,
     PageTable,
     Paragraph,
-    RunPart,
     exact,
 )
 from pyaccount.training.holding import WITHOUT_NONCES
@@ -22,46 +24,71 @@ if TYPE_CHECKING:
 
 #: The note on numbers from a record.
 ORIGIN = "training"
-#: What a report says first, so that nobody reads more into a record than there is in it.
+ORIGINS = {ORIGIN: "Read from the record of the training run."}
+#: What a page says first, so that nobody reads more into a record than there is in it.
 WORTH = (
-    "The record is whole, and about this certificate. It shows whether lines were changed, lost or moved, not whether it was "
-    "put back to an earlier state, or written anew from its beginning: compare its head with one that was noted elsewhere."
+    "The record is complete, and is about this certificate. This shows whether lines were changed, lost or moved. It does not "
+    "show "
+    "whether the record was put back to an earlier state or written anew: for that, compare its head with one that was noted "
+    "elsewhere."
 )
-UNCERTIFIED = "This run began UNCERTIFIED, from the document alone: this certificate was made without it, or later."
-LEFT = "Check each point that is yours against the training code; the rest the run itself sees to, or refuses."
+UNCERTIFIED = "its run began UNCERTIFIED"
+BEGAN_UNCERTIFIED = (
+    "This run began UNCERTIFIED, from the document alone: this certificate was not used for it, or was made later."
+)
+LEFT = "Check each assumption that is yours against the training code; the run enforces or checks the others."
 
 
-def run_part(verdict: RecordVerdict) -> RunPart:
-    """The parts of a report about a record that was held against its certificate."""
-    done = exact(verdict.released, "rounds", ORIGIN, 20)
-    certified = exact(verdict.rounds, "rounds", ORIGIN, 20)
+def with_run(page: Page, verdict: RecordVerdict) -> Page:
+    """Return the page of a certificate with what the record of its run says, before the assumptions."""
+    headline = Fact("run", _progress(verdict), ("released" if verdict.agrees else "see The training run",))
+    page = replace(page, headline=(*page.headline, headline), origins={**page.origins, **ORIGINS})
+    page = page.with_section(run_section(verdict), before="assumptions")
+    if verdict.agrees:
+        page = page.with_replaced(_assumptions(verdict))
+    badges = [*page.badges, *([Badge("its record does not agree", good=False)] if not verdict.agrees else [])]
+    badges += [Badge(UNCERTIFIED, good=False)] if verdict.uncertified else []
+    return replace(page, badges=tuple(badges))
+
+
+def record_page(verdict: RecordVerdict) -> Page:
+    """Return the page of a record alone."""
+    badges = [Badge("agrees" if verdict.agrees else "does not agree", good=verdict.agrees)]
+    badges += [Badge(UNCERTIFIED, good=False)] if verdict.uncertified else []
+    sections = [run_section(verdict), *([_assumptions(verdict)] if verdict.agrees else [])]
+    return Page("Run record", verdict.file, tuple(sections), badges=tuple(badges), origins=ORIGINS)
+
+
+def run_section(verdict: RecordVerdict) -> PageSection:
+    """Return what a record that was compared with its certificate says of the run."""
     agrees = verdict.agrees
-    least = "at least " if verdict.at_least else ""
-    progress: Content = (least, done, " of ", certified, " rounds") if agrees else ("its record DOES NOT AGREE",)
     rows = [
-        Fact("record", (Literally(verdict.file),), ("agrees" if agrees else "does not agree",)),
-        Fact("its SHA-256", (Literally(verdict.sha256),)),
+        Fact("record", (Literally(verdict.file),), ("agrees" if agrees else "DOES NOT AGREE",)),
+        Fact("SHA-256", (Literally(verdict.sha256),), ("of the record's file",)),
     ]
     if agrees:
-        rows.append(Fact("released", progress, (f"{verdict.how_far}; rounds that were given up are counted",)))
+        rows.append(Fact("released", _progress(verdict), (verdict.ended,)))
         rewinds = exact(verdict.rewinds, "times", ORIGIN, 20)
-        rows.append(Fact("rewound", (rewinds, " times"), ("an earlier checkpoint was taken up, and rounds given up",)))
+        note = "an earlier checkpoint was restored; the rounds after it are counted among those released"
+        rows.append(Fact("rewound", (rewinds, " times"), (note,)))
     if verdict.key_commitment is not None:
-        rows.append(Fact("key", (Literally(verdict.key_commitment),), ("a commitment, which tells runs apart",)))
+        rows.append(Fact("key", (Literally(verdict.key_commitment),), ("a commitment, which differs between runs",)))
     if verdict.head is not None:
         rows.append(Fact("head", (Literally(verdict.head),), ("the hash of the record's last line",)))
     if verdict.version == 1:
         rows.append(Fact("version", ("1",), (WITHOUT_NONCES,)))
     rows += [Fact("problem", (problem,)) for problem in verdict.problems]
-    facts = FactList(tuple(rows))
-    first = (Paragraph((UNCERTIFIED,)),) if verdict.uncertified else ()
-    section = PageSection(
-        "run", "The training run", (*first, Paragraph((WORTH,)), facts) if agrees else (*first, facts)
-    )
-    released = "released by a run that began UNCERTIFIED" if verdict.uncertified else "released"
-    headline = Fact("run", progress, (released if agrees else "see The training run",))
-    warning = "its run began UNCERTIFIED" if verdict.uncertified else None
-    return RunPart(headline, section, _assumptions(verdict) if agrees else None, warning)
+    first = (Paragraph((BEGAN_UNCERTIFIED,)),) if verdict.uncertified else ()
+    worth = (Paragraph((WORTH,)),) if agrees else ()
+    return PageSection("run", "The training run", (*first, *worth, FactList(tuple(rows))))
+
+
+def _progress(verdict: RecordVerdict) -> Content:
+    if not verdict.agrees:
+        return ("its record DOES NOT AGREE",)
+    least = "at least " if verdict.at_least else ""
+    done, certified = exact(verdict.released, "rounds", ORIGIN, 20), exact(verdict.rounds, "rounds", ORIGIN, 20)
+    return (least, done, " of ", certified, " rounds")
 
 
 def _assumptions(verdict: RecordVerdict) -> PageSection:
@@ -69,5 +96,6 @@ def _assumptions(verdict: RecordVerdict) -> PageSection:
     order = ("yours", "checked", "enforced")
     held = sorted(verdict.assumptions, key=lambda one: order.index(one.held))
     rows: tuple[tuple[Content, ...], ...] = tuple(((one.held,), (one.text,), (one.how,)) for one in held)
-    table = PageTable(("Who sees to each assumption",), ("held", "assumption", "how"), rows, words=3)
+    headings = ("held", "assumption", "how")
+    table = PageTable(("Who sees to each assumption",), headings, rows, words=headings)
     return PageSection("assumptions", "What must be true of the training run", (Paragraph((LEFT,)), table))

@@ -140,7 +140,7 @@ def check_process(opener: int) -> None:
 def _held(handle: int) -> bool:
     """Lock the file for this process. Return False if another writer has it."""
     try:
-        import fcntl  # noqa: PLC0415 - not on every system
+        import fcntl  # not on every system
     except ImportError:  # pragma: no cover - there, whoever runs it keeps others away
         return True
     try:
@@ -153,7 +153,7 @@ def _held(handle: int) -> bool:
 def _let_go(handle: int) -> None:
     """Let other processes write, whoever else has the file open."""
     try:
-        import fcntl  # noqa: PLC0415 - not on every system
+        import fcntl  # not on every system
     except ImportError:  # pragma: no cover - nothing was held
         return
     with contextlib.suppress(OSError):

@@ -12,9 +12,9 @@ import yaml
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.certificate.picture import comparison_figure
-from pyaccount.certificate.report.plot import Axis, Plot, Series, svg
 from pyaccount.errors import DomainError, MissingExtraError
+from pyaccount.pages.plot import Axis, Plot, Series
+from pyaccount.pages.svg import svg
 from pyaccount.rounding import up
 
 MATRICES = {"identity": {"kind": "identity"}, "bands": {"kind": "banded-square-root", "bands": 4}}
@@ -54,7 +54,7 @@ def test_each_sampler_with_its_matrix_is_a_line(comparison: pyaccount.Comparison
         # σ is told rounded up.
         shown = [float(label.removeprefix("σ ")) for label in labels]
         assert any(0.0 <= one - (row.noise_multiplier or 0.0) <= 0.01 * one for one in shown)
-    assert axes.get_ylabel() == "root mean square error\n(clip norms)"
+    assert axes.get_ylabel() == "root mean square error (clip norms)"
     assert "prefix sums" in axes.get_title()
 
 
@@ -88,7 +88,7 @@ def test_what_has_no_error_or_does_not_hold_is_left_out(comparison: pyaccount.Co
     mixed = comparison.model_copy(update={"rows": [*comparison.rows, row]})
     assert sum(len(line.get_xdata()) for line in mixed.plot().axes[0].get_lines()) == 4
     with pytest.raises(DomainError, match="nothing to draw"):
-        comparison_figure(comparison.model_copy(update={"rows": [row]}))
+        comparison.model_copy(update={"rows": [row]}).plot()
 
 
 def test_the_page_draws_the_same(comparison: pyaccount.Comparison) -> None:

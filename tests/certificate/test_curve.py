@@ -19,8 +19,8 @@ from places import EXAMPLES
 import pyaccount
 from pyaccount.certificate.meaning import stated_points, upper_points
 from pyaccount.certificate.report import curves
-from pyaccount.certificate.report.plot import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH
 from pyaccount.directions import DIRECTIONS
+from pyaccount.pages.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH
 from pyaccount.risk.gaussian import hull
 
 GAUSSIAN = {

@@ -6,6 +6,7 @@ import copy
 import importlib.util
 import json
 import pickle
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -17,7 +18,6 @@ from gate_tools import changed, golden, save
 from places import CERTIFICATES, EXAMPLES, ROOT
 
 import pyaccount
-from pyaccount.certificate.notebook import MOST_POINTS
 
 NAMES = ("deterministic", "verified", "confidence")
 
@@ -53,13 +53,17 @@ def test_a_certificate_shows_its_bounds_on_the_safe_side(name: str) -> None:
     certificate = loaded(name)
     text = certificate._repr_html_()
     assert "HOLDS" in text
-    (titles, epsilon, delta) = Cells(text).rows
-    assert titles == ["", "at most", "at least", ""]
     guarantee = certificate.data.guarantee
-    assert float(epsilon[1]) >= guarantee.epsilon
-    assert float(epsilon[2]) <= guarantee.epsilon_lower
-    assert float(delta[1]) >= guarantee.delta
-    assert float(delta[2]) <= guarantee.delta_lower
+    rows = {row[0]: row[1:] for row in Cells(text).rows}
+    assert float(rows["ε at most"][0]) >= guarantee.epsilon
+    assert float(rows["δ at most"][0]) >= guarantee.delta
+    for label, upper, lower in (
+        ("ε", guarantee.epsilon, guarantee.epsilon_lower),
+        ("δ", guarantee.delta, guarantee.delta_lower),
+    ):
+        above, below = re.findall(r"at (?:most|least) (\S+?)(?:,|$)", rows[label][0])
+        assert float(above) >= upper
+        assert float(below) <= lower
 
 
 def test_what_does_not_hold_or_contradicts_itself_does_not_say_that_it_holds(tmp_path: Path) -> None:
@@ -74,9 +78,8 @@ def test_what_does_not_hold_or_contradicts_itself_does_not_say_that_it_holds(tmp
 def test_a_profile_shows_its_points_on_the_safe_side(name: str) -> None:
     profile = loaded(name).profile
     (titles, *rows) = Cells(profile._repr_html_()).rows
-    assert titles == ["ε", "δ at most", "δ at least"]
-    assert len(rows) == min(len(profile), MOST_POINTS)
-    for point, (_, upper, lower) in zip(profile, rows, strict=False):
+    assert titles[:3] == ["ε (nats)", "δ at most", "δ at least"]
+    for point, (_, upper, lower, *_) in zip(profile, rows, strict=True):
         assert float(upper) >= point.delta
         assert float(lower) <= point.delta_lower
 
@@ -104,16 +107,14 @@ def test_a_comparison_is_columns_and_a_table() -> None:
     assert columns["epsilon"] == [golden(name)["guarantee"]["epsilon"] for name in NAMES]
     assert {len(values) for values in columns.values()} == {3}
     (titles, *rows) = Cells(found._repr_html_()).rows
-    assert len(rows) == 3
-    for row, name in zip(rows, NAMES, strict=True):
+    for row, name in zip(rows[:3], NAMES, strict=True):
         assert float(row[titles.index("ε at most")]) >= golden(name)["guarantee"]["epsilon"]
 
 
 def test_a_plan_shows_its_theorems() -> None:
     plan = pyaccount.compile(EXAMPLES / "cifar10-dp-sgd.yaml")
-    (titles, *rows) = Cells(plan._repr_html_()).rows
-    assert titles == ["part", "theorem", "source", ""]
-    assert [row[1] for row in rows] == [one.theorem for one in plan.reductions]
+    rows = Cells(plan._repr_html_()).rows
+    assert [row[1] for row in rows if row[0] == "theorem"] == [one.theorem for one in plan.reductions]
 
 
 def test_names_are_shown_and_not_run(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import pytest
 from places import EXAMPLES, ROOT
 
 import pyaccount
-from pyaccount.certificate.picture import profile_figure
-from pyaccount.certificate.report.plot import Axis, Plot, Series, svg
-from pyaccount.certificate.ticks import FEWEST, MOST, round_ticks
+from pyaccount.pages.plot import Axis, Plot, Series
+from pyaccount.pages.svg import svg
+from pyaccount.pages.ticks import FEWEST, MOST, round_ticks
 
 SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 #: The letters of a picture of 640 units on a wide page, and on one of at most 640 pixels (the style sheet has both).
@@ -165,7 +165,7 @@ def test_reports_and_profiles(name: str) -> None:
     certificate = pyaccount.certify(document(name, "solve", 1.0, accounting={"profile": PROFILES[name]}))
     for picture in svgs(certificate.to_html()):
         assert_readable(picture)
-    assert_readable_figure(pytest.importorskip("matplotlib") and profile_figure(certificate.data))
+    assert_readable_figure(pytest.importorskip("matplotlib") and certificate.profile.plot())
 
 
 def test_labels_of_a_log_axis_stand_apart() -> None:

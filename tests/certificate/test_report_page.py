@@ -11,7 +11,7 @@ import browser
 import pytest
 from report_samples import HOSTILE, KINDS, amplified, certificate, compared, hostile
 
-from pyaccount.certificate.report.page import SENSES
+from pyaccount.pages.page import SENSES
 
 
 @pytest.fixture(scope="module")

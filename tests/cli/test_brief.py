@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -93,14 +94,15 @@ def test_two_answers_on_stdout_are_refused(options: list[str], capsys: pytest.Ca
 
 def shown(source: Any) -> tuple[str, str]:
     certificate = pyaccount.certify(source) if not isinstance(source, pyaccount.Certificate) else source
-    return repr(certificate), certificate._repr_html_()
+    return repr(certificate), re.sub(r"<[^>]+>", " ", certificate._repr_html_())
 
 
 def test_python_shows_what_was_solved() -> None:
     for text in shown(EXAMPLES / "cifar10-dp-sgd.yaml"):
-        assert "solved: noise.multiplier = 0.643" in text
-    for text in shown(EXAMPLES / "check-a-claim.yaml"):
-        assert "its claim holds" in text
+        assert re.search(r"solved:? +noise.multiplier +=  ?0.643", text)
+    short, whole = shown(EXAMPLES / "check-a-claim.yaml")
+    assert "its claim holds" in short
+    assert "HOLDS" in whole
     failing = pyaccount.certify(EXAMPLES / "check-a-claim.yaml", overrides={"privacy.epsilon": 2})
     assert "its claim does not hold" in repr(failing)
 

@@ -29,7 +29,7 @@ def test_certify_prints_a_certificate(capsys: pytest.CaptureFixture[str]) -> Non
     assert err == ""
     assert "HOLDS" in out
     assert "at most 2.955" in out
-    assert "Assumptions" in out
+    assert "What must be true of the training run" in out
 
 
 def test_certify_json_and_output_agree(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

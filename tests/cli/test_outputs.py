@@ -180,7 +180,7 @@ def test_where_stdout_is_taken_it_goes_to_a_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "full.json").write_text("mine", encoding="utf-8")
-    for form, begin in (("markdown", "# Privacy"), ("text", "╭")):
+    for form, begin in (("markdown", "# Privacy"), ("text", "Privacy certificate")):
         code, out, err = run(capsys, "certify", str(EXAMPLE), "-o", "/dev/full", "--format", form)
         assert code == cli.STOPPED
         assert out.startswith(begin)

@@ -44,7 +44,7 @@ def test_a_certificate_is_the_one_of_the_file(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["plan", "-"], "question   does (3, 1e-6)-DP hold?"),
+        (["plan", "-"], "question  does (3, 1e-6)-DP hold?"),
         (["validate", "-"], "<stdin>: valid"),
         (["validate", str(EXAMPLE), "-"], "<stdin>: valid"),
         (["compare", "-", str(EXAMPLE)], "check-a-claim"),

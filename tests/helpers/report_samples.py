@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 from functools import cache
 from typing import Any
 
 from places import EXAMPLES
-from rich.console import Console
 
 import pyaccount
 from pyaccount.certificate.compared import FailedRecord
-from pyaccount.certificate.text import print_certificate
+from pyaccount.certificate.report import page_of
+from pyaccount.pages.terminal import terminal
 
 HOSTILE = (
     "<script>window.owned = 1</script><img src=x onerror=alert(1)> \"'&amp; | a_b_ *c* `d` [e](http://f) "
@@ -95,6 +94,4 @@ def hostile(kind: str) -> pyaccount.Certificate:
 
 
 def text_of(found: pyaccount.Certificate) -> str:
-    printed = io.StringIO()
-    print_certificate(Console(file=printed, width=200), found.data)
-    return printed.getvalue()
+    return terminal(page_of(found.data), 200)

@@ -12,9 +12,11 @@ from gate_tools import golden, rehashed, save
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.certificate.legible import legible
+from pyaccount.certificate.report import page_of
 from pyaccount.errors import CertificateError, DocumentError, Problem, printable
 from pyaccount.gate.check import check
+from pyaccount.pages.legible import legible
+from pyaccount.pages.page import Code, PageSection
 from pyaccount.store.listing import RunList, RunRecord
 
 #: Clears a terminal, writes in red, overwrites the line, forges another one, and turns the direction of reading.
@@ -152,15 +154,12 @@ def test_names_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert_printable(captured.err)
 
 
-def test_runs_of_a_store(capsys: pytest.CaptureFixture[str]) -> None:
-    from pyaccount.cli.runs import _print
-
+def test_runs_of_a_store() -> None:
     numbers: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "noise_multiplier": 1.0, "samples": 0, "seed": 1}
     for text in (HOSTILE, "a[/b]"):
         words: dict[str, Any] = {"id": text, "name": text, "started": text, "finished": text, "versions": {}}
         run = RunRecord(**words, **numbers, damaged=False, holds=True)
-        _print(RunList(pyaccount=1, kind="runs", runs=[run]))
-        printed = capsys.readouterr().out
+        printed = RunList(pyaccount=1, kind="runs", runs=[run]).to_text()
         assert_printable(printed)
     # What looks like markup is a part of the name.
     assert "a[/b]" in printed
@@ -174,11 +173,15 @@ def test_errors_as_text() -> None:
     assert_printable(str(caught.value))
 
 
-def test_what_is_printable_stays_the_same_object() -> None:
+def test_pages_show_what_is_not_printable_and_data_keep_it() -> None:
     data = pyaccount.Certificate.from_json(json.dumps(golden("group-of-phases"))).data
-    assert legible(data) is data
     assert printable("ünï “x” 💥") == "ünï “x” 💥"
     changed = data.model_copy(update={"name": "a\u202e"})
-    assert legible(changed).name == "a\\u202e"
+    page = page_of(changed)
+    assert page.name == "a\u202e"
+    assert legible(page).name == "a\\u202e"
+    assert legible(legible(page)) == legible(page)
+    code = PageSection("code", "", (Code("a: 1\nb: \x1b\n", "yaml"),))
+    assert legible(code).blocks == (Code("a: 1\nb: \\x1b\n", "yaml"),)
     # JSON is data: the name is in it as it is.
     assert json.loads(pyaccount.Certificate(changed).to_json())["name"] == "a\u202e"

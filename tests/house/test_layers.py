@@ -18,7 +18,7 @@ TESTS = ROOT / "tests"
 
 #: From the bottom up: a room may import those before it. The façade is `__init__`, which is on top.
 ROOMS = (
-    *("forks", "errors", "rounding", "directions", "wrapping", "files", "tables", "forms"),
+    *("forks", "errors", "rounding", "directions", "wrapping", "files", "tables", "forms", "pages"),
     *(
         "document",
         "arguments",

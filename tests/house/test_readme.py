@@ -35,7 +35,7 @@ def test_the_certificate_shown_is_the_one_it_yields(
 ) -> None:
     monkeypatch.chdir(ROOT)
     assert cli.run(["certify", "examples/cifar10-dp-sgd.yaml"]) == 0
-    printed = [line[3:-1].rstrip() for line in capsys.readouterr().out.splitlines()]
+    printed = capsys.readouterr().out.splitlines()
     shown = blocks("text")[0].splitlines()
     start = printed.index(shown[0])
     assert printed[start : start + len(shown)] == shown

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from certificate_samples import MORE, fresh
 from gate_tools import ALL, changed, everywhere, golden, rehashed, save
 from mutations import text_of
 from schema_mutations import Varied
@@ -23,13 +24,15 @@ from pyaccount import cli, schemas
 from pyaccount.certificate.comparison import Comparison, row_of
 from pyaccount.certificate.comparison import written as compared
 from pyaccount.certificate.model import CertificateModel
-from pyaccount.certificate.notebook import certificate_html, profile_html
 from pyaccount.certificate.reading import parse
+from pyaccount.certificate.report import page_of
+from pyaccount.certificate.report.sections import profile_page
 from pyaccount.certificate.saving import contradictions, written
 from pyaccount.document.policy import load_policy
 from pyaccount.execute.sampling import retest
 from pyaccount.gate.check import check
 from pyaccount.gate.verify import How, verify
+from pyaccount.pages.html import notebook
 from pyaccount.running import Plan
 
 COUNT = int(os.environ.get("PYACCOUNT_FUZZ", "320"))
@@ -51,62 +54,6 @@ POLICY = load_policy(
     }
 )  # fmt: skip
 
-_RISK = {"adjacency": "zero-out"}
-_NONE = {"kind": "none", "max_participations": 2, "min_separation": 3}
-#: What is added to a document for certificates with other fields; each takes milliseconds.
-_MORE: dict[str, dict[str, Any]] = {
-    "allocation": {
-        "sampler": {"kind": "random-allocation", "iterations_per_allocation": 2},
-        "training": {"dataset_size": 1000, "iterations": 2},
-    },
-    "epochs": {"training": {"epochs": 3, "dataset_size": 100, "expected_batch_size": 10}},
-    "draws": {
-        "sampler": {"kind": "poisson", "draws_per_iteration": 2},
-        "training": {"dataset_size": 1000, "expected_batch_size": 20, "iterations": 2},
-    },
-    "releases": {"noise": {"multiplier": 2.0, "also": [{"what": "count", "multiplier": 5.0}]}},
-    "buffers": {"sampler": _NONE, "matrix": {"kind": "blt", "scales": [0.2, 0.1], "decays": [0.9, 0.5]}},
-    "workload": {
-        "sampler": _NONE,
-        "matrix": {"kind": "banded-square-root", "bands": 3},
-        "workload": {"momentum": 0.9},
-        "training": {"iterations": 6},
-    },
-    "inverse": {"sampler": _NONE, "matrix": {"kind": "banded-inverse", "bands": 2}, "training": {"iterations": 6}},
-    "rates": {"privacy": {**_RISK, "risk": {"true_positive_rate": 0.02, "false_positive_rate": 0.01}}},
-    "advantage": {"privacy": {**_RISK, "risk": {"advantage": 0.1}}},
-    "gaussian": {"privacy": {**_RISK, "risk": {"gaussian_mu": 0.5}}},
-    "batch": {
-        "privacy": {"adjacency": "add-remove", "epsilon": 2, "delta": 1e-5},
-        "sampler": {"kind": "poisson"},
-        "training": {"dataset_size": 1000, "expected_batch_size": "solve", "iterations": 12},
-    },
-    "bins": {"sampler": {"kind": "balls-in-bins", "bins": 4}, "training": {"dataset_size": 1000, "iterations": 12}},
-    "replaced": {
-        "privacy": {"adjacency": "replace-one", "epsilon": "solve", "delta": 1e-5},
-        "sampler": {"kind": "fixed-size"},
-        "training": {"dataset_size": 1000, "expected_batch_size": 10, "iterations": 2},
-    },
-}
-_PLAIN: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "varied",
-    "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
-    "training": {"iterations": 2},
-    "sampler": {"kind": "none"},
-    "noise": {"multiplier": 2.0},
-    "accounting": {"tolerance": 0.5, "profile": [1]},
-}
-
-
-@cache
-def fresh(name: str) -> pyaccount.Certificate:
-    """A certificate with the fields that a name says."""
-    document = {**_PLAIN, **_MORE[name]}
-    if "risk" in document["privacy"]:
-        document["noise"] = {"multiplier": "solve"}
-    return pyaccount.certify(document)
-
 
 @cache
 def originals() -> tuple[tuple[Varied, pyaccount.Certificate | None], ...]:
@@ -117,7 +64,7 @@ def originals() -> tuple[tuple[Varied, pyaccount.Certificate | None], ...]:
         data = json.loads(path.read_text(encoding="utf-8"))
         known = data["kind"] == "certificate"
         found.append((Varied(data, whole if known else amplified), pyaccount.Certificate.load(path) if known else None))
-    found += [(Varied(json.loads(fresh(name).to_json()), whole), fresh(name)) for name in _MORE]
+    found += [(Varied(json.loads(fresh(name).to_json()), whole), fresh(name)) for name in MORE]
     return tuple(found)
 
 
@@ -138,8 +85,8 @@ def printed(text: bytes) -> None:
     for form in ("text", "markdown", "html", "json"):
         written(data, form, wrong).encode()
     if isinstance(data, CertificateModel):
-        certificate_html(data)
-        profile_html(data)
+        notebook(page_of(data))
+        notebook(profile_page(data))
         table = Comparison(pyaccount=1, kind="comparison", rows=[row_of(data, 0.0, finished=True)])
         for form in ("text", "markdown", "html", "json"):
             compared(table, form).encode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
 import math
 from functools import cache
@@ -16,14 +15,12 @@ import numpy as np
 import oracle
 import pytest
 from plain_documents import changed
-from rich.console import Console
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 from scipy.stats import norm  # type: ignore[import-untyped]
 
 import pyaccount
 from pyaccount import Accountant
 from pyaccount.certificate.consistency import inconsistencies
-from pyaccount.certificate.text import print_certificate
 from pyaccount.document import load
 from pyaccount.errors import DocumentError
 from pyaccount.plan import compile_document
@@ -264,10 +261,7 @@ def test_what_is_said() -> None:
     assert "noise is added once, to that sum" in told
     assert "that of all 3 batches of an iteration together, 300 records in the mean" in told
     assert "Bin(j; 3, 0.1)" in certificate.data.reductions[0].pair
-    console = Console(width=300, record=True, file=io.StringIO())
-    print_certificate(console, certificate.data)
-    assert "3 draws an iteration with probability 0.1 each, expected batch 300 for all of them" in console.export_text()
-    for page in (certificate.to_html(), certificate.to_markdown()):
+    for page in (certificate.to_text(), certificate.to_html(), certificate.to_markdown()):
         assert "for each record in each draw" in page
         assert "noise is added once, to their sum" in page
 

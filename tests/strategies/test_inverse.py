@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-from rich.console import Console
 from scipy import linalg, optimize  # type: ignore[import-untyped]
 
 import pyaccount
-from pyaccount.certificate.text import print_certificate
 from pyaccount.errors import DocumentError
 from pyaccount.plan.matrices import strategy
 from pyaccount.strategies import (
@@ -193,9 +190,7 @@ def test_certificates_count_the_bands_of_the_inverse(given: dict[str, Any]) -> N
     )
     matrix = certificate.data.phases[0].matrix
     assert (matrix.bands, matrix.inverse_bands) == (96, 4)
-    printed = io.StringIO()
-    print_certificate(Console(file=printed, width=200), certificate.data)
-    for text in (printed.getvalue(), certificate.to_markdown()):
+    for text in (certificate.to_text(), certificate.to_markdown()):
         assert "4 bands of the inverse" in text
         assert "96 bands" not in text
 

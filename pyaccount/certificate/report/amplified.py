@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.report.evidence import provenance_section
-from pyaccount.certificate.report.page import (
+from pyaccount.certificate.report.origins import AS_STATED, MADE_FROM, ORIGINS
+from pyaccount.certificate.report.sections import alert, badges
+from pyaccount.certificate.report.yaml_text import yaml_text
+from pyaccount.pages.page import (
     Block,
     Checklist,
     Code,
@@ -18,21 +21,24 @@ from pyaccount.certificate.report.page import (
     Paragraph,
     at_most,
     chosen,
+    directed,
     exact,
 )
-from pyaccount.certificate.report.plot import Axis, Plot, Series
-from pyaccount.certificate.report.written import yaml_text
+from pyaccount.pages.plot import Axis, Plot, Series
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyaccount.certificate.amplification import AmplificationCertificate
 
 
-def amplification_page(data: AmplificationCertificate) -> Page:
-    """The report."""
+def amplification_page(data: AmplificationCertificate, contradictions: Sequence[str] = ()) -> Page:
+    """Return the page of an amplification certificate; `contradictions` are what in it contradicts the rest."""
+    eta = at_most(data.eta, "probability", "amplification")
     headline = [
         Fact(
             "η at most",
-            (at_most(data.eta, "probability", "amplification"),),
+            (eta,),
             ("probability that a record is drawn at all",),
         )
     ]
@@ -48,6 +54,7 @@ def amplification_page(data: AmplificationCertificate) -> Page:
         ]
     facts = [
         Fact("sampling", (data.subject,)),
+        Fact("η", directed(eta), ("the probability that a record is drawn at all",)),
         Fact("law of draws", (data.law,), ("of the number of times that a record is drawn",)),
         Fact("theorem", (data.theorem,)),
         Fact("source", (data.source,)),
@@ -61,7 +68,8 @@ def amplification_page(data: AmplificationCertificate) -> Page:
     return Page(
         title="Amplification by sampling",
         name=data.name,
-        holds=None,
+        badges=badges(contradictions, holds=None),
+        alert=alert(contradictions),
         statement=data.statement,
         headline=tuple(headline),
         sections=(
@@ -71,6 +79,9 @@ def amplification_page(data: AmplificationCertificate) -> Page:
             PageSection("document", "The document", (Code(yaml_text(data.document), "yaml"),)),
             provenance_section(data),
         ),
+        origins=ORIGINS,
+        stated=AS_STATED,
+        made_from=MADE_FROM,
     )
 
 
@@ -86,7 +97,51 @@ def _effects(data: AmplificationCertificate) -> PageTable:
         for row in data.effects
     )
     headings = ("ε (nats)", "δ at most", "ε′ at most (nats)", "δ′ at most", "effect of sampling")
-    return PageTable(("Without sampling: ε and δ; with it: ε′ and δ′.",), headings, rows)
+    return PageTable(("Without sampling: ε and δ; with it: ε′ and δ′.",), headings, rows, words=("effect of sampling",))
+
+
+def brief_effects(data: AmplificationCertificate) -> tuple[Fact, ...]:
+    """Return the short answer: the statement, and what becomes of each ε and δ of the document."""
+    rows = [Fact("statement", (data.statement,))]
+    for row in data.effects:
+        epsilon, delta = chosen(row.epsilon, "nats"), at_most(row.delta, "probability", "amplification")
+        rows.append(
+            Fact(
+                f"ε {epsilon.text}, δ {delta.text}",
+                (
+                    "ε′ at most ",
+                    at_most(row.amplified_epsilon, "nats", "amplification"),
+                    ", δ′ at most ",
+                    at_most(row.amplified_delta, "probability", "amplification"),
+                    f": {row.effect}",
+                ),
+            )
+        )
+    return tuple(rows)
+
+
+def aligned_profile(data: AmplificationCertificate) -> Plot:
+    """Return the aligned privacy profile: how much ε falls against how much δ does, as ε without sampling varies.
+
+    Right of 0 and above it sampling helps in both.
+    """
+    points = tuple((row.delta - row.amplified_delta, row.epsilon - row.amplified_epsilon) for row in data.effects)
+    low_x, high_x, low_y, high_y = (pick(0.0, *(point[k] for point in points)) for k in (0, 1) for pick in (min, max))
+    room_x, room_y = (0.12 * (high - low) or 1.0 for low, high in ((low_x, high_x), (low_y, high_y)))
+    x = Axis("δ − δ′ (right of 0: δ falls)", low_x - room_x, high_x + room_x)
+    y = Axis("ε − ε′ (above 0: ε falls)", low_y - room_y, high_y + room_y)
+    labels = tuple(f"{row.epsilon:g}" for row in data.effects)
+    return Plot(
+        title=f"{data.name}: {data.subject}; beside the points ε without sampling",
+        description="Right of 0 and above it sampling helps in both.",
+        x=x,
+        y=y,
+        series=(
+            Series("", points, "first", markers=True, labels=labels),
+            Series("", ((0.0, y.low), (0.0, y.high)), "reference"),
+            Series("", ((x.low, 0.0), (x.high, 0.0)), "reference"),
+        ),
+    )
 
 
 def _picture(data: AmplificationCertificate) -> Figure:

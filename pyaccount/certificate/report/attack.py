@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.meaning import failure_probability, point_failure_probability
 from pyaccount.certificate.report import curves
-from pyaccount.certificate.report.page import (
+from pyaccount.certificate.words import HYPOTHESES
+from pyaccount.pages.page import (
     Block,
     Content,
     Fact,
@@ -18,11 +19,10 @@ from pyaccount.certificate.report.page import (
     at_least,
     at_most,
     chosen,
+    directed,
     estimate,
     every_digit,
-    said,
 )
-from pyaccount.certificate.words import HYPOTHESES
 
 if TYPE_CHECKING:
     from pyaccount.certificate.meaning import Meaning
@@ -64,8 +64,10 @@ def _summary(data: CertificateModel, meaning: Meaning) -> tuple[Fact, ...]:
     advantage = at_most(meaning.advantage, "difference of rates", "attack", 4)
     accuracy = at_most(meaning.balanced_accuracy, "probability", "attack", 4)
     rows = [
-        Fact("advantage", said(advantage), ("true-positive rate minus false-positive rate, at the attacker's best",)),
-        Fact("balanced accuracy", said(accuracy), ("share of right answers when both cases are equally likely",)),
+        Fact(
+            "advantage", directed(advantage), ("true-positive rate minus false-positive rate, at the attacker's best",)
+        ),
+        Fact("balanced accuracy", directed(accuracy), ("share of right answers when both cases are equally likely",)),
     ]
     across = _range(comparison.first_epsilon, comparison.last_epsilon)
     gauss = "δ(ε) is at most that of N(μ, 1) against N(0, 1)"
@@ -77,11 +79,11 @@ def _summary(data: CertificateModel, meaning: Meaning) -> tuple[Fact, ...]:
         ),
         ("within range", comparison.mu_within_range, (f"{gauss}, ", *across, "; outside nothing is claimed")),
     ):
-        content = ("none found",) if mu is None else said(at_most(mu, "μ", "gaussian", 4))
+        content = ("none found",) if mu is None else directed(at_most(mu, "μ", "gaussian", 4))
         rows.append(Fact(f"Gaussian μ, {label}", content, note))
     lower = at_least(comparison.mu_lower, "μ", "gaussian", 4)
     note_on = ("for ", *group_of(data), ", the run is not μ-GDP for any smaller μ")
-    rows.append(Fact("Gaussian μ, lower end", said(lower), note_on))
+    rows.append(Fact("Gaussian μ, lower end", directed(lower), note_on))
     return tuple(rows)
 
 
@@ -105,7 +107,7 @@ def _rates(meaning: Meaning, presence: str, absence: str) -> PageTable:
         if not symmetric:
             cells.append((at_most(rate.absence, unit, "attack", 4),))
         rows.append(tuple(cells))
-    return PageTable(("Attacks that are seldom wrong.",), tuple(headings), tuple(rows))
+    return PageTable(("Attacks with a small false-positive rate.",), tuple(headings), tuple(rows))
 
 
 def _notes(data: CertificateModel, meaning: Meaning) -> list[Block]:
@@ -113,16 +115,19 @@ def _notes(data: CertificateModel, meaning: Meaning) -> list[Block]:
     if meaning.failure_probability > 0.0:
         failure = at_most(meaning.failure_probability, "probability", "histogram", 2)
         text = "The profile was sampled: all bounds of this section hold together, except with a probability of "
-        notes.append(Paragraph((text, *said(failure), " over the accountant's own randomness.")))
+        notes.append(Paragraph((text, *directed(failure), " over the accountant's own randomness.")))
     coarse = [rate for rate in meaning.rates if rate.coarse]
     if coarse:
-        parts: list[str | Quantity] = ["More values in accounting.profile may lower true-positive rates below: "]
+        opening = (
+            "More values in accounting.profile may lower the larger true-positive rates below, but to no less than "
+        )
+        parts: list[str | Quantity] = [opening]
         for k, rate in enumerate(coarse):
             parts += [
-                "at a false-positive rate of " if k == 0 else ", at ",
-                chosen(rate.false_positive_rate, "rate", "rates"),
-                " the larger one to no less than ",
+                "" if k == 0 else ", ",
                 estimate(rate.finer or 0.0, "rate", "attack", 4),
+                " at a false-positive rate of ",
+                chosen(rate.false_positive_rate, "rate", "rates"),
             ]
         notes.append(Paragraph((*parts, ", if the points of this profile are exact.")))
     if meaning.points < ENOUGH_POINTS or meaning.gaussian.first_epsilon > 0.1 * data.guarantee.epsilon:
@@ -164,9 +169,9 @@ def _profile(data: CertificateModel) -> PageTable:
         together = at_most(failure_probability(data), "probability", "histogram", 2)
         caption = (
             "δ is a probability; each bound fails with probability ",
-            *said(failure),
+            *directed(failure),
             ". The lines of the picture need all of them, and the guarantee: one of these fails with probability ",
-            *said(together),
+            *directed(together),
             ". There is no estimate where too little was seen, or where few samples decide it.",
         )
     rows = []

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from pyaccount.certificate.compared import WORDS
 from pyaccount.certificate.comparison import alike, protects, remarks
 from pyaccount.certificate.error_lines import ErrorLines
-from pyaccount.certificate.report.bars import BarGroup, Bars
-from pyaccount.certificate.report.page import (
+from pyaccount.certificate.report.origins import ORIGINS
+from pyaccount.certificate.words import counted
+from pyaccount.errors import DomainError
+from pyaccount.pages.page import (
     Block,
     Content,
     Fact,
@@ -20,15 +22,13 @@ from pyaccount.certificate.report.page import (
     PageSection,
     PageTable,
     Paragraph,
+    already_rounded,
     at_least,
     at_most,
     every_digit,
     exact,
-    safe,
 )
-from pyaccount.certificate.report.plot import MANY, Plot, Series, around
-from pyaccount.certificate.words import counted
-from pyaccount.errors import DomainError
+from pyaccount.pages.plot import MANY, BarGroup, Bars, Plot, Series, around
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -40,26 +40,24 @@ _Cell = tuple[str, "Callable[[ComparedRecord], Content]"]
 
 
 def comparison_page(data: Comparison) -> Page:
-    """The page."""
+    """Return the page of certificates side by side."""
     rows = data.rows
     holding = sum(row.holds for row in rows)
     statement = f"Of {counted(len(rows), 'certificate')}, {holding} hold{'s' if holding == 1 else ''}."
     if rows and alike(data):
         statement += f" All are about {protects(rows[0])}."
-    opening = (*(Paragraph((remark,)) for remark in remarks(data)), _picture(data))
-    sections = [PageSection("errors", "Noise and error", opening)]
-    if rows:
-        sections.append(PageSection("certificates", "The certificates", tuple(_tables(data))))
+    sections = [PageSection("certificates", "The certificates", tuple(_tables(data)))] if rows else []
     if data.failures:
-        facts = tuple(Fact(one.name, (f"{WORDS[one.why]}: {one.message}",)) for one in data.failures)
-        sections.append(PageSection("failures", "What has no certificate", (FactList(facts),)))
+        failures = tuple(Fact(one.name, (f"{WORDS[one.why]}: {one.message}",)) for one in data.failures)
+        sections.append(PageSection("failures", "What has no certificate", (FactList(failures),)))
+    opening = (*(Paragraph((remark,)) for remark in remarks(data)), _picture(data))
+    sections.append(PageSection("errors", "Noise and error", opening))
     return Page(
         title="Comparison",
         name=f"{counted(len(rows), 'certificate')} side by side",
-        holds=None,
         statement=statement,
-        headline=(),
         sections=tuple(sections),
+        origins=ORIGINS,
         stated="The figures are those of the certificates, each of which says what must be true for them; finished certificates "
         "are taken as stated and were not recomputed here.",
         made_from="certificates, which are what counts; this page is a view of them",
@@ -67,16 +65,32 @@ def comparison_page(data: Comparison) -> Page:
 
 
 def _picture(data: Comparison) -> Block:
-    """The error against ε at most, a line for each sampler with its matrix, σ beside the points; bars where all have one ε."""
+    """The picture of the errors, or why there is none."""
     try:
         drawn = ErrorLines.of(data)
     except DomainError as error:
         return Paragraph((f"{error}.".capitalize(),))
+    left_out = "Certificates that do not hold, or have no single error, are left out."
+    if drawn.one_epsilon is None:
+        caption = (
+            f"The error of {drawn.error_of}, certified at δ = {drawn.deltas}. The label of a point is its certified σ, where it "
+            f"has room. {left_out}"
+        )
+    else:
+        caption = (
+            f"The certified σ, and the error of {drawn.error_of}, at ε = {up(drawn.one_epsilon)} at most and δ = {drawn.deltas}. "
+            f"{left_out}"
+        )
+    return Figure("errors-picture", errors_plot(drawn), (caption,), "compared")
+
+
+def errors_plot(drawn: ErrorLines) -> Plot | Bars:
+    """Return the error over ε at most, with a line for each sampler with its matrix; bars where all have one ε."""
     if drawn.one_epsilon is not None:
         return _bars(drawn, drawn.one_epsilon)
     points = [point for line in drawn.lines.values() for point in line]
-    plot = Plot(
-        title="Root mean square error over ε, both logarithmic",
+    return Plot(
+        title=f"Root mean square error of {drawn.error_of} over ε, both logarithmic, at δ = {drawn.deltas}; labels: certified σ",
         description="The less of both, the better. The tables of the certificates have the values.",
         x=around("ε at most (nats)", [point.epsilon for point in points], room=1.4),
         y=around("root mean square error (clip norms)", [point.error for point in points]),
@@ -92,14 +106,9 @@ def _picture(data: Comparison) -> Block:
         ),
         legend="above",
     )
-    caption = (
-        f"The error of {drawn.error_of}, certified at δ = {drawn.deltas}; beside the points the certified σ, where it has room. "
-        "What does not hold, or has no one error, is left out."
-    )
-    return Figure("errors-picture", plot, (caption,), "compared")
 
 
-def _bars(drawn: ErrorLines, epsilon: float) -> Figure:
+def _bars(drawn: ErrorLines, epsilon: float) -> Bars:
     """σ and the error of each certificate, where all have one ε."""
     bars = drawn.bars()
     noises = tuple(
@@ -109,17 +118,13 @@ def _bars(drawn: ErrorLines, epsilon: float) -> Figure:
     )
     errors = tuple((bar.label, bar.error, f"{bar.error:.4g}") for bar in bars)
     quantities = [BarGroup("σ (noise multiplier)", noises)] if noises else []
-    quantities.append(BarGroup("root mean square error (clip norms)", errors))
-    plot = Bars(
-        title="Noise multiplier and root mean square error of each certificate",
-        description="The shorter the bar of the error, the better. The tables of the certificates have the values.",
+    quantities.append(BarGroup(f"root mean square error of {drawn.error_of} (clip norms)", errors))
+    return Bars(
+        title=f"Certified at ε = {up(epsilon)} at most, δ = {drawn.deltas}",
+        description="The noise multiplier and the root mean square error of each certificate; shorter bars are better. "
+        "The tables of the certificates have the values.",
         quantities=tuple(quantities),
     )
-    caption = (
-        f"The certified σ, and the error of {drawn.error_of}, at ε = {up(epsilon)} at most and δ = {drawn.deltas}. What does not "
-        "hold, or has no one error, is left out."
-    )
-    return Figure("errors-picture", plot, (caption,), "compared")
 
 
 def _tables(data: Comparison) -> list[PageTable]:
@@ -165,7 +170,12 @@ def _table(data: Comparison, caption: str, words: tuple[_Cell, ...], numbers: tu
     """A table of all certificates, by name."""
     columns = (*words, *numbers)
     rows = tuple((_name(row), *(show(row) for _, show in columns)) for row in data.rows)
-    return PageTable((caption,), ("name", *(heading for heading, _ in columns)), rows, words=1 + len(words))
+    return PageTable(
+        (caption,),
+        ("name", *(heading for heading, _ in columns)),
+        rows,
+        words=("name", *(heading for heading, _ in words)),
+    )
 
 
 def _name(row: ComparedRecord) -> Content:
@@ -179,7 +189,7 @@ def _exact(value: float | None, unit: str = "squared clip norms") -> Content:
 def _noise(row: ComparedRecord) -> Content:
     # More noise is no worse: what is certified with σ is with σ rounded up.
     value = row.noise_multiplier
-    return ("not one",) if value is None else (safe(up(value), "noise multiplier", "compared"),)
+    return ("not one",) if value is None else (already_rounded(up(value), "noise multiplier", "compared"),)
 
 
 def _unamplified(row: ComparedRecord) -> Content:

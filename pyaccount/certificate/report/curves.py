@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pyaccount.certificate.meaning import lower_points, stated_points, upper_points
-from pyaccount.certificate.report.page import Figure
-from pyaccount.certificate.report.plot import Axis, Plot, Series, log_axis
 from pyaccount.directions import DIRECTIONS
+from pyaccount.pages.page import Figure
+from pyaccount.pages.plot import Axis, Plot, Series, log_axis
 from pyaccount.risk.gaussian import chord, hull
 from pyaccount.risk.tradeoff import OVERFLOW
 from pyaccount.rounding import up
@@ -68,6 +68,20 @@ def profile(data: CertificateModel) -> Figure:
     )
     origin = "composition" if data.evidence.sampling is None else "histogram"
     return Figure("profile-picture", plot, caption, origin)
+
+
+def stated_profile(data: CertificateModel) -> Plot:
+    """Return δ at most and δ at least over ε at the certificate's points; the lines that join them are for the eye alone."""
+    upper = tuple((point.epsilon, point.delta) for point in data.profile)
+    lower = tuple((point.epsilon, point.delta_lower) for point in data.profile)
+    last = max((point.epsilon for point in data.profile), default=1.0) or 1.0
+    return Plot(
+        title=data.name,
+        description="δ at most and δ at least over ε. Between the points nothing is said.",
+        x=Axis("ε", 0.0, 1.03 * last),
+        y=log_axis("δ", [delta for _, delta in (*upper, *lower)]),
+        series=(Series("δ at most", upper, "first", markers=True), Series("δ at least", lower, "second", markers=True)),
+    )
 
 
 def trade_off(meaning: Meaning, presence: str, absence: str) -> Figure:

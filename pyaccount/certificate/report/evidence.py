@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.report.page import (
+from pyaccount.certificate.words import candidate_name, error_titles, is_noise, log_of_error, met, seed_source
+from pyaccount.pages.page import (
     Block,
     Content,
     Fact,
@@ -13,20 +14,30 @@ from pyaccount.certificate.report.page import (
     PageSection,
     PageTable,
     Paragraph,
+    already_rounded,
     at_least,
     at_most,
     chosen,
+    directed,
     estimate,
     exact,
-    safe,
-    said,
 )
-from pyaccount.certificate.words import candidate_name, error_titles, log_of_error, met, seed_source
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate
-    from pyaccount.certificate.model import CertificateModel, Composition, SamplingRecord, SearchedRecord, TestRecord
+    from pyaccount.certificate.model import (
+        CertificateModel,
+        ComposedCurveRecord,
+        Composition,
+        SamplingRecord,
+        SearchedRecord,
+        TestRecord,
+    )
+
+
+#: Below the tests, where one of them is of a harder claim than the guarantee.
+HARDER = "One direction was tested with less noise than the guarantee has; more noise is post-processing, so it holds there too."
 
 
 def origin_of(data: CertificateModel) -> str:
@@ -56,10 +67,12 @@ def evidence_section(data: CertificateModel) -> PageSection:
         blocks.append(_compositions(evidence.compositions))
     if evidence.sampling is not None:
         blocks += _sampling(evidence.sampling)
+        if _harder(data):
+            blocks.append(Paragraph((HARDER,)))
     if evidence.considered:
         blocks.append(_considered(data))
     if evidence.searched is not None:
-        blocks.append(_searched(evidence.searched))
+        blocks.append(searched_facts(evidence.searched))
     return PageSection("evidence", "Evidence", tuple(blocks))
 
 
@@ -84,7 +97,12 @@ def _compositions(compositions: list[Composition]) -> PageTable:
                 (exact(one.tilt, "per nat", "record", 4),),
             )
         )
-    return PageTable(("Compositions: each answer in the unit of its question.",), headings, tuple(rows), words=3)
+    return PageTable(
+        ("Compositions: each answer in the unit of its question.",),
+        headings,
+        tuple(rows),
+        words=("direction", "bound", "question"),
+    )
 
 
 def _sampling(sampling: SamplingRecord) -> list[Block]:
@@ -94,7 +112,7 @@ def _sampling(sampling: SamplingRecord) -> list[Block]:
         Fact("seed", (Literally(str(sampling.seed)),), (seed_source(sampling),)),
         Fact(
             "failure, all tests",
-            said(at_most(sampling.total_probability, "probability", "test", 2)),
+            directed(at_most(sampling.total_probability, "probability", "test", 2)),
             ("probability of certifying something false",),
         ),
     ]
@@ -115,7 +133,40 @@ def _sampling(sampling: SamplingRecord) -> list[Block]:
         if moment.polynomial is not None:
             how += f"; all moments up to {len(moment.polynomial.coefficients) - 1} together, by a polynomial"
         facts.insert(0, Fact("proven by moments", bounds, (how,)))
+    curve = sampling.composed_curve
+    if curve is not None:
+        facts.insert(0, _composed_curve(curve))
     return [FactList(tuple(facts)), *([_tests(sampling.tests)] if sampling.tests else [])]
+
+
+def _composed_curve(curve: ComposedCurveRecord) -> Fact:
+    """The composed profile of the phases that are not sampled."""
+    nodes, compositions = exact(curve.nodes, "points", "record"), exact(curve.compositions, "compositions", "record")
+    return Fact(
+        "profile of the other phases",
+        (
+            "δ at ",
+            nodes,
+            " values of ε from ",
+            compositions,
+            " compositions, as far as ±",
+            exact(curve.reach, "nats", "record", 4),
+        ),
+        (
+            "bounds within a relative gap of ",
+            at_most(curve.relative_gap, "relative width", "record", 2),
+            "; beyond them δ is at most ",
+            at_most(curve.floor, "probability", "record", 2),
+        ),
+    )
+
+
+def _harder(data: CertificateModel) -> bool:
+    """Whether some accepted test is of less noise than what was solved for."""
+    sampling, solved = data.evidence.sampling, data.solved
+    if sampling is None or solved is None or not is_noise(solved.path):
+        return False
+    return any(test.accepted and test.noise_multiplier < solved.value for test in sampling.tests)
 
 
 def _tests(tests: list[TestRecord]) -> PageTable:
@@ -136,13 +187,13 @@ def _tests(tests: list[TestRecord]) -> PageTable:
             (test.direction,),
             ("accepted" if test.accepted else "rejected",),
             # More noise, a larger ε and a larger threshold claim less: an accepted test stands for the numbers rounded up.
-            (safe(up(test.noise_multiplier), "clip norms", "test"),),
-            (safe(up(test.threshold, 4), "probability", "test"),),
-            (safe(up(test.epsilon), "nats", "test"),),
+            (already_rounded(up(test.noise_multiplier), "clip norms", "test"),),
+            (already_rounded(up(test.threshold, 4), "probability", "test"),),
+            (already_rounded(up(test.epsilon), "nats", "test"),),
             (exact(test.all_samples, "samples", "record"),),
             (exact(test.log_capital, "nats", "record", 4),),
             (exact(test.log_target, "nats", "record", 4),),
-            (safe(up(test.cap, 3), "probability", "record"),),
+            (already_rounded(up(test.cap, 3), "probability", "record"),),
             _proposal(test),
         )
         for test in tests
@@ -151,7 +202,7 @@ def _tests(tests: list[TestRecord]) -> PageTable:
         "Tests of claims that δ(ε) lies below a threshold: σ in clip norms, ε in nats, wealth as a natural logarithm. "
         "A claim at less noise, a smaller ε or a lower threshold implies those above it in its direction."
     )
-    return PageTable((caption,), headings, rows, words=2)
+    return PageTable((caption,), headings, rows, words=("direction", "result", "mean scale"))
 
 
 def _proposal(test: TestRecord) -> Content:
@@ -168,11 +219,15 @@ def _proposal(test: TestRecord) -> Content:
     if test.proposal.log_sobolev is not None:
         return ("a mean that bounds δ, λ = ", exact(test.proposal.log_sobolev.exponent, "factor", "record", 3))
     mean_scale, further = exact(test.proposal.stretch, "factor", "record", 3), len(test.proposal.mixture) - 1
-    return (mean_scale, " in a mixture with ", exact(further, "proposals", "record")) if further > 0 else (mean_scale,)
+    return (
+        (mean_scale, " in a mixture with ", exact(further, "proposals", "record"), " others")
+        if further > 0
+        else (mean_scale,)
+    )
 
 
-def _searched(found: SearchedRecord) -> FactList:
-    """How the matrix was found, by estimates."""
+def searched_facts(found: SearchedRecord) -> FactList:
+    """Return how the matrix was found, by estimates."""
 
     def figures(noise: float, mse: float, workload: float | None) -> Content:
         sigma, error = estimate(noise, "clip norms", "search", 5), estimate(mse, "squared clip norms", "search", 6)
@@ -216,7 +271,7 @@ def _considered(data: CertificateModel) -> PageTable:
         rows.append(tuple(cells))
     further = [f"{title} estimate" for title in error_titles(data.evidence.considered)]
     headings = ("matrix", "bands", "σ estimate", "prefix-sum MSE estimate", *further)
-    return PageTable(("Considered before the choice, by estimates.",), headings, tuple(rows), words=1)
+    return PageTable(("Considered before the choice, by estimates.",), headings, tuple(rows), words=("matrix",))
 
 
 def budget_section(data: CertificateModel) -> PageSection:
@@ -236,7 +291,9 @@ def budget_section(data: CertificateModel) -> PageSection:
     )
     headings = ("source", *(f"{label}: at most" for label in labels))
     opening = Paragraph(("Every source of error is already inside the bounds above, on the safe side.",))
-    return PageSection("budget", "Error budget", (opening, PageTable((caption,), headings, tuple(rows), words=1)))
+    return PageSection(
+        "budget", "Error budget", (opening, PageTable((caption,), headings, tuple(rows), words=("source",)))
+    )
 
 
 def provenance_section(data: CertificateModel | AmplificationCertificate, seed: int | None = None) -> PageSection:

@@ -1,6 +1,11 @@
-"""Where the numbers of a report come from: the notes at its end."""
+"""Where the numbers of a page come from: the notes at its end, and what a page is worth by itself."""
 
 from __future__ import annotations
+
+#: What a page of a certificate is worth by itself.
+AS_STATED = "The figures are as stated in the certificate and were not recomputed here: pyaccount verify does that."
+#: What such a page was made from.
+MADE_FROM = "a certificate in JSON, which is what counts; this page is a view of it"
 
 ORIGINS: dict[str, str] = {
     "document": "Written in the document, or following from what it says.",
@@ -18,6 +23,7 @@ ORIGINS: dict[str, str] = {
     "measure": "Points of the profile of the same composition, more and more where they decide, each bounded from above and "
     "below; between them by convexity. The width of the interval is a line of the error budget.",
     "samples": "The mean of samples: an estimate, on which no bound here rests.",
+    "pilot": "The pilot of a plan: estimates from a few samples, on which no bound rests.",
     "search": "The search for the matrix: means of samples, or arithmetic in double precision where the run is not "
     "sampled. Estimates, on which no bound here rests.",
     "attack": "Follows from the certified points of the profile: with δ₁ at ε in the direction remove and δ₂ in the direction "

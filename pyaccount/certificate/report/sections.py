@@ -1,9 +1,10 @@
-"""A certificate as a report: what is claimed, for whom, with which noise, under which assumptions."""
+"""A certificate as a page: what is claimed, for whom, with which noise, under which assumptions."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from pyaccount.certificate.meaning import meaning
 from pyaccount.certificate.report.attack import attack_section, group_of, profile_section
@@ -14,7 +15,30 @@ from pyaccount.certificate.report.evidence import (
     origin_of,
     provenance_section,
 )
-from pyaccount.certificate.report.page import (
+from pyaccount.certificate.report.origins import AS_STATED, MADE_FROM, ORIGINS
+from pyaccount.certificate.report.yaml_text import yaml_text
+from pyaccount.certificate.statement import NEIGHBOURS
+from pyaccount.certificate.words import (
+    CONTRADICTED,
+    CONTRADICTS,
+    PRIVACY_BLANKS,
+    RISKS,
+    SOLVED_DIGITS,
+    compared,
+    counted,
+    drawn,
+    enough,
+    failing,
+    is_noise,
+    smallest,
+    stated,
+    symbol,
+    too_little,
+)
+from pyaccount.document.ranges import SMALLEST_DELTA, spelled
+from pyaccount.pages.page import (
+    Alert,
+    Badge,
     Block,
     Checklist,
     Code,
@@ -27,34 +51,20 @@ from pyaccount.certificate.report.page import (
     PageSection,
     Paragraph,
     Quantity,
+    already_rounded,
     at_least,
     at_most,
     chosen,
+    directed,
     every_digit,
     exact,
-    safe,
-    said,
-)
-from pyaccount.certificate.report.written import yaml_text
-from pyaccount.certificate.statement import NEIGHBOURS
-from pyaccount.certificate.words import (
-    PRIVACY_BLANKS,
-    RISKS,
-    SOLVED_DIGITS,
-    compared,
-    drawn,
-    enough,
-    failing,
-    is_noise,
-    smallest,
-    stated,
-    symbol,
-    too_little,
 )
 from pyaccount.rounding import down
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, PhaseRecord, Solved
+
+Record = TypeVar("Record")
 
 #: The counts in the words of a contrast; digits in names of phases are none.
 _COUNTS = re.compile(r"(?<= )(\d{1,10})(?= (?:rounds?|times|or more apart|records of a user))", re.ASCII)
@@ -64,19 +74,24 @@ KINDS = {
     "verified": "verified by a randomised test whose failure is part of δ, for a run that takes place only because it passed",
     "confidence": "confidence: true with the probability stated, over the accountant's own randomness",
 }
+#: Of the phases of a long schedule, and of their reductions, so many are shown at the beginning and at the end.
+ENDS = 20
+#: Noise multipliers that are listed one by one.
+MOST_PHASES = 40
 
 
-def certificate_page(data: CertificateModel) -> Page:
-    """The report of a privacy certificate."""
+def certificate_page(data: CertificateModel, contradictions: Sequence[str] = ()) -> Page:
+    """Return the page of a privacy certificate; `contradictions` are what in it contradicts the rest, each with its place."""
     found = meaning(data)
     return Page(
         title="Privacy certificate",
         name=data.name,
-        holds=data.holds,
+        badges=badges(contradictions, holds=data.holds),
+        alert=alert(contradictions),
         statement=data.statement,
         headline=_headline(data),
         sections=(
-            PageSection("guarantee", "The guarantee", (FactList(_guarantee(data)),)),
+            PageSection("guarantee", "The guarantee", (FactList(guarantee_facts(data)),)),
             attack_section(data, found),
             profile_section(data),
             PageSection("mechanism", "The mechanism", _mechanism(data)),
@@ -88,6 +103,47 @@ def certificate_page(data: CertificateModel) -> Page:
             PageSection("document", "The document", (Code(yaml_text(data.document), "yaml"),)),
             provenance_section(data, None if data.evidence.sampling is None else data.evidence.sampling.seed),
         ),
+        origins=ORIGINS,
+        stated=AS_STATED,
+        made_from=MADE_FROM,
+    )
+
+
+def badges(contradictions: Sequence[str], *, holds: bool | None) -> tuple[Badge, ...]:
+    """Return the badge of a certificate. One that contradicts itself is not said to hold: not all of its figures can be true."""
+    if contradictions:
+        return (Badge(CONTRADICTED, good=False),)
+    return () if holds is None else (Badge("holds" if holds else "does not hold", good=holds),)
+
+
+def alert(contradictions: Sequence[str]) -> Alert | None:
+    """Return what a page says first of a certificate that contradicts itself."""
+    return Alert(CONTRADICTS, tuple(contradictions)) if contradictions else None
+
+
+def profile_page(data: CertificateModel) -> Page:
+    """Return the page of a certificate's privacy profile alone."""
+    return Page("Privacy profile", data.name, (profile_section(data),), origins=ORIGINS)
+
+
+def brief_facts(data: CertificateModel) -> tuple[Fact, ...]:
+    """Return the short answer: the statement, what was solved for, σ, ε and δ; each as one content without a note."""
+    facts = {fact.label: fact for fact in guarantee_facts(data)}
+    solved: Content = (
+        f"nothing, since the document has no blank: its claim {'holds' if data.holds else 'does not hold'}",
+    )
+    if data.solved is not None:
+        beyond = _beyond(data, data.solved)
+        solved = (*facts["solved"].content, *((" (", *beyond, ")") if beyond else ()))
+    guarantee, origin = data.guarantee, origin_of(data)
+    at_delta = every_digit(guarantee.delta, "probability", origin)
+    at_epsilon = every_digit(guarantee.epsilon, "nats", origin)
+    return (
+        Fact("statement", (data.statement,)),
+        Fact("solved", solved),
+        Fact("σ", noise_content(data)),
+        Fact("ε", (*facts["ε"].content, ", at δ = ", at_delta)),
+        Fact("δ", (*facts["δ"].content, ", at ε = ", at_epsilon)),
     )
 
 
@@ -105,7 +161,28 @@ def _headline(data: CertificateModel) -> tuple[Fact, ...]:
     return tuple(rows)
 
 
-def _guarantee(data: CertificateModel) -> tuple[Fact, ...]:
+def noise_content(data: CertificateModel) -> Content:
+    """Return the noise multipliers: one, where all phases have the same; otherwise each with its phase, or their range."""
+    values = [(phase.noise, phase.noise_multiplier) for phase in data.phases]
+    if len(set(values)) == 1:
+        return _named_noise(data, data.phases[0])
+    if len(values) > MOST_PHASES:
+        least, most = (pick(data.phases, key=lambda phase: phase.noise_multiplier) for pick in (min, max))
+        return ("from ", *_named_noise(data, least), " to ", *_named_noise(data, most), f", in {len(values)} phases")
+    content: list[str | Quantity | Literally] = []
+    for place, phase in enumerate(data.phases, start=1):
+        content += [", "] if content else []
+        content += [*_named_noise(data, phase), f" ({phase.name or f'phase {place}'})"]
+    return tuple(content)
+
+
+def _named_noise(data: CertificateModel, phase: PhaseRecord) -> Content:
+    kind = "" if phase.noise == "gaussian" else "Laplace b = "
+    return (kind, _noise(data, phase.noise_multiplier))
+
+
+def guarantee_facts(data: CertificateModel) -> tuple[Fact, ...]:
+    """Return what is guaranteed, of whom, with which probability, and what was solved for."""
     guarantee, origin = data.guarantee, origin_of(data)
     epsilon, delta, lower = guarantee.epsilon, guarantee.delta, lower_origin_of(data)
     # Lower ends hold at the other coordinate itself, and not at one that is rounded up.
@@ -122,14 +199,17 @@ def _guarantee(data: CertificateModel) -> tuple[Fact, ...]:
     sampling = data.evidence.sampling
     if guarantee.kind == "confidence":
         failure = at_most(guarantee.failure_probability, "probability", "test", 2)
-        rows.append(Fact("fails with", said(failure), ("probability that the statement is false",)))
+        rows.append(Fact("fails with", directed(failure), ("probability that the statement is false",)))
     elif guarantee.kind == "verified" and sampling is not None:
         inside = at_most(sampling.total_probability, "probability", "test", 2)
-        rows.append(Fact("test fails with", said(inside), ("probability, part of δ",)))
+        rows.append(Fact("test fails with", directed(inside), ("probability, part of δ",)))
     if sampling is not None:
+        if guarantee.kind == "deterministic":
+            how = "no test improved on it" if sampling.moment is None else "by moments of the likelihood ratio"
+            rows.append(Fact("proven", ("without samples",), (how,)))
         pointwise = at_most(sampling.pointwise_failure_probability, "probability", "bets", 2)
         note = "probability that one of them is wrong, for each of ε and δ: they come from samples, whatever the kind"
-        rows.append(Fact("lower ends fail with", said(pointwise), (note,)))
+        rows.append(Fact("lower ends fail with", directed(pointwise), (note,)))
     else:
         for direction, words in compared(data.privacy.adjacency).items():
             result = getattr(data.directions, direction)
@@ -137,6 +217,8 @@ def _guarantee(data: CertificateModel) -> tuple[Fact, ...]:
             note_on = ("nats, at δ = ", at_delta, f"; {words}; the larger direction counts")
             rows.append(Fact(f"{direction}: ε", interval, note_on))
     before, _, after = NEIGHBOURS[data.privacy.adjacency].partition("{group}")
+    if "{others}" in after:
+        after = after.format(others="an arbitrary other one" if data.privacy.group_size == 1 else "arbitrary others")
     rows.append(Fact("protects against", (before, *group_of(data), after), (f"adjacency {data.privacy.adjacency}",)))
     rows += _risk(data)
     if data.solved is not None:
@@ -145,7 +227,7 @@ def _guarantee(data: CertificateModel) -> tuple[Fact, ...]:
 
 
 def _risk(data: CertificateModel) -> list[Fact]:
-    """The budget of risk, what is certified of it, and ε at the δ told."""
+    """The budget of risk, what is certified of it, and ε at the document's δ."""
     risk = data.risk
     if risk is None:
         return []
@@ -169,52 +251,79 @@ def _risk(data: CertificateModel) -> list[Fact]:
         Fact("risk", value, ("whether the attacker tests for presence or absence",)),
     ]
     if data.evidence.sampling is not None:
-        told: Content = ("none was found",)
+        content: Content = ("none was found",)
         if risk.epsilon is not None:
-            told = _interval(risk.epsilon_lower, risk.epsilon, "nats", "bets", "bets")
+            content = _interval(risk.epsilon_lower, risk.epsilon, "nats", "bets", "bets")
         note = (
             "nats, at δ = ",
             every_digit(risk.delta, "probability", "document"),
             "; each end with the lower ends' probability",
         )
-        rows.append(Fact("ε told", told, note))
+        rows.append(Fact("ε at the document's δ", content, note))
     return rows
 
 
 def _interval(lower: float, upper: float, unit: str, origin: str, lower_origin: str) -> Content:
-    return (*said(at_most(upper, unit, origin)), ", ", *said(at_least(lower, unit, lower_origin)))
+    return (*directed(at_most(upper, unit, origin)), ", ", *directed(at_least(lower, unit, lower_origin)))
 
 
 def _solved(data: CertificateModel, solved: Solved) -> Fact:
     """The blank and what filled it."""
-    origin = origin_of(data)
+    unit = _unit(solved.path)
     if solved.path in PRIVACY_BLANKS:
-        unit = "nats" if solved.path == "privacy.epsilon" else "probability"
-        found = said(at_most(solved.value, unit, origin))
-        return Fact("solved", (Literally(solved.path), ": ", *found), (smallest(data),))
-    unit, (before, after) = _unit(solved.path), failing(data)
-    beyond: Content = ()
-    if solved.fails_at is not None:
-        beyond = (before, safe(too_little(solved.path, solved.fails_at), unit, "solved"), after)
-    value = safe(enough(solved.path, solved.value), unit, "solved")
-    return Fact("solved", (Literally(solved.path), " = ", value, f" {unit}"), beyond)
+        value = directed(at_most(solved.value, unit, origin_of(data)))
+    else:
+        value = (already_rounded(enough(solved.path, solved.value), unit, "solved"),)
+    beyond = _beyond(data, solved)
+    return Fact("solved", (Literally(solved.path), " = ", *value), (unit, "; ", *beyond) if beyond else (unit,))
+
+
+def _beyond(data: CertificateModel, solved: Solved) -> Content:
+    """What is said of values that are smaller than the one solved for, or with which the bound fails."""
+    if solved.path in PRIVACY_BLANKS:
+        return (smallest(data),)
+    if solved.fails_at is None:
+        return ()
+    before, after = failing(data)
+    return (before, already_rounded(too_little(solved.path, solved.fails_at), _unit(solved.path), "solved"), after)
 
 
 def _unit(path: str) -> str:
-    units = {"multiplier": "clip norms", "iterations": "iterations", "group_size": "records"}
+    units = {
+        "epsilon": "nats",
+        "delta": "probability",
+        "multiplier": "clip norms",
+        "iterations": "iterations",
+        "group_size": "records",
+    }
     return units.get(path.rpartition(".")[2], "records in a batch")
 
 
 def _noise(data: CertificateModel, value: float) -> Quantity:
     """σ: chosen, unless it was the blank."""
     if data.solved is not None and is_noise(data.solved.path) and data.solved.value == value:
-        return safe(enough(data.solved.path, value), "clip norms", "solved")
+        return already_rounded(enough(data.solved.path, value), "clip norms", "solved")
     return chosen(value, "clip norms")
 
 
 def _mechanism(data: CertificateModel) -> tuple[Block, ...]:
-    entries = [_phase(data, phase, k) for k, phase in enumerate(data.phases)]
+    entries: list[Block] = [
+        _left_out(len(data.phases), "phase") if one is None else _phase(data, one[1], one[0])
+        for one in _ends_of(list(enumerate(data.phases)))
+    ]
     return (Paragraph((data.noise_convention,)), *entries, *_utility(data))
+
+
+def _ends_of(records: Sequence[Record]) -> list[Record | None]:
+    """The records; of a long schedule's the first and the last, and None for those between."""
+    if len(records) <= 2 * ENDS:
+        return list(records)
+    return [*records[:ENDS], None, *records[-ENDS:]]
+
+
+def _left_out(records: int, what: str) -> Paragraph:
+    """What stands for the records that are not shown."""
+    return Paragraph((f"… {counted(records - 2 * ENDS, f'more {what}')}, listed in the certificate's JSON …",))
 
 
 def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
@@ -223,7 +332,7 @@ def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
         number = chosen(release.noise_multiplier, "clip norms")
         rows.append(Fact("also released", (release.what, ": multiplier ", number), ("in units of its own clip norm",)))
     if phase.effective_noise_multiplier is not None:
-        together = safe(down(phase.effective_noise_multiplier, SOLVED_DIGITS), "clip norms", "document")
+        together = already_rounded(down(phase.effective_noise_multiplier, SOLVED_DIGITS), "clip norms", "document")
         note = "of one release that is as private as all of a batch together, (Σ σ_i⁻²)^(−1/2), rounded down"
         rows.append(Fact("effective multiplier", (together,), (note,)))
     rows.append(Fact("iterations", (_whole(data, phase.iterations, "iterations"),), ("of one run",)))
@@ -323,8 +432,9 @@ def _contrast(label: str, contrast: Contrast, origin: str) -> Fact:
     at_delta = every_digit(contrast.delta, "probability", origin)
     note: Content = ("nats, at δ = ", at_delta, "; ", *_described(contrast.description))
     if contrast.epsilon is None:
-        return Fact(label, ("∞: it would need a δ for one record that is too small to resolve",), note)
-    return Fact(label, said(at_most(contrast.epsilon, "nats", origin)), note)
+        least = already_rounded(spelled(SMALLEST_DELTA), "probability", origin)
+        return Fact(label, ("∞: it needs a δ below ", least, " for one record"), note)
+    return Fact(label, directed(at_most(contrast.epsilon, "nats", origin)), note)
 
 
 def _described(words: str) -> Content:
@@ -335,7 +445,10 @@ def _described(words: str) -> Content:
 
 def _theorems(data: CertificateModel) -> tuple[Block, ...]:
     blocks: list[Block] = []
-    for one in data.reductions:
+    for one in _ends_of(data.reductions):
+        if one is None:
+            blocks.append(_left_out(len(data.reductions), "reduction"))
+            continue
         rows = [
             Fact("theorem", (one.theorem,), ()),
             Fact("source", (one.source,), ()),

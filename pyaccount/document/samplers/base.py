@@ -121,7 +121,7 @@ class SamplerKind(Kind):
 
     def epoch(self, body: Body, *, bins: int | None = None) -> Fraction | None:
         """The rounds of an epoch, as `epochs.epoch_of` says; None where the body does not say it, or leaves it open."""
-        from pyaccount.document.epochs import epoch_of  # noqa: PLC0415 - few documents count in epochs
+        from pyaccount.document.epochs import epoch_of  # few documents count in epochs
 
         training = body.training
         if training.expected_batch_size == SOLVE:
@@ -242,7 +242,7 @@ class SamplerKind(Kind):
 
     def on_epochs(self, body: Body, epoch: Fraction, iterations: int) -> str | None:
         """What is worth a note about epochs that a document asks for, given the rounds of one and the iterations of all."""
-        from pyaccount.document.epochs import counted, epochs_of  # noqa: PLC0415 - as above
+        from pyaccount.document.epochs import counted, epochs_of  # as above
 
         done = counted(epochs_of(iterations, epoch))
         if done == counted(body.epochs or 0.0):

@@ -68,7 +68,7 @@ class RandomAllocation(SamplerKind):
 
     def epoch(self, body: Body, *, bins: int | None = None) -> Fraction | None:
         """As many rounds as a record takes part in one of, in the mean."""
-        from pyaccount.document.epochs import epoch_of  # noqa: PLC0415 - few documents count in epochs
+        from pyaccount.document.epochs import epoch_of  # few documents count in epochs
 
         rounds, taken = number(self.iterations_per_allocation), number(self.participations)
         return epoch_of(

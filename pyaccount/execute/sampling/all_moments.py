@@ -46,7 +46,7 @@ def best_polynomial(log_moments: Sequence[tuple[float, float]], epsilon: float) 
 def _of_all(log_moments: Sequence[tuple[float, float]], epsilon: float) -> MomentPolynomial | None:
     """The same, from all of these moments."""
     # Imported here: only moments need it, and it takes a tenth of a second.
-    from scipy.optimize import linprog  # type: ignore[import-untyped]  # noqa: PLC0415
+    from scipy.optimize import linprog  # type: ignore[import-untyped]
 
     uppers = [upper for _, upper in log_moments]
     # ln of what a coefficient of 1 costs, and the unit: what the best single power costs.

@@ -58,7 +58,7 @@ class BandedInversePlan(MatrixPlan):
 
     def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
         """As with a BLT: the coefficients stay exactly what they are, and the noise takes what normalising did."""
-        from pyaccount.strategies import inverse_square_root  # noqa: PLC0415 - numpy
+        from pyaccount.strategies import inverse_square_root  # numpy
 
         matrix = _matrix(body)
         listed = matrix.inverse_coefficients
@@ -82,9 +82,9 @@ def _largest_ratio(coefficients: Sequence[float], inverse: list[float]) -> float
 
     With noise divided by it, no entry of C/σ of the prefix is below the whole run's, however either was rounded.
     """
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
-    from pyaccount.strategies import banded_inverse  # noqa: PLC0415
+    from pyaccount.strategies import banded_inverse
 
     run, cut = np.asarray(coefficients), banded_inverse(inverse, len(coefficients))
     counted = run > run[0] * NOTHING
@@ -93,7 +93,7 @@ def _largest_ratio(coefficients: Sequence[float], inverse: list[float]) -> float
 
 @lru_cache(maxsize=16)
 def _inverse(bands: int | None, inverse: tuple[float, ...] | None, iterations: int, *, normalize: bool) -> Strategy:
-    from pyaccount.strategies import banded_inverse, inverse_square_root  # noqa: PLC0415
+    from pyaccount.strategies import banded_inverse, inverse_square_root
 
     if inverse is None:
         assert bands is not None

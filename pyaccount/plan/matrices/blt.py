@@ -40,7 +40,7 @@ class BLTPlan(MatrixPlan):
 
     def search_starts(self, body: Body) -> list[Listed]:
         """Those of least error for records that take part as often as they do, as far apart as usual, and once."""
-        from pyaccount.strategies import optimal_blt  # noqa: PLC0415
+        from pyaccount.strategies import optimal_blt
 
         n, buffers = rounds_of(body), _matrix(body).buffers
         assert buffers is not None
@@ -83,7 +83,7 @@ def _buffers(body: Body) -> int:
 def _optimal_blt(
     buffers: int, iterations: int, pattern: tuple[int, int], workload: Workload, *, normalize: bool
 ) -> Strategy:
-    from pyaccount.strategies import optimal_blt  # noqa: PLC0415
+    from pyaccount.strategies import optimal_blt
 
     scales, decays = optimal_blt(iterations, buffers, *pattern, workload)
     return _blt(tuple(scales.tolist()), tuple(decays.tolist()), iterations, normalize=normalize)
@@ -91,7 +91,7 @@ def _optimal_blt(
 
 @lru_cache(maxsize=16)
 def _blt(scales: tuple[float, ...], decays: tuple[float, ...], iterations: int, *, normalize: bool) -> Strategy:
-    from pyaccount.strategies import blt  # noqa: PLC0415
+    from pyaccount.strategies import blt
 
     built = toeplitz_strategy(tuple(blt(scales, decays, iterations).tolist()), iterations, normalize=normalize)
     return replace(built, buffers=(scales, decays))

@@ -50,7 +50,7 @@ class Strategy:
         """The number of non-zero diagonals."""
         if self.coefficients is not None:
             return len(self.coefficients)
-        from pyaccount.strategies import bands_of  # noqa: PLC0415
+        from pyaccount.strategies import bands_of
 
         assert self.dense is not None
         return int(bands_of(self.dense))
@@ -88,9 +88,9 @@ class Strategy:
 
     def bin_gram(self, bins: int) -> tuple[list[float], float]:
         """The Gram matrix of the modes m_t = Σ_e c_{eT+t}, row by row, and the largest ‖m_t‖."""
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
-        from pyaccount.strategies import sums  # noqa: PLC0415
+        from pyaccount.strategies import sums
 
         modes = np.zeros((bins, self.iterations))
         if self.coefficients is not None:
@@ -123,7 +123,7 @@ class Strategy:
 
 @lru_cache(maxsize=16)
 def _error(built: Strategy, workload: Workload) -> WorkloadError:
-    from pyaccount.strategies import PREFIX_SUMS, dense_error, toeplitz_error  # noqa: PLC0415
+    from pyaccount.strategies import PREFIX_SUMS, dense_error, toeplitz_error
 
     if workload == PREFIX_SUMS:
         return built.error
@@ -152,11 +152,11 @@ def _sensitivity(built: Strategy, min_separation: int, most: int) -> tuple[float
 def toeplitz_strategy(coefficients: tuple[float, ...], iterations: int, *, normalize: bool) -> Strategy:
     """A Toeplitz matrix by its first column, scaled to unit column norm if that is asked for."""
     if coefficients == (1.0,):
-        from pyaccount.strategies.measure import WorkloadError  # noqa: PLC0415 - without numpy
+        from pyaccount.strategies.measure import WorkloadError  # without numpy
 
         error = WorkloadError(mean_square=(iterations + 1) / 2, max_square=float(iterations))
         return Strategy(iterations, coefficients, None, error, 1.0)
-    from pyaccount.strategies import normalized, toeplitz_error  # noqa: PLC0415
+    from pyaccount.strategies import normalized, toeplitz_error
 
     first = coefficients[0]
     if normalize:

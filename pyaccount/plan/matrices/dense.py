@@ -41,7 +41,7 @@ class DensePlan(MatrixPlan):
         return built
 
     def _read(self, document: Document, body: Body, matrix: Dense) -> Strategy:
-        from pyaccount.strategies import MatrixFileError  # noqa: PLC0415
+        from pyaccount.strategies import MatrixFileError
 
         folder = Path(document.file).parent if document.file is not None else Path()
         try:
@@ -74,9 +74,9 @@ class DensePlan(MatrixPlan):
 
 @lru_cache(maxsize=4)
 def _dense(path: Path, iterations: int, normalize: bool, stamp: tuple[int, ...] | None) -> Strategy:
-    import hashlib  # noqa: PLC0415
+    import hashlib
 
-    from pyaccount.strategies import column_norms, dense_error, load_dense, normalized_columns_max  # noqa: PLC0415
+    from pyaccount.strategies import column_norms, dense_error, load_dense, normalized_columns_max
 
     matrix = load_dense(path, iterations)
     fingerprint = hashlib.sha256(matrix.tobytes()).hexdigest()

@@ -35,7 +35,7 @@ def toeplitz_modes(coefficients: tuple[float, ...], iterations: int, bins: int) 
 
 def dense_modes(matrix: NDArray[np.float64], bins: int) -> Counted:
     """‖m_t‖² of any matrix with disjoint modes; equal values together. Off as those of `toeplitz_modes`."""
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     squares = (math.fsum(np.square(matrix[:, t::bins].sum(axis=1)).tolist()) for t in range(bins))
     return tuple(sorted(Counter(squares).items()))

@@ -21,9 +21,9 @@ def toeplitz_sensitivity(coefficients: tuple[float, ...], n: int, b: int, most: 
     """From above and from below, for at most `most` rounds at least b apart; see `Strategy.sensitivity`."""
     if len(coefficients) == 1:
         return (coefficients[0] * math.sqrt(most),) * 2
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
-    from pyaccount.strategies import sums  # noqa: PLC0415
+    from pyaccount.strategies import sums
 
     column = np.asarray(coefficients)
     spaced = sums.norm(sums.spaced_sum(column, n, b, most))
@@ -48,9 +48,9 @@ def toeplitz_sensitivity(coefficients: tuple[float, ...], n: int, b: int, most: 
 
 def _pairs(products: NDArray[np.float64], d: int, most: int) -> float:
     """Σ_m (most − m) products[m·d]: of the pairs of `most` rounds, those that are m places apart."""
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
-    from pyaccount.strategies import sums  # noqa: PLC0415
+    from pyaccount.strategies import sums
 
     shared = products[d : (most - 1) * d + 1 : d]
     return sums.total(np.arange(most - 1, most - 1 - len(shared), -1.0) * shared)
@@ -66,9 +66,9 @@ def dense_sensitivity(matrix: NDArray[np.float64], b: int, most: int) -> tuple[f
 
 def _of_scaled(matrix: NDArray[np.float64], b: int, most: int) -> tuple[float, float]:
     """Of a matrix whose largest entry is near 1."""
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
-    from pyaccount.strategies import sums  # noqa: PLC0415
+    from pyaccount.strategies import sums
 
     n = len(matrix)
     first = matrix[:, 0]
@@ -82,8 +82,8 @@ def _of_scaled(matrix: NDArray[np.float64], b: int, most: int) -> tuple[float, f
 
 def _searched(columns: NDArray[np.float64], b: int, most: int, spaced: float) -> tuple[float, float]:
     """By the Gram matrix of the columns, one in each row: see the core's `participation::worst`."""
-    from pyaccount import _core  # noqa: PLC0415
-    from pyaccount.strategies import sums  # noqa: PLC0415
+    from pyaccount import _core
+    from pyaccount.strategies import sums
 
     upper, lower, _ = _core.worst_rounds(sums.gram(columns), len(columns), b, most, SEARCH_WORK)
     if upper == lower:

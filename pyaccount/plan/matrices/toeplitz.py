@@ -58,7 +58,7 @@ class OptimalToeplitzPlan(MatrixPlan):
 
     def search_starts(self, body: Body) -> list[Listed]:
         """That of least error for its column norm, and the square root."""
-        from pyaccount.strategies import banded_square_root, optimal_toeplitz  # noqa: PLC0415 - numpy
+        from pyaccount.strategies import banded_square_root, optimal_toeplitz  # numpy
 
         bands = body.matrix.diagonals()
         assert bands is not None
@@ -67,7 +67,7 @@ class OptimalToeplitzPlan(MatrixPlan):
 
 @lru_cache(maxsize=64)
 def _square_root(bands: int, iterations: int, *, normalize: bool) -> Strategy:
-    from pyaccount.strategies import banded_square_root  # noqa: PLC0415 - numpy
+    from pyaccount.strategies import banded_square_root  # numpy
 
     coefficients = tuple(float(c) for c in banded_square_root(bands))
     return toeplitz_strategy(coefficients, iterations, normalize=normalize)
@@ -75,7 +75,7 @@ def _square_root(bands: int, iterations: int, *, normalize: bool) -> Strategy:
 
 @lru_cache(maxsize=64)
 def _optimal(bands: int, iterations: int, workload: Workload, *, normalize: bool) -> Strategy:
-    from pyaccount.strategies import optimal_toeplitz  # noqa: PLC0415 - numpy
+    from pyaccount.strategies import optimal_toeplitz  # numpy
 
     coefficients = tuple(float(c) for c in optimal_toeplitz(iterations, bands, workload))
     return toeplitz_strategy(coefficients, iterations, normalize=normalize)

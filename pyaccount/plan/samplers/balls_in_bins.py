@@ -136,9 +136,9 @@ class BallsInBinsPlan(WholeRun):
         C is Toeplitz, so m_t is m_0 moved down by t rows, and m_0 has Σ_e c_{j−eT} in row j. dδ = Σ_st D_st dΓ_st with D
         symmetric, so ∂δ/∂M = 2DM/σ², ∂δ/∂m_0[j] = Σ_t (∂δ/∂M)[t, t + j] = r_j and ∂δ/∂c_j = Σ_e r_{j+eT}.
         """
-        import numpy as np  # noqa: PLC0415 - only searches for a matrix need it
+        import numpy as np  # only searches for a matrix need it
 
-        from pyaccount.strategies import sums  # noqa: PLC0415
+        from pyaccount.strategies import sums
 
         n, count = whole(body.training.iterations), bins(body)
 

@@ -42,7 +42,7 @@ class BLTRows(InverseRows):
     @cached_property
     def growth(self) -> float:
         """The norm of the last row, which has all coefficients of 1/c(x): by the sums themselves, in double precision."""
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
         assert self.decays is not None
         ratios, decays = np.array(self._ratios), np.array(self.decays)

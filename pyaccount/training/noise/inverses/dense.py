@@ -26,7 +26,7 @@ class DenseRows(InverseRows):
 
     def row(self, number: int) -> Row:
         """The oldest row of Z first; entries that are 0 draw nothing."""
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
         found = np.zeros(number + 1)
         found[number] = 1.0
@@ -39,8 +39,8 @@ class DenseRows(InverseRows):
     @cached_property
     def growth(self) -> float:
         """The largest norm of a row."""
-        import numpy as np  # noqa: PLC0415
-        from scipy import linalg  # type: ignore[import-untyped] # noqa: PLC0415
+        import numpy as np
+        from scipy import linalg  # type: ignore[import-untyped]
 
         unit = np.eye(len(self._matrix))
         inverse = linalg.solve_triangular(self._matrix, unit, lower=True, overwrite_b=True, check_finite=False)

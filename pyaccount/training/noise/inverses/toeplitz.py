@@ -33,9 +33,9 @@ class ToeplitzRows(InverseRows):
     @cached_property
     def growth(self) -> float:
         """The norm of the last row, which has all coefficients of 1/c(x): by substitution in double precision."""
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
-        from pyaccount.strategies.sums import quotient  # noqa: PLC0415 - numpy
+        from pyaccount.strategies.sums import quotient  # numpy
 
         impulse = np.zeros(self._rounds if self.kept else 1)
         impulse[0] = 1.0 / self._first

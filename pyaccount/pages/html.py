@@ -1,6 +1,6 @@
-"""The report as one HTML page that needs nothing else: no script, no font, no picture, no network.
+"""The page as one HTML file that needs nothing else: no script, no font, no picture, no network.
 
-Everything that comes from a certificate passes through Jinja's escaping; only the pictures, which escape what they hold, do not.
+Everything on a page passes through Jinja's escaping; only the pictures, which escape what they hold, do not.
 """
 
 from __future__ import annotations
@@ -12,41 +12,45 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pyaccount.certificate.report.bars import Bars, bars_svg
-from pyaccount.certificate.report.origins import ORIGINS
-from pyaccount.certificate.report.page import SENSES, origins_of
-from pyaccount.certificate.report.plot import svg
-from pyaccount.certificate.words import CONTRADICTED, CONTRADICTS
+from pyaccount.pages.legible import legible
+from pyaccount.pages.page import SENSES, origins_of
+from pyaccount.pages.svg import svg
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.report.page import Block, Figure, Inline, Page
+    from pyaccount.pages.page import Block, Figure, Inline, Page
 
 
 def html(page: Page) -> str:
-    """The page."""
-    style = files("pyaccount.certificate.report").joinpath("templates", "style.css").read_text(encoding="utf-8")
-    used = page.origins()
+    """Return the page as an HTML file."""
+    style = files("pyaccount.pages").joinpath("templates", "style.css").read_text(encoding="utf-8")
+    page = legible(page)
+    used = page.used_origins()
     return (
         _environment()
         .get_template("page.html")
         .render(
             page=page,
-            contradicted=CONTRADICTED,
-            contradicts=CONTRADICTS,
             # The style sheet is part of this package; it holds nothing to escape.
             style=Markup(style),
-            notes=[(name, ORIGINS[name]) for name in used],
+            notes=[(name, page.origins[name]) for name in used],
             number_of={name: place for place, name in enumerate(used, 1)},
-            origins=ORIGINS,
             directions={number.direction: SENSES[number.direction] for number in page.numbers()},
         )
     )
 
 
+def notebook(page: Page) -> str:
+    """Return the page as a piece of HTML without a style, for a notebook: its sections are folded below its headline.
+
+    Pictures, code and the notes on origins are left out.
+    """
+    return _environment().get_template("fragment.html").render(page=legible(page))
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("pyaccount.certificate.report"),
+        loader=PackageLoader("pyaccount.pages"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -66,5 +70,4 @@ def _kind(part: Block | Inline) -> str:
 
 
 def _picture(figure: Figure) -> Markup:
-    plot = figure.plot
-    return Markup(bars_svg(plot, figure.name) if isinstance(plot, Bars) else svg(plot, figure.name))
+    return Markup(svg(figure.plot, figure.name))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.report.origins import ORIGINS
-from pyaccount.certificate.report.page import (
+from pyaccount.pages.legible import legible
+from pyaccount.pages.page import (
     SENSES,
     Checklist,
     Code,
@@ -19,42 +19,46 @@ from pyaccount.certificate.report.page import (
     Quantity,
     origins_of,
 )
-from pyaccount.certificate.words import CONTRADICTED, CONTRADICTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyaccount.certificate.report.page import Block, Content, Fact, Page
+    from pyaccount.pages.page import Block, Content, Fact, Page
 
 #: What Markdown gives a meaning to wherever it stands: emphasis, code, links, tables, mathematics, mentions, issues, addresses.
 _SPECIAL = re.compile(r"[\\`*_\[\]|~$@#]|:(?=//)|(?<=www)\.")
 
 
 def markdown(page: Page) -> str:
-    """The page. Pictures are left out: their tables say the same."""
-    verdict = {None: "", True: " — holds", False: " — **does not hold**"}[page.holds]
-    # Whether it holds is said by figures of which not all can be true.
-    verdict = f" — **{CONTRADICTED}**" if page.inconsistencies else verdict
-    warning = "" if page.warning is None else f" — **{text(page.warning)}**"
-    parts = [f"# {page.title}: {text(page.name)}{verdict}{warning}"]
-    if page.inconsistencies:
-        parts += [
-            f"> **{CONTRADICTS}**\n>\n"
-            + "\n".join(f"> - {text(inconsistency)}" for inconsistency in page.inconsistencies)
-        ]
-    parts += [f"> {text(page.statement)}", page.stated, _facts(page.headline)]
+    """Return the page as Markdown. Pictures are left out: their tables say the same."""
+    page = legible(page)
+    badges = "".join(f" — {text(badge.text)}" if badge.good else f" — **{text(badge.text)}**" for badge in page.badges)
+    parts = [f"# {text(page.title)}: {text(page.name)}{badges}"]
+    if page.alert is not None:
+        items = "\n".join(f"> - {text(item)}" for item in page.alert.items)
+        parts.append(f"> **{text(page.alert.title)}**\n>\n{items}")
+    parts += [f"> {text(page.statement)}"] if page.statement else []
+    parts += [text(page.stated)] if page.stated else []
+    parts += [_facts(page.headline)] if page.headline else []
     for section in page.sections:
         blocks = [written for block in section.blocks if (written := _block(block))]
-        parts += [f"## {section.title}", *blocks]
-    used = dict.fromkeys(number.direction for number in page.numbers())
-    meanings = "; ".join(f"*{name}*: {SENSES[name]}" for name in used)
-    parts += ["## Notes", f"How numbers are meant: {meanings}."]
-    parts.append("\n".join(f"[^{name}]: {text(ORIGINS[name])}" for name in page.origins()))
+        parts += [f"## {text(section.title)}", *blocks]
+    parts += _notes(page)
     return "\n\n".join(parts) + "\n"
 
 
+def _notes(page: Page) -> list[str]:
+    """What the directions and origins of the numbers mean; nothing where there are none."""
+    directions = dict.fromkeys(number.direction for number in page.numbers())
+    if not directions:
+        return []
+    meanings = "; ".join(f"*{name}*: {SENSES[name]}" for name in directions)
+    origins = "\n".join(f"[^{name}]: {text(page.origins[name])}" for name in page.used_origins())
+    return ["## Notes", f"How numbers are meant: {meanings}.", origins]
+
+
 def text(written: str) -> str:
-    """Text that is read as itself: nothing in it is markup, and it stays on one line."""
+    """Return a text so that Markdown shows it as it is: nothing in it is markup, and it stays on one line."""
     line = " ".join(written.split())
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     # A digit cannot be escaped, the full stop or bracket after it can.
@@ -70,13 +74,15 @@ def _block(block: Block) -> str:  # noqa: PLR0911 - one for each kind of block
             return _content(block.content) + _marks(block)
         case PageTable():
             cells = [[_content(cell) for cell in row] for row in block.rows]
-            aligned = ["---" if k < block.words else "---:" for k in range(len(block.headings))]
+            aligned = ["---" if heading in block.words else "---:" for heading in block.headings]
             rows = [[text(heading) for heading in block.headings], aligned, *cells]
-            return f"{_content(block.caption)}{_marks(block)}\n\n{_rows(rows)}"
+            caption = f"{_content(block.caption)}{_marks(block)}"
+            return f"{caption}\n\n{_rows(rows)}" if caption else _rows(rows)
         case Checklist():
             return "\n".join(f"- [ ] {text(item)}" for item in block.items)
         case Entry():
-            return f"### {text(block.title)} ({text(block.tag)})\n\n{_facts(block.rows)}"
+            tag = f" ({text(block.tag)})" if block.tag else ""
+            return f"### {text(block.title)}{tag}\n\n{_facts(block.rows)}"
         case Code():
             # A fence longer than any inside.
             longest = max((len(run) for run in re.findall(r"`+", block.text)), default=0)

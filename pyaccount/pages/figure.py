@@ -1,0 +1,198 @@
+"""Pictures with matplotlib, which is imported only here, and only when one is drawn."""
+
+from __future__ import annotations
+
+import io
+import math
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyaccount.errors import DomainError, MissingExtraError
+from pyaccount.files import write_atomically
+from pyaccount.pages.legible import legible
+from pyaccount.pages.plot import Bars, HeatMap, Plot
+from pyaccount.pages.svg import shortened
+from pyaccount.pages.ticks import MOST, round_ticks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+    from matplotlib.transforms import Bbox
+
+#: The formats of pictures, by the endings of their files.
+ENDINGS = (".svg", ".png", ".pdf")
+#: The width of a picture in inches, and the size of its small letters in points: on 400 pixels they can still be read.
+WIDE, SMALL = 5.2, 9.5
+#: The most ticks of an axis that lies, and the most letters of a name that have room.
+MOST_ACROSS, LETTERS = 6, 60
+#: Lines with names; a picture with more has no legend.
+MOST_NAMED = 12
+#: The most places of a heat map's side that are labelled.
+MOST_PLACES = 6
+#: Markers and dashes of lines, which differ for those who see no colours.
+_LOOKS = (("o", "-"), ("s", "--"), ("^", "-."), ("D", ":"), ("v", "-"), ("x", "--"))
+
+
+def figure(picture: Plot | Bars | HeatMap) -> Figure:
+    """Return the picture as a figure of matplotlib, which a notebook shows and `savefig` writes.
+
+    Raises `MissingExtraError` without matplotlib.
+    """
+    picture = legible(picture)
+    match picture:
+        case Plot():
+            return _curves(picture)
+        case Bars():
+            return _bars(picture)
+        case HeatMap():
+            return _heat_map(picture)
+
+
+def check_drawing() -> None:
+    """Raise `MissingExtraError` before the work, where what draws pictures is not installed."""
+    _new_figure()
+
+
+def check_ending(path: str | Path) -> None:
+    """Raise `DomainError` for a file whose name says no format of pictures."""
+    if Path(path).suffix not in ENDINGS:
+        raise DomainError(f"{path}: the name of a picture must end in {', '.join(ENDINGS)}")
+
+
+def save(drawn: Figure, path: Path) -> None:
+    """Write a picture in the format of the file's ending, one of `ENDINGS`; the file appears whole or not at all."""
+    from matplotlib import rc_context  # an extra
+
+    stream = io.BytesIO()
+    # Without a date and with fixed names inside, so that the same document gives the same file.
+    with rc_context({"svg.hashsalt": "pyaccount"}):
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        drawn.savefig(stream, format=path.suffix.removeprefix("."), metadata=metadata)
+    write_atomically(path, stream.getvalue())
+
+
+def _new_figure(height: float = 4.0) -> Figure:
+    """An empty picture that belongs to no window, `height` inches high."""
+    try:
+        from matplotlib.figure import Figure  # an extra
+    except ImportError as error:
+        raise MissingExtraError.of("matplotlib", "pictures need it") from error
+    return Figure(figsize=(WIDE, height), layout="constrained")
+
+
+def _curves(plot: Plot) -> Figure:
+    drawn = _new_figure()
+    axes = drawn.subplots()
+    labels = []
+    for series, (marker, style) in zip(plot.series, cycle(_LOOKS)):
+        if not series.points:
+            continue
+        axes.plot(
+            [x for x, _ in series.points],
+            # A value that has no place on a logarithmic axis is left out.
+            [y if y > 0.0 or not plot.y.log else math.nan for _, y in series.points],
+            marker=marker if series.markers else "",
+            markersize=4,
+            linestyle=(":" if series.style == "reference" else style) if series.line else "",
+            color="grey" if series.style == "reference" else None,
+            label=shortened(series.label, LETTERS) or None,
+        )
+        for point, label in zip(series.points, series.labels, strict=False):
+            labels.append(axes.annotate(label, point, textcoords="offset points", xytext=(4, 4), fontsize=8))
+    for axis, set_scale, set_limits, set_label in (
+        (plot.x, axes.set_xscale, axes.set_xlim, axes.set_xlabel),
+        (plot.y, axes.set_yscale, axes.set_ylim, axes.set_ylabel),
+    ):
+        set_scale("log" if axis.log else "linear")
+        if axis.low < axis.high:
+            set_limits(axis.low, axis.high)
+        set_label(axis.label, parse_math=False)
+    axes.set_title(plot.title, fontsize=SMALL, wrap=True, parse_math=False)
+    _round_ticks(axes)
+    if 0 < sum(1 for series in plot.series if series.label) <= MOST_NAMED:
+        # Above the axes, where no line is; or in the corner that the lines leave free.
+        legend = (
+            drawn.legend(fontsize=SMALL, loc="outside lower center")
+            if plot.legend == "above"
+            else axes.legend(fontsize=SMALL)
+        )
+        # What a stranger calls a line is no mathematics.
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+    _keep_apart(drawn, labels)
+    return drawn
+
+
+def _bars(bars: Bars) -> Figure:
+    """A panel for each quantity; the word of a bar stands above it."""
+    groups = bars.quantities
+    drawn = _new_figure(height=0.7 + sum(1.0 + 0.45 * len(group.bars) for group in groups))
+    panels = drawn.subplots(len(groups), 1, squeeze=False, height_ratios=[len(group.bars) + 1 for group in groups])
+    for axes, group in zip(panels[:, 0], groups, strict=True):
+        places = [-float(place) for place in range(len(group.bars))]
+        axes.barh(places, [value for _, value, _ in group.bars], height=0.36)
+        for place, (word, value, said) in zip(places, group.bars, strict=True):
+            words = f" {shortened(word, LETTERS)}"
+            axes.text(0.0, place + 0.24, words, fontsize=SMALL, va="bottom", parse_math=False)
+            axes.text(value, place, f" {said}", fontsize=SMALL, va="center")
+        axes.set_xlim(0.0, group.axis.high)
+        axes.set_ylim(places[-1] - 0.4, 0.75)
+        axes.set_yticks([])
+        axes.set_xlabel(group.label)
+        _round_ticks(axes)
+    drawn.suptitle(bars.title, fontsize=SMALL, wrap=True, parse_math=False)
+    return drawn
+
+
+def _heat_map(picture: HeatMap) -> Figure:
+    drawn = _new_figure()
+    axes = drawn.subplots()
+    image = axes.imshow(picture.values, origin="lower", aspect="auto")
+    for ticks, set_ticks, set_label, label in (
+        (picture.across, axes.set_xticks, axes.set_xlabel, picture.x),
+        (picture.up, axes.set_yticks, axes.set_ylabel, picture.y),
+    ):
+        step = math.ceil(len(ticks) / MOST_PLACES)
+        set_ticks(range(0, len(ticks), step), [f"{tick:g}" for tick in ticks[::step]], fontsize=SMALL)
+        set_label(label)
+    axes.set_title(picture.title, fontsize=SMALL, wrap=True, parse_math=False)
+    scale = drawn.colorbar(image, label=picture.label).ax
+    if scale.get_ylim()[0] < scale.get_ylim()[1]:
+        marks = round_ticks(*scale.get_ylim())
+        scale.set_yticks([value for value, _ in marks], [label for _, label in marks], fontsize=SMALL)
+    return drawn
+
+
+def _round_ticks(axes: Axes) -> None:
+    """Put round values on the axes as they are now, three at least; matplotlib's own may leave a logarithmic one without any."""
+    for axis, limits, scale, most in (
+        (axes.xaxis, axes.get_xlim(), axes.get_xscale(), MOST_ACROSS),
+        (axes.yaxis, axes.get_ylim(), axes.get_yscale(), MOST),
+    ):
+        if not len(axis.get_majorticklocs()):
+            # Words stand there, or nothing.
+            continue
+        low, high = limits
+        found = round_ticks(low, high, log=scale == "log", most=most)
+        axis.set_ticks([value for value, _ in found], labels=[label for _, label in found])
+        axis.set_ticks([], minor=True)
+        axis.set_tick_params(labelsize=SMALL)
+    # The ticks do not move the ends.
+    axes.set_xlim(axes.get_xlim())
+    axes.set_ylim(axes.get_ylim())
+
+
+def _keep_apart(drawn: Figure, labels: Iterable[Text]) -> None:
+    """Take out labels that would lie on others."""
+    drawn.draw_without_rendering()
+    taken: list[Bbox] = []
+    for label in labels:
+        extent = label.get_window_extent()
+        if any(extent.overlaps(other) for other in taken):
+            label.remove()
+        else:
+            taken.append(extent)

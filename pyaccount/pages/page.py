@@ -1,0 +1,265 @@
+"""The page as data: sections of blocks, and numbers that know their unit, their direction and their origin.
+
+The printers show these. None of them looks at a certificate, and none rounds a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pyaccount.pages.plot import Bars, Plot
+from pyaccount.rounding import down, nearest, plain, up
+
+Sense = Literal["at most", "at least", "estimate", "exact", "chosen"]
+
+#: What each direction means, for the notes at the end of a page.
+SENSES: dict[Sense, str] = {
+    "at most": "an upper bound, rounded up",
+    "at least": "a lower bound, rounded down",
+    "estimate": "not a bound, rounded to the nearest",
+    "exact": "counted, recorded, or computed in double precision; where digits are left out, rounded to the nearest, or to the "
+    "side on which what is said of it stays true",
+    "chosen": "stated in the document or fixed before anything was computed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number as people read it. `text` is rounded in its direction; `origin` is a key of the page's `origins`."""
+
+    text: str
+    unit: str
+    direction: Sense
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Literally:
+    """Text as a machine wrote it: a path, a hash, a version."""
+
+    text: str
+
+
+Inline = str | Quantity | Literally
+Content = tuple[Inline, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A labelled statement, and a note on it."""
+
+    label: str
+    content: Content
+    note: Content = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FactList:
+    """Labelled statements, one below the other."""
+
+    rows: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph of text."""
+
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """A table. `words` says which columns hold words, by their headings; `failing` which rows are about a failure."""
+
+    caption: Content
+    headings: tuple[str, ...]
+    rows: tuple[tuple[Content, ...], ...]
+    words: tuple[str, ...] = ()
+    failing: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Checklist:
+    """What somebody has to check."""
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something with a title of its own: a theorem, a phase."""
+
+    title: str
+    tag: str
+    rows: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A picture, with words for those who do not see it. `origin` says where its numbers come from."""
+
+    name: str
+    plot: Plot | Bars
+    caption: Content
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text in a language of its own."""
+
+    text: str
+    language: str
+
+
+Block = FactList | Paragraph | PageTable | Checklist | Entry | Figure | Code
+
+
+@dataclass(frozen=True, slots=True)
+class PageSection:
+    """A section. `name` is the target of links to it."""
+
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A word on the whole page, beside its heading, and whether it is good news."""
+
+    text: str
+    good: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """What must be read before everything else."""
+
+    title: str
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The whole page."""
+
+    #: What the page is, such as “Privacy certificate”, and the name of what it is about.
+    title: str
+    name: str
+    sections: tuple[PageSection, ...]
+    badges: tuple[Badge, ...] = ()
+    alert: Alert | None = None
+    statement: str = ""
+    #: The numbers that matter most; each of them is in a section too.
+    headline: tuple[Fact, ...] = ()
+    #: What each origin of a quantity means.
+    origins: Mapping[str, str] = field(default_factory=dict)
+    #: What the figures are worth by themselves, for a file that travels.
+    stated: str = ""
+    #: What the page was made from.
+    made_from: str = ""
+
+    def numbers(self) -> Iterator[Quantity]:
+        """Yield every number of the page, in the order of reading."""
+        for fact in self.headline:
+            yield from quantities_of(fact)
+        for section in self.sections:
+            for block in section.blocks:
+                yield from quantities_of(block)
+
+    def used_origins(self) -> tuple[str, ...]:
+        """Return the origins that the page refers to, in the order of reading."""
+        found: dict[str, None] = {}
+        for fact in self.headline:
+            found.update(dict.fromkeys(origins_of(fact)))
+        for section in self.sections:
+            for block in section.blocks:
+                found.update(dict.fromkeys(origins_of(block)))
+        return tuple(found)
+
+    def with_section(self, section: PageSection, *, before: str) -> Page:
+        """Return the page with one more section, before the section of that name."""
+        sections: list[PageSection] = []
+        for own in self.sections:
+            sections += [section, own] if own.name == before else [own]
+        return replace(self, sections=tuple(sections))
+
+    def with_replaced(self, section: PageSection) -> Page:
+        """Return the page with its section of the same name replaced."""
+        return replace(self, sections=tuple(section if own.name == section.name else own for own in self.sections))
+
+
+def contents_of(part: Fact | Block) -> list[Content]:
+    """Return the texts of a part that may hold numbers, in the order of reading."""
+    match part:
+        case Fact():
+            return [part.content, part.note]
+        case FactList() | Entry():
+            return [content for row in part.rows for content in (row.content, row.note)]
+        case PageTable():
+            return [part.caption, *(cell for row in part.rows for cell in row)]
+        case Paragraph():
+            return [part.content]
+        case Figure():
+            return [part.caption]
+    return []
+
+
+def quantities_of(part: Fact | Block) -> Iterator[Quantity]:
+    """Yield the numbers of a part, in the order of reading."""
+    yield from (inline for content in contents_of(part) for inline in content if isinstance(inline, Quantity))
+
+
+def origins_of(part: Fact | Block) -> tuple[str, ...]:
+    """Return the origins of the numbers of a part, in the order of reading."""
+    first = (part.origin,) if isinstance(part, Figure) else ()
+    return tuple(dict.fromkeys((*first, *(number.origin for number in quantities_of(part)))))
+
+
+def text_of(content: Content) -> str:
+    """Return a content as plain text."""
+    return "".join(part if isinstance(part, str) else part.text for part in content)
+
+
+def at_most(value: float, unit: str, origin: str, digits: int = 6) -> Quantity:
+    """Return an upper bound as a quantity, rounded up to so many significant digits."""
+    return Quantity(up(value, digits), unit, "at most", origin)
+
+
+def at_least(value: float, unit: str, origin: str, digits: int = 6) -> Quantity:
+    """Return a lower bound as a quantity, rounded down to so many significant digits."""
+    return Quantity(down(value, digits), unit, "at least", origin)
+
+
+def estimate(value: float, unit: str, origin: str, digits: int = 4) -> Quantity:
+    """Return an estimate as a quantity, rounded to the nearest. It is no bound."""
+    return Quantity(nearest(value, digits), unit, "estimate", origin)
+
+
+def exact(value: float, unit: str, origin: str, digits: int = 6) -> Quantity:
+    """Return a number that was counted or computed as a quantity, rounded to the nearest."""
+    return Quantity(nearest(value, digits), unit, "exact", origin)
+
+
+def every_digit(value: float, unit: str, origin: str) -> Quantity:
+    """Return a quantity with every digit: a bound holds at this number, and might not at a rounded one."""
+    return Quantity(plain(value), unit, "exact", origin)
+
+
+def already_rounded(text: str, unit: str, origin: str) -> Quantity:
+    """Return a quantity from a text that was rounded to the side on which what is said of it stays true."""
+    return Quantity(text, unit, "exact", origin)
+
+
+def chosen(value: float, unit: str, origin: str = "document") -> Quantity:
+    """Return a number that somebody chose as a quantity, as short as it can be said."""
+    return Quantity(plain(value) if isinstance(value, float) else str(value), unit, "chosen", origin)
+
+
+def directed(number: Quantity) -> Content:
+    """Return a quantity with its direction in words before it."""
+    words = {"at most": "at most ", "at least": "at least ", "estimate": "about "}
+    return (words.get(number.direction, ""), number)

@@ -1,0 +1,119 @@
+"""Pictures as data: curves on axes, bars, and heat maps. `svg` and `figure` draw them."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pyaccount.pages.ticks import round_ticks
+
+#: How a line looks: the first and second direction, something to compare with, lower bounds; and one of many lines.
+Style = Literal["first", "second", "reference", "lower", "third", "fourth", "fifth", "sixth"]
+#: The looks of many lines, which differ in colour and dashes.
+MANY: tuple[Style, ...] = ("first", "second", "third", "fourth", "fifth", "sixth")
+#: The share of an axis that the largest bar takes: the rest is for its value.
+LONGEST = 0.84
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis from `low` to `high`, with a logarithmic scale or without."""
+
+    label: str
+    low: float
+    high: float
+    log: bool = False
+
+    def share(self, value: float) -> float:
+        """Return where on the axis a value stands, from 0 to 1; what lies outside is moved to the end."""
+        low, high, at = self.low, self.high, value
+        if self.log:
+            low, high, at = math.log(low), math.log(high), math.log(max(value, low))
+        # A range of nothing has one place; one that no double is as long as has the middle.
+        place = (at - low) / (high - low) if 0.0 < high - low < math.inf else 0.5
+        return min(1.0, max(0.0, place))
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return round values with their labels; none on an axis that is too short or too long for doubles."""
+        width = self.high - self.low
+        if not self.log and not sys.float_info.min < width / 60.0 < sys.float_info.max / 60.0:
+            return []
+        return round_ticks(self.low, self.high, log=self.log)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A line through points, or the points alone."""
+
+    label: str
+    points: tuple[tuple[float, float], ...]
+    style: Style
+    markers: bool = False
+    line: bool = True
+    #: Words beside each point, where there is room, or none.
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Curves on axes. `title` and `description` are its words for those who do not see it."""
+
+    title: str
+    description: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    #: The corner that the curves leave free for the legend, or a place of its own.
+    legend: Literal["top right", "bottom right", "bottom left", "top left", "above"] = "top right"
+
+
+@dataclass(frozen=True, slots=True)
+class BarGroup:
+    """A quantity, and the bars that have it: each with its word, its length and how that is said."""
+
+    label: str
+    bars: tuple[tuple[str, float, str], ...]
+
+    @property
+    def axis(self) -> Axis:
+        """From 0, so that a bar that is twice as long is twice as much."""
+        return Axis(self.label, 0.0, max(value for _, value, _ in self.bars) / LONGEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """A few quantities below one another, each with an axis of its own, for things that are called by words."""
+
+    title: str
+    description: str
+    quantities: tuple[BarGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """A quantity as a colour over two numbers; `values` has a row for each of `y`, NaN where there is none."""
+
+    title: str
+    x: str
+    y: str
+    across: tuple[float, ...]
+    up: tuple[float, ...]
+    values: tuple[tuple[float, ...], ...]
+    label: str
+
+
+def log_axis(label: str, values: Sequence[float], *, high: float = 1.0) -> Axis:
+    """Return a logarithmic axis up to `high` that shows all positive values: whole decades, one at least."""
+    least = min((value for value in values if value > 0.0), default=high / 10.0)
+    # A power of ten below these is no double.
+    decade = max(-307, math.floor(math.log10(least) + 1e-9))
+    return Axis(label, 10.0 ** min(decade, math.floor(math.log10(high)) - 1), high, log=True)
+
+
+def around(label: str, values: Sequence[float], *, room: float = 1.25) -> Axis:
+    """Return a logarithmic axis on which positive values stand, with room at both ends."""
+    low, high = max(min(values) / room, sys.float_info.min), min(max(values) * room, sys.float_info.max)
+    return Axis(label, low, high, log=True)

@@ -1,0 +1,38 @@
+"""Objects that people read: each says by a page what it says, and gets all forms of it from here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyaccount.pages.forms import printed
+
+if TYPE_CHECKING:
+    from pyaccount.pages.page import Page
+
+
+class Readable:
+    """An object with a page. The forms say the same; upper bounds are rounded up, lower bounds down."""
+
+    __slots__ = ()
+
+    def page(self) -> Page:
+        """Return the object as a page, which the forms print."""
+        raise NotImplementedError
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return the page as plain text, in lines of at most `width` cells; None: as long as they are."""
+        return printed(self.page(), "text", width=width)
+
+    def to_markdown(self) -> str:
+        """Return the page as Markdown, for pull requests and model cards."""
+        return printed(self.page(), "markdown")
+
+    def to_html(self) -> str:
+        """Return the page as one self-contained HTML file."""
+        return printed(self.page(), "html")
+
+    def _repr_html_(self) -> str:
+        # The template engine loads when it is wanted.
+        from pyaccount.pages.html import notebook
+
+        return notebook(self.page())
