@@ -58,12 +58,16 @@ SOLVED_DIGITS = 8
 
 
 def compared(adjacency: str) -> dict[str, str]:
-    """What each direction compares, under an adjacency."""
+    """Return what each direction compares, under an adjacency."""
     if adjacency == "replace-one":
-        first, second = "outcomes with the originals", "outcomes with the substitutes"
-    else:
-        first, second = "outcomes with the records", "outcomes without the records"
-    return {"remove": f"{first} against {second}", "add": f"{second} against {first}"}
+        return {
+            "remove": "the run with the originals compared to the run with the substitutes",
+            "add": "the run with the substitutes compared to the run with the originals",
+        }
+    return {
+        "remove": "the run with the records compared to the run without",
+        "add": "the run without the records compared to the run with them",
+    }
 
 
 def symbol(phase: PhaseRecord) -> str:

@@ -208,10 +208,10 @@ def test_lower_ends_from_samples_have_an_origin_and_a_probability_of_their_own(k
 
 def test_directions_are_worded_for_their_adjacency() -> None:
     substituted, added = certificate("substitution").to_markdown(), certificate("composed").to_markdown()
-    assert "outcomes with the originals against outcomes with the substitutes" in substituted
-    assert "outcomes without" not in substituted
-    assert "outcomes with the records against outcomes without the records" in added
-    assert "outcomes without the records against outcomes with the records" in added
+    assert "the run with the originals compared to the run with the substitutes" in substituted
+    assert "the run without" not in substituted
+    assert "the run with the records compared to the run without" in added
+    assert "the run without the records compared to the run with them" in added
 
 
 def test_a_range_of_one_point_is_one_point() -> None:

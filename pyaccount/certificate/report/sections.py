@@ -214,7 +214,7 @@ def guarantee_facts(data: CertificateModel) -> tuple[Fact, ...]:
         for direction, words in compared(data.privacy.adjacency).items():
             result = getattr(data.directions, direction)
             interval = _interval(result.epsilon_lower, result.epsilon, "nats", origin, lower)
-            note_on = ("nats, at δ = ", at_delta, f"; {words}; the larger direction counts")
+            note_on = ("nats, at δ = ", at_delta, f"; {words}")
             rows.append(Fact(f"{direction}: ε", interval, note_on))
     before, _, after = NEIGHBOURS[data.privacy.adjacency].partition("{group}")
     if "{others}" in after:
