@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.model import NonNegative, Probability, Record
+from pyaccount.certificate.consistency import CONTENT, content_sha256
+from pyaccount.certificate.model import LaterRecord, NonNegative, Probability, Record
 from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.saving import contradictions, save, written
 from pyaccount.pages.readable import Readable
@@ -36,8 +37,10 @@ class EffectRecord(Record):
     )
 
 
-class AmplificationCertificate(Record, Readable):
+class AmplificationCertificate(LaterRecord, Readable):
     """The certificate of a document of kind amplification."""
+
+    later: ClassVar[tuple[str, ...]] = ("content_sha256",)
 
     pyaccount: Literal[1] = Field(description="Format version.")
     kind: Literal["amplification-certificate"] = Field(description="What this is.")
@@ -55,6 +58,10 @@ class AmplificationCertificate(Record, Readable):
     document_sha256: str = Field(description="The hash of its canonical JSON.")
     versions: dict[str, str] = Field(description="What computed it: pyaccount, its core, Python.")
     created: str = Field(description="UTC, ISO 8601.")
+    content_sha256: str | None = Field(
+        default=None,
+        description="SHA-256 of the canonical JSON of all other fields that are neither null nor empty; absent in older certificates.",
+    )
 
     def page(self) -> Page:
         """The certificate as a page, with what in it contradicts the rest."""
@@ -76,7 +83,7 @@ def amplify(document: Amplification) -> AmplificationCertificate:
     plan = compile_amplification(document)
     eta, effects = plan.run()
     first = effects[0]
-    return AmplificationCertificate(
+    made = AmplificationCertificate(
         pyaccount=1,
         kind="amplification-certificate",
         name=document.name,
@@ -107,3 +114,4 @@ def amplify(document: Amplification) -> AmplificationCertificate:
         versions=versions(),
         created=now(),
     )
+    return made.model_copy(update={CONTENT: content_sha256(made)})

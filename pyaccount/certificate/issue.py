@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.composed import composed
+from pyaccount.certificate.consistency import CONTENT, content_sha256
 from pyaccount.certificate.model import (
     BufferRecord,
     CertificateModel,
@@ -91,53 +92,52 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
         group_size=whole(document.privacy.group_size),
         unit=unit_of(document),
     )
-    return Certificate(
-        CertificateModel(
-            pyaccount=1,
-            kind="certificate",
-            name=document.name,
-            statement=statement(
-                document.name,
-                unit,
-                numbers.guarantee,
-                holds=evidence.holds,
-                claim=_claim(asked),
-                sampling=numbers.evidence.sampling,
-                risk=risk,
-            ),
+    made = CertificateModel(
+        pyaccount=1,
+        kind="certificate",
+        name=document.name,
+        statement=statement(
+            document.name,
+            unit,
+            numbers.guarantee,
             holds=evidence.holds,
-            guarantee=numbers.guarantee,
+            claim=_claim(asked),
+            sampling=numbers.evidence.sampling,
             risk=risk,
-            solved=numbers.solved,
-            privacy=unit,
-            noise_multiplier=noises.pop() if len(noises) == 1 else None,
-            noise_convention=conventions(document),
-            phases=[_phase(document, body, one) for body, one in zip(document.bodies, asked.bodies, strict=True)],
-            directions=numbers.directions,
-            profile=numbers.profile,
-            utility=_utility(document),
-            assumptions=assumptions,
-            reductions=reductions,
-            evidence=numbers.evidence,
-            unamplified=Contrast(
-                description=contrast_words(document),
-                epsilon=evidence.unamplified.upper,
-                delta=evidence.unamplified.question.delta or 0.0,
-            ),
-            group_lemma=None
-            if lemma is None
-            else Contrast(
-                description="the black-box lemma for groups applied to the guarantee for one record",
-                epsilon=lemma.epsilon,
-                delta=lemma.delta,
-            ),
-            not_computed=list(evidence.not_computed),
-            document=asked.to_mapping(),
-            document_sha256=asked.sha256,
-            versions=versions(),
-            created=now(),
-        )
+        ),
+        holds=evidence.holds,
+        guarantee=numbers.guarantee,
+        risk=risk,
+        solved=numbers.solved,
+        privacy=unit,
+        noise_multiplier=noises.pop() if len(noises) == 1 else None,
+        noise_convention=conventions(document),
+        phases=[_phase(document, body, one) for body, one in zip(document.bodies, asked.bodies, strict=True)],
+        directions=numbers.directions,
+        profile=numbers.profile,
+        utility=_utility(document),
+        assumptions=assumptions,
+        reductions=reductions,
+        evidence=numbers.evidence,
+        unamplified=Contrast(
+            description=contrast_words(document),
+            epsilon=evidence.unamplified.upper,
+            delta=evidence.unamplified.question.delta or 0.0,
+        ),
+        group_lemma=None
+        if lemma is None
+        else Contrast(
+            description="the black-box lemma for groups applied to the guarantee for one record",
+            epsilon=lemma.epsilon,
+            delta=lemma.delta,
+        ),
+        not_computed=list(evidence.not_computed),
+        document=asked.to_mapping(),
+        document_sha256=asked.sha256,
+        versions=versions(),
+        created=now(),
     )
+    return Certificate(made.model_copy(update={CONTENT: content_sha256(made)}))
 
 
 def _risk(asked: Document, evidence: Evidence | SampledEvidence, numbers: CertificateNumbers) -> RiskRecord | None:

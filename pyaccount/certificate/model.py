@@ -648,7 +648,7 @@ class Contrast(Record):
 class CertificateModel(LaterRecord):
     """A privacy certificate, format version 1."""
 
-    later: ClassVar[tuple[str, ...]] = ("risk",)
+    later: ClassVar[tuple[str, ...]] = ("risk", "content_sha256")
 
     # Meanings never change; a new meaning gets a new name or a new version.
     pyaccount: Literal[1] = Field(description="Version of the certificate format.")
@@ -686,3 +686,8 @@ class CertificateModel(LaterRecord):
     document_sha256: str = Field(description="The hash of its canonical JSON.")
     versions: dict[str, str] = Field(description="What computed it: pyaccount, its core, Python.")
     created: str = Field(description="UTC, ISO 8601.")
+    content_sha256: str | None = Field(
+        default=None,
+        description="SHA-256 of the canonical JSON of all other fields that are neither null nor empty: `pyaccount check` finds any "
+        "change by it. It is no protection from forgery. Absent in older certificates.",
+    )

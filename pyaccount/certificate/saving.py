@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.model import Record
 from pyaccount.errors import DomainError
 from pyaccount.files import write_atomically
@@ -35,38 +36,34 @@ class ContradictoryCertificate(Record):
     certificate: dict[str, Any] = Field(description="What the certificate says, but for whether its claim holds.")
 
 
-def written(
-    data: CertificateModel | AmplificationCertificate, form: str, inconsistencies: Sequence[str] | None = None
-) -> str:
+def written(data: CertificateModel | AmplificationCertificate, form: str, found: Sequence[str] | None = None) -> str:
     """Return a certificate in one of `FORMS`, with what contradicts the rest of it.
 
-    `inconsistencies` are what contradicts the rest, each with its place; None: they are looked for, except in JSON.
+    `found` is what contradicts the rest, each with its place; None: they are looked for, except in JSON.
     """
-    inconsistencies = contradictions(data) if inconsistencies is None and form != "json" else inconsistencies or ()
+    found = contradictions(data) if found is None and form != "json" else found or ()
     if form == "json":
-        return _contradictory(data, inconsistencies) if inconsistencies else _json(data)
+        return _contradictory(data, found) if found else _json(data)
     from pyaccount.certificate.report import page_of
 
-    return printed(page_of(data, inconsistencies), form)
+    return printed(page_of(data, found), form)
 
 
 def _json(data: Record) -> str:
     return data.model_dump_json(indent=2) + "\n"
 
 
-def _contradictory(data: Record, inconsistencies: Sequence[str]) -> str:
+def _contradictory(data: Record, found: Sequence[str]) -> str:
     said = {name: value for name, value in json.loads(_json(data)).items() if name != "holds"}
     report = ContradictoryCertificate(
-        pyaccount=1, kind="contradictory-certificate", contradictions=list(inconsistencies), certificate=said
+        pyaccount=1, kind="contradictory-certificate", contradictions=list(found), certificate=said
     )
     return _json(report)
 
 
 def contradictions(data: CertificateModel | AmplificationCertificate) -> list[str]:
     """What in a certificate contradicts the rest of it, each with its place."""
-    from pyaccount.certificate.consistency import inconsistencies_of  # it imports this
-
-    return [f"{inconsistency.path}: {inconsistency.message}" for inconsistency in inconsistencies_of(data)]
+    return [f"{one.path}: {one.message}" for one in inconsistencies(data)]
 
 
 def save(

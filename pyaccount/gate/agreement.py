@@ -32,8 +32,8 @@ End = Literal["upper", "lower"]
 #: Judges an end that promises more than the recomputed one: its path and value; whether it holds, and what was found.
 Criterion = Callable[[Path, float], tuple[bool, str]]
 
-#: Nobody can recompute these: when the certificate was made, and by what.
-UNCOMPARED = ("created", "versions")
+#: Nobody can recompute these: when the certificate was made, and by what, and the hash of that.
+UNCOMPARED = ("created", "versions", "content_sha256")
 #: What rounding alone may do to numbers that follow from the document.
 ROUNDING = 1e-6
 #: The same for ends on the side on which they promise more: units in the last place, times what tails make of them. A profile may

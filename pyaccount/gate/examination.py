@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pyaccount.certificate.consistency import CONTENT, Inconsistency, inconsistencies
 from pyaccount.certificate.history import is_older
-from pyaccount.certificate.inconsistency import Inconsistency
 from pyaccount.certificate.provenance import versions
 from pyaccount.certificate.reading import AMPLIFICATION, Read
 from pyaccount.document import Amplification, Document
@@ -15,8 +15,12 @@ from pyaccount.document.confinement import confined
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.errors import CertificateError, DocumentError, path_text
-from pyaccount.gate.agreement import UNSTATED, Difference, Terms, differences
+from pyaccount.gate.agreement import LEFT_OUT, UNSTATED, Difference, Terms, differences
 from pyaccount.gate.verification import Verification
+
+if TYPE_CHECKING:
+    from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.model import CertificateModel
 
 #: The versions that digits depend on.
 _COMPUTED_BY = ("pyaccount", "core")
@@ -33,6 +37,14 @@ class Examination:
     notes: list[str] = field(default_factory=list)
     #: The file that relative names in the document refer to; by default the certificate's.
     beside: str | None = None
+
+    @classmethod
+    def of(cls, read: Read, data: CertificateModel | AmplificationCertificate) -> Examination:
+        """The examination of a certificate as it was read, with what contradicts the rest of it or was left out."""
+        found = inconsistencies(data)
+        if data.content_sha256 is None and not is_older(CONTENT, data.versions, data.created):
+            found.append(Inconsistency(CONTENT, LEFT_OUT))
+        return cls(read, data.name, found, dict(data.versions))
 
     @property
     def same_version(self) -> bool:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from pyaccount.certificate.inconsistency import Inconsistency
+from pyaccount.certificate.consistency import Inconsistency
 from pyaccount.errors import shown
 from pyaccount.gate.agreement import Difference, Mode
 from pyaccount.gate.verdict import Attested

@@ -14,7 +14,6 @@ from pyaccount.arguments import seconds_of, threads_of
 from pyaccount.attestation.opening import envelope_of
 from pyaccount.certificate.amplification import AmplificationCertificate, amplify
 from pyaccount.certificate.certificate import Certificate
-from pyaccount.certificate.consistency import created_inconsistencies, hash_inconsistencies, inconsistencies
 from pyaccount.certificate.reading import AMPLIFICATION, Read, parse, read
 from pyaccount.document import Amplification, Document
 from pyaccount.errors import AttestationError, DocumentError, DomainError, path_text, printable
@@ -100,7 +99,7 @@ def _recompute(found: Read, how: How) -> Verification:
     if found.kind == AMPLIFICATION:
         return _amplification(found, same_version=how.same_version)
     data = found.certificate()
-    examination = Examination(found, data.name, inconsistencies(data), dict(data.versions))
+    examination = Examination.of(found, data)
     if how.folder is not None:
         examination.beside = str(Path(how.folder) / Path(found.file).name)
     if not data.holds:
@@ -147,8 +146,7 @@ def _problems(error: DocumentError) -> list[Difference]:
 
 def _amplification(found: Read, *, same_version: bool) -> Verification:
     data = found.amplification()
-    noted = [*hash_inconsistencies(data.document, data.document_sha256), *created_inconsistencies(data.created)]
-    examination = Examination(found, data.name, noted, dict(data.versions))
+    examination = Examination.of(found, data)
     if same_version and not examination.same_version:
         return examination.another_version()
     terms = Terms("digits", 0.0, examination.same_version)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
+from certificate_oracle import inconsistencies
 
 import pyaccount
-from pyaccount.certificate.consistency import inconsistencies
 
 DELTA = 1e-5
 BASE: dict[str, Any] = {

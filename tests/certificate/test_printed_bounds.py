@@ -10,6 +10,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
+from certificate_oracle import inconsistencies
 from gate_tools import golden
 from oracle import gaussian_delta, gaussian_epsilon
 from places import EXAMPLES
@@ -17,7 +18,6 @@ from plain_documents import document, one_step
 from report_samples import certificate, text_of
 
 import pyaccount
-from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.model import CertificateModel
 from pyaccount.certificate.report import page_of
 from pyaccount.pages.page import FactList, PageTable, Quantity

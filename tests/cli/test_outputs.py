@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from certificate_oracle import inconsistencies
 from gate_tools import RUNS
 from places import EXAMPLES, ROOT
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.files import write_atomically
 from pyaccount.running import Plan
 

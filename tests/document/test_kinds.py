@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import certificate_oracle
 import pytest
 from places import ROOT
 
-from pyaccount.certificate import bound_inconsistencies, consistency, words
+from pyaccount.certificate import words
 from pyaccount.document.asking import AlsoCalled
 from pyaccount.document.kinds import Kinds, word_of
 from pyaccount.document.matrices import MATRICES
@@ -69,17 +70,13 @@ def compared(tree: ast.Module) -> Iterator[str]:
             )
 
 
-@pytest.mark.parametrize("module", ["certificate/consistency", "certificate/bound_inconsistencies", "document/epochs"])
-def test_kinds_that_are_compared_with_exist(module: str) -> None:
-    """A gate reads certificates without the models, so what checks them knows samplers by their words."""
-    found = set(compared(ast.parse((ROOT / "pyaccount" / f"{module}.py").read_text(encoding="utf-8"))))
-    assert found <= {word_of(kind) for kind in SAMPLERS}
-    assert found or module == "certificate/bound_inconsistencies"
-
-
-def test_lists_of_kinds_are_those_of_the_samplers() -> None:
-    assert set(bound_inconsistencies._FIXED_DRAWS) == {word_of(kind) for kind in FIXED_DRAWS}
-    assert set(consistency._NO_PROBABILITY) | set(words._DRAWN) <= {word_of(kind) for kind in SAMPLERS}
+def test_the_oracle_of_certificates_knows_all_samplers() -> None:
+    """It derives what certificates state without the models, by the words of samplers."""
+    found = set(compared(ast.parse((ROOT / "tests" / "helpers" / "certificate_oracle.py").read_text(encoding="utf-8"))))
+    kinds = {word_of(kind) for kind in SAMPLERS}
+    assert found <= kinds
+    assert set(certificate_oracle._FIXED_DRAWS) == {word_of(kind) for kind in FIXED_DRAWS}
+    assert set(certificate_oracle._NO_PROBABILITY) | set(words._DRAWN) <= kinds
 
 
 @pytest.mark.parametrize("kinds", [Kinds("sampler", SAMPLERS), Kinds("matrix", MATRICES)], ids=["sampler", "matrix"])

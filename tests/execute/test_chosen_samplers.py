@@ -5,10 +5,10 @@ import math
 from typing import Any
 
 import pytest
+from certificate_oracle import inconsistencies
 
 import pyaccount
 from pyaccount.certificate.certificate import resolved
-from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.errors import DocumentError
 from pyaccount.execute.choose import choose
 from pyaccount.execute.progress import silent

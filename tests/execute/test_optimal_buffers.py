@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from certificate_oracle import inconsistencies
 from patterns import Array, exact_delta
 from scipy import optimize  # type: ignore[import-untyped]
 
 import pyaccount
-from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.errors import DocumentError
 from pyaccount.execute.optimal import optimise
 from pyaccount.execute.optimal.judge import Judge

@@ -7,9 +7,9 @@ from typing import Any
 
 import oracle
 import pytest
+from certificate_oracle import inconsistencies
 
 import pyaccount
-from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.meaning import failure_probability
 from pyaccount.certificate.model import CertificateModel
 

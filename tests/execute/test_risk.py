@@ -9,10 +9,10 @@ from statistics import NormalDist
 from typing import Any
 
 import pytest
+from certificate_oracle import inconsistencies
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 
 import pyaccount
-from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.reading import parse
 from pyaccount.errors import DocumentError
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gate_tools import ALL, RUNS, changed, golden, rehashed, save
+from certificate_oracle import inconsistencies as oracle_inconsistencies
+from gate_tools import ALL, RUNS, changed, golden, leaves, rehashed, save, sealed
 from jsonschema import Draft202012Validator
 from places import EXAMPLES, ROOT
 
@@ -28,9 +29,10 @@ def rules(judged: Any) -> dict[str, bool]:
     return {rule.rule: rule.passes for rule in judged.rules}
 
 
-def verdict(certificate: dict[str, Any], folder: Path, **limits: object) -> Any:
+def verdict(certificate: dict[str, Any] | Path, folder: Path, **limits: object) -> Any:
     """The verdict by some limits; what they leave unlimited is shown, which is not what is looked at."""
-    (found,) = pyaccount.check(save(folder, certificate), no_limits=True, **limits).certificates
+    path = certificate if isinstance(certificate, Path) else save(folder, certificate)
+    (found,) = pyaccount.check(path, no_limits=True, **limits).certificates
     return replace(found, rules=tuple(rule for rule in found.rules if rule.rule not in ("epsilon", "delta")))
 
 
@@ -229,11 +231,74 @@ SMALLER = 0.9 * golden("deterministic")["guarantee"]["epsilon"]
     ],
 )
 def test_what_contradicts_itself_is_named(name: str, change: dict[str, Any], path: str, tmp_path: Path) -> None:
-    judged = verdict(changed(golden(name), **change), tmp_path)
+    """By the oracle that derives everything from the document; by a gate where the hash of the content says so."""
+    forged = changed(golden(name), **change)
+    data = pyaccount.Certificate.from_json(json.dumps(forged)).data
+    assert path in {one.path for one in oracle_inconsistencies(data)}
+    judged = verdict(save(tmp_path, changed(sealed(golden(name)), **change), careless=True), tmp_path)
     assert not judged.passes
     intact = judged.rules[0]
     assert (intact.rule, intact.passes) == ("intact", False)
+    assert "content_sha256: the certificate has the hash " in intact.remark
+    assert verdict(sealed(golden(name)), tmp_path).rules[0].passes
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "path"),
+    [
+        ("deterministic", {"document__privacy__delta": 1e-7}, "document_sha256"),
+        ("deterministic", {"guarantee__epsilon": SMALLER}, "statement"),
+        ("deterministic", {"guarantee__epsilon": 2.1}, "guarantee.epsilon"),
+        ("deterministic", {"guarantee__failure_probability": 0.1}, "guarantee.failure_probability"),
+        ("deterministic", {"guarantee__kind": "verified"}, "evidence.sampling"),
+        ("deterministic", {"guarantee__epsilon_lower": 2.05}, "guarantee.epsilon"),
+        ("deterministic", {"profile__3__delta_lower": 1e-3}, "profile[3].delta_lower"),
+        ("deterministic", {"profile__0__delta": 1e-9}, "profile[0].delta"),
+        ("deterministic", {"directions__remove__epsilon_lower": 3.0}, "directions.remove.epsilon_lower"),
+        ("deterministic", {"directions__add__delta_lower": 0.5}, "directions.add.delta_lower"),
+        ("deterministic", {"privacy__adjacency": "zero-out"}, "privacy.adjacency"),
+        ("deterministic", {"privacy__group_size": 7}, "privacy.group_size"),
+        ("deterministic", {"name": "another"}, "name"),
+        ("deterministic", {"created": "2026-02-11"}, "created"),
+        ("claim-fails", {"holds": True}, "guarantee.epsilon"),
+        ("smallest-delta", {"holds": False}, "holds"),
+        ("verified", {"evidence__sampling": None}, "evidence.sampling"),
+        ("confidence", {"evidence__sampling__tests__-1__accepted": False}, "evidence.sampling.tests"),
+        ("verified", {"evidence__sampling__tests__-2__epsilon": 2.5}, "evidence.sampling.tests"),
+        ("verified", {"evidence__sampling__tests__-2__log_capital": 1.0}, "evidence.sampling.tests"),
+    ],
+)
+def test_what_a_gate_relies_on_is_looked_at_without_the_hash(
+    name: str, change: dict[str, Any], path: str, tmp_path: Path
+) -> None:
+    """As in certificates that are older than it."""
+    intact = verdict(changed(golden(name), **change), tmp_path).rules[0]
+    assert not intact.passes
     assert any(line.startswith(f"{path}: ") for line in intact.remark.splitlines())
+
+
+def test_any_change_of_a_certificate_is_found(tmp_path: Path) -> None:
+    """Whatever is changed, left out or added, even one digit of one number."""
+    made = json.loads(pyaccount.certify(EXAMPLES / "count-and-train.yaml").to_json())
+    assert made == sealed(made)
+    assert verdict(save(tmp_path, made, careless=True), tmp_path).rules[0].passes
+    seen = 0
+    for path in leaves(made):
+        value: Any = made
+        for part in path:
+            value = value[part]
+        other: Any = value + "x" if isinstance(value, str) else None
+        other = math.nextafter(value, math.inf) if isinstance(value, float) else other
+        if other is None or path[0] in ("pyaccount", "kind"):
+            continue
+        forged = changed(made, **{"__".join(map(str, path)): other})
+        judged = verdict(save(tmp_path, forged, careless=True), tmp_path)
+        if judged.error is not None:
+            # Not a word of the format any more.
+            continue
+        assert not judged.rules[0].passes, path
+        seen += 1
+    assert seen > 200
 
 
 def test_a_rejected_test_certifies_nothing(tmp_path: Path) -> None:
@@ -262,14 +327,14 @@ def test_several_certificates_and_both_sources_of_limits(capsys: pytest.CaptureF
 
 def test_quiet_prints_only_what_fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     good = [str(save(tmp_path, golden("deterministic"), f"{place}.json")) for place in range(30)]
-    bad = str(save(tmp_path, changed(golden("deterministic"), noise_multiplier=9.5), "bad.json"))
+    bad = str(save(tmp_path, changed(sealed(golden("deterministic")), noise_multiplier=9.5), "bad.json", careless=True))
     loud = run(capsys, "check", *good, bad, "--max-epsilon", "8", "--max-delta", "1e-5")
     code, out, err = run(capsys, "check", *good, bad, "--max-epsilon", "8", "--max-delta", "1e-5", "--quiet")
     assert (code, err) == (1, "")
     lines = out.splitlines()
     assert lines[:3] == ["Check  31 certificates  FAILS", "", f"{bad}: FAILS"]
     assert lines[4].split()[:2] == ["FAILS", "intact"]
-    assert "noise_multiplier" in out
+    assert "content_sha256" in out
     # Every line is one that is printed otherwise too, but for the widths of columns.
     assert {" ".join(line.split()) for line in lines} <= {" ".join(line.split()) for line in loud[1].splitlines()}
     broken = str(save(tmp_path, "{", "broken.json"))

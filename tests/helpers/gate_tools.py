@@ -68,6 +68,12 @@ ASKED = {
 def rehashed(certificate: dict[str, Any]) -> dict[str, Any]:
     """The certificate with the hash of its document: canonical JSON, whole numbers as integers."""
 
+    return changed(certificate, document_sha256=_hash(certificate["document"]))
+
+
+def _hash(value: Any) -> str:
+    """The hash of canonical JSON, with whole numbers as integers."""
+
     def whole(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: whole(item) for key, item in value.items()}
@@ -75,13 +81,29 @@ def rehashed(certificate: dict[str, Any]) -> dict[str, Any]:
             return [whole(item) for item in value]
         return int(value) if isinstance(value, float) and value == int(value) else value
 
-    text = json.dumps(whole(certificate["document"]), sort_keys=True, separators=(",", ":"))
-    return changed(certificate, document_sha256=hashlib.sha256(text.encode()).hexdigest())
+    return hashlib.sha256(json.dumps(whole(value), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def save(folder: Path, certificate: dict[str, Any] | str | bytes, name: str = "c.json") -> Path:
+def sealed(certificate: dict[str, Any]) -> dict[str, Any]:
+    """The certificate with the hash of its content."""
+
+    def stated(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: stated(item) for key, item in value.items() if item not in (None, [], {})}
+        return [stated(item) for item in value] if isinstance(value, list) else value
+
+    content = stated({key: value for key, value in certificate.items() if key != "content_sha256"})
+    return {**certificate, "content_sha256": _hash(content)}
+
+
+def save(
+    folder: Path, certificate: dict[str, Any] | str | bytes, name: str = "c.json", *, careless: bool = False
+) -> Path:
+    """Write a certificate. One that has the hash of its content has that of what it says now, unless somebody is careless."""
     path = folder / name
     if isinstance(certificate, dict):
+        if certificate.get("content_sha256") is not None and not careless:
+            certificate = sealed(certificate)
         certificate = json.dumps(certificate, ensure_ascii=False)
     path.write_bytes(certificate.encode() if isinstance(certificate, str) else certificate)
     return path

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 import yaml
+from certificate_oracle import inconsistencies
 from gate_tools import RUNS, golden
 from jsonschema import Draft202012Validator
 from mutations import damaged, text_of, torn
@@ -25,7 +26,6 @@ from places import CERTIFICATES, EXAMPLES
 
 import pyaccount
 from pyaccount import cli, schemas
-from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.model import CertificateModel
 from pyaccount.document import Document, load, load_any, sha256_of
 from pyaccount.plan import compile_document

@@ -12,12 +12,12 @@ import numpy as np
 import oracle
 import pytest
 import yaml
+from certificate_oracle import inconsistencies
 from gate_tools import changed
 from places import EXAMPLES, ROOT
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.document.notes import notes
 from pyaccount.draft.draft import completed
 from pyaccount.draft.draft import drafted as drafted_text
@@ -207,7 +207,7 @@ def test_the_cost_that_the_page_tells(blank: str, column: int, sections: dict[st
     """Three digits, rounded up, as the certificates of the example with another sampler give them."""
     document = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8")) | {"accounting": {"profile": []}} | sections
     document["noise"] = {"multiplier": "solve"} if blank == "noise" else document["noise"]
-    heading = "ε for the noise" if blank == "epsilon" else "noise for the ε"
+    heading = "certified ε, given σ" if blank == "epsilon" else "σ needed, given ε"
     table = PAGE[PAGE.index(f"| {heading}") :].split("\n\n")[0].splitlines()
     rows = {line.split("|")[1].strip(): line.split("|")[column + 1].strip() for line in table[2:]}
     for label, sampler in (

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
+from certificate_oracle import inconsistencies
 from log_normals import quadrature
 from numpy.typing import NDArray
 from plain_documents import changed
 
 import pyaccount
-from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.document import load
 from pyaccount.errors import DocumentError
 from pyaccount.plan import compile_document

@@ -11,11 +11,11 @@ import mpmath as mp
 import numpy as np
 import oracle
 import pytest
+from certificate_oracle import inconsistencies
 from plain_documents import changed
 from sampled_tools import Array
 
 import pyaccount
-from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.document import load
 from pyaccount.errors import DocumentError
 from pyaccount.plan import compile_document

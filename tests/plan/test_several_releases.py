@@ -14,6 +14,7 @@ import mpmath as mp
 import numpy as np
 import oracle
 import pytest
+from certificate_oracle import inconsistencies
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_documents import changed
@@ -21,7 +22,6 @@ from scipy import integrate, optimize  # type: ignore[import-untyped]
 
 import pyaccount
 from pyaccount import Accountant
-from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.document import load
 from pyaccount.document.releases import effective
 from pyaccount.errors import DocumentError

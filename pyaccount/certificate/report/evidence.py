@@ -302,6 +302,8 @@ def provenance_section(data: CertificateModel | AmplificationCertificate, seed: 
         Fact("document", (Literally(data.document_sha256),), ("SHA-256 of its canonical JSON",)),
         *(Fact(name, (Literally(number),), ("version",)) for name, number in data.versions.items()),
     ]
+    if data.content_sha256 is not None:
+        rows.append(Fact("content", (Literally(data.content_sha256),), ("SHA-256 of all other fields",)))
     if seed is not None:
         rows.append(Fact("seed", (Literally(str(seed)),), ("of all samples",)))
     rows.append(Fact("created", (Literally(data.created),), ("UTC",)))

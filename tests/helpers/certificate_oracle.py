@@ -1,0 +1,899 @@
+"""A second derivation of what a certificate states, from its document as plain data: the oracle of issuing.
+
+It knows samplers, matrices and budgets by their words and formulas alone, and shares no model with the package: rates, lengths of
+epochs, coefficients, norms and errors are derived here once more. A certificate that the package issues has no inconsistency by
+it, and one in which a field is changed has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from operator import mul
+from typing import TYPE_CHECKING, Any
+
+from pyaccount.certificate import consistency
+from pyaccount.certificate.consistency import Inconsistency, at, is_number
+from pyaccount.certificate.risk import from_guarantee
+from pyaccount.directions import DIRECTIONS
+from pyaccount.document.epochs import epochs_of, iterations_of
+from pyaccount.errors import printable, shown
+from pyaccount.risk.budget import Enclosure, attained_at_least
+from pyaccount.risk.budgets import BUDGETS
+from pyaccount.risk.polynomials import MomentPolynomial
+
+if TYPE_CHECKING:
+    from pyaccount.certificate.model import (
+        CertificateModel,
+        CurveRecord,
+        DirectionResult,
+        Guarantee,
+        MatrixRecord,
+        MomentRecord,
+        PhaseRecord,
+        RiskRecord,
+        SamplingRecord,
+    )
+    from pyaccount.risk.budget import Budget
+    from pyaccount.strategies.measure import Workload
+
+SOLVE = "solve"
+#: Samplers whose rates follow from whole numbers of draws or of bins.
+_NO_PROBABILITY = ("none", "random-allocation", "balls-in-bins", "with-replacement", "must-ow", "must-wo", "must-ww")
+#: An epoch has no smaller share of a round than one over this: the most iterations over it are a double.
+SMALLEST_EPOCH = 10**200
+#: Samplers with a fixed number of draws, whose runs the contrast, one on whole batches, need not bound.
+_FIXED_DRAWS = ("fixed-size", "with-replacement", "must-ow", "must-wo", "must-ww")
+#: More than rounding does to entries, norms and errors.
+ROUNDING, ERROR = 1e-9, 1e-6
+#: The most products for one matrix.
+MOST_PRODUCTS = 300_000
+#: To how much the range of a Gaussian budget is the same on all machines: it is rounded to four digits.
+RANGE = 1.1e-3
+
+
+def inconsistencies(data: CertificateModel) -> list[Inconsistency]:
+    """Everything in a certificate that contradicts the rest of it."""
+    found = [
+        *(one for one in consistency.inconsistencies(data) if one.path != consistency.CONTENT),
+        *_document(data),
+        *_solved(data),
+        *_risk(data),
+        *matrix_inconsistencies(data, _bodies(data.document)),
+        *bounds(data),
+        *evidence(data),
+    ]
+    return [Inconsistency(printable(one.path), printable(one.message)) for one in found]
+
+
+def _document(data: CertificateModel) -> Iterator[Inconsistency]:
+    """The document's own words against the certificate's fields."""
+    document, privacy = data.document, data.privacy
+    bodies = _bodies(document)
+    user = any(at(body, "sampler", "kind") == "user-b-min-sep" for body in bodies)
+    yield from _same("privacy.unit", privacy.unit, "user" if user else "record")
+    if len(bodies) != len(data.phases):
+        yield Inconsistency("phases", f"{len(data.phases)} phases, where the document has {len(bodies)}")
+    else:
+        for index, (phase, body) in enumerate(zip(data.phases, bodies, strict=True)):
+            yield from _phase(f"phases[{index}]", phase, body)
+    noises = {phase.noise_multiplier for phase in data.phases}
+    shared = next(iter(noises)) if len(noises) == 1 else None
+    if data.noise_multiplier != shared:
+        yield Inconsistency(
+            "noise_multiplier", f"{data.noise_multiplier!r}, where the phases have {shared!r} in common"
+        )
+
+
+def _phase(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+    multiplier = at(body, "noise", "multiplier")
+    yield from _same(f"{path}.sampler", phase.sampler, at(body, "sampler", "kind"))
+    yield from _chosen(path, phase, body)
+    yield from _length(path, phase, body)
+    yield from _same(f"{path}.noise_multiplier", phase.noise_multiplier, multiplier)
+    yield from _releases(path, phase, body)
+    yield from _same(f"{path}.noise", phase.noise, at(body, "noise", "kind", default="gaussian"))
+    yield from _same(f"{path}.count", phase.count, at(body, "count", default=1))
+    yield from _same(f"{path}.draws_per_iteration", phase.draws_per_iteration or 1, _draws(body))
+    yield from _rates(path, phase, body)
+    yield from _allocated(path, phase, body)
+
+
+def _chosen(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+    """Of the sampler's keys that the document leaves to a choice, each has one of its values, and no other key has."""
+    sampler = at(body, "sampler")
+    keys = sampler.items() if isinstance(sampler, dict) else ()
+    lists = {key: at(value, "choose") for key, value in keys if isinstance(value, dict)}
+    stated = phase.chosen or {}
+    for key in (*lists, *(key for key in stated if key not in lists)):
+        allowed = lists.get(key)
+        if not isinstance(allowed, list) or key not in stated or stated[key] not in allowed:
+            said = shown(allowed) if key in lists else "no choice"
+            yield Inconsistency(f"{path}.chosen.{key}", f"{shown(stated.get(key))}, where the document says {said}")
+
+
+def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+    """What else is released of a batch, and what that makes of the multiplier."""
+    listed = at(body, "noise", "also")
+    written = [(at(one, "what"), at(one, "multiplier")) for one in listed] if isinstance(listed, list) else []
+    stated = [(one.what, one.noise_multiplier) for one in phase.also or ()]
+    if stated != written:
+        yield Inconsistency(f"{path}.also", f"{shown(stated)}, where the document says {shown(written)}")
+    found, multipliers = None, [phase.noise_multiplier, *(sigma for _, sigma in stated)]
+    if stated:
+        from pyaccount.document.ranges import NOISE_MULTIPLIER  # few documents have several releases
+        from pyaccount.document.releases import effective
+
+        # Squares of others might vanish; no document has them.
+        found = effective(multipliers)[0] if all(sigma in NOISE_MULTIPLIER for sigma in multipliers) else None
+    if phase.effective_noise_multiplier != found:
+        yield Inconsistency(
+            f"{path}.effective_noise_multiplier",
+            f"{phase.effective_noise_multiplier!r}, where the releases of a batch make {found!r}",
+        )
+
+
+def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+    """The iterations, stated or as many as the epochs are that the document asks for."""
+    stated, asked = at(body, "training", "iterations"), at(body, "training", "epochs")
+    if stated is not None or not is_number(asked):
+        yield from _same(f"{path}.iterations", phase.iterations, stated)
+    if not is_number(asked):
+        if phase.epochs is not None:
+            yield Inconsistency(f"{path}.epochs", f"{shown(phase.epochs)}, where the document counts in iterations")
+        return
+    names = ("dataset_size", "expected_batch_size", "sampling_probability", "participation_rate")
+    given = {name: at(body, "training", name) for name in names}
+    numbers = {name: value for name, value in given.items() if is_number(value) and value > 0}
+    draws = _draws(body)
+    bins, apart = at(body, "sampler", "bins"), at(body, "sampler", "min_separation")
+    apart = at(body, "sampler", "partitions") if phase.sampler == "cyclic-poisson" else apart
+    # What keeps participations apart is the number of bands unless it is stated.
+    apart = phase.matrix.bands if apart is None else apart
+    length = epoch_of(
+        phase.sampler,
+        numbers,
+        bins=round(bins) if is_number(bins) else None,
+        separation=round(apart) if apart is not None and is_number(apart) else None,
+        draws=round(draws),
+        allocation=_allocation(body),
+    )
+    if length is None or length <= 0:
+        yield Inconsistency(
+            f"{path}.iterations", "the document counts in epochs, and does not say how many rounds one has"
+        )
+        return
+    yield from _same(f"{path}.iterations", phase.iterations, iterations_of(asked, length))
+    if length * SMALLEST_EPOCH < 1:
+        yield Inconsistency(f"{path}.epochs", "an epoch of the document has hardly any rounds")
+        return
+    yield from _same(f"{path}.epochs", phase.epochs, epochs_of(phase.iterations, length))
+
+
+def _allocation(body: object) -> tuple[int, int] | None:
+    """Among how many rounds a record's are chosen, and how many of them it takes part in, where a document says it."""
+    rounds, taken = at(body, "sampler", "iterations_per_allocation"), at(body, "sampler", "participations")
+    taken = 1 if taken is None else taken
+    if not (is_number(rounds) and is_number(taken) and rounds >= 1 and taken >= 1):
+        return None
+    return round(rounds), round(taken)
+
+
+def _draws(body: object) -> float:
+    """How many batches a round draws, as the document says; at least 1, whatever it says."""
+    stated = at(body, "sampler", "draws_per_iteration")
+    return stated if is_number(stated) and stated >= 1 else 1
+
+
+def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+    """How often a record takes part, where that is stated or a quotient of what is: such numbers are the same to the last bit.
+
+    `document.rates` derives all of them, from models that take longer to load than everything else here to run.
+    """
+    names = ("sampling_probability", "participation_rate", "expected_batch_size", "dataset_size")
+    stated = {name: at(body, "training", name) for name in names}
+    given = {name: float(value) for name, value in stated.items() if is_number(value)}
+    if "expected_batch_size" in given:
+        yield from _same(f"{path}.expected_batch_size", phase.expected_batch_size, given["expected_batch_size"])
+    rates = {name: given[name] for name in names[:2] if name in given}
+    draws = _draws(body)
+    batch, records = given.get("expected_batch_size"), given.get("dataset_size", 0.0)
+    if stated["expected_batch_size"] == SOLVE:
+        batch = phase.expected_batch_size
+    if batch is not None and records > 0.0:
+        rates["expected_batch_size"] = batch / records
+    if phase.sampler == "fixed-size":
+        # A rate is rounded to a whole number of records first.
+        rates = {"expected_batch_size": batch / records} if batch is not None and batch.is_integer() and records else {}
+    if draws > 1 and rates:
+        # A rate is that of all draws of a round, a probability that of one.
+        each = {name: rate if name == names[0] else rate / draws for name, rate in rates.items()}
+        if batch is not None and records > 0.0:
+            each["expected_batch_size"] = batch / (draws * records)
+        if names[0] in rates:
+            rates[names[0]] = draws * rates[names[0]]
+        yield from _same(f"{path}.{names[0]}", phase.sampling_probability, max(each.values()))
+        yield from _same(f"{path}.{names[1]}", phase.participation_rate, max(rates.values()))
+    elif phase.sampler in ("poisson", "fixed-size") and rates:
+        # Each statement is of the same number; they agree to rounding, and the largest is used.
+        for name in names[:2]:
+            yield from _same(f"{path}.{name}", getattr(phase, name), max(rates.values()))
+    elif len(rates) == 1 and phase.sampler not in _NO_PROBABILITY:
+        for name, rate in rates.items():
+            field = "participation_rate" if name == "expected_batch_size" else name
+            if getattr(phase, field) is not None:
+                yield from _same(f"{path}.{field}", getattr(phase, field), rate)
+
+
+def _allocated(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+    """How often a record takes part in an allocation, and so the batch that is expected."""
+    allocation, records = _allocation(body), at(body, "training", "dataset_size")
+    if phase.sampler != "random-allocation" or allocation is None:
+        return
+    rate = allocation[1] / allocation[0]
+    yield from _same(f"{path}.participation_rate", phase.participation_rate, rate)
+    if is_number(records) and at(body, "training", "expected_batch_size") is None:
+        yield from _same(f"{path}.expected_batch_size", phase.expected_batch_size, records * rate)
+
+
+def _risk(data: CertificateModel) -> Iterator[Inconsistency]:
+    """The budget of risk, in the certificate and in its document."""
+    if data.risk is not None:
+        yield from risk_inconsistencies(data, data.risk)
+    elif at(data.document, "privacy", "risk") is not None:
+        yield Inconsistency("risk", "null, where the document has a budget of risk")
+
+
+def _solved(data: CertificateModel) -> Iterator[Inconsistency]:
+    """The blank that is said to be filled, against the document's and against where its value went."""
+    blanks = dict(_blanks(data))
+    if data.solved is None:
+        if blanks:
+            yield Inconsistency("solved", f"null, where the document leaves {next(iter(blanks))} open")
+        return
+    path, value = data.solved.path, data.solved.value
+    if path not in blanks:
+        yield Inconsistency("solved.path", f"the document does not leave {shown(path)} open")
+    elif blanks[path] != value:
+        yield Inconsistency("solved.value", f"{value!r}, where the certificate's own figure is {blanks[path]!r}")
+
+
+def _blanks(data: CertificateModel) -> Iterator[tuple[str, float | None]]:
+    """The document's blanks, with the numbers that the certificate has for them."""
+    numbers: dict[str, float] = {
+        "epsilon": data.guarantee.epsilon,
+        "delta": data.guarantee.delta,
+        "group_size": float(data.privacy.group_size),
+    }
+    for name, number in numbers.items():
+        if at(data.document, "privacy", name) == SOLVE:
+            yield f"privacy.{name}", number
+    phased = isinstance(data.document.get("phases"), list)
+    for index, (phase, body) in enumerate(zip(data.phases, _bodies(data.document), strict=False)):
+        before = f"phases[{index}]." if phased else ""
+        parts: dict[tuple[str, str], float | None] = {
+            ("noise", "multiplier"): phase.noise_multiplier,
+            ("training", "iterations"): phase.iterations,
+            ("training", "expected_batch_size"): phase.expected_batch_size,
+        }
+        for (section, name), part in parts.items():
+            if at(body, section, name) == SOLVE:
+                yield f"{before}{section}.{name}", part
+
+
+def _same(path: str, stated: object, written: object) -> Iterator[Inconsistency]:
+    """The certificate's field against what the document says there; a blank says nothing."""
+    if written not in (stated, SOLVE):
+        said = "nothing" if written is None else shown(written)
+        yield Inconsistency(path, f"{shown(stated)}, where the document says {said}")
+
+
+def _bodies(document: dict[str, Any]) -> list[object]:
+    phases = document.get("phases")
+    return list(phases) if isinstance(phases, list) else [document]
+
+
+def bounds(data: CertificateModel) -> Iterator[Inconsistency]:
+    """Lower ends below upper ends; and of two points of one falling curve none may refute the other."""
+    guarantee, directions = data.guarantee, data.directions
+    for name, direction in (("remove", directions.remove), ("add", directions.add)):
+        if direction.curve is not None:
+            yield from _further(f"directions.{name}.curve", direction.curve, direction, guarantee)
+    yield from _larger(data)
+    unamplified = data.unamplified
+    above = guarantee.epsilon if unamplified.epsilon is None else unamplified.epsilon
+    # What holds without sampling holds with it, unless a draw takes another record's place, or the same one several times.
+    bounds_run = not any(phase.sampler in _FIXED_DRAWS for phase in data.phases)
+    if bounds_run and unamplified.delta == guarantee.delta and above < guarantee.epsilon_lower * (1.0 - 1e-9):
+        yield Inconsistency("unamplified.epsilon", "below the guarantee's epsilon_lower")
+
+
+def _larger(data: CertificateModel) -> Iterator[Inconsistency]:
+    """The guarantee and its profile are the larger of both directions, exactly."""
+    guarantee, sides = data.guarantee, (data.directions.remove, data.directions.add)
+    # The other coordinate is given, and each direction's bound there is computed by itself.
+    solved = "delta" if at(data.document, "privacy", "delta") == SOLVE else "epsilon"
+    if at(data.document, "privacy", "epsilon") == 0.0:
+        solved = "delta"
+    for name in (solved, "epsilon_lower", "delta_lower"):
+        stated, larger = getattr(guarantee, name), max(getattr(side, name) for side in sides)
+        if stated != larger:
+            yield Inconsistency(f"guarantee.{name}", f"{stated!r}, where the larger of the directions' is {larger!r}")
+    if any(len(side.profile) != len(data.profile) for side in sides):
+        yield Inconsistency("profile", "not as many points as in each direction")
+        return
+    for index, (point, *ends) in enumerate(zip(data.profile, *(side.profile for side in sides), strict=True)):
+        if any(end.epsilon != point.epsilon for end in ends):
+            yield Inconsistency(f"profile[{index}].epsilon", "not the same in both directions")
+            continue
+        # A direction's lower end that was cut down to its upper end says less than the guarantee's.
+        cut = any(end.delta_lower == end.delta for end in ends)
+        for name in ("delta", *(() if cut else ("delta_lower",))):
+            stated, larger = getattr(point, name), max(getattr(end, name) for end in ends)
+            if stated != larger:
+                yield Inconsistency(
+                    f"profile[{index}].{name}", f"{stated!r}, where the larger of the directions' is {larger!r}"
+                )
+
+
+def _further(
+    path: str, curve: CurveRecord, direction: DirectionResult, guarantee: Guarantee
+) -> Iterator[Inconsistency]:
+    """The points of a curve fall, and none of them refutes the profile and the guarantee, or is refuted by these."""
+    places, deltas = curve.epsilon, curve.delta
+    if len(places) != len(deltas):
+        yield Inconsistency(path, f"{len(places)} values of ε, and {len(deltas)} of δ")
+        return
+    for index, ((one, above), (other, below)) in enumerate(pairwise(zip(places, deltas, strict=True)), start=1):
+        if not one < other:
+            yield Inconsistency(f"{path}.epsilon[{index}]", "not above the one before")
+        if below > above:
+            yield Inconsistency(f"{path}.delta[{index}]", "above the one before, at a larger ε")
+    most = [(point.epsilon, point.delta) for point in direction.profile]
+    most += [(guarantee.epsilon, direction.delta), (direction.epsilon, guarantee.delta)]
+    least = [(point.epsilon, point.delta_lower) for point in direction.profile]
+    least += [(guarantee.epsilon, direction.delta_lower)]
+    for index, (epsilon, delta) in enumerate(zip(places, deltas, strict=True)):
+        place = f"{path}.delta[{index}]"
+        if any(epsilon >= other and delta > bound for other, bound in most):
+            yield Inconsistency(place, "above a bound of the profile or the guarantee, at no smaller an ε")
+        refuted = epsilon < direction.epsilon_lower and delta < guarantee.delta
+        if refuted or any(epsilon <= other and delta < bound for other, bound in least):
+            yield Inconsistency(place, "below what the profile or the guarantee refutes, at no larger an ε")
+
+
+def evidence(data: CertificateModel) -> Iterator[Inconsistency]:
+    """The kind of guarantee against how it is said to have been reached."""
+    guarantee, sampling = data.guarantee, data.evidence.sampling
+    if sampling is None:
+        yield from _compositions(data)
+        return
+    yield from _profile_probability(guarantee, sampling)
+    # What the tests may fail with is a line of the budget, and of nothing else; a deterministic guarantee rests on none.
+    tested = any(line.contribution == sampling.total_probability for line in data.evidence.error_budget)
+    if guarantee.kind != "deterministic":
+        if not tested:
+            yield Inconsistency("evidence.error_budget", "has no line with the total_probability of the tests")
+        yield from _tests(sampling)
+    elif tested:
+        yield Inconsistency("guarantee.kind", "deterministic, where the error budget counts what tests may fail with")
+    elif sampling.moment is not None:
+        yield from _moment(guarantee, sampling.moment)
+    elif sampling.composed_curve is None and _above(data.unamplified.epsilon, guarantee.epsilon):
+        yield Inconsistency("guarantee.kind", "deterministic, where without samples only unamplified.epsilon is proven")
+
+
+def _profile_probability(guarantee: Guarantee, sampling: SamplingRecord) -> Iterator[Inconsistency]:
+    """A profile that a tested guarantee bounds may be wrong where its own samples or the tests err."""
+    path, points = "evidence.sampling.profile_failure_probability", sampling.profile_failure_probability
+    if points is None:
+        return
+    parts = sampling.pointwise_failure_probability + sampling.total_probability
+    if guarantee.kind == "deterministic":
+        yield Inconsistency(path, f"stated for a {guarantee.kind} guarantee")
+    elif points < min(1.0, parts):
+        yield Inconsistency(path, f"{points!r}, below that of a point and of the tests together")
+
+
+def _moment(guarantee: Guarantee, moment: MomentRecord) -> Iterator[Inconsistency]:
+    """What is said to follow from a moment follows from it, and the guarantee from that."""
+    path, order, epsilon, polynomial = "evidence.sampling.moment", moment.order, guarantee.epsilon, moment.polynomial
+    exponent = moment.log_moment + (order - 1) * (math.log(order - 1) - epsilon) - order * math.log(order)
+    least = math.exp(min(exponent, 0.0))
+    if polynomial is not None:
+        bounds = polynomial.log_moments_lower, polynomial.log_moments_upper
+        if {len(one) for one in bounds} != {len(polynomial.coefficients)}:
+            yield Inconsistency(f"{path}.polynomial", "it needs bounds on as many moments as it has coefficients")
+            return
+        log_moments = tuple(zip(*bounds, strict=True))
+        found = MomentPolynomial(tuple(polynomial.coefficients), log_moments)
+        if any(low > high for low, high in log_moments) or log_moments[:2] != ((0.0, 0.0),) * 2:
+            yield Inconsistency(f"{path}.polynomial", "E f^0 and E f are 1, and no lower bound is above an upper one")
+        if not found.dominates:
+            yield Inconsistency(f"{path}.polynomial.coefficients", "the polynomial is below x − 1, or below 0")
+        least = min(least, found.bound(epsilon))
+    if moment.most_busy is not None and moment.most_busy >= order:
+        yield Inconsistency(f"{path}.most_busy", "not fewer than the replicas")
+    if moment.remove < least * (1.0 - 1e-9):
+        yield Inconsistency(f"{path}.remove", "below what follows from the moments")
+
+
+def _above(unamplified: float | None, epsilon: float) -> bool:
+    """Whether one upper end is above another by more than their computation may differ."""
+    return unamplified is not None and unamplified > epsilon * (1.0 + 1e-3) + 1e-6
+
+
+def _tests(sampling: SamplingRecord) -> Iterator[Inconsistency]:
+    """Powers have fewer busy replicas than replicas, and a test fails with no more than all of them."""
+    for index, test in enumerate(sampling.tests):
+        power = test.proposal
+        if power.most_busy is not None and not (power.block is None and power.most_busy < (power.order or 0)):
+            yield Inconsistency(
+                f"evidence.sampling.tests[{index}].proposal.most_busy", "not fewer than the replicas, or beside blocks"
+            )
+    if sampling.test_probability > sampling.total_probability:
+        yield Inconsistency("evidence.sampling.test_probability", "above the total_probability")
+
+
+def _compositions(data: CertificateModel) -> Iterator[Inconsistency]:
+    """The compositions behind the guarantee end where the directions' bounds do."""
+    remove, add = data.directions.remove, data.directions.add
+    sides = {"remove": [remove], "add": [add], "both": [remove, add]}
+    for index, one in enumerate(data.evidence.compositions):
+        for direction in sides[one.direction]:
+            uppers, lowers = (direction.epsilon, direction.delta), (direction.epsilon_lower, direction.delta_lower)
+            below = one.bound in ("concrete-pair", "lower")
+            if not below and one.upper not in uppers and min(one.upper, 1.0) not in uppers:
+                yield Inconsistency(
+                    f"evidence.compositions[{index}].upper", f"{one.upper!r} is no bound of the direction"
+                )
+            if below and one.lower not in lowers and min(one.lower, 1.0) not in lowers:
+                yield Inconsistency(
+                    f"evidence.compositions[{index}].lower", f"{one.lower!r} is no bound of the direction"
+                )
+
+
+def matrix_inconsistencies(data: CertificateModel, bodies: Sequence[object]) -> Iterator[Inconsistency]:
+    """What of the matrices stated does not fit."""
+    for index, (phase, body) in enumerate(zip(data.phases, bodies, strict=False)):
+        path, record, written = f"phases[{index}].matrix", phase.matrix, at(body, "matrix", default={})
+        yield from _kind(path, record, written)
+        yield from _described(path, phase, written)
+        yield from _norm(path, phase, written)
+        yield from _searched(data, phase, written)
+        yield from _workload(data, phase, at(body, "workload", default=None))
+        if len(data.phases) == 1 and phase.count == 1 and data.utility is not None:
+            mean, sigma = _error(phase), phase.noise_multiplier
+            stated = data.utility.prefix_sum_mse
+            if mean is not None and not _near(stated, found := sigma * sigma * mean, ERROR):
+                yield Inconsistency(
+                    f"{path}.{_listed(record)}", f"give a prefix-sum MSE of {found!r}, stated is {stated!r}"
+                )
+
+
+def _listed(record: MatrixRecord) -> str:
+    """The field that says what the matrix is."""
+    if record.entries is not None:
+        return "entries"
+    return "coefficients" if record.coefficients is not None or record.buffers is None else "buffers"
+
+
+def _kind(path: str, record: MatrixRecord, written: Any) -> Iterator[Inconsistency]:
+    kind = at(written, "kind", default="identity")
+    choices = at(kind, "choose")
+    if record.kind not in (choices if isinstance(choices, list) else [kind]):
+        yield Inconsistency(f"{path}.kind", f"{shown(record.kind)}, where the document says {shown(kind)}")
+    column = record.coefficients
+    if column is not None and (not column or column[0] <= 0.0 or min(column) < 0.0):
+        yield Inconsistency(f"{path}.coefficients", "not a column of numbers that are not negative, the first above 0")
+    elif column is not None and record.bands != len(column):
+        yield Inconsistency(f"{path}.coefficients", f"{len(column)} of them, where bands are {record.bands}")
+
+
+def _described(path: str, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency]:
+    """The coefficients that the document says, or its kind, times what they were multiplied by."""
+    record, factor = phase.matrix, phase.matrix.normalization
+    if factor is None:
+        return
+    if not factor > 0.0:
+        yield Inconsistency(f"{path}.normalization", "not above 0")
+        return
+    if at(written, "normalize", default=True) is False and not _near(factor, 1.0, ROUNDING):
+        yield Inconsistency(f"{path}.normalization", f"{factor!r}, where the document says normalize: false")
+    column, inverse = record.coefficients, record.inverse_coefficients
+    if record.kind == "banded-square-root" and column is not None:
+        yield from _alike(f"{path}.coefficients", column, [factor * c for c in _roots(len(column), 1.0)])
+    if record.kind == "toeplitz" and column is not None:
+        listed = _numbers(at(written, "coefficients"))
+        while listed and listed[-1] == 0.0:
+            listed.pop()
+        yield from _alike(f"{path}.coefficients", column, [factor * c for c in listed])
+    if record.kind == "banded-inverse" and inverse is not None:
+        listed = _numbers(at(written, "inverse_coefficients")) or _roots(_whole(at(written, "bands")), -1.0)
+        listed = listed[: phase.iterations]
+        yield from _alike(f"{path}.inverse_coefficients", inverse, [d / factor for d in listed])
+        if column is not None:
+            yield from _inverse(f"{path}.coefficients", column, inverse)
+    if record.buffers is not None:
+        for name, given in (("scales", record.buffers.scales), ("decays", record.buffers.decays)):
+            if listed := _numbers(at(written, name)):
+                yield from _alike(f"{path}.buffers.{name}", given, listed)
+
+
+def _searched(data: CertificateModel, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency]:
+    """A search is told of where the document asks for one and there is something to find, and its error is the matrix's."""
+    asked, found = at(written, "optimize_for", default=None) == "sampling", data.evidence.searched
+    listed = phase.matrix.coefficients or phase.matrix.buffers
+    if asked and not listed:
+        yield Inconsistency("phases[0].matrix.coefficients", "not stated, although the matrix was searched for")
+    elif (asked and phase.matrix.bands != 1) != (found is not None):
+        said = "asks for a matrix optimised for sampling" if asked else "asks for no matrix optimised for sampling"
+        yield Inconsistency("evidence.searched", f"{'stated' if found else 'not stated'}, where the document {said}")
+    elif found is not None:
+        mean = _error(phase)
+        sigma = found.noise_multiplier_estimate
+        expected = None if mean is None else sigma * sigma * mean
+        if expected is not None and not _near(found.prefix_sum_mse_estimate, expected, ERROR):
+            message = f"{found.prefix_sum_mse_estimate!r}, where its σ and the coefficients give {expected!r}"
+            yield Inconsistency("evidence.searched.prefix_sum_mse_estimate", message)
+
+
+def _workload(data: CertificateModel, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency]:
+    """The errors under the document's workload are stated where it has one, say which it is, and are the matrix's."""
+    stated, found = None if data.utility is None else data.utility.workload, data.evidence.searched
+    estimates = [one.workload_error_estimate for one in data.evidence.considered]
+    estimates += [] if found is None else [found.workload_error_estimate]
+    path = "utility.workload"
+    if not isinstance(written, dict):
+        if stated is not None or any(one is not None for one in estimates):
+            yield Inconsistency(path, "stated, where the document has no workload")
+        return
+    if any(one is None for one in estimates):
+        yield Inconsistency("evidence", "the errors that matrices were compared by are not stated")
+    if data.utility is None:
+        return
+    if stated is None:
+        yield Inconsistency(path, "not stated, where the document has a workload")
+        return
+    workload = _workload_of(written)
+    if workload is None:
+        return
+    if stated.what != workload.words:
+        yield Inconsistency(f"{path}.what", f"{shown(stated.what)}, where the document says {workload.words}")
+    variances = _variances(phase, workload)
+    if variances is None:
+        return
+    mean, largest = _sum(variances) / len(variances), max(variances)
+    sigma = phase.noise_multiplier
+    for name, value, expected in (
+        ("mse", stated.mse, sigma * sigma * mean),
+        ("rmse", stated.rmse, sigma * math.sqrt(mean)),
+        ("max_error", stated.max_error, sigma * math.sqrt(largest)),
+    ):
+        if not _near(value, expected, ERROR):
+            yield Inconsistency(f"{path}.{name}", f"{value!r}, where the matrix gives {expected!r}")
+    chosen = largest if workload.largest else mean
+    if found is not None and found.workload_error_estimate is not None:
+        expected = found.noise_multiplier_estimate * found.noise_multiplier_estimate * chosen
+        if not _near(found.workload_error_estimate, expected, ERROR):
+            message = f"{found.workload_error_estimate!r}, where its σ and the coefficients give {expected!r}"
+            yield Inconsistency("evidence.searched.workload_error_estimate", message)
+
+
+def _workload_of(written: dict[str, Any]) -> Workload | None:
+    """The workload that the document describes; None where its numbers are written as text."""
+    from pyaccount.strategies.measure import Workload
+
+    momentum, decay = written.get("momentum", 0.0), written.get("ema_decay", 0.0)
+    rates = written.get("learning_rates")
+    listed = None if rates is None else tuple(_numbers(rates))
+    if not (is_number(momentum) and is_number(decay)):
+        return None
+    if listed is not None and not (isinstance(rates, list) and len(listed) == len(rates)):
+        return None
+    return Workload(float(momentum), float(decay), listed, written.get("error") == "largest")
+
+
+def _variances(phase: PhaseRecord, workload: Workload) -> list[float] | None:
+    """The variance of the noise after each round, at σ = 1, of a Toeplitz matrix, where it takes few products."""
+    sums, n, rates = _prefix_series(phase), phase.iterations, workload.learning_rates
+    if sums is None or (rates is not None and (len(rates) != n or n * n > MOST_PRODUCTS)):
+        return None
+    momentum, decay = workload.momentum, workload.ema_decay
+    if rates is None:
+        series = [(1.0 - decay) * value for value in _decayed(_decayed(sums, momentum), decay)]
+        return list(accumulate(map(mul, series, series)))
+    # The series of 1/((1 − βx)c(x)).
+    series = _decayed([value - before for value, before in zip(sums, [0.0, *sums], strict=False)], momentum)
+    variances = [0.0] * n
+    for r in range(n):
+        iterates = [(1.0 - decay) * value for value in _decayed(list(accumulate(map(mul, rates[r:], series))), decay)]
+        for k, value in enumerate(iterates):
+            variances[r + k] += value * value
+    return variances
+
+
+def _decayed(series: list[float], decay: float) -> list[float]:
+    """Divided by 1 − decay·x."""
+    return list(accumulate(series, lambda before, value: decay * before + value)) if decay else series
+
+
+def _alike(path: str, stated: Sequence[float], expected: Sequence[float]) -> Iterator[Inconsistency]:
+    if len(stated) != len(expected):
+        yield Inconsistency(path, f"{len(stated)} of them, where the document makes {len(expected)}")
+        return
+    for index, (one, other) in enumerate(zip(stated, expected, strict=True)):
+        if not _near(one, other, ROUNDING):
+            yield Inconsistency(f"{path}[{index}]", f"{one!r}, where the document makes it {other!r}")
+            return
+
+
+def _inverse(path: str, column: Sequence[float], inverse: Sequence[float]) -> Iterator[Inconsistency]:
+    """Whether two columns are those of inverse matrices: their product is that of the identity."""
+    width = len(inverse)
+    for index in range(min(len(column), MOST_PRODUCTS // max(width, 1))):
+        part = column[max(0, index - width + 1) : index + 1][::-1]
+        products = list(map(mul, part, inverse))
+        if not abs(_sum(products) - (index == 0)) <= ROUNDING * max(1.0, _sum(list(map(abs, products)))):
+            yield Inconsistency(f"{path}[{index}]", "not that of the matrix with the inverse_coefficients")
+            return
+
+
+def _norm(path: str, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency]:
+    """The largest column norm: that of a Toeplitz matrix's first column."""
+    record = phase.matrix
+    normalised = at(written, "normalize", default=True) is not False
+    column: Sequence[float] | None = record.coefficients
+    if record.buffers is not None and record.normalization is not None:
+        column = _blt(phase)
+    norm = None if column is None else math.hypot(*column)
+    if record.entries is not None:
+        columns: dict[int, list[float]] = {}
+        for row in record.entries:
+            for index, entry in enumerate(row):
+                columns.setdefault(index, []).append(entry)
+        norm = max((math.hypot(*one) for one in columns.values()), default=0.0)
+    if norm is not None and not _near(norm, record.column_norm, ROUNDING):
+        yield Inconsistency(
+            f"{path}.{_listed(record)}", f"of norm {norm!r}, where column_norm is {record.column_norm!r}"
+        )
+    if record.normalization is not None and normalised and not _near(record.column_norm, 1.0, ROUNDING):
+        yield Inconsistency(f"{path}.column_norm", f"{record.column_norm!r}, where the matrix is normalised")
+
+
+def _blt(phase: PhaseRecord) -> list[float] | None:
+    buffers, factor = phase.matrix.buffers, phase.matrix.normalization
+    assert buffers is not None
+    assert factor is not None
+    if len(buffers.scales) != len(buffers.decays) or len(buffers.scales) * phase.iterations > MOST_PRODUCTS:
+        return None
+    column, powers = [factor], [factor * scale for scale in buffers.scales]
+    for _ in range(phase.iterations - 1):
+        column.append(sum(powers))
+        powers = list(map(mul, powers, buffers.decays))
+    return column
+
+
+def _error(phase: PhaseRecord) -> float | None:
+    """(1/n)‖AC⁻¹‖_F², A the lower triangle of ones, where it takes few products."""
+    record, n = phase.matrix, phase.iterations
+    if record.entries is not None:
+        return _dense_error(record.entries) if len(record.entries) == n else None
+    series = _prefix_series(phase)
+    if series is None:
+        return None
+    return _sum([(n - index) * value * value for index, value in enumerate(series)]) / n
+
+
+def _prefix_series(phase: PhaseRecord) -> list[float] | None:
+    """The first column of AC⁻¹, the series of 1/((1 − x)c(x)), of a Toeplitz matrix, where it takes few products."""
+    record, n = phase.matrix, phase.iterations
+    column = [1.0] if record.kind == "identity" else record.coefficients
+    if record.buffers is not None and record.normalization is not None:
+        column = _blt(phase)
+    if column is None or not column or column[0] <= 0.0:
+        return None
+    if record.inverse_coefficients is not None:
+        sums = list(accumulate(record.inverse_coefficients))
+        if n > MOST_PRODUCTS or not sums:
+            return None
+        series = sums[:n] + sums[-1:] * (n - len(sums))
+    else:
+        if min(n, len(column)) * n > MOST_PRODUCTS:
+            return None
+        series, later = [], column[1:]
+        for index in range(n):
+            reached = series[max(0, index - len(later)) : index][::-1]
+            series.append((1.0 - sum(map(mul, reached, later))) / column[0])
+    return series
+
+
+def _dense_error(rows: Sequence[Sequence[float]]) -> float | None:
+    """For a matrix with few rows: X = AC⁻¹ from XC = A, row by row."""
+    n = len(rows)
+    if any(len(row) != index + 1 or row[index] <= 0.0 for index, row in enumerate(rows)):
+        return None
+    total = 0.0
+    for last in range(n):
+        # Row `last` of X solves x C = (1, …, 1, 0, …): from the right.
+        solved = [0.0] * n
+        for column in range(last, -1, -1):
+            known = sum(solved[row] * rows[row][column] for row in range(column + 1, last + 1))
+            solved[column] = (1.0 - known) / rows[column][column]
+        total += sum(value * value for value in solved)
+    return total / n
+
+
+def _roots(bands: int, sign: float) -> list[float]:
+    """The first coefficients of (1 − x)^{−1/2}, or with −1 of (1 − x)^{1/2}."""
+    found = [1.0]
+    for j in range(1, min(bands, MOST_PRODUCTS)):
+        found.append(found[-1] * (2.0 * j - (1.0 if sign > 0.0 else 3.0)) / (2.0 * j))
+    return found
+
+
+def _whole(value: Any) -> int:
+    """A whole number of a document; 0 for what is none."""
+    return int(value) if is_number(value) and value == int(value) else 0
+
+
+def _sum(values: Sequence[float]) -> float:
+    """The sum, rounded once; where a sum of doubles passes all bounds on its way, what adding them one by one gives."""
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):
+        return sum(values)
+
+
+def _numbers(value: object) -> list[float]:
+    return [float(one) for one in value if is_number(one)] if isinstance(value, list) else []
+
+
+def _near(one: float, other: float, precision: float) -> bool:
+    return abs(one - other) <= precision * max(abs(one), abs(other))
+
+
+def risk_inconsistencies(data: CertificateModel, risk: RiskRecord) -> Iterator[Inconsistency]:
+    """The block against the document, the guarantee and the profile."""
+    stated = at(data.document, "privacy", "risk")
+    if not isinstance(stated, dict):
+        yield Inconsistency("risk", "the document has no budget of risk")
+        return
+    for name, field in (("budget", risk.measure), ("false_positive_rate", "false_positive_rate")):
+        if getattr(risk, name) != stated.get(field):
+            yield Inconsistency(
+                f"risk.{name}", f"{getattr(risk, name)!r}, where the document says {stated.get(field)!r}"
+            )
+            return
+    if risk.delta != _told_at(data.document, stated):
+        yield Inconsistency("risk.delta", f"{risk.delta!r}, which is not the δ at which the document has ε told")
+        return
+    budget = _budget(risk)
+    if budget is None:
+        yield Inconsistency("risk.measure", "not a budget that a document can have")
+        return
+    yield from _of_budget(risk, budget)
+    if risk.value is not None and risk.value_lower > risk.value:
+        yield Inconsistency("risk.value_lower", "above the value")
+    if risk.epsilon is not None and risk.epsilon_lower > risk.epsilon:
+        yield Inconsistency("risk.epsilon_lower", "above epsilon")
+    yield from (_composed if data.evidence.sampling is None else _sampled)(data, risk, budget)
+
+
+def _of_budget(risk: RiskRecord, budget: Budget) -> Iterator[Inconsistency]:
+    details: dict[str, float | None] = {"false_positive_rate": None, "last_epsilon": None, "least_rate": None}
+    for name, value in (details | budget.details()).items():
+        found = getattr(risk, name)
+        if found is None or value is None:
+            agrees = found is value
+        else:
+            # The end of a range is rounded, and a rate falls faster than the range grows.
+            far = {"last_epsilon": RANGE, "least_rate": 1.0}.get(name, 0.0)
+            agrees = abs(found - value) <= far * value
+        if not agrees:
+            yield Inconsistency(f"risk.{name}", f"{found!r}, where the budget makes it {value!r}")
+
+
+def _composed(data: CertificateModel, risk: RiskRecord, budget: Budget) -> Iterator[Inconsistency]:
+    """The guarantee is what is told of ε, and no point of the profile refutes the value."""
+    guarantee = data.guarantee
+    for name in ("epsilon", "epsilon_lower", "delta"):
+        if getattr(risk, name) != getattr(guarantee, name):
+            yield Inconsistency(f"risk.{name}", f"not the guarantee's, {getattr(guarantee, name)!r}")
+    last = math.inf if risk.last_epsilon is None else risk.last_epsilon
+    points = {
+        side: sorted(
+            {Enclosure(one.epsilon, one.delta_lower, one.delta) for one in ends.profile if one.epsilon <= last}
+        )
+        for side, ends in zip(DIRECTIONS, (data.directions.remove, data.directions.add), strict=True)
+    }
+    whole = all(ends and ends[0].epsilon == 0.0 for ends in points.values())
+    if whole and risk.value is not None and attained_at_least(budget, points) > risk.value * (1.0 + ROUNDING):
+        yield Inconsistency("risk.value", "refuted by the points of the profile")
+
+
+def _sampled(data: CertificateModel, risk: RiskRecord, budget: Budget) -> Iterator[Inconsistency]:
+    """Value and lower end follow from the guarantee, which was tested."""
+    for name, found in zip(
+        ("value", "value_lower"), from_guarantee(budget, data.guarantee, data.directions), strict=True
+    ):
+        stated = getattr(risk, name)
+        if stated is None or abs(stated - found) > ROUNDING * found:
+            yield Inconsistency(f"risk.{name}", f"{stated!r}, where the guarantee makes it {found!r}")
+
+
+def _budget(risk: RiskRecord) -> Budget | None:
+    """The budget of a block; None where no document has such a one."""
+    from pyaccount.document import Risk
+
+    said: dict[str, Any] = {risk.measure: risk.budget, "false_positive_rate": risk.false_positive_rate}
+    stated = Risk.model_construct(None, **said)
+    return next((found for budget in BUDGETS if (found := budget.of(stated, risk.delta)) is not None), None)
+
+
+def _told_at(document: dict[str, Any], stated: dict[str, Any]) -> float:
+    """The δ at which a document has ε told."""
+    from pyaccount.document.risk import usual_delta
+
+    given = stated.get("report_delta")
+    if given is not None and is_number(given):
+        return float(given)
+    phases = document.get("phases")
+    bodies = phases if isinstance(phases, list) else [document]
+    sizes = [at(body, "training", "dataset_size") for body in bodies]
+    return float(usual_delta(max((int(size) for size in sizes if is_number(size)), default=None)))
+
+
+def epoch_of(
+    sampler: str,
+    training: Mapping[str, float | None],
+    *,
+    bins: int | None = None,
+    separation: int | None = None,
+    draws: int = 1,
+    allocation: tuple[int, int] | None = None,
+) -> Fraction | None:
+    """The rounds of an epoch, exactly; `None` where what is stated does not say it.
+
+    `training` has what the section states of `dataset_size`, `expected_batch_size`, `sampling_probability` and
+    `participation_rate`; of several statements, which agree to rounding, the first of these counts. `draws` is how many batches
+    are drawn for a round, with the sampling probability each. `allocation` is among how many rounds a record's are chosen, and
+    how many of them it takes part in.
+    """
+    if sampler == "user-b-min-sep":
+        return None
+    if sampler == "random-allocation":
+        return None if allocation is None else Fraction(*allocation)
+    if sampler == "balls-in-bins" and bins is not None:
+        return Fraction(bins)
+    records, batch = training.get("dataset_size"), training.get("expected_batch_size")
+    probability, rate = training.get("sampling_probability"), training.get("participation_rate")
+    if records is not None and batch is not None:
+        length = _written(records) / _written(batch)
+    elif rate is not None and sampler != "none":
+        length = 1 / _written(rate)
+    else:
+        return (
+            None if probability is None else _between_chances(sampler, 1 / (draws * _written(probability)), separation)
+        )
+    if sampler == "none":
+        return Fraction(math.ceil(length))
+    return Fraction(max(1, round(length))) if sampler == "balls-in-bins" else length
+
+
+def _between_chances(sampler: str, draws: Fraction, separation: int | None) -> Fraction | None:
+    """The rounds that go by until a record is drawn which has `draws` chances in the mean, so far apart as the sampler says."""
+    if sampler in ("none", "balls-in-bins"):
+        return None
+    if sampler in ("b-min-sep", "cyclic-poisson"):
+        if separation is None:
+            return None
+        return separation * draws if sampler == "cyclic-poisson" else separation - 1 + draws
+    return draws
+
+
+def _written(number: float) -> Fraction:
+    """The number as its shortest decimal digits say it."""
+    return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
