@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from pyaccount.accountant import Accountant
-    from pyaccount.attestation.signing import Attestation
+    from pyaccount.attestation.opening import Attestation
     from pyaccount.auditing.report import Audit
     from pyaccount.certificate import Certificate, Interval, Profile
     from pyaccount.certificate.amplification import AmplificationCertificate

@@ -60,7 +60,7 @@ class AmplificationCertificate(LaterRecord, Readable):
     created: str = Field(description="UTC, ISO 8601.")
     content_sha256: str | None = Field(
         default=None,
-        description="SHA-256 of the canonical JSON of all other fields that are neither null nor empty; absent in older certificates.",
+        description="SHA-256 of the canonical JSON of all fields that are neither null nor empty; absent in older certificates.",
     )
 
     def page(self) -> Page:

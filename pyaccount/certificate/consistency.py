@@ -39,7 +39,7 @@ class Inconsistency:
 
 
 def content_sha256(data: CertificateModel | AmplificationCertificate) -> str:
-    """Return the SHA-256 of the canonical JSON of a certificate: without fields that are null or empty, and without the hash itself.
+    """Return the SHA-256 of the canonical JSON of a certificate, without the hash itself and without fields that are null or empty.
 
     These fields count as absent, so that a later version, which has more optional fields, gives the same hash.
     """

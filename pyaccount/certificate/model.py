@@ -688,6 +688,6 @@ class CertificateModel(LaterRecord):
     created: str = Field(description="UTC, ISO 8601.")
     content_sha256: str | None = Field(
         default=None,
-        description="SHA-256 of the canonical JSON of all other fields that are neither null nor empty: `pyaccount check` finds any "
-        "change by it. It is no protection from forgery. Absent in older certificates.",
+        description="SHA-256 of the canonical JSON of all other fields that are neither null nor empty: `pyaccount check` "
+        "finds any change by it. It is no protection from forgery. Absent in older certificates.",
     )

@@ -27,7 +27,7 @@ from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.forms import FORMS
 
 if TYPE_CHECKING:
-    from pyaccount.training.holding import RecordVerdict
+    from pyaccount.training.reporting import RecordVerdict
 
 
 @click.command(short_help="A certificate as one HTML page, as Markdown or as text.")

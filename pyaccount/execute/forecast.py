@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.forecast import Forecast
     from pyaccount.plan.compiled import CompiledDocument, Instance
-    from pyaccount.plan.reduction import DirectedBounds
+    from pyaccount.plan.rounds import DirectedBounds
 
 #: Candidates that a search still tries once it knows the blank to `ROUGH`, at the tolerance asked for.
 STEPS_LEFT = 5

@@ -11,13 +11,13 @@ from pyaccount.errors import LimitError
 from pyaccount.execute.engine import Answer, DirectedAnswer, Engine
 from pyaccount.plan.largest_loss import largest_loss
 from pyaccount.plan.noises import noise_plan
-from pyaccount.plan.reduction import Bounds, DirectedBounds, combine
+from pyaccount.plan.rounds import Bounds, DirectedBounds, combine
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
     from pyaccount.execute.engine import Question
     from pyaccount.plan.compiled import Instance
-    from pyaccount.plan.reduction import Rounds
+    from pyaccount.plan.rounds import Rounds
 
 
 def unamplified_bounds(document: Document) -> DirectedBounds:

@@ -20,8 +20,7 @@ from pyaccount.gate.seal import Seal, seal_of
 from pyaccount.gate.verdict import Attested, Judged, PolicyUsed, Rule, Unreadable, Verdict
 
 if TYPE_CHECKING:
-    from pyaccount.attestation.opening import Envelope
-    from pyaccount.attestation.signing import Attestation
+    from pyaccount.attestation.opening import Attestation, Envelope
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.reading import Read
     from pyaccount.document import Document

@@ -10,7 +10,7 @@ from pyaccount.errors import path_text
 from pyaccount.plan.alike import MANY, grouped
 from pyaccount.plan.common import length_text
 from pyaccount.plan.drawing import NEWEST, DrawingRule
-from pyaccount.plan.reduction import DirectedBounds, combine
+from pyaccount.plan.rounds import DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.risk.budgets import budget_of
 from pyaccount.rounding import plain

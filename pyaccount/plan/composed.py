@@ -10,7 +10,7 @@ from pyaccount import _core
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.plan.reduction import Rounds
+    from pyaccount.plan.rounds import Rounds
 
 #: The relative width of what is composed, and the δ below which no more is resolved.
 TOLERANCE, IGNORED = 1e-2, 1e-120

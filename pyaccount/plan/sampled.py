@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyaccount import _core
     from pyaccount.directions import Direction
-    from pyaccount.plan.reduction import Rounds
+    from pyaccount.plan.rounds import Rounds
 
 #: Mean scales at which δ is bounded without samples.
 MEAN_SCALES: Mapping[Direction, tuple[float, ...]] = {

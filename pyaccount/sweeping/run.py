@@ -17,7 +17,8 @@ from pyaccount.errors import DomainError, PyaccountError, StoreError
 from pyaccount.files import write_atomically
 from pyaccount.running.compare import why
 from pyaccount.running.plan import Plan, compile_document
-from pyaccount.sweeping.table import FailedCell, Sweep, SweptRecord
+from pyaccount.sweeping.records import FailedCell, SweptRecord
+from pyaccount.sweeping.table import Sweep
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate

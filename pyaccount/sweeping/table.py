@@ -5,13 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
-from pyaccount.certificate.compared import WORDS, FailedRecord
-from pyaccount.certificate.comparison import ComparedRecord
-from pyaccount.certificate.model import Record
+from pyaccount.certificate.compared import WORDS
 from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.errors import MissingExtraError
 from pyaccount.pages.forms import printed
@@ -29,6 +27,7 @@ from pyaccount.pages.page import (
 )
 from pyaccount.pages.readable import Readable
 from pyaccount.rounding import up
+from pyaccount.sweeping.records import FailedCell, SweptCells, SweptRecord
 from pyaccount.tables import data_frame
 
 if TYPE_CHECKING:
@@ -40,33 +39,10 @@ if TYPE_CHECKING:
 
 #: The width of the table as text in a file.
 WIDTH = 180
-_SETTINGS = "What varies, by its path, and its value in this cell."
 
 
-class SweptRecord(ComparedRecord):
-    """The certificate of a cell in a row."""
-
-    place: int = Field(ge=0, description="The cell's place in the sweep, from 0.")
-    settings: dict[str, JsonValue] = Field(description=_SETTINGS)
-    solved: str | None = Field(description="The path of the blank that was filled; null for a claim.")
-    value: float | None = Field(description="Its value.")
-
-
-class FailedCell(FailedRecord):
-    """A cell that gave no certificate."""
-
-    settings: dict[str, JsonValue] = Field(description=_SETTINGS)
-
-
-class Sweep(Record, Readable):
+class Sweep(SweptCells, Readable):
     """The cells of a sweep, those certified and those that were not."""
-
-    pyaccount: Literal[1] = Field(description="Format version.")
-    kind: Literal["sweep-table"] = Field(description="What this is.")
-    name: str | None = Field(description="What the sweep is called.")
-    varied: list[str] = Field(description="The paths that vary.")
-    rows: list[SweptRecord] = Field(description="Of each certificate, in the order of the cells.")
-    failures: list[FailedCell] = Field(default_factory=list, description="Cells without one, and why.")
 
     @property
     def holds(self) -> bool:

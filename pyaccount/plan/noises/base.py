@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
-    from pyaccount.plan.reduction import Analysis, DirectedBounds
+    from pyaccount.plan.reduction import Analysis
+    from pyaccount.plan.rounds import DirectedBounds
 
 
 class NoisePlan(ABC):

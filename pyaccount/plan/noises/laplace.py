@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from pyaccount.document import participations
 from pyaccount.plan.common import moves, neighbours, number, shown, whole
 from pyaccount.plan.noises.base import NoisePlan
-from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, tight
+from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.rounds import DirectedBounds, Part, tight
 from pyaccount.plan.samplers.deterministic import order_assumptions
 
 if TYPE_CHECKING:

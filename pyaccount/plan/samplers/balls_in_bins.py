@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
     from pyaccount.plan.differentiable import Vector
-    from pyaccount.plan.reduction import DirectedBounds, Reduction
+    from pyaccount.plan.reduction import Reduction
+    from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.plan.samplers.allocation import Squares
 
 #: Nanoseconds for a sample and a pair of bins on one core, and what a sample takes however few bins there are.

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyaccount.document import Deterministic, participations
 from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, moves, number, shown, whole
 from pyaccount.plan.matrices import matrix_text, strategy
-from pyaccount.plan.reduction import Analysis, DirectedBounds, Reduction, enclosed, gaussian, tight
+from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.rounds import DirectedBounds, enclosed, gaussian, tight
 from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst, moved
 from pyaccount.rounding import down, up
 

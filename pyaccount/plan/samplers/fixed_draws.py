@@ -15,7 +15,8 @@ from pyaccount.document import batch_size
 from pyaccount.document.ranges import DRAWS
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import SECRET, basic_assumptions, number, rounds, rounds_text, shown, whole
-from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, enclosed, tight
+from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.rounds import DirectedBounds, Part, enclosed, tight
 from pyaccount.plan.samplers.base import DrawnBatch, SamplerPlan, Worst
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document import draws_per_iteration, expected_batch_size, sampling_probability, truncation
 from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, rounds, rounds_text, shown, whole
-from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, enclosed, gaussian, tight
+from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.rounds import DirectedBounds, Part, enclosed, gaussian, tight
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import EVERY_ROUND, Worst
 from pyaccount.plan.samplers.renewal import Renewal

@@ -33,7 +33,8 @@ from pyaccount.plan.common import (
     whole,
 )
 from pyaccount.plan.matrices import columns, matrix_text, strategy
-from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, enclosed
+from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.rounds import DirectedBounds, Part, enclosed
 from pyaccount.plan.samplers.renewal import START
 
 if TYPE_CHECKING:
