@@ -1,4 +1,4 @@
-"""What is compared: documents to be certified, and finished certificates beside them, which stay as they are."""
+"""What is compared, as records: certificates in rows, what has none, and which sources are finished certificates."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from pyaccount.certificate.certificate import Certificate
-from pyaccount.certificate.model import Record
+from pyaccount.certificate.model import NonNegative, Probability, Record
 from pyaccount.certificate.reading import LARGEST_FILE
 from pyaccount.document.sources import Handed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyaccount.certificate.model import CertificateModel, PhaseRecord
 
 #: What every certificate says of itself, and no document: there `kind` is the document's own.
 _CERTIFICATE = re.compile(rb'"kind"\s*:\s*"(?:amplification-)?certificate"')
@@ -42,6 +47,105 @@ class FailedRecord(Record):
     )
     message: str = Field(description="What happened, for people.")
     seconds: float = Field(description="How long it took here.")
+
+
+class ComparedRecord(Record):
+    """One document's certificate in a row."""
+
+    name: str
+    holds: bool = Field(description="Whether the document's claim is certified.")
+    kind: Literal["deterministic", "verified", "confidence"] = Field(description="The kind of guarantee.")
+    adjacency: str
+    group_size: int
+    unit: Literal["record", "user"] = Field(description="Who is protected.")
+    sampler: str = Field(description="The sampler of each phase.")
+    epsilon: NonNegative = Field(description="ε at most.")
+    epsilon_lower: NonNegative = Field(description="No ε below this holds.")
+    delta: Probability = Field(description="δ at most.")
+    noise_multiplier: float | None = Field(description="σ, where all phases have the same Gaussian noise.")
+    unamplified_epsilon: NonNegative | None = Field(
+        description="ε at most if no participations were secret, at this δ (each certificate says what that is); null: infinite, "
+        "or not known at so small a δ."
+    )
+    expected_batch_size: float | None = Field(description="Expected records (or draws) in a batch, with one phase.")
+    distinct_records: float | None = Field(description="Expected distinct records in a batch, with one phase.")
+    prefix_sum_mse: float | None = Field(description="Mean variance of the noise of prefix sums, with one phase.")
+    workload: str | None = Field(default=None, description="The document's workload in words; null without one.")
+    workload_mse: float | None = Field(default=None, description="Mean variance of the noise under that workload.")
+    seconds: float = Field(description="How long certifying took here; 0 for a finished certificate.")
+    document_sha256: str
+    finished: bool = Field(
+        default=False,
+        description="Whether it was a finished certificate, whose figures stand here unchanged and not recomputed.",
+    )
+    matrix: str | None = Field(
+        default=None,
+        description="The kind of matrix, with one phase, and that it was optimised for the sampling where it was.",
+    )
+
+    def series(self, *, alike: bool) -> str:
+        """What it is a point of in a picture of several: its sampler and matrix, and who is protected unless that is `alike`."""
+        words = [self.sampler, *([] if self.matrix in (None, "identity") else [self.matrix])]
+        return ", ".join([*words, *([] if alike else [protects(self)])])
+
+
+def protects(row: ComparedRecord) -> str:
+    """Who is protected, and against which change."""
+    return f"{row.adjacency}, {row.group_size} {row.unit}{'s' if row.group_size > 1 else ''}"
+
+
+def alike(rows: Sequence[ComparedRecord]) -> bool:
+    """Whether all rows protect the same."""
+    return len({protects(row) for row in rows}) <= 1
+
+
+def remarks(rows: Sequence[ComparedRecord]) -> list[str]:
+    """What keeps the numbers of different rows from being compared."""
+    found = []
+    if not alike(rows):
+        found.append("The documents protect against different changes: their ε do not compare.")
+    if len({row.workload for row in rows if row.workload}) > 1:
+        found.append("The workloads differ: their errors do not compare.")
+    if len({row.delta for row in rows}) > 1 and len({row.epsilon for row in rows}) > 1:
+        found.append(
+            "The δ differ: the same mechanism has a smaller ε at a larger δ, so that neither compares by itself."
+        )
+    return found
+
+
+def row_of(data: CertificateModel, seconds: float, *, finished: bool = False) -> ComparedRecord:
+    """A certificate as a row; `seconds` is what it took."""
+    workload = None if data.utility is None else data.utility.workload
+    only = data.phases[0] if len(data.phases) == 1 else None
+    # Told at a larger δ, where this one is too small to resolve, it would be no bound.
+    unamplified = data.unamplified.epsilon if data.unamplified.delta <= data.guarantee.delta else None
+    return ComparedRecord(
+        name=data.name,
+        holds=data.holds,
+        kind=data.guarantee.kind,
+        adjacency=data.privacy.adjacency,
+        group_size=data.privacy.group_size,
+        unit=data.privacy.unit,
+        sampler=" + ".join(dict.fromkeys(phase.sampler for phase in data.phases)),
+        epsilon=data.guarantee.epsilon,
+        epsilon_lower=data.guarantee.epsilon_lower,
+        delta=data.guarantee.delta,
+        noise_multiplier=data.noise_multiplier if all(phase.noise == "gaussian" for phase in data.phases) else None,
+        unamplified_epsilon=unamplified,
+        expected_batch_size=None if only is None else only.expected_batch_size,
+        distinct_records=None if only is None else only.distinct_records,
+        prefix_sum_mse=None if data.utility is None else data.utility.prefix_sum_mse,
+        workload=None if workload is None else workload.what,
+        workload_mse=None if workload is None else workload.mse,
+        seconds=seconds,
+        document_sha256=data.document_sha256,
+        finished=finished,
+        matrix=None if only is None else _matrix(only, data),
+    )
+
+
+def _matrix(phase: PhaseRecord, data: CertificateModel) -> str:
+    return f"{phase.matrix.kind} for its sampling" if data.evidence.searched is not None else phase.matrix.kind
 
 
 def is_certificate(source: object) -> bool:

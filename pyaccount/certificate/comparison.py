@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.compared import FailedRecord
-from pyaccount.certificate.model import NonNegative, Probability, Record
+from pyaccount.certificate.compared import ComparedRecord, FailedRecord
+from pyaccount.certificate.model import Record
 from pyaccount.pages.forms import printed
 from pyaccount.pages.readable import Readable
 
@@ -17,48 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from pyaccount.certificate.model import CertificateModel, PhaseRecord
     from pyaccount.pages.page import Page
-
-
-class ComparedRecord(Record):
-    """One document's certificate in a row."""
-
-    name: str
-    holds: bool = Field(description="Whether the document's claim is certified.")
-    kind: Literal["deterministic", "verified", "confidence"] = Field(description="The kind of guarantee.")
-    adjacency: str
-    group_size: int
-    unit: Literal["record", "user"] = Field(description="Who is protected.")
-    sampler: str = Field(description="The sampler of each phase.")
-    epsilon: NonNegative = Field(description="ε at most.")
-    epsilon_lower: NonNegative = Field(description="No ε below this holds.")
-    delta: Probability = Field(description="δ at most.")
-    noise_multiplier: float | None = Field(description="σ, where all phases have the same Gaussian noise.")
-    unamplified_epsilon: NonNegative | None = Field(
-        description="ε at most if no participations were secret, at this δ (each certificate says what that is); null: infinite, "
-        "or not known at so small a δ."
-    )
-    expected_batch_size: float | None = Field(description="Expected records (or draws) in a batch, with one phase.")
-    distinct_records: float | None = Field(description="Expected distinct records in a batch, with one phase.")
-    prefix_sum_mse: float | None = Field(description="Mean variance of the noise of prefix sums, with one phase.")
-    workload: str | None = Field(default=None, description="The document's workload in words; null without one.")
-    workload_mse: float | None = Field(default=None, description="Mean variance of the noise under that workload.")
-    seconds: float = Field(description="How long certifying took here; 0 for a finished certificate.")
-    document_sha256: str
-    finished: bool = Field(
-        default=False,
-        description="Whether it was a finished certificate, whose figures stand here unchanged and not recomputed.",
-    )
-    matrix: str | None = Field(
-        default=None,
-        description="The kind of matrix, with one phase, and that it was optimised for the sampling where it was.",
-    )
-
-    def series(self, among: Comparison) -> str:
-        """What it is a point of in a picture of several: its sampler and its matrix, and who is protected where they differ."""
-        words = [self.sampler, *([] if self.matrix in (None, "identity") else [self.matrix])]
-        return ", ".join([*words, *([] if alike(among) else [protects(self)])])
 
 
 class Comparison(Record, Readable):
@@ -95,7 +54,7 @@ class Comparison(Record, Readable):
         """The comparison as a page, with a picture of the error against ε where there is one."""
         from pyaccount.certificate.report.comparisons import comparison_page
 
-        return comparison_page(self)
+        return comparison_page(self.rows, self.failures)
 
     def plot(self) -> Figure:
         """The error against ε, with the certified σ, as a figure of matplotlib; bars of both where all have one ε.
@@ -106,66 +65,7 @@ class Comparison(Record, Readable):
         from pyaccount.certificate.report.comparisons import errors_plot
         from pyaccount.pages.figure import figure
 
-        return figure(errors_plot(ErrorLines.of(self)))
-
-
-def protects(row: ComparedRecord) -> str:
-    """Who is protected, and against which change."""
-    return f"{row.adjacency}, {row.group_size} {row.unit}{'s' if row.group_size > 1 else ''}"
-
-
-def alike(data: Comparison) -> bool:
-    """Whether all rows protect the same."""
-    return len({protects(row) for row in data.rows}) <= 1
-
-
-def remarks(data: Comparison) -> list[str]:
-    """What keeps the numbers of different rows from being compared."""
-    found = []
-    if not alike(data):
-        found.append("The documents protect against different changes: their ε do not compare.")
-    if len({row.workload for row in data.rows if row.workload}) > 1:
-        found.append("The workloads differ: their errors do not compare.")
-    if len({row.delta for row in data.rows}) > 1 and len({row.epsilon for row in data.rows}) > 1:
-        found.append(
-            "The δ differ: the same mechanism has a smaller ε at a larger δ, so that neither compares by itself."
-        )
-    return found
-
-
-def row_of(data: CertificateModel, seconds: float, *, finished: bool = False) -> ComparedRecord:
-    """A certificate as a row; `seconds` is what it took."""
-    workload = None if data.utility is None else data.utility.workload
-    only = data.phases[0] if len(data.phases) == 1 else None
-    # Told at a larger δ, where this one is too small to resolve, it would be no bound.
-    unamplified = data.unamplified.epsilon if data.unamplified.delta <= data.guarantee.delta else None
-    return ComparedRecord(
-        name=data.name,
-        holds=data.holds,
-        kind=data.guarantee.kind,
-        adjacency=data.privacy.adjacency,
-        group_size=data.privacy.group_size,
-        unit=data.privacy.unit,
-        sampler=" + ".join(dict.fromkeys(phase.sampler for phase in data.phases)),
-        epsilon=data.guarantee.epsilon,
-        epsilon_lower=data.guarantee.epsilon_lower,
-        delta=data.guarantee.delta,
-        noise_multiplier=data.noise_multiplier if all(phase.noise == "gaussian" for phase in data.phases) else None,
-        unamplified_epsilon=unamplified,
-        expected_batch_size=None if only is None else only.expected_batch_size,
-        distinct_records=None if only is None else only.distinct_records,
-        prefix_sum_mse=None if data.utility is None else data.utility.prefix_sum_mse,
-        workload=None if workload is None else workload.what,
-        workload_mse=None if workload is None else workload.mse,
-        seconds=seconds,
-        document_sha256=data.document_sha256,
-        finished=finished,
-        matrix=None if only is None else _matrix(only, data),
-    )
-
-
-def _matrix(phase: PhaseRecord, data: CertificateModel) -> str:
-    return f"{phase.matrix.kind} for its sampling" if data.evidence.searched is not None else phase.matrix.kind
+        return figure(errors_plot(ErrorLines.of(self.rows)))
 
 
 def written(data: Comparison, form: str) -> str:

@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from pyaccount.certificate.compared import FailedRecord
-from pyaccount.certificate.comparison import ComparedRecord
+from pyaccount.certificate.compared import ComparedRecord, FailedRecord
 from pyaccount.certificate.model import Record
 
 _SETTINGS = "What varies, by its path, and its value in this cell."

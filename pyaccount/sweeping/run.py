@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.certificate.comparison import row_of
+from pyaccount.certificate.compared import row_of
 from pyaccount.errors import DomainError, PyaccountError, StoreError
 from pyaccount.files import write_atomically
 from pyaccount.running.compare import why
