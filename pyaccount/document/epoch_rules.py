@@ -13,10 +13,10 @@ from pyaccount.document.views import Body
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
+    from pyaccount.document.views import Mechanism
 
 
-def length_is_given(document: Document, body: Body) -> Iterator[Problem]:
+def length_is_given(document: Mechanism, body: Body) -> Iterator[Problem]:
     """A run has a number of rounds."""
     if body.training.iterations is None and body.training.epochs is None and body.epochs is None:
         path = body.at("training", "iterations")
@@ -25,7 +25,7 @@ def length_is_given(document: Document, body: Body) -> Iterator[Problem]:
         yield document.problem("missing-key", path, message, allowed=allowed)
 
 
-def epochs_say_iterations(document: Document, body: Body) -> Iterator[Problem]:
+def epochs_say_iterations(document: Mechanism, body: Body) -> Iterator[Problem]:
     """Epochs are so many iterations: no others than are given beside them, and as many as a run can have."""
     if body.epochs is None:
         return
@@ -51,7 +51,7 @@ def epochs_say_iterations(document: Document, body: Body) -> Iterator[Problem]:
         yield document.problem("contradiction", path, message)
 
 
-def _epoch_is_known(document: Document, body: Body) -> Iterator[Problem]:
+def _epoch_is_known(document: Mechanism, body: Body) -> Iterator[Problem]:
     """How many rounds an epoch has, where no other rule asks for what says it."""
     if body.training.expected_batch_size == SOLVE:
         message = (

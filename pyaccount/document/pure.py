@@ -14,12 +14,12 @@ from pyaccount.document.stated import number
 from pyaccount.errors import Problem, path_text
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
+    from pyaccount.document.views import Mechanism
 
 PATH = ("privacy", "delta")
 
 
-def losses_are_bounded(document: Document) -> Iterator[Problem]:
+def losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
     """Where δ is 0 every phase has noise with a bounded loss."""
     if number(document.stated_privacy.delta) != 0.0:
         return

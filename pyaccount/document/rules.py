@@ -18,10 +18,10 @@ from pyaccount.document.workload import workload_problems
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
+    from pyaccount.document.views import Mechanism
 
 
-def broken_rules(document: Document) -> Iterator[Problem]:
+def broken_rules(document: Mechanism) -> Iterator[Problem]:
     """Every problem of the document's fields taken together."""
     yield from one_target(document)
     yield from one_budget(document)
@@ -34,4 +34,4 @@ def broken_rules(document: Document) -> Iterator[Problem]:
         yield from epochs_say_iterations(document, body)
         yield from body.matrix.problems(document, body)
         yield from body.sampler.problems(document, body)
-        yield from workload_problems(document, body)
+        yield from workload_problems(document, body, body.workload)

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pyaccount.document.matrices import MatrixKind
+from pyaccount.document.models import Phase, PhasedDocument, SingleDocument
 from pyaccount.document.nodes import REPORTED
 from pyaccount.document.noise import AnyNoise
 from pyaccount.document.samplers import SamplerKind, UnreadSampler
-from pyaccount.document.sections import Phase, PhasedDocument, SingleDocument, Training
+from pyaccount.document.sections import Accounting, Privacy, Training
 from pyaccount.document.workload import StatedWorkload
+from pyaccount.document.written import Written
 from pyaccount.errors import Path
 
 Model = SingleDocument | PhasedDocument
@@ -45,6 +47,17 @@ class Body:
     def at(self, *path: str) -> Path:
         """The document path of something in this body."""
         return (*self.path, self.rates, *path[1:]) if path[0] == "training" else (*self.path, *path)
+
+
+class Mechanism(Written):
+    """What the rules read of a mechanism document, which may still break some of them."""
+
+    name: str
+    accounting: Accounting
+    bodies: tuple[Body, ...]
+    #: As the document states it; `privacy` asks for ε at a δ where there is a budget of risk.
+    stated_privacy: Privacy
+    privacy: Privacy
 
 
 def bodies_of(model: Model) -> tuple[Body, ...]:

@@ -29,7 +29,7 @@ from pyaccount.cli.completion import overridable
 from pyaccount.document import load, participation_rate, sampling_probability
 from pyaccount.document.samplers import SAMPLERS
 from pyaccount.document.shape import union_of
-from pyaccount.document.sections import SingleDocument
+from pyaccount.document.models import SingleDocument
 from pyaccount.draft.interview import needed
 from pyaccount.draft.questions import QUESTIONS, meanings
 from pyaccount.draft.writing import text_of

@@ -353,7 +353,7 @@ def test_a_reader_who_follows_the_tutorial_sees_what_it_shows(tmp_path: Path) ->
 
 
 def test_the_glossary_has_every_key_and_kind_of_the_language() -> None:
-    from pyaccount.document.sections import SingleDocument
+    from pyaccount.document.models import SingleDocument
     from pyaccount.document.shape import leaves, words_of
 
     text = (DOCS / "glossary.md").read_text(encoding="utf-8")

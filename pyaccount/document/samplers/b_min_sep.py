@@ -14,8 +14,8 @@ from pyaccount.document.samplers.spaced import CHOSEN, MinSeparation, SpacedByRa
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
+    from pyaccount.document.written import Written
 
 
 class BMinSep(SpacedByRate):
@@ -39,7 +39,7 @@ class BMinSep(SpacedByRate):
         "available in it (cold).",
     )
 
-    def spacing_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def spacing_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """A matrix that is not banded does not say how far apart participations are."""
         yield from super().spacing_problems(document, body)
         if self.min_separation is None and not body.matrix.banded:

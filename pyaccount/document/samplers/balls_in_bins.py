@@ -20,8 +20,7 @@ from pyaccount.errors import Path, Problem
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
 
@@ -43,20 +42,20 @@ class BallsInBins(Truncatable):
         description=f"T: the number of batches. Omitted: 1/participation rate, which must be whole.{CHOSEN}",
     )
 
-    def rate_of(self, body: Body, probability: float) -> float | None:
+    def rate_of(self, body: StatedBody, probability: float) -> float | None:
         """No probability is drawn with."""
         return None
 
-    def participation_rate(self, body: Body) -> float:
+    def participation_rate(self, body: StatedBody) -> float:
         """Once in T rounds."""
         return 1.0 / self.bins_of(body)
 
-    def usual_pattern(self, body: Body, iterations: int) -> tuple[int, int]:
+    def usual_pattern(self, body: StatedBody, iterations: int) -> tuple[int, int]:
         """Once in each turn."""
         apart = self.bins_of(body)
         return apart, -(-iterations // apart)
 
-    def bins_of(self, body: Body) -> int:
+    def bins_of(self, body: StatedBody) -> int:
         """T, given or by a rate."""
         if isinstance(self.bins, Choose):
             raise ValueError("the number of bins is still to be chosen")
@@ -66,17 +65,17 @@ class BallsInBins(Truncatable):
             return max(1, round(1.0 / rate))
         raise ValueError("the number of bins is not given")
 
-    def epoch(self, body: Body, *, bins: int | None = None) -> Fraction | None:
+    def epoch(self, body: StatedBody, *, bins: int | None = None) -> Fraction | None:
         """All bins once."""
         listed = number(self.bins)
         return super().epoch(body, bins=bins if listed is None else round(listed))
 
-    def problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The bins first: nothing else says as much."""
         yield from self.bin_problems(document, body)
         yield from super().problems(document, body)
 
-    def bin_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def bin_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The participation rate is 1/T, and every bin has its turn."""
         if number(body.training.sampling_probability) is not None:
             message = "balls in bins draw no probability: give sampler.bins, participation_rate or expected_batch_size"
@@ -103,7 +102,7 @@ class BallsInBins(Truncatable):
                 message = f"this makes {count} bins; their number must be {BINS.describe()}"
                 yield document.problem("out-of-range", path, message)
 
-    def _unfit(self, body: Body, field: str, rate: float, count: float) -> str:
+    def _unfit(self, body: StatedBody, field: str, rate: float, count: float) -> str:
         """Why a rate is not that of so many bins."""
         if field == "expected_batch_size":
             batch, records = number(body.training.expected_batch_size), number(body.training.dataset_size)
@@ -119,7 +118,7 @@ class BallsInBins(Truncatable):
             return f"this is a participation rate of {rate:.10g}, but with {count} bins it is 1/{count} = {1.0 / count:.6g}"
         return f"the participation rate is 1 over a whole number of bins, but this is 1/{1.0 / rate:.10g}"
 
-    def rate_missing(self, document: Written, body: Body) -> Iterator[Problem]:
+    def rate_missing(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The bins say it by themselves."""
         if self.bins is None:
             message = (
@@ -128,17 +127,17 @@ class BallsInBins(Truncatable):
             )
             yield document.problem("missing-key", body.at("sampler", "bins"), message)
 
-    def rate_is_stated(self, body: Body) -> bool:
+    def rate_is_stated(self, body: StatedBody) -> bool:
         """By the bins as well."""
         return self.bins is not None or super().rate_is_stated(body)
 
-    def fixing_batch(self, body: Body) -> Iterator[Path]:
+    def fixing_batch(self, body: StatedBody) -> Iterator[Path]:
         """The bins as well."""
         yield from super().fixing_batch(body)
         if number(self.bins) is not None:
             yield body.at("sampler", "bins")
 
-    def epoch_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """An epoch is a turn of all bins."""
         if isinstance(self.bins, Choose):
             message = "how many iterations this is depends on the bins that are chosen: give iterations instead"
