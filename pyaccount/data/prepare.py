@@ -20,8 +20,6 @@ from pyaccount.data.reading import COLUMNS, attribution_of
 from pyaccount.data.report import BatchReport, Counts, Dropped, Preparation
 from pyaccount.document import Document
 from pyaccount.document.ranges import RECORDS_PER_USER, SEED, SEPARATION
-from pyaccount.document.rates import expected_batch_size as batch_of
-from pyaccount.document.rates import separation
 from pyaccount.errors import DomainError, Path, path_text
 from pyaccount.files import write_atomically
 
@@ -192,7 +190,7 @@ def _asked(
         (body,) = document.bodies
         if apart is not None:
             raise DomainError("min_separation is what the document says: leave it out, or change it there")
-        users, apart = body.sampler.protects_users, separation(body)
+        users, apart = body.sampler.protects_users, body.separation()
         if users and apart is None:
             raise DomainError("the bands of the document are still to be chosen: give sampler.min_separation there")
         if users and batch is None and probability is None:
@@ -294,5 +292,5 @@ def _batch(
     if law is not None and p is not None:
         drawn = simulated(table, p, law.separation, seed, shared=law.shared)
         return BatchReport(law.expected(p), drawn)
-    expected = None if document is None else batch_of(document.bodies[0])
+    expected = None if document is None else document.bodies[0].expected_batch_size()
     return None if expected is None else BatchReport(expected, None)

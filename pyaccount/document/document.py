@@ -14,7 +14,6 @@ from pyaccount.document.foreign import from_value
 from pyaccount.document.models import PhasedDocument, SingleDocument
 from pyaccount.document.nodes import Scalar, Table, find, place_of, plain, replaced
 from pyaccount.document.overrides import set_at
-from pyaccount.document.rates import in_iterations
 from pyaccount.document.risk import target
 from pyaccount.document.rules import broken_rules
 from pyaccount.document.sections import Risk
@@ -38,7 +37,7 @@ class Document(Mechanism):
         super().__init__(root, file, model)
         self.name = model.name
         self.accounting = model.accounting
-        self.bodies = tuple(in_iterations(body) for body in bodies_of(model))
+        self.bodies = tuple(body.in_iterations() for body in bodies_of(model))
         self.stated_privacy = model.privacy
         self.privacy = target(model.privacy, self.bodies)
         found = [*problems, *invalid]
@@ -128,7 +127,7 @@ class Document(Mechanism):
         model = _changed(self._model, path, kept)
         assert isinstance(model, SingleDocument | PhasedDocument)
         document.root, document._model, document.blank = root, model, None
-        document.bodies = tuple(in_iterations(body) for body in bodies_of(model))
+        document.bodies = tuple(body.in_iterations() for body in bodies_of(model))
         document.stated_privacy = model.privacy
         document.privacy = target(model.privacy, document.bodies)
         return document

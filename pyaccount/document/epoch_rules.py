@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyaccount.document.epochs import counted, iterations_of
 from pyaccount.document.fields import SOLVE
 from pyaccount.document.ranges import ITERATIONS
-from pyaccount.document.rates import epoch
 from pyaccount.document.stated import number
 from pyaccount.document.views import Body
 from pyaccount.errors import Problem
@@ -29,9 +29,7 @@ def epochs_say_iterations(document: Mechanism, body: Body) -> Iterator[Problem]:
     """Epochs are so many iterations: no others than are given beside them, and as many as a run can have."""
     if body.epochs is None:
         return
-    from pyaccount.document.epochs import counted, iterations_of  # few documents count in epochs
-
-    path, stated, length = body.at("training", "epochs"), body.training.iterations, epoch(body)
+    path, stated, length = body.at("training", "epochs"), body.training.iterations, body.epoch()
     if stated == SOLVE:
         message = "iterations is to be solved, which this would fix: leave this out"
         yield document.problem("contradiction", path, message)

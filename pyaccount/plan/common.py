@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyaccount.document.epochs import counted, epochs_of
+
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document, Privacy, Solve
     from pyaccount.errors import Problem
@@ -92,10 +94,7 @@ def rounds(body: Body) -> int:
 
 def length_text(body: Body) -> str | None:
     """What the rounds of a run have to do with the epochs that its document asks for; None where it asks for none."""
-    from pyaccount.document.epochs import counted, epochs_of  # few documents count in epochs
-    from pyaccount.document.rates import epoch
-
-    length = None if body.epochs is None else epoch(body)
+    length = None if body.epochs is None else body.epoch()
     if length is None or body.epochs is None or body.training.iterations == "solve":
         return None
     done = whole(body.training.iterations)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.document import truncation
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiled import CompiledDocument, worded
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
@@ -142,7 +141,7 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
     if document.privacy.adjacency == "replace-one":
         message = "derivatives of δ are implemented for one record added or removed, not for one that is replaced"
         problems.append(refused(("privacy", "adjacency"), message, "use add-remove or zero-out"))
-    if truncation(body) is not None:
+    if body.truncation() is not None:
         message = "a matrix is not optimised for truncated batches"
         problems.append(refused(body.at("sampler", "truncate_to"), message, "leave truncate_to out"))
     if body.count > 1:

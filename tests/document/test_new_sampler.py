@@ -26,7 +26,7 @@ import click
 from pyaccount import reference, schemas
 from pyaccount.cli.init import init
 from pyaccount.cli.completion import overridable
-from pyaccount.document import load, participation_rate, sampling_probability
+from pyaccount.document import load
 from pyaccount.document.samplers import SAMPLERS
 from pyaccount.document.shape import union_of
 from pyaccount.document.models import SingleDocument
@@ -45,8 +45,8 @@ def told(path):
     return {
         "sampler": document.to_mapping()["sampler"],
         "iterations": body.training.iterations,
-        "rate": participation_rate(body),
-        "probability": sampling_probability(body),
+        "rate": body.participation_rate(),
+        "probability": body.sampling_probability(),
         "again": again == document,
     }
 

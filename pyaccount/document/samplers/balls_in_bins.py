@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from pyaccount.document.asking import AlsoCalled, Asked
-from pyaccount.document.fields import Choose, Number
+from pyaccount.document.fields import SOLVE, Choose, Number
 from pyaccount.document.fitting import bins_that_fit
 from pyaccount.document.ranges import BINS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import Truncatable
@@ -18,8 +19,6 @@ from pyaccount.document.stated import number, stated_rates
 from pyaccount.errors import Path, Problem
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
@@ -65,10 +64,16 @@ class BallsInBins(Truncatable):
             return max(1, round(1.0 / rate))
         raise ValueError("the number of bins is not given")
 
-    def epoch(self, body: StatedBody, *, bins: int | None = None) -> Fraction | None:
-        """All bins once."""
-        listed = number(self.bins)
-        return super().epoch(body, bins=bins if listed is None else round(listed))
+    def epoch(self, body: StatedBody) -> Fraction | None:
+        """Return T, the rounds in which all bins have their turn."""
+        listed, length = number(self.bins), super().epoch(body)
+        if listed is not None and body.training.expected_batch_size != SOLVE:
+            return Fraction(round(listed))
+        return None if length is None else Fraction(max(1, round(length)))
+
+    def between_chances(self, body: StatedBody, chances: Fraction) -> Fraction | None:
+        """Return None: no probability is drawn."""
+        return None
 
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The bins first: nothing else says as much."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from pyaccount.document.epochs import counted, epochs_of, exactly
 from pyaccount.document.fields import SOLVE, Choose, Number
 from pyaccount.document.kinds import Kind
 from pyaccount.document.ranges import LARGEST_BATCH, RATE_AGREEMENT
@@ -118,17 +119,28 @@ class SamplerKind(Kind):
         """The size that larger batches are cut to; None where no batch of the data set can be larger."""
         return None
 
-    def epoch(self, body: StatedBody, *, bins: int | None = None) -> Fraction | None:
-        """The rounds of an epoch, as `epochs.epoch_of` says; None where the body does not say it, or leaves it open."""
-        from pyaccount.document.epochs import epoch_of  # few documents count in epochs
+    def epoch(self, body: StatedBody) -> Fraction | None:
+        """Return the rounds of an epoch, exactly: 1/p₀, the rounds in which a record takes part once, in the long run.
 
+        None where the body does not say it, or leaves it open. Of several statements, which agree to rounding, the sizes count
+        first, then the participation rate, then the sampling probability.
+        """
         training = body.training
         if training.expected_batch_size == SOLVE:
             return None
-        stated = {
-            field: number(getattr(training, field)) for field in ("dataset_size", "expected_batch_size", *RATE_FIELDS)
-        }
-        return epoch_of(self.kind, stated, bins=bins, separation=self.separation(body), draws=self.draws(body) or 1)
+        records, batch = number(training.dataset_size), number(training.expected_batch_size)
+        probability, rate = number(training.sampling_probability), number(training.participation_rate)
+        if records is not None and batch is not None:
+            return exactly(records) / exactly(batch)
+        if rate is not None:
+            return 1 / exactly(rate)
+        if probability is None:
+            return None
+        return self.between_chances(body, 1 / ((self.draws(body) or 1) * exactly(probability)))
+
+    def between_chances(self, body: StatedBody, chances: Fraction) -> Fraction | None:
+        """Return the rounds until a record is drawn that needs so many chances on average; None where no probability is drawn."""
+        return chances
 
     # ---- users with several records
 
@@ -241,8 +253,6 @@ class SamplerKind(Kind):
 
     def on_epochs(self, body: StatedBody, epoch: Fraction, iterations: int) -> str | None:
         """What is worth a note about epochs that a document asks for, given the rounds of one and the iterations of all."""
-        from pyaccount.document.epochs import counted, epochs_of  # as above
-
         done = counted(epochs_of(iterations, epoch))
         if done == counted(body.epochs or 0.0):
             return None
@@ -289,8 +299,8 @@ class Truncatable(SamplerKind):
 class UnreadSampler(SamplerKind):
     """Stands where a sampler could not be read, which was reported: of what `training` says, only what is wrong with any."""
 
-    def epoch(self, body: StatedBody, *, bins: int | None = None) -> Fraction | None:
-        """Nobody knows."""
+    def epoch(self, body: StatedBody) -> Fraction | None:
+        """Return None: nobody knows."""
         return None
 
     def rate_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:

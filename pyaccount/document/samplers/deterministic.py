@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from pyaccount.document.asking import AlsoCalled, Asked
+from pyaccount.document.epochs import exactly
 from pyaccount.document.fields import SOLVE, Number
 from pyaccount.document.ranges import PARTICIPATIONS
 from pyaccount.document.samplers.base import SamplerKind
@@ -17,8 +19,6 @@ from pyaccount.document.stated import RATE_FIELDS, number
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
@@ -86,6 +86,11 @@ class Deterministic(SamplerKind):
         if body.training.expected_batch_size == SOLVE:
             message = "a deterministic order has no batch size to solve for: the guarantee does not depend on it"
             yield document.problem("contradiction", body.at("training", "expected_batch_size"), message)
+
+    def epoch(self, body: StatedBody) -> Fraction | None:
+        """Return ⌈N/B⌉: the records are dealt into batches, of which the last may be smaller."""
+        records, batch = number(body.training.dataset_size), number(body.training.expected_batch_size)
+        return None if records is None or batch is None else Fraction(math.ceil(exactly(records) / exactly(batch)))
 
     def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """An epoch is a pass over the batches, so that their number must be known."""

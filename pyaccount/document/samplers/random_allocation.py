@@ -65,14 +65,10 @@ class RandomAllocation(SamplerKind):
         apart = max(1, self.iterations_per_allocation // self.participations)
         return min(apart, iterations), -(-iterations // apart)
 
-    def epoch(self, body: StatedBody, *, bins: int | None = None) -> Fraction | None:
-        """As many rounds as a record takes part in one of, in the mean."""
-        from pyaccount.document.epochs import epoch_of  # few documents count in epochs
-
+    def epoch(self, body: StatedBody) -> Fraction | None:
+        """Return t/k: a record takes part once in so many rounds, on average."""
         rounds, taken = number(self.iterations_per_allocation), number(self.participations)
-        return epoch_of(
-            self.kind, {}, allocation=None if rounds is None or taken is None else (int(rounds), int(taken))
-        )
+        return None if rounds is None or taken is None else Fraction(int(rounds), int(taken))
 
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """What an allocation is, first."""

@@ -16,6 +16,8 @@ from pyaccount.document.stated import number
 from pyaccount.errors import Path, Problem
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
@@ -114,6 +116,10 @@ class UserBMinSep(Spaced):
                 )
                 path = body.at("training", field)
                 yield document.problem("contradiction", path, message, allowed="sampling_probability instead")
+
+    def epoch(self, body: StatedBody) -> Fraction | None:
+        """Return None: users have different numbers of records."""
+        return None
 
     def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """None is common to all."""

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.document import expected_batch_size
 from pyaccount.plan.common import whole
 from pyaccount.plan.matrices import strategy
 
@@ -124,7 +123,7 @@ class SamplerPlan(ABC):
 
     def distinct_records(self, body: Body) -> float | None:
         """The expected number of distinct records in a batch, where the size of the data set is known."""
-        return expected_batch_size(body)
+        return body.expected_batch_size()
 
 
 def moved(document: Document, body: Body, apart: int, most: int, records: int = 1) -> float:
