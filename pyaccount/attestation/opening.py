@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pyaccount.attestation.library import library
-from pyaccount.attestation.statement import WHAT, InTotoStatement, read_statement
-from pyaccount.attestation.subjects import Subject
+from pyaccount.attestation.keys import library
+from pyaccount.attestation.statement import WHAT, InTotoStatement, Subject, read_statement
 from pyaccount.certificate import reading
 from pyaccount.certificate.strict import bytes_of, object_of, refusal, refused
 from pyaccount.errors import shown

@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pyaccount.attestation.keys import LARGEST_KEY, trusted_key
-from pyaccount.attestation.library import library
+from pyaccount.attestation.keys import LARGEST_KEY, check_private, library, trusted_key
 from pyaccount.attestation.opening import PAYLOAD_TYPE, Attestation
-from pyaccount.attestation.permissions import check_private
-from pyaccount.attestation.statement import MOST_SUBJECTS, statement_bytes
-from pyaccount.attestation.subjects import subjects_of
+from pyaccount.attestation.statement import MOST_SUBJECTS, statement_bytes, subjects_of
 from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.reading import parse, read
 from pyaccount.certificate.strict import bytes_of

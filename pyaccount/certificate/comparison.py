@@ -8,8 +8,7 @@ from pydantic import Field
 
 from pyaccount.certificate.compared import ComparedRecord, FailedRecord
 from pyaccount.certificate.model import Record
-from pyaccount.pages.forms import printed
-from pyaccount.pages.readable import Readable
+from pyaccount.pages.readable import Readable, printed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,11 +28,11 @@ from pyaccount.document.epochs import epochs_of
 from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
 from pyaccount.plan.common import number, whole
+from pyaccount.plan.contrast import contrast_words
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.noises import conventions, noise_plan, several
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.workload import workload_of
-from pyaccount.plan.worst import contrast_words
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:

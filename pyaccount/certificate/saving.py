@@ -20,7 +20,7 @@ from pyaccount.certificate.model import Record
 from pyaccount.errors import DomainError
 from pyaccount.files import write_atomically
 from pyaccount.forms import FORMS, form_of
-from pyaccount.pages.forms import printed
+from pyaccount.pages.readable import printed
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification_data import AmplificationData

@@ -65,7 +65,7 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     from pyaccount.certificate.report import page_of
     from pyaccount.certificate.saving import contradictions, written
     from pyaccount.files import write_atomically
-    from pyaccount.pages.forms import printed
+    from pyaccount.pages.readable import printed
     from pyaccount.training.reporting import with_run
 
     output = None if output == STDOUT else output

@@ -25,7 +25,7 @@ from pyaccount.execute.solve import Solution, bracket, decide, solve
 from pyaccount.execute.target import Found, said
 from pyaccount.execute.unamplified import contrast
 from pyaccount.plan.alike import composed_alike
-from pyaccount.plan.profile import default_profile
+from pyaccount.plan.common import default_profile
 from pyaccount.plan.rounds import Bounds
 
 if TYPE_CHECKING:

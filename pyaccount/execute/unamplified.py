@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def unamplified_bounds(document: Document) -> DirectedBounds:
     """One Gaussian mechanism, and Laplace releases: each body's run with a record's participations public and as bad as can be.
 
-    The sensitivity is k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows (`plan.worst`
-    has them, in words too). A mixture is dominated by its worst component (joint quasi-convexity of the hockey stick), so this
-    bounds the sampled run too, except that of a sampler with a fixed number of draws: there a record takes another one's place,
-    or is drawn several times in a round, and the contrast is the run on whole batches that it stands for.
+    The sensitivity is k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows
+    (`plan.contrast` has them, in words too). A mixture is dominated by its worst component (joint quasi-convexity of the hockey
+    stick), so this bounds the sampled run too, except that of a sampler with a fixed number of draws: there a record takes
+    another one's place, or is drawn several times in a round, and the contrast is the run on whole batches that it stands for.
     """
     return combine([noise_plan(body).public(document, body) for body in document.bodies], merge_gaussians=True)
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.plan.profile import PROFILE_SHARES
+from pyaccount.plan.common import PROFILE_SHARES
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:

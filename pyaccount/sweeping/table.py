@@ -12,7 +12,6 @@ from pydantic import JsonValue
 from pyaccount.certificate.compared import WORDS
 from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.errors import MissingExtraError
-from pyaccount.pages.forms import printed
 from pyaccount.pages.page import (
     Content,
     Page,
@@ -25,7 +24,7 @@ from pyaccount.pages.page import (
     every_digit,
     exact,
 )
-from pyaccount.pages.readable import Readable
+from pyaccount.pages.readable import Readable, printed
 from pyaccount.rounding import up
 from pyaccount.sweeping.records import FailedCell, SweptCells, SweptRecord
 from pyaccount.tables import data_frame

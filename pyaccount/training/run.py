@@ -25,9 +25,8 @@ from pyaccount.training.key import KEY_BYTES, RunKey
 from pyaccount.training.mark import MarkPlace
 from pyaccount.training.noise.nonces import coordinates_of
 from pyaccount.training.opening import opened
-from pyaccount.training.ranks import RankState, check_ranks
 from pyaccount.training.record import RecordedRelease
-from pyaccount.training.resuming import position_of, state_of
+from pyaccount.training.resuming import RankState, check_ranks, position_of, state_of
 from pyaccount.training.source import FROM_KEY
 from pyaccount.training.sums import (
     ALONE,

@@ -283,7 +283,7 @@ def test_simulations_have_the_rates_that_are_accounted_for() -> None:
     runs = 300
     for name in ("poisson", "fixed-size", "b-min-sep", "balls-in-bins", "cyclic-poisson"):
         (body,) = SCRIPT["document"](name).bodies
-        rate = pyaccount.document.participation_rate(body)  # type: ignore[attr-defined]
+        rate = body.participation_rate()
         early = total = 0
         for seed in range(runs):
             raster = SCRIPT["SIMULATIONS"][name](body, random.Random(seed))

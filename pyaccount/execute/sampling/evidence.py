@@ -21,9 +21,9 @@ from pyaccount.execute.sampling.proven import Known, Proven, SampledPoint, prove
 from pyaccount.execute.sampling.session import FINENESS, open_session
 from pyaccount.execute.sampling.tests_of_claims import FixedSample, Test
 from pyaccount.execute.unamplified import contrast, unsampled_bounds
+from pyaccount.plan.common import default_profile
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.drawing import DrawingRule
-from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,7 +26,7 @@ class NoisePlan(ABC):
 
     @abstractmethod
     def public(self, document: Document, body: Body) -> DirectedBounds:
-        """A body with a record's participations public and as bad as can be (`plan.worst`)."""
+        """A body with a record's participations public and as bad as can be (`plan.contrast`)."""
 
     @abstractmethod
     def convention(self, document: Document) -> str:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import moves, whole
+from pyaccount.plan.contrast import worst
 from pyaccount.plan.noises import several
 from pyaccount.plan.noises.base import NoisePlan
 from pyaccount.plan.rounds import enclosed, gaussian
 from pyaccount.plan.samplers import sampler_plan, truncated
-from pyaccount.plan.worst import worst
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document

@@ -9,24 +9,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyaccount import _core
 from pyaccount.plan.common import OTHER_BLANKS, number, shown, whole
 from pyaccount.plan.compiled import SAMPLED_TOLERANCE
-from pyaccount.plan.differentiable import Differentiable
 from pyaccount.plan.matrices import disjoint_modes, strategy
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import Analysis
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.allocation import RATIO, allocation, resolved
-from pyaccount.plan.samplers.base import Worst
+from pyaccount.plan.samplers.base import Differentiable, Worst
 from pyaccount.plan.samplers.whole_run import WholeRun
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
-    from pyaccount.plan.differentiable import Vector
     from pyaccount.plan.reduction import Reduction
     from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.plan.samplers.allocation import Squares
+    from pyaccount.plan.samplers.base import Vector
 
 #: Nanoseconds for a sample and a pair of bins on one core, and what a sample takes however few bins there are.
 BINS_COST, LEAST_COST = 0.3, 200.0

@@ -25,13 +25,12 @@ from pyaccount.plan.common import (
     shown,
     whole,
 )
-from pyaccount.plan.differentiable import Differentiable
 from pyaccount.plan.matrices import matrix_text, strategy
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, gaussian
 from pyaccount.plan.sampled import SampledMechanism
-from pyaccount.plan.samplers.base import Worst, public_participation
+from pyaccount.plan.samplers.base import Differentiable, Worst, public_participation
 from pyaccount.plan.samplers.renewal import STEP_COST, scaled_coefficients
 from pyaccount.plan.samplers.whole_run import WholeRun
 

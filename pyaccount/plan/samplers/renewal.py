@@ -9,12 +9,11 @@ import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.plan.common import whole
-from pyaccount.plan.differentiable import Differentiable
 from pyaccount.plan.matrices import columns, product_cost, strategy
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
-from pyaccount.plan.samplers.base import Worst, public_participation
+from pyaccount.plan.samplers.base import Differentiable, Worst, public_participation
 from pyaccount.plan.samplers.whole_run import WholeRun
 from pyaccount.rounding import up
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
-    from pyaccount.plan.differentiable import Differentiable
     from pyaccount.plan.reduction import Analysis
+    from pyaccount.plan.samplers.base import Differentiable
 
 
 class UserBMinSepPlan(Renewal):
