@@ -120,11 +120,14 @@ def _elsewhere(error: click.NoSuchOption) -> click.ClickException:
         having = [name for name, command in all_commands().items() if _has(command, error.option_name)]
         if not having or error.ctx is None:
             return error
-        message = f"No such option: {error.option_name}. {error.ctx.info_name} does not have it; it is an option of "
-        f"{', '.join(having)}."
+        message = (
+            f"No such option: {error.option_name}. {error.ctx.info_name} does not have it; it is an option of "
+            f"{', '.join(having)}."
+        )
         return click.UsageError(message, error.ctx)
-    message = f"No such option: {error.option_name}. To change this value of the document, use --set "
-    f"{path_text(home)}=VALUE."
+    message = (
+        f"No such option: {error.option_name}. To change this value of the document, use --set {path_text(home)}=VALUE."
+    )
     return click.UsageError(message, error.ctx)
 
 
