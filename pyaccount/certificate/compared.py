@@ -1,4 +1,4 @@
-"""What is compared: documents to be certified, and finished certificates beside them, which stay as they are."""
+"""What is compared: documents that are certified, and finished certificates, which are not changed."""
 
 from __future__ import annotations
 
@@ -29,19 +29,23 @@ WORDS: dict[Why, str] = {
 
 
 class FailedRecord(Record):
-    """A document that gave no certificate, or a certificate that cannot be relied upon."""
+    """A document without a certificate, or a certificate that cannot be relied upon."""
 
     place: int = Field(
-        ge=0, description="Its place among all that was compared, from 0; the rows fill the others in order."
+        ge=0,
+        description="Its place among everything that was compared, counted from 0. The rows have the other "
+        "places, in order.",
     )
-    name: str = Field(description="What the document calls the mechanism.")
-    file: str | None = Field(description="The document's file; null: it was none, or is a certificate.")
+    name: str = Field(description="The name of the mechanism, from the document.")
+    file: str | None = Field(
+        description="The file of the document; null if it was not a file, or if this is a certificate."
+    )
     why: Why = Field(
-        description="wrong: no value of the blank meets the target, or the like; stopped: by a limit of time or memory, or "
-        "because a number could not be bounded; contradictory: a certificate that contradicts itself."
+        description="wrong: for example, no value of the blank meets the target. stopped: by a limit of time or "
+        "memory, or because a number could not be bounded. contradictory: a certificate that contradicts itself."
     )
-    message: str = Field(description="What happened, for people.")
-    seconds: float = Field(description="How long it took here.")
+    message: str = Field(description="What happened, in words.")
+    seconds: float = Field(description="The time that it took here, in seconds.")
 
 
 def is_certificate(source: object) -> bool:

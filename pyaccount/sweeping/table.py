@@ -1,4 +1,4 @@
-"""What a sweep gives: a row for each cell, for people and for programs."""
+"""The result of a sweep: a row for each cell, as a table and as data."""
 
 from __future__ import annotations
 
@@ -40,33 +40,33 @@ if TYPE_CHECKING:
 
 #: The width of the table as text in a file.
 WIDTH = 180
-_SETTINGS = "What varies, by its path, and its value in this cell."
+_SETTINGS = "What varies, by its path, with its value in this cell."
 
 
 class SweptRecord(ComparedRecord):
-    """The certificate of a cell in a row."""
+    """The certificate of a cell, in a row."""
 
-    place: int = Field(ge=0, description="The cell's place in the sweep, from 0.")
+    place: int = Field(ge=0, description="The place of the cell in the sweep, counted from 0.")
     settings: dict[str, JsonValue] = Field(description=_SETTINGS)
-    solved: str | None = Field(description="The path of the blank that was filled; null for a claim.")
-    value: float | None = Field(description="Its value.")
+    solved: str | None = Field(description="The path of the blank; null for a claim.")
+    value: float | None = Field(description="The computed value of the blank.")
 
 
 class FailedCell(FailedRecord):
-    """A cell that gave no certificate."""
+    """A cell without a certificate."""
 
     settings: dict[str, JsonValue] = Field(description=_SETTINGS)
 
 
 class Sweep(Record, Readable):
-    """The cells of a sweep, those certified and those that were not."""
+    """The cells of a sweep: those that were certified, and those that were not."""
 
-    pyaccount: Literal[1] = Field(description="Format version.")
-    kind: Literal["sweep-table"] = Field(description="What this is.")
-    name: str | None = Field(description="What the sweep is called.")
+    pyaccount: Literal[1] = Field(description="The version of this format.")
+    kind: Literal["sweep-table"] = Field(description="The kind of this JSON: the table of a sweep.")
+    name: str | None = Field(description="The name of the sweep.")
     varied: list[str] = Field(description="The paths that vary.")
-    rows: list[SweptRecord] = Field(description="Of each certificate, in the order of the cells.")
-    failures: list[FailedCell] = Field(default_factory=list, description="Cells without one, and why.")
+    rows: list[SweptRecord] = Field(description="One row for each certificate, in the order of the cells.")
+    failures: list[FailedCell] = Field(default_factory=list, description="The cells without a certificate, and why.")
 
     @property
     def holds(self) -> bool:
@@ -156,10 +156,10 @@ class Sweep(Record, Readable):
         )
 
     def plot(self, path: str | Path | None = None, *, x: str | None = None, y: str | None = None) -> Figure:
-        """The sweep as a picture of matplotlib, written to a file if one is named: `y` over `x`, or a heat map.
+        """Draw the sweep with matplotlib and write the picture to a file, if one is named: `y` over `x`, or a heat map.
 
-        Each is a path that varies, or epsilon, delta, noise, value (of the blank), error (RMSE of prefix sums), workload-error.
-        Raises `MissingExtraError`, `DomainError`.
+        `x` and `y` are each a path that varies, or epsilon, delta, noise, value (of the blank), error (RMSE of prefix sums)
+        or workload-error. Raises `MissingExtraError`, `DomainError`.
         """
         from pyaccount.sweeping.picture import picture  # an extra
 
