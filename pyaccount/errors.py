@@ -1,9 +1,9 @@
 """What can go wrong, as data.
 
-A document's errors are `Problem`s: a stable slug, a place in the text, the path and value, what is allowed. They are
-collected and raised together in one `DocumentError`. The other exceptions say why the machine or the arithmetic
-stopped. `exit_code` is the command's exit code for each. This module imports nothing of the package, so that every
-room, and the compiled core, can use it.
+The errors of a document are `Problem`s: a stable slug, the place in the text, the path and value, and what is allowed. They
+are collected and raised together in one `DocumentError`. The other exceptions state why the machine or the arithmetic
+stopped. For each exception, `exit_code` is the exit code of the command. This module imports nothing of the package, so that
+every other module, and the compiled core, can use it.
 """
 
 from __future__ import annotations
@@ -20,40 +20,42 @@ LONGEST_SHOWN = 80
 
 #: Every slug a problem can carry, and what it means. Slugs are promises: they are never renamed or reused.
 SLUGS: dict[str, str] = {
-    "bad-override": "An override is not of the form path=value, or its path leads nowhere.",
+    "bad-override": "An override does not have the form path=value, or its path does not exist.",
     "contradiction": "Two statements of the document cannot both be true.",
     "document-too-large": "The document has too many values or is nested too deeply once its aliases are expanded.",
     "duplicate-key": "A mapping gives the same key twice.",
     "empty-document": "The file has no content.",
     "file-not-found": "No file exists under this name.",
     "file-too-large": "The file is larger than any mechanism document.",
-    "fractional-batch": "Fixed-size sampling needs a whole number of records in a batch.",
-    "infeasible-rate": "A record cannot take part as often as the document says.",
-    "matrix-file": "The matrix's file cannot be read, or holds no valid matrix.",
+    "fractional-batch": "The batch size of fixed-size sampling is not a whole number of records.",
+    "infeasible-rate": "The document states that a record takes part more often than is possible.",
+    "matrix-file": "The file of the matrix cannot be read, or does not contain a valid matrix.",
     "merge-key": "The YAML merge key `<<` is not part of the document language.",
     "missing-key": "A required key is absent.",
-    "no-equivalent": "What another library describes has no document that means exactly the same, or a document nothing there.",
-    "no-optimum": "A matrix cannot be optimised for this sampler, or with what else the document says.",
+    "no-equivalent": "Another library describes something that no document means exactly, or a document something "
+    "that the other library cannot describe.",
+    "no-optimum": "A matrix cannot be optimised for this sampler, or together with other values of the document.",
     "no-valid-bound": "No bound is implemented for this combination of sampler, adjacency and sizes.",
     "non-string-key": "A key of a mapping is not text.",
-    "not-a-file": "The path leads to a folder, a pipe or a device, not to a regular file.",
+    "not-a-file": "The path is a folder, a pipe or a device, not a regular file.",
     "not-a-mapping": "The document is a list or a single value, not a mapping.",
-    "not-drawn": "A training run does not draw what the document describes.",
+    "not-drawn": "The document describes batches or noise that a training run does not draw.",
     "not-text": "The file is not UTF-8 text or contains control characters.",
     "out-of-range": "A value has the right type but lies outside the allowed range.",
     "outside-folder": "A document names a file outside of its own folder.",
     "permission-denied": "The file may not be read.",
-    "recursive-alias": "A YAML alias refers to a value that contains it.",
+    "recursive-alias": "A YAML alias refers to a value that contains the alias.",
     "several-blanks": "More than one value of the document is `solve`.",
-    "several-documents": "The file holds more than one YAML document.",
+    "several-documents": "The file contains more than one YAML document.",
     "syntax-error": "The text is not valid YAML.",
-    "target-infeasible": "No value of the blank meets the target, or every value does.",
-    "uncertified": "A training run takes the certificate of a document that samples certify.",
-    "unfilled-blank": "A value that must be known here is still to be solved or chosen.",
-    "unknown-key": "The key is not part of the document language at this place.",
-    "unknown-kind": "No sampler, matrix or noise of this kind exists.",
-    "unknown-value": "The word is not among the allowed ones.",
-    "unknown-version": "The document is written in a version of the language that is not known here.",
+    "target-infeasible": "No value of the blank meets the target, or every value meets it.",
+    "uncertified": "A training run needs the certificate of a document that is certified by samples, not the "
+    "document alone.",
+    "unfilled-blank": "A value must be known here, but it is still to be solved or chosen.",
+    "unknown-key": "The key is not part of the document language in this place.",
+    "unknown-kind": "There is no sampler, matrix or noise of this kind.",
+    "unknown-value": "The word is not one of the allowed words.",
+    "unknown-version": "The document is written in a version of the language that is not supported here.",
     "unreadable-file": "The operating system failed to read the file.",
     "unsupported-tag": "YAML tags are not part of the document language.",
     "wrong-type": "A value has the wrong type.",
@@ -62,32 +64,34 @@ SLUGS: dict[str, str] = {
 
 #: What else can stop a command, by the slug that its error has as data. These are promises too, and none is also one above.
 FAILURES: dict[str, str] = {
-    "accountant-state": "The saved state of an accountant cannot be read, or belongs to another one.",
-    "argument": "A value given to a command or a function lies outside the domain on which it is defined.",
-    "attestation": "No trusted key signed an attestation, or it is not about the files given; or what was to be attested is not.",
+    "accountant-state": "The saved state of an accountant cannot be read, or belongs to another accountant.",
+    "argument": "A value that was given to a command or a function is outside of its domain.",
+    "attestation": "No trusted key signed an attestation, or it is about other files; or a certificate that fails "
+    "was to be signed.",
     "bug": "A bug of pyaccount; the traceback is on stderr.",
-    "certificate": "What was given as a certificate is none, or cannot be used as one.",
-    "cluster": "A cluster cannot be reached or lost its work, or a worker has no core that gives the same numbers.",
-    "input-output": "The operating system refused to read or to write.",
-    "interrupted": "Interrupted; there is no result. What was kept until then is in the run store, if there is one.",
-    "limit": "A limit of time or of the machine stopped the work.",
-    "missing-extra": "A package that only some of what pyaccount does needs is not installed.",
+    "certificate": "The file is not a certificate, or it is a certificate that cannot be used as one.",
+    "cluster": "A cluster cannot be reached or lost its work, or the core of a worker does not give the same numbers.",
+    "input-output": "The operating system refused to read or to write a file.",
+    "interrupted": "Interrupted: there is no result. What was stored until then is in the run store, if there is one.",
+    "limit": "A limit of time or of the machine was reached.",
+    "missing-extra": "A package that this function of pyaccount needs is not installed.",
     "numerics": "A number could not be bounded.",
-    "plan-exceeded": "A round beyond the end of the planned run.",
-    "store": "A run store cannot be opened, read or written, or is none.",
-    "table": "A table, of records and users or of scores, cannot be read, or is not what was asked for.",
-    "training-run": "A training run cannot go on as accounted: its key, its record, its data or its state do not fit.",
+    "plan-exceeded": "A round after the end of the planned run.",
+    "store": "A run store cannot be opened, read or written, or the file is not a run store.",
+    "table": "A table (of records and users, or of scores) cannot be read, or does not contain what was asked for.",
+    "training-run": "A training run cannot continue as accounted: its key, its record, its data or its state do not "
+    "match.",
     "usage": "The command line is wrong.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One error, located.
+    """One error, with its place.
 
-    `path` leads to the value, or to the key that is missing or unknown; `line` and `column` count from 1. `value` is
-    what was found there, `None` where nothing was. `file` is `overrides: path=value` for an error in an override,
-    from the command line `--set path=value`, and `None` for a document that is a mapping.
+    `path` is the path of the value, or of the key that is missing or unknown. `line` and `column` are counted from 1. `value`
+    is what was found there, or `None` if nothing was found. `file` is `overrides: path=value` for an error in an override,
+    which is `--set path=value` on the command line, and `None` for a document that is a mapping.
     """
 
     slug: str
@@ -140,16 +144,18 @@ class Problem:
 
 
 class PyaccountError(Exception):
-    """The base of everything pyaccount raises on purpose. The command ends with `exit_code`; `slug` is a key of `FAILURES`."""
+    """The base class of everything that pyaccount raises on purpose. The command ends with `exit_code`; `slug` is a key of
+    `FAILURES`.
+    """
 
     exit_code: ClassVar[int] = 3
     slug: ClassVar[str]
 
 
 class DocumentError(PyaccountError, ValueError):
-    """The document is wrong; `problems` holds everything that is wrong with it, in the order of the text.
+    """The document is wrong. `problems` contains everything that is wrong with it, in the order of the text.
 
-    Each problem has a slug of its own, of `SLUGS`.
+    Each problem has its own slug, which is a key of `SLUGS`.
     """
 
     exit_code = 2
@@ -172,15 +178,15 @@ TIME_IS_UP = "the time limit was reached"
 
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """How long work may take, in seconds, and what says so: `accounting.time_limit`, `time_limit=`, `--time-limit` …"""
+    """The maximum time of the work, in seconds, and what set it: `accounting.time_limit`, `time_limit=`, `--time-limit` …"""
 
     seconds: float
     set_by: str
 
 
 class LimitError(PyaccountError):
-    """The limits of the machine, or those the user set, stopped the work. `progress` says how far it came, in words of `stage`,
-    `compositions`, `samples` and `known`; `limit` which time limit it was, and what set it.
+    """A limit of the machine, or a limit that the user set, stopped the work. `progress` states how far the work got: its
+    `stage`, `compositions`, `samples`, and what was `known`. `limit` is the time limit that was reached, and what set it.
     """
 
     exit_code = 3
@@ -234,21 +240,21 @@ class LimitError(PyaccountError):
 
 
 class NumericsError(PyaccountError):
-    """The core could not bound a number; the message says which and why."""
+    """The core could not bound a number. The message states which one, and why."""
 
     exit_code = 3
     slug = "numerics"
 
 
 class DomainError(PyaccountError, ValueError):
-    """An argument of a function lies outside the domain on which its formula is defined."""
+    """An argument of a function is outside of its domain."""
 
     exit_code = 2
     slug = "argument"
 
 
 class CertificateError(PyaccountError, ValueError):
-    """A certificate cannot be read, or does not say what it should. `problems` are located as far as they have a place."""
+    """A certificate cannot be read, or does not state what it should. `problems` have a place, if it is known."""
 
     exit_code = 2
     slug = "certificate"
@@ -259,49 +265,53 @@ class CertificateError(PyaccountError, ValueError):
 
 
 class AttestationError(PyaccountError):
-    """No trusted key signed an attestation, it is not about the files given, or a certificate that fails was to be attested."""
+    """No trusted key signed an attestation, it is not about the files that were given, or a certificate that fails was to be
+    signed.
+    """
 
     exit_code = 1
     slug = "attestation"
 
 
 class PlanExceededError(PyaccountError):
-    """A round beyond the end of the planned run, for which nothing was certified."""
+    """A round after the end of the planned run, for which nothing was certified."""
 
     exit_code = 1
     slug = "plan-exceeded"
 
 
 class StateError(PyaccountError, ValueError):
-    """The saved state of an accountant cannot be read, or belongs to another one."""
+    """The saved state of an accountant cannot be read, or belongs to another accountant."""
 
     exit_code = 2
     slug = "accountant-state"
 
 
 class RunError(PyaccountError, ValueError):
-    """A training run cannot go on as accounted: its key, its record, its data or its state do not fit. Nothing was counted."""
+    """A training run cannot continue as accounted: its key, its record, its data or its state do not match. Nothing was
+    counted.
+    """
 
     exit_code = 2
     slug = "training-run"
 
 
 class ClusterError(PyaccountError):
-    """A cluster cannot be reached or lost its work, or a worker has no core that gives the same numbers."""
+    """A cluster cannot be reached or lost its work, or the core of a worker does not give the same numbers."""
 
     exit_code = 3
     slug = "cluster"
 
 
 class StoreError(PyaccountError):
-    """A run store cannot be opened, read or written. What it reported as kept is there still."""
+    """A run store cannot be opened, read or written. What was reported as stored before is still there."""
 
     exit_code = 3
     slug = "store"
 
 
 class TableError(PyaccountError, ValueError):
-    """A table cannot be read, or a row of it is wrong; `problems` are located by file and line, the path is the column."""
+    """A table cannot be read, or one of its rows is wrong. `problems` have the file and line; their path is the column."""
 
     exit_code = 2
     slug = "table"
@@ -312,17 +322,17 @@ class TableError(PyaccountError, ValueError):
 
 
 class MissingExtraError(PyaccountError):
-    """A package that only some of what pyaccount does needs is not installed; the message says how to install it."""
+    """A package that only some functions of pyaccount need is not installed. The message states how to install it."""
 
     exit_code = 2
     slug = "missing-extra"
 
     @classmethod
     def of(cls, package: str, why: str, instead: str = "") -> MissingExtraError:
-        """The error of a package that is not installed, under the name by which pip knows it.
+        """Return the error of a package that is not installed, with the name that pip uses.
 
-        The package itself is named, not an extra of pyaccount: an index may hold another project of that name. `why` says what
-        needs it ("pictures need it"), `instead` what to do without it.
+        The package itself is named instead of an extra of pyaccount, because an index may have another project of that name.
+        `why` states what needs it ("pictures need it"), `instead` what to do without it.
         """
         quoted = f'"{package}"' if "[" in package else package
         way_out = f", or {instead}" if instead else ""

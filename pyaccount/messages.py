@@ -1,6 +1,7 @@
-"""What commands say as JSON where there is no certificate: errors, and how documents were found to be.
+"""What commands print as JSON if there is no certificate: errors, and the results of validating documents.
 
-Takes errors of any kind and gives data with the same words and places as the text. Knows nothing of terminals and exit codes.
+This module takes errors of any kind, and returns data with the same words and places as the text. It knows nothing of
+terminals and exit codes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Message(Record):
-    """What is printed as a whole."""
+    """A message that is printed as a whole."""
 
     def to_json(self) -> str:
         """The message as JSON text. Half a character, as in names of files that are no text, is written as JSON spells it."""
@@ -29,69 +30,79 @@ class Message(Record):
 class LimitRecord(Record):
     """A time limit."""
 
-    seconds: float = Field(description="How long the work might take.")
+    seconds: float = Field(description="The maximum time of the work, in seconds.")
     set_by: str = Field(
-        description="What set it: `accounting.time_limit` with its place, `--set accounting.time_limit=…`, `--time-limit`."
+        description="What set the limit: `accounting.time_limit` with its place, `--set accounting.time_limit=…` or "
+        "`--time-limit`."
     )
 
 
 class StoppedRecord(Record):
-    """How far work came that a limit stopped. Nothing of it is certified."""
+    """How far the work got before a limit stopped it. None of it is certified."""
 
-    stage: str | None = Field(description="What was being done.")
-    compositions: int | None = Field(description="Compositions finished by then; null where none belong to the work.")
-    samples: int | None = Field(description="Samples drawn by then; null where none belong to the work.")
+    stage: str | None = Field(description="The stage of the work at that time.")
+    compositions: int | None = Field(
+        description="The number of compositions that were finished; null if the work has none."
+    )
+    samples: int | None = Field(description="The number of samples that were drawn; null if the work has none.")
     seed: int | None = Field(description="The seed of the samples.")
-    known: list[str] = Field(description="What was found by then, each with how certain it is.")
-    limit: LimitRecord | None = Field(description="The time limit; null where another limit stopped the work.")
+    known: list[str] = Field(description="What was known at that time, each with how certain it is.")
+    limit: LimitRecord | None = Field(description="The time limit; null if another limit stopped the work.")
 
 
 class ErrorRecord(Record):
     """One error."""
 
-    slug: str = Field(description="What is wrong, as a word that never changes: the reference lists all.")
-    message: str = Field(description="What is wrong, for people.")
-    path: str = Field(description="The value in the document or the certificate; empty for all of it, or none.")
-    file: str | None = Field(description="The file, `<stdin>`, or the option (`--set …`) where it stands.")
-    line: int | None = Field(description="The line, from 1; null where a value has none.")
-    column: int | None = Field(description="The column, from 1.")
-    value: str | float | int | bool | None = Field(description="What stands there; what JSON cannot hold as text.")
-    allowed: str | None = Field(description="What may stand there.")
+    slug: str = Field(description="The kind of error, as a word that never changes; the reference lists all of them.")
+    message: str = Field(description="What is wrong, in words.")
+    path: str = Field(
+        description="The path of the value in the document or the certificate; empty if the error is "
+        "about all of it, or about neither."
+    )
+    file: str | None = Field(description="The file, `<stdin>`, or the option (`--set …`) in which the error is.")
+    line: int | None = Field(description="The line, counted from 1; null if the value has none.")
+    column: int | None = Field(description="The column, counted from 1.")
+    value: str | float | int | bool | None = Field(
+        description="The value that was found; as text if JSON cannot represent it."
+    )
+    allowed: str | None = Field(description="What is allowed there.")
     suggestion: str | None = Field(description="What was probably meant: the nearest spelling, or how to write it.")
-    stopped: StoppedRecord | None = Field(description="How far the work came, where a limit stopped it.")
+    stopped: StoppedRecord | None = Field(description="How far the work got, if a limit stopped it.")
 
 
 class Errors(Message):
-    """Why a command came to no result."""
+    """Why a command has no result."""
 
-    pyaccount: Literal[1] = Field(description="Format version.")
-    kind: Literal["errors"] = Field(description="What this is.")
-    command: str | None = Field(description="The command; null where none was recognised.")
-    exit_code: int = Field(description="What the command ends with.")
-    errors: list[ErrorRecord] = Field(description="Every error, in the order of the text.")
+    pyaccount: Literal[1] = Field(description="The version of this format.")
+    kind: Literal["errors"] = Field(description="The kind of this JSON: errors.")
+    command: str | None = Field(description="The name of the command; null if none was recognised.")
+    exit_code: int = Field(description="The exit code of the command.")
+    errors: list[ErrorRecord] = Field(description="Every error, in the order of the text output.")
 
 
 class ValidatedRecord(Record):
     """One document."""
 
-    file: str = Field(description="Its file, or `<stdin>`.")
-    valid: bool = Field(description="Whether nothing is wrong with it.")
+    file: str = Field(description="The file of the document, or `<stdin>`.")
+    valid: bool = Field(description="Whether the document has no errors.")
     kind: Literal["mechanism", "amplification", "policy", "sweep"] | None = Field(
-        description="What it is; null where it is wrong."
+        description="The kind of document; null if it has errors."
     )
-    name: str | None = Field(description="Its name; null where it is wrong or has none.")
-    document_sha256: str | None = Field(description="The hash of its content; null where it is wrong, and for sweeps.")
-    notes: list[str] = Field(description="What it says that its author may not have meant.")
-    errors: list[ErrorRecord] = Field(description="Everything that is wrong with it, in the order of the text.")
+    name: str | None = Field(description="The name of the document; null if it has errors or no name.")
+    document_sha256: str | None = Field(
+        description="The hash of the content of the document; null if it has errors, and for sweeps."
+    )
+    notes: list[str] = Field(description="Statements of the document that its author may not have meant.")
+    errors: list[ErrorRecord] = Field(description="Every error of the document, in the order of the text output.")
 
 
 class Validation(Message):
-    """What `pyaccount validate` found."""
+    """The result of `pyaccount validate`."""
 
-    pyaccount: Literal[1] = Field(description="Format version.")
-    kind: Literal["validation"] = Field(description="What this is.")
-    valid: bool = Field(description="Whether nothing is wrong with any document.")
-    documents: list[ValidatedRecord] = Field(description="Each document, in the order given.")
+    pyaccount: Literal[1] = Field(description="The version of this format.")
+    kind: Literal["validation"] = Field(description="The kind of this JSON: a validation.")
+    valid: bool = Field(description="Whether no document has errors.")
+    documents: list[ValidatedRecord] = Field(description="Each document, in the order in which they were given.")
 
 
 def errors_of(error: PyaccountError) -> list[ErrorRecord]:

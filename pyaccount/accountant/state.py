@@ -22,21 +22,25 @@ KIND: Literal["accountant-state"] = "accountant-state"
 
 
 class AccountantState(Record):
-    """What an accountant knows: its document, and how many rounds were released."""
+    """The state of an accountant: its document, and the number of rounds that were released."""
 
     kind: Literal["accountant-state"]
     version: Literal[1] = Field(description="The version of this format.")
     mode: Literal["plan", "ledger"] = Field(
-        description="plan: document describes the whole planned run, of which the first steps are done. ledger: document "
-        "describes what was released, its phases in order; they may be none yet."
+        description="plan: document describes the whole planned run, of which the first steps were released. ledger: "
+        "document describes what was released, with its phases in order; there may be no phases yet."
     )
     document: dict[str, Any] = Field(description="The mechanism document.")
     matrix_sha256: list[str] = Field(
-        description="Of the entries of each matrix from a file that the document names, in its order, row by row as doubles."
+        description="The SHA-256 of the entries of each matrix that the document names as a file, in the order of "
+        "the document; of each, row by row as doubles."
     )
-    steps: int = Field(ge=0, description="The rounds released so far: optimizer steps, not micro-batches.")
+    steps: int = Field(
+        ge=0, description="The number of rounds released so far. A round is an optimizer step, not a micro-batch."
+    )
     sha256: str = Field(
-        description="The hash of everything else here as canonical JSON: sorted keys, no spaces, integral numbers as integers."
+        description="The SHA-256 of everything else in the state, as canonical JSON: sorted keys, no spaces, and "
+        "integral numbers as integers."
     )
 
 

@@ -22,7 +22,7 @@ from pyaccount.errors import DomainError, printable, shown
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A file: what it is called, for people, and which one it is, by the SHA-256 of its bytes."""
+    """A file: its name, and the SHA-256 of its bytes, which identifies it."""
 
     name: str
     sha256: str

@@ -41,7 +41,7 @@ NOT_SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class OneRunTest:
-    """One choice of how many canaries are guessed, and how well that went."""
+    """One choice of how many canaries are guessed, and how many guesses are right."""
 
     #: Canaries guessed to be included, those with the highest scores, and to be excluded, those with the lowest.
     guessed_included: int
@@ -55,7 +55,7 @@ class OneRunTest:
 
 @dataclass(frozen=True, slots=True)
 class ManyRunsTest:
-    """A threshold on the score, and the error rates that are proven of it."""
+    """A threshold on the score, and the error rates that are proven for it."""
 
     threshold: float
     #: Whether it was chosen by a random half of the runs, which then was left out.
@@ -73,7 +73,7 @@ class ManyRunsTest:
 
 @dataclass(frozen=True, slots=True)
 class Audit(Readable):
-    """Whether scores of canaries are consistent with a certificate. True if they are."""
+    """Whether the scores of canaries are consistent with a certificate; true if they are."""
 
     pyaccount: Literal[1]
     kind: Literal["audit"]

@@ -1,4 +1,4 @@
-"""What one draw does to one mechanism, as data and for people."""
+"""How one draw changes the privacy of one mechanism, as data and as text."""
 
 from __future__ import annotations
 

@@ -34,53 +34,65 @@ WORDS: dict[Why, str] = {
 
 
 class FailedRecord(Record):
-    """A document that gave no certificate, or a certificate that cannot be relied upon."""
+    """A document without a certificate, or a certificate that cannot be relied upon."""
 
     place: int = Field(
-        ge=0, description="Its place among all that was compared, from 0; the rows fill the others in order."
+        ge=0,
+        description="Its place among everything that was compared, counted from 0. The rows have the other "
+        "places, in order.",
     )
-    name: str = Field(description="What the document calls the mechanism.")
-    file: str | None = Field(description="The document's file; null: it was none, or is a certificate.")
+    name: str = Field(description="The name of the mechanism, from the document.")
+    file: str | None = Field(
+        description="The file of the document; null if it was not a file, or if this is a certificate."
+    )
     why: Why = Field(
-        description="wrong: no value of the blank meets the target, or the like; stopped: by a limit of time or memory, or "
-        "because a number could not be bounded; contradictory: a certificate that contradicts itself."
+        description="wrong: for example, no value of the blank meets the target. stopped: by a limit of time or "
+        "memory, or because a number could not be bounded. contradictory: a certificate that contradicts itself."
     )
-    message: str = Field(description="What happened, for people.")
-    seconds: float = Field(description="How long it took here.")
+    message: str = Field(description="What happened, in words.")
+    seconds: float = Field(description="The time that it took here, in seconds.")
 
 
 class ComparedRecord(Record):
-    """One document's certificate in a row."""
+    """The certificate of one document, in a row."""
 
     name: str
-    holds: bool = Field(description="Whether the document's claim is certified.")
+    holds: bool = Field(description="Whether the claim of the document is certified.")
     kind: Literal["deterministic", "verified", "confidence"] = Field(description="The kind of guarantee.")
     adjacency: str
     group_size: int
-    unit: Literal["record", "user"] = Field(description="Who is protected.")
+    unit: Literal["record", "user"] = Field(description="What is protected: a record or a user.")
     sampler: str = Field(description="The sampler of each phase.")
-    epsilon: NonNegative = Field(description="ε at most.")
-    epsilon_lower: NonNegative = Field(description="No ε below this holds.")
-    delta: Probability = Field(description="δ at most.")
-    noise_multiplier: float | None = Field(description="σ, where all phases have the same Gaussian noise.")
+    epsilon: NonNegative = Field(description="Upper bound on ε, in nats.")
+    epsilon_lower: NonNegative = Field(description="Lower bound: no smaller ε holds.")
+    delta: Probability = Field(description="Upper bound on δ.")
+    noise_multiplier: float | None = Field(description="σ, if all phases have the same Gaussian noise; otherwise null.")
     unamplified_epsilon: NonNegative | None = Field(
-        description="ε at most if no participations were secret, at this δ (each certificate says what that is); null: infinite, "
-        "or not known at so small a δ."
+        description="Upper bound on ε at this δ, if no participations were secret (each certificate states what "
+        "exactly that means). Null if it is infinite, or not known at such a small δ."
     )
-    expected_batch_size: float | None = Field(description="Expected records (or draws) in a batch, with one phase.")
-    distinct_records: float | None = Field(description="Expected distinct records in a batch, with one phase.")
-    prefix_sum_mse: float | None = Field(description="Mean variance of the noise of prefix sums, with one phase.")
-    workload: str | None = Field(default=None, description="The document's workload in words; null without one.")
-    workload_mse: float | None = Field(default=None, description="Mean variance of the noise under that workload.")
-    seconds: float = Field(description="How long certifying took here; 0 for a finished certificate.")
+    expected_batch_size: float | None = Field(
+        description="The expected number of records (or draws) in a batch, if there is one phase."
+    )
+    distinct_records: float | None = Field(
+        description="The expected number of distinct records in a batch, if there is one phase."
+    )
+    prefix_sum_mse: float | None = Field(
+        description="The mean variance of the noise of prefix sums, if there is one phase."
+    )
+    workload: str | None = Field(
+        default=None, description="The workload of the document in words; null if it has none."
+    )
+    workload_mse: float | None = Field(default=None, description="The mean variance of the noise under this workload.")
+    seconds: float = Field(description="The time that certifying took here, in seconds; 0 for a finished certificate.")
     document_sha256: str
     finished: bool = Field(
         default=False,
-        description="Whether it was a finished certificate, whose figures stand here unchanged and not recomputed.",
+        description="Whether it was a finished certificate, whose numbers are shown unchanged and were not recomputed.",
     )
     matrix: str | None = Field(
         default=None,
-        description="The kind of matrix, with one phase, and that it was optimised for the sampling where it was.",
+        description="The kind of matrix, if there is one phase, and whether it was optimised for its sampling.",
     )
 
     def series(self, *, alike: bool) -> str:

@@ -1,4 +1,4 @@
-"""Certificates side by side: what a person wants to see when choosing a sampler, and why a document has none."""
+"""Several certificates side by side: what is of interest when choosing a sampler, and why a document has no certificate."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
 
 class Comparison(Record, Readable):
-    """Certificates side by side."""
+    """Several certificates side by side."""
 
-    pyaccount: Literal[1] = Field(description="Format version.")
+    pyaccount: Literal[1] = Field(description="The version of this format.")
     kind: Literal["comparison"]
-    rows: list[ComparedRecord] = Field(description="Of each certificate, in the order of what was compared.")
+    rows: list[ComparedRecord] = Field(
+        description="One row for each certificate, in the order in which they were given."
+    )
     failures: list[FailedRecord] = Field(
-        default_factory=list, description="What has no row, and why; each says its place among the rows."
+        default_factory=list, description="What has no row, and why. Each entry states its place among the rows."
     )
 
     def entries(self) -> Iterator[ComparedRecord | FailedRecord]:

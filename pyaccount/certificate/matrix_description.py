@@ -1,4 +1,4 @@
-"""The matrices of a document before anything of it is certified: what C is, its error, and how training makes C⁻¹Z."""
+"""The matrices of a document, before it is certified: what C is, its error, and how training makes C⁻¹Z."""
 
 from __future__ import annotations
 
@@ -39,41 +39,46 @@ SHOWN = 8
 class PhaseMatrix(Record):
     """The strategy matrix C of one phase."""
 
-    name: str | None = Field(description="The phase's name, if it has one.")
-    iterations: int = Field(description="Rows and columns of C.")
+    name: str | None = Field(description="The name of the phase, if it has one.")
+    iterations: int = Field(description="The number of rows and columns of C.")
     matrix: MatrixRecord = Field(description="C itself, as in a certificate.")
     mean_square_error: Finite = Field(
-        description="(1/n)‖AC⁻¹‖_F², A the lower triangle of ones: the mean over rounds of the variance of a prefix sum's noise "
-        "at σ = 1 and clip norm 1; times σ² at another σ. But for rounding exact."
+        description="(1/n)‖AC⁻¹‖_F², where A is the lower triangle of ones: the mean over the rounds of the variance "
+        "of the noise of a prefix sum, at σ = 1 and clip norm 1. At another σ, multiply by σ². Exact up to "
+        "rounding."
     )
     max_square_error: Finite = Field(
-        description="The largest squared norm of a row of AC⁻¹: the largest of these variances."
+        description="The largest squared norm of a row of AC⁻¹, that is, the largest of these variances."
     )
     workload: WorkloadUtility | None = Field(
         default=None,
-        description="The errors under the phase's workload, at σ = 1 and clip norm 1; null where it has none.",
+        description="The errors under the workload of the phase, at σ = 1 and clip norm 1; null if it has none.",
     )
     generation: str = Field(
-        description="How the rows z_t of C⁻¹w, which training adds to the clipped sums of rounds t = 0, 1, …, follow from rows "
-        "w_t of independent noise of standard deviation σ clip norms; the names are those of fields of `matrix`."
+        description="How to compute the rows z_t of C⁻¹w, which training adds to the clipped sums of rounds t = 0, "
+        "1, …, from rows w_t of independent noise with a standard deviation of σ clip norms. The names are those "
+        "of fields of `matrix`."
     )
 
 
 class MatrixDescription(Record, Readable):
-    """What to train with, before anything is certified: nothing in it is a guarantee."""
+    """What to train with, before anything is certified. None of this is a guarantee."""
 
-    pyaccount: Literal[1] = Field(description="Format version.")
-    kind: Literal["matrix"] = Field(description="What this is.")
-    name: str = Field(description="The document's name.")
+    pyaccount: Literal[1] = Field(description="The version of this format.")
+    kind: Literal["matrix"] = Field(description="The kind of this JSON: a description of matrices.")
+    name: str = Field(description="The name of the document.")
     workload: Literal["prefix-sums"] = Field(
-        description="What `mean_square_error` and `max_square_error` are of: the sums of the first rounds' noise."
+        description="What `mean_square_error` and `max_square_error` are errors of: the sums of the noise of the "
+        "first rounds."
     )
-    phases: list[PhaseMatrix] = Field(description="One for each phase.")
-    considered: list[ConsideredRecord] = Field(description="What choices were made among; empty without any.")
-    searched: SearchedRecord | None = Field(description="How the matrix was found; null where none was searched for.")
+    phases: list[PhaseMatrix] = Field(description="One description for each phase.")
+    considered: list[ConsideredRecord] = Field(
+        description="The candidates of every choice; empty if there was no choice."
+    )
+    searched: SearchedRecord | None = Field(description="How the matrix was found; null if no matrix was searched for.")
     document: dict[str, Any] = Field(description="The document as data.")
     document_sha256: str = Field(description="The hash of the document.")
-    versions: dict[str, str] = Field(description="What made it: pyaccount, its core, Python.")
+    versions: dict[str, str] = Field(description="The versions that made it: of pyaccount, of its core, of Python.")
 
     @property
     def matrices(self) -> tuple[StrategyMatrix, ...]:
@@ -90,9 +95,9 @@ class MatrixDescription(Record, Readable):
 
 
 def matrix_description(plan: CompiledDocument) -> MatrixDescription:
-    """The matrices of a plan whose choices are made and whose matrix is found.
+    """Return the matrices of a plan whose choices are made and whose matrix is found.
 
-    Raises `DocumentError` where the number of rounds is what the document asks for, and as `strategy` does.
+    Raises `DocumentError` if the number of rounds is the blank, and for the same reasons as `strategy`.
     """
     document, asked = plan.document, plan.asked or plan.document
     unknown = [_unknown(document, body) for body in document.bodies if body.training.iterations == "solve"]

@@ -1,4 +1,4 @@
-"""A plan as data: what `pyaccount plan --format json` prints."""
+"""A plan as data, which `pyaccount plan --format json` prints."""
 
 from __future__ import annotations
 
@@ -26,97 +26,107 @@ class PlannedReduction(ReductionRecord):
 
 
 class CostRecord(Record):
-    """What composing will cost, roughly."""
+    """The approximate cost of composing."""
 
     compositions: int = Field(description="Compositions.")
-    evaluations: int = Field(description="Points at which a round's profile is evaluated.")
-    transform_length: int = Field(description="Length of the Fourier transforms; 0 where none is needed.")
-    seconds: NonNegative = Field(description="On two cores.")
+    evaluations: int = Field(description="The number of points at which the profile of a round is evaluated.")
+    transform_length: int = Field(description="The length of the Fourier transforms; 0 if none is needed.")
+    seconds: NonNegative = Field(description="The time on two cores, in seconds.")
 
 
 class EstimatedDirection(Record):
-    """The pilot's estimate in one direction. No bound."""
+    """The estimate of the pilot in one direction. It is not a bound."""
 
-    direction: str = Field(description="Remove, add or replace.")
+    direction: str = Field(description="The direction: remove, add or replace.")
     delta_estimate: NonNegative | None = Field(
-        description="δ at the forecast's ε; null where too little was seen for one."
+        description="δ at the epsilon of the forecast; null if the samples show too little for an estimate."
     )
-    standard_error: NonNegative | None = Field(description="The estimate's standard error.")
-    samples: int = Field(description="How many samples it is from.")
+    standard_error: NonNegative | None = Field(description="The standard error of the estimate.")
+    samples: int = Field(description="The number of samples from which it is estimated.")
 
 
 class OfferRecord(Record):
-    """A value of the blank, and what its tests are expected to take on this machine."""
+    """A possible value of the blank, and the expected cost of its tests on this machine."""
 
-    value: NonNegative = Field(description="Of the blank.")
-    distance: NonNegative = Field(description="How far it is above the pilot's value, relatively.")
-    samples_estimate: NonNegative = Field(description="Samples that its tests are expected to take.")
-    seconds_estimate: NonNegative = Field(description="Seconds for them on this machine.")
+    value: NonNegative = Field(description="The value of the blank.")
+    distance: NonNegative = Field(
+        description="How far it is above the value that the pilot estimated, as a relative distance."
+    )
+    samples_estimate: NonNegative = Field(description="The number of samples that its tests are expected to take.")
+    seconds_estimate: NonNegative = Field(
+        description="The time that its tests are expected to take on this machine, in seconds."
+    )
 
 
 class CandidateRecord(Record):
-    """A candidate of a choice, by estimates."""
+    """One candidate of a choice. The values are estimates."""
 
     matrix: str = Field(description="The kind of matrix.")
-    bands: int = Field(description="Its bands.")
+    bands: int = Field(description="The number of its bands.")
     sampler: dict[str, int] = Field(
-        description="Its values of the sampler's keys that are `choose:` lists; empty without."
+        description="Its values of the sampler's keys that are `choose:` lists; empty if there are none."
     )
     relative_error_estimate: NonNegative | None = Field(
-        description="The squared error over the square of the share of the records that a batch has, which is compared where "
-        "keys of the sampler are chosen; null elsewhere."
+        description="The squared error, divided by the square of the share of the records that a batch contains. It "
+        "is compared if keys of the sampler are chosen; otherwise null."
     )
-    noise_multiplier_estimate: NonNegative = Field(description="σ it would need.")
-    prefix_sum_mse_estimate: NonNegative = Field(description="The error it would have.")
+    noise_multiplier_estimate: NonNegative = Field(description="The σ that it would need.")
+    prefix_sum_mse_estimate: NonNegative = Field(description="The error of prefix sums that it would have.")
     workload_error_estimate: NonNegative | None = Field(
-        description="The squared error under the document's workload, which is compared; null without one."
+        description="The squared error under the workload of the document, which is compared; null if the document "
+        "has no workload."
     )
     seconds_estimate: NonNegative | None = Field(
-        description="What testing it would take; null where no test would accept."
+        description="The time to test it, in seconds; null if no test would accept it."
     )
 
 
 class ForecastRecord(Record):
-    """What the certificate is estimated to take and to say. Nothing of it is a guarantee."""
+    """What the certificate is expected to cost and to state. None of this is a guarantee."""
 
-    seconds_estimate: NonNegative = Field(description="The whole certificate on this machine.")
-    stages: dict[str, NonNegative] = Field(description="The same by stage, in seconds.")
-    epsilon: NonNegative | None = Field(description="Where δ is estimated; null where nothing is sampled.")
+    seconds_estimate: NonNegative = Field(description="The time for the whole certificate on this machine, in seconds.")
+    stages: dict[str, NonNegative] = Field(description="The same time by stage, in seconds.")
+    epsilon: NonNegative | None = Field(description="The ε at which δ is estimated; null if nothing is sampled.")
     blank_estimate: NonNegative | None = Field(
-        description="The blank's value; null for a claim, and where nothing is sampled."
+        description="The value of the blank; null for a claim, and if nothing is sampled."
     )
-    directions: list[EstimatedDirection] = Field(description="Each direction of what is sampled.")
-    trade: list[OfferRecord] = Field(description="Width for time: values of the blank, the cheapest first.")
+    directions: list[EstimatedDirection] = Field(description="The estimates for each direction that is sampled.")
+    trade: list[OfferRecord] = Field(description="Values of the blank that trade width for time, the cheapest first.")
     draws: list[str] = Field(
-        description="Where the tests draw their samples from, for people; empty where nothing is tested."
+        description="Where the tests draw their samples from, in words; empty if nothing is tested."
     )
-    candidates: list[CandidateRecord] = Field(description="Those of a choice; empty without any.")
-    cheaper: list[str] = Field(description="Routes that take less, for people.")
+    candidates: list[CandidateRecord] = Field(description="The candidates of a choice; empty if there is no choice.")
+    cheaper: list[str] = Field(description="Ways to compute the certificate that take less time, in words.")
 
 
 class PlanRecord(Record):
-    """How a document would be analysed. No ε, δ or blank has been computed."""
+    """How a document would be analysed. ε, δ and the blank have not been computed."""
 
-    pyaccount: Literal[1] = Field(description="Format version.")
-    kind: Literal["plan"] = Field(description="What this is.")
-    name: str = Field(description="The document's name.")
-    question: str = Field(description="What will be computed, for people.")
-    blank: str | None = Field(description="Where the document says `solve`; null for a claim.")
+    pyaccount: Literal[1] = Field(description="The version of this format.")
+    kind: Literal["plan"] = Field(description="The kind of this JSON: a plan.")
+    name: str = Field(description="The name of the document.")
+    question: str = Field(description="What will be computed, in words.")
+    blank: str | None = Field(description="The path of `solve` in the document; null for a claim.")
     candidates: int = Field(
-        description="How many documents the `choose:` lists leave; the reductions are of the first. 1 without such lists."
+        description="The number of documents that the `choose:` lists describe; the reductions are those of the "
+        "first. 1 if there are no such lists."
     )
-    engine: str = Field(description="What computes it.")
+    engine: str = Field(description="The engine that will compute it.")
     sampled: bool = Field(description="Whether privacy losses are sampled.")
-    tolerance: NonNegative = Field(description="The relative width asked for.")
+    tolerance: NonNegative = Field(description="The relative width of the interval that is asked for.")
     reductions: list[PlannedReduction] = Field(description="Each theorem that will be used.")
-    cost: CostRecord | None = Field(description="What composing will cost, roughly; null where losses are sampled.")
-    sampling_cost: list[str] = Field(description="What sampling will cost, for people; empty where nothing is sampled.")
+    cost: CostRecord | None = Field(
+        description="The approximate cost of composing; null if privacy losses are sampled."
+    )
+    sampling_cost: list[str] = Field(description="The cost of sampling, in words; empty if nothing is sampled.")
     forecast: ForecastRecord | None = Field(
-        description="Price and estimates, where `pyaccount plan --estimate` asks for them."
+        description="The expected cost and the estimates; null without `pyaccount plan --estimate`."
     )
     document: dict[str, Any] = Field(description="The document as data.")
     document_sha256: str = Field(description="The hash of the document.")
-    versions: dict[str, str] = Field(description="What planned it: pyaccount, its core, Python.")
+    versions: dict[str, str] = Field(
+        description="The versions that made the plan: of pyaccount, of its core, of Python."
+    )
 
     def to_json(self) -> str:
         """The plan as JSON text."""
@@ -126,17 +136,19 @@ class PlanRecord(Record):
 class AmplificationPlanRecord(Record):
     """How a document of kind amplification would be analysed."""
 
-    pyaccount: Literal[1] = Field(description="Format version.")
-    kind: Literal["amplification-plan"] = Field(description="What this is.")
-    name: str = Field(description="The document's name.")
+    pyaccount: Literal[1] = Field(description="The version of this format.")
+    kind: Literal["amplification-plan"] = Field(description="The kind of this JSON: a plan of an amplification.")
+    name: str = Field(description="The name of the document.")
     subject: str = Field(description="The sampler in words.")
-    law: str = Field(description="The law of how often a record is drawn.")
-    theorem: str = Field(description="What will be used.")
-    source: str = Field(description="Where it is proven.")
+    law: str = Field(description="The distribution of the number of times that a record is drawn.")
+    theorem: str = Field(description="The theorem that will be used.")
+    source: str = Field(description="Where the theorem is proven.")
     assumptions: list[str] = Field(description="What must be true of the run.")
     document: dict[str, Any] = Field(description="The document as data.")
     document_sha256: str = Field(description="The hash of the document.")
-    versions: dict[str, str] = Field(description="What planned it: pyaccount, its core, Python.")
+    versions: dict[str, str] = Field(
+        description="The versions that made the plan: of pyaccount, of its core, of Python."
+    )
 
     def to_json(self) -> str:
         """The plan as JSON text."""

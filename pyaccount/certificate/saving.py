@@ -1,6 +1,6 @@
 """A certificate in each of its forms, and as a file.
 
-JSON is the certificate itself; HTML, Markdown and text are views of it, for people. Of one that contradicts itself no report says
+JSON is the certificate itself; HTML, Markdown and text are views of it. If a certificate contradicts itself, no report states
 that it holds.
 """
 
@@ -28,12 +28,18 @@ if TYPE_CHECKING:
 
 
 class ContradictoryCertificate(Record):
-    """A report in JSON of a certificate that contradicts itself. It is none, so that no program takes it for one."""
+    """A report in JSON of a certificate that contradicts itself. It is not a certificate, so that no program treats it as
+    one.
+    """
 
-    pyaccount: Literal[1] = Field(description="Format version.")
-    kind: Literal["contradictory-certificate"] = Field(description="What this is.")
-    contradictions: list[str] = Field(description="What contradicts the rest of the certificate, each with its place.")
-    certificate: dict[str, Any] = Field(description="What the certificate says, but for whether its claim holds.")
+    pyaccount: Literal[1] = Field(description="The version of this format.")
+    kind: Literal["contradictory-certificate"] = Field(
+        description="The kind of this JSON: a certificate that contradicts itself."
+    )
+    contradictions: list[str] = Field(description="Each contradiction in the certificate, with its place.")
+    certificate: dict[str, Any] = Field(
+        description="The content of the certificate, except for whether its claim holds."
+    )
 
 
 def written(data: CertificateModel | AmplificationData, form: str, found: Sequence[str] | None = None) -> str:

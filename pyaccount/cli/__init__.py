@@ -1,9 +1,12 @@
-"""The command line: results on stdout, everything else on stderr, exit codes as promised.
+"""The command line: results go to stdout, everything else goes to stderr, and exit codes are as documented.
 
-0 holds; 1 the claim does not hold; 2 the document (or the command) is wrong, or a package that it needs is not installed; 3 the
-machine's limits stopped it; 130 interrupted; 70 a bug, so that none is taken for a claim that does not hold.
-A file for each group of commands; each turns options into calls and results into text, and knows no more. Only that of the
-command that is called is loaded, and heavy modules inside of it, so that `validate` and `check` stay quick.
+0: the claim holds; 1: the claim does not hold; 2: the document or the command is wrong, or a package that it needs is not
+installed; 3: a limit of the machine was reached; 130: interrupted; 70: a bug, so that no bug is mistaken for a claim that
+does not hold.
+
+Each group of commands has a module, which turns options into calls and results into text, and does nothing else. Only the
+module of the called command is loaded, and it imports heavy modules inside of its functions, so that `validate` and `check`
+are quick.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ _HOMES = {
 
 
 class _InOrder(click.Group):
-    """Commands in the order in which they are used, not of the alphabet."""
+    """The commands, in the order in which they are used instead of the alphabetical order."""
 
     context_class = Context
 
@@ -65,9 +68,9 @@ class _InOrder(click.Group):
             return super().resolve_command(ctx, args)
         if word not in _HOMES and word.lower().endswith((".yaml", ".yml", ".json")):
             command = "report" if word.lower().endswith(".json") else "certify"
-            ctx.fail(f"{word} is no command; to {command} it: pyaccount {command} {word}")
+            ctx.fail(f"{word} is not a command. To {command} it, run: pyaccount {command} {word}")
         if word == "help":
-            ctx.fail("there is no command help; say pyaccount --help, or pyaccount COMMAND --help")
+            ctx.fail("there is no command help; use pyaccount --help, or pyaccount COMMAND --help")
         if word not in _HOMES and not word.startswith("-"):
             from pyaccount.document.spelling import nearest
 
@@ -80,18 +83,18 @@ class _InOrder(click.Group):
 @click.group(cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="pyaccount", message="pyaccount %(version)s")
 def commands() -> None:
-    """Certify differential privacy: a mechanism document in, a proven privacy certificate out.
+    """Certify differential privacy: read a mechanism document, and write a certificate with proven privacy bounds.
 
     \b
     Examples:
-      pyaccount init training.yaml                      a document, by questions
-      pyaccount certify training.yaml -o my.cert.json   its certificate
-      pyaccount COMMAND --help                          more examples
+      pyaccount init training.yaml                      write a document, by answering questions
+      pyaccount certify training.yaml -o my.cert.json   compute its certificate
+      pyaccount COMMAND --help                          show more examples
 
     \b
-    Exit codes: 0 holds, 1 does not hold, 2 the document is wrong or a
-    package is not installed, 3 stopped by a limit of time or memory,
-    130 interrupted, 70 a bug.
+    Exit codes: 0 the claim holds, 1 it does not hold, 2 the document is
+    wrong or a package is not installed, 3 a limit of time or memory was
+    reached, 130 interrupted, 70 a bug.
     """
 
 
@@ -117,9 +120,14 @@ def _elsewhere(error: click.NoSuchOption) -> click.ClickException:
         having = [name for name, command in all_commands().items() if _has(command, error.option_name)]
         if not having or error.ctx is None:
             return error
-        message = f"No such option: {error.option_name}. {error.ctx.info_name} has none; it is an option of {', '.join(having)}."
+        message = (
+            f"No such option: {error.option_name}. {error.ctx.info_name} does not have it; it is an option of "
+            f"{', '.join(having)}."
+        )
         return click.UsageError(message, error.ctx)
-    message = f"No such option: {error.option_name}. To change the document say --set {path_text(home)}=VALUE."
+    message = (
+        f"No such option: {error.option_name}. To change this value of the document, use --set {path_text(home)}=VALUE."
+    )
     return click.UsageError(message, error.ctx)
 
 
@@ -158,7 +166,7 @@ def run(arguments: list[str] | None = None) -> int:
             streams.give_up()
         return _told(arguments, STOPPED, error)
     except MemoryError as error:
-        tell("memory is used up: nothing was certified")
+        tell("there is not enough memory: nothing was certified")
         return _told(arguments, STOPPED, error)
     except Exception as error:
         from pyaccount.errors import DomainError, PyaccountError
@@ -203,7 +211,7 @@ def main() -> None:
         import traceback
 
         traceback.print_exc()
-        click.echo("this is a bug of pyaccount, and says nothing about the document or the certificate", err=True)
+        click.echo("this is a bug of pyaccount; it says nothing about the document or the certificate", err=True)
         code = _told(None, BUG, error)
     gc.freeze()
     # Python remembers a KeyboardInterrupt that went through an `exec` of a library, and would end by that signal instead of with

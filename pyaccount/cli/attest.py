@@ -1,4 +1,4 @@
-"""The command that signs certificates, and the options of those that read what was signed."""
+"""The command that signs certificates, and the options of the commands that read signed certificates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ trusted_keys_option = click.option(
     "--trusted-keys",
     metavar="DIR",
     type=FolderName(),
-    help="The folder of the public keys of which one must have signed the attestation.",
+    help="The folder with the trusted public keys. One of them must have signed the attestation.",
 )
 subjects_option = click.option(
     "--subject",
@@ -26,14 +26,14 @@ subjects_option = click.option(
     metavar="FILE",
     multiple=True,
     type=FileName(),
-    help="A file that the attestation must be about; repeat for several.",
+    help="A file that the attestation must be about; repeat for several files.",
 )
 any_subject_option = click.option(
-    "--any-subject", is_flag=True, help="Accept an attestation whatever files it is about, without --subject."
+    "--any-subject", is_flag=True, help="Accept an attestation about any files, without --subject."
 )
 
 
-@click.command(short_help="Sign a certificate, as being about the files of a model.")
+@click.command(short_help="Sign a certificate for the files of a model.")
 @certificate_argument
 @click.option(
     "--subject",
@@ -42,27 +42,28 @@ any_subject_option = click.option(
     multiple=True,
     required=True,
     type=FileName(),
-    help="A file that CERT is about, such as the model's weights; repeat for several.",
+    help="A file that CERT is about, such as the model's weights; repeat for several files.",
 )
 @click.option(
     "--key",
     metavar="KEY",
     required=True,
     type=FileName(),
-    help="The private key: a file in PEM, or a URI of securesystemslib (awskms:…, gcpkms:…, azurekms:…, hsm:…).",
+    help="The private key: a PEM file, or a URI of securesystemslib (awskms:…, gcpkms:…, azurekms:…, hsm:…).",
 )
-@click.option("--public-key", metavar="FILE", type=FileName(), help="The public key of a KEY that is a URI.")
+@click.option("--public-key", metavar="FILE", type=FileName(), help="The public key, if KEY is a URI.")
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
     type=FileName(),
-    help="Write the attestation to FILE, whole or not at all, instead of stdout, which - stands for.",
+    help="Write the attestation to FILE instead of stdout (- means stdout). A failure never leaves a partial file.",
 )
 def attest(certificate: str, subjects: tuple[str, ...], key: str, public_key: str | None, output: str | None) -> int:
-    """Sign CERT, a certificate in JSON, as being about files: an in-toto Statement in a DSSE envelope.
+    """Sign CERT, a certificate in JSON, together with the digests of the files that it is about. The result is an in-toto
+    Statement in a DSSE envelope.
 
-    Nothing is recomputed: a signature says who vouches for CERT and for which files it is, and no more. A certificate that
+    Nothing is recomputed: the signature only states who vouches for CERT and which files it is about. A certificate that
     contradicts itself, or whose claim does not hold, is not signed.
 
     \b
@@ -97,5 +98,5 @@ def _secret(name: str) -> str:
     if found is not None:
         return found
     if not sys.stdin.isatty():
-        raise click.UsageError(f"--key has a {name}: set {PASSPHRASE}, or start the command on a terminal")
+        raise click.UsageError(f"--key needs a {name}: set {PASSPHRASE}, or start the command on a terminal")
     return str(click.prompt(f"{name} of the key", hide_input=True, err=True))

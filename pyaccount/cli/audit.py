@@ -1,4 +1,4 @@
-"""The command that holds scores of canaries against a certificate."""
+"""The command that compares scores of canaries with a certificate."""
 
 from __future__ import annotations
 
@@ -10,28 +10,41 @@ from pyaccount.cli.common import FAILS, HOLDS, print_page, printing
 from pyaccount.cli.completion import FileName, certificate_argument
 
 
-@click.command(short_help="Hold scores of canaries against a certificate.")
+@click.command(short_help="Compare scores of canaries with a certificate.")
 @certificate_argument
 @click.argument("scores", metavar="SCORES", type=FileName())
 @click.option(
     "--runs",
     type=click.Choice(["one", "many"]),
     default="one",
-    help="Whether all canaries were in one run, or each score is from a run of its own [one].",
+    help="one: all canaries were in one run; many: each score is from a separate run [one].",
 )
-@click.option("--confidence", metavar="C", type=float, default=0.95, help="Of the bounds [0.95].")
+@click.option("--confidence", metavar="C", type=float, default=0.95, help="Confidence level of the bounds [0.95].")
 @click.option(
     "--guesses",
     metavar="IN OUT",
     type=click.IntRange(0),
     nargs=2,
-    help="One run: how many are guessed to be included, and excluded, fixed beforehand [several, paid for].",
+    help="One run: the numbers of canaries that are guessed to be included and to be excluded. Fix them before you "
+    "look at the scores [several choices are tested, each at its share of 1 − C].",
 )
 @click.option(
-    "--threshold", metavar="T", type=float, help="Many runs: the score from which on one is guessed to be included."
+    "--threshold",
+    metavar="T",
+    type=float,
+    help="Many runs: a canary with this score or a higher one is guessed to "
+    "be included [chosen by a random half of the runs].",
 )
-@click.option("--seed", metavar="SEED", type=click.IntRange(0, 2**64 - 1), default=0, help="Of random orders [0].")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the verdict [text].")
+@click.option(
+    "--seed",
+    metavar="SEED",
+    type=click.IntRange(0, 2**64 - 1),
+    default=0,
+    help="Seed of the random choices: the order of equal scores, and the half of the runs that chooses T [0].",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the verdict [text]."
+)
 def audit(
     certificate: str,
     scores: str,
@@ -42,17 +55,18 @@ def audit(
     seed: int,
     form: str,
 ) -> int:
-    """Hold SCORES of canaries against CERT: ε at least, with a confidence that is proven, and whether it refutes the certificate.
+    """Compare SCORES of canaries with CERT: compute a lower bound on ε, which holds with the stated confidence, and report
+    whether the scores refute the certificate.
 
-    SCORES is a table (CSV, Parquet or npz) with a row for each canary: `score`, higher if it seems to have taken part, and
-    `included`, 1 or 0.
+    SCORES is a table (CSV, Parquet or npz) with a row for each canary. Its columns are `score`, which is higher if the canary
+    seems to have taken part, and `included`, 1 or 0.
 
     \b
     Examples:
       pyaccount audit training.cert.json canaries.csv
       pyaccount audit training.cert.json canaries.csv --guesses 40 40 --confidence 0.99 --format json
 
-    A consistent audit proves nothing: it found nothing.
+    A consistent audit proves nothing: it only did not find a contradiction.
 
     \b
     Exit codes: 0 consistent, 1 refuted, 2 the certificate, a score or an option is wrong.

@@ -30,27 +30,30 @@ if TYPE_CHECKING:
     from pyaccount.training.reporting import RecordVerdict
 
 
-@click.command(short_help="A certificate as one HTML page, as Markdown or as text.")
+@click.command(short_help="Show a certificate as an HTML page, as Markdown or as text.")
 @certificate_argument
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
     type=FileName(),
-    help="Write the report to FILE, whole or not at all, instead of stdout, which - stands for.",
+    help="Write the report to FILE instead of stdout (- means stdout). A failure never leaves a partial file.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(FORMS), help="What to write [default: by FILE's ending; html without one]."
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    help="Format of the report [from the ending of FILE; html if there is no FILE].",
 )
 @click.option(
     "--record",
     metavar="FILE",
     type=FileName(),
-    help="The record of a training run: how far it got, and of each assumption whether the run enforced it, checked it, or left "
-    "it to you.",
+    help="The record of a training run. The report then shows how far the run got, and for each assumption whether "
+    "the run enforced it, checked it, or left it to you.",
 )
 def report(certificate: str, output: str | None, form: str | None, record: str | None) -> int:
-    """Turn CERT, a certificate in JSON, into one self-contained HTML page, Markdown or text.
+    """Show CERT, a certificate in JSON, as one self-contained HTML page, as Markdown or as text.
 
     \b
     Examples:
@@ -58,8 +61,9 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
       pyaccount report training.cert.json --format markdown >> MODEL_CARD.md
       pyaccount report training.cert.json --record runs/first/record.jsonl -o training.html
 
-    Nothing is computed anew: the report says what CERT says, and shows first if that contradicts itself. Whether the claim
-    holds, and whether a record agrees, is part of the report, not of the exit code.
+    Nothing is recomputed: the report shows what CERT states. If CERT contradicts itself, the report begins with the
+    contradictions. Whether the claim holds and whether the record agrees is part of the report, but does not change the exit
+    code.
     """
     from pyaccount.certificate.reading import read
     from pyaccount.certificate.report import page_of
@@ -73,7 +77,8 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     form = RequestedOutput.checked(output, form, FORMS, otherwise="html").written
     if record is not None and form == "json":
         raise click.UsageError(
-            "--record: a certificate in JSON tells of no run: ask verify --record … --format json for the verdict"
+            "--record: a certificate in JSON does not contain a run; use verify --record … --format json to get the "
+            "verdict"
         )
     found = read(certificate).any()
     inconsistencies = contradictions(found)
@@ -102,7 +107,7 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     return HOLDS
 
 
-@click.command(short_help="Hold certificates against limits: a gate for deployment.")
+@click.command(short_help="Compare certificates with limits: a gate for deployment.")
 @click.argument("certificates", metavar="CERT...", nargs=-1, type=FileName())
 @click.option(
     "--attestation",
@@ -110,13 +115,13 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     metavar="FILE",
     multiple=True,
     type=FileName(),
-    help="A signed certificate, by pyaccount attest, instead of CERT; repeat for several.",
+    help="A certificate signed by pyaccount attest, instead of CERT; repeat for several attestations.",
 )
 @trusted_keys_option
 @subjects_option
 @any_subject_option
 @click.option(
-    "--policy", metavar="FILE", type=FileName(), help="Limits in a file: a document of kind policy; - is stdin."
+    "--policy", metavar="FILE", type=FileName(), help="Limits in a file: a document of kind policy (- means stdin)."
 )
 @click.option(
     "--document",
@@ -124,13 +129,17 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     metavar="DOC",
     multiple=True,
     type=FileName(),
-    help="The document that it must be about, - for stdin; repeat to accept several.",
+    help="The document that the certificate must be about (- means stdin); repeat to accept several documents.",
 )
-@click.option("--max-epsilon", metavar="E", help="ε at most; with --max-delta at a δ within that limit.")
-@click.option("--max-delta", metavar="D", help="δ at most.")
-@click.option("--max-advantage", metavar="A", help="The membership advantage of any attack at most.")
-@click.option("--max-true-positive-rate", metavar="R", help="The true-positive rate of any attack at most.")
-@click.option("--at-false-positive-rate", metavar="R", help="The false-positive rate of --max-true-positive-rate.")
+@click.option(
+    "--max-epsilon", metavar="E", help="Maximum ε. If --max-delta is given too, ε is taken at a δ within that limit."
+)
+@click.option("--max-delta", metavar="D", help="Maximum δ.")
+@click.option("--max-advantage", metavar="A", help="Maximum membership advantage of every attack.")
+@click.option("--max-true-positive-rate", metavar="R", help="Maximum true-positive rate of every attack.")
+@click.option(
+    "--at-false-positive-rate", metavar="R", help="The false-positive rate to which --max-true-positive-rate applies."
+)
 @click.option(
     "--adjacency",
     metavar="A",
@@ -139,23 +148,32 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     help="The accepted adjacency; repeat to accept several.",
 )
 @click.option("--unit", metavar="UNIT", type=Words("unit"), help="What must be protected: record or user.")
-@click.option("--group-size", metavar="K", help="At least so many must be protected together.")
+@click.option("--group-size", metavar="K", help="Minimum number of records (or users) that are protected together.")
 @click.option(
     "--guarantee",
     metavar="KIND",
     type=Words("guarantee"),
     multiple=True,
-    help="The least acceptable kind: deterministic, verified or confidence; of several the weakest.",
+    help="The weakest accepted kind of guarantee: deterministic, verified or confidence. If several are given, the "
+    "weakest counts.",
 )
-@click.option("--max-failure-probability", metavar="Q", help="How likely the guarantee may be false.")
-@click.option("--max-age", metavar="TIME", help="How old the certificate may be, e.g. 90d.")
-@click.option("--document-sha256", metavar="HASH", multiple=True, help="The accepted document; repeat for several.")
+@click.option("--max-failure-probability", metavar="Q", help="Maximum probability that the guarantee is false.")
+@click.option("--max-age", metavar="TIME", help="Maximum age of the certificate, e.g. 90d.")
+@click.option(
+    "--document-sha256",
+    metavar="HASH",
+    multiple=True,
+    help="The hash of the accepted document; repeat to accept several.",
+)
 @click.option(
     "--no-limits",
     is_flag=True,
-    help="Pass a certificate whatever its ε and δ are, where no limit is given on them; other limits still apply.",
+    help="Do not require limits on ε and δ: without a limit on them, every value passes. Limits that are given still "
+    "apply.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the verdict [text].")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the verdict [text]."
+)
 @click.option("--quiet", is_flag=True, help="Print only what fails.")
 def check(
     certificates: tuple[str, ...],
@@ -170,11 +188,12 @@ def check(
     no_limits: bool,
     **limits: object,
 ) -> int:
-    """Hold each CERT against limits: the gate for continuous integration and deployment.
+    """Compare each CERT with limits: a gate for continuous integration and deployment.
 
-    What a certificate says must fit together, its claim must hold, and it must keep every limit of the policy and of the
-    options. Together these must limit ε and δ, or an attack, and an attestation needs the files that it must be about:
-    --no-limits and --any-subject say that they are left out on purpose. Nothing is recomputed: `pyaccount verify` does that.
+    A certificate passes if it does not contradict itself, if its claim holds, and if it meets every limit of the policy and
+    of the options. These must limit both ε and δ, or an attack; --no-limits turns this requirement off. An attestation needs
+    --subject for the files that it must be about; --any-subject turns this requirement off. Nothing is recomputed: `pyaccount
+    verify` recomputes.
 
     \b
     Examples:
@@ -184,7 +203,7 @@ def check(
       pyaccount check --attestation training.att.json --trusted-keys trusted --subject model.safetensors --policy policy.yaml
 
     \b
-    Exit codes: 0 passes, 1 a limit or the claim fails or no trusted key signed, 2 a file or a limit is wrong or missing.
+    Exit codes: 0 all pass, 1 a claim or a limit fails or no trusted key signed, 2 a file or a limit is wrong or missing.
     """
     from dataclasses import replace
 
@@ -225,39 +244,52 @@ def check(
     return WRONG if not verdict.readable else HOLDS if verdict.passes else FAILS
 
 
-@click.command(short_help="Recompute a certificate and name what does not agree.")
+@click.command(short_help="Recompute a certificate and report every difference.")
 @click.argument("certificate", metavar="CERT", required=False, type=FileName())
 @click.option(
     "--attestation",
     metavar="FILE",
     type=FileName(),
-    help="A signed certificate instead of CERT: its signature is checked first.",
+    help="A signed certificate, instead of CERT. Its signature is checked first.",
 )
 @trusted_keys_option
 @subjects_option
 @any_subject_option
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the verdict [text].")
-@click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
-@click.option("--time-limit", metavar="TIME", help="The longest it may take, e.g. `10 min` [default: the document's].")
 @click.option(
-    "--folder", metavar="DIR", type=FolderName(), help="Where files lie that the document names [default: beside CERT]."
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the verdict [text]."
 )
-@click.option("--same-version", is_flag=True, help="Accept no certificate that names another version.")
 @click.option(
-    "--seed", metavar="SEED", type=Seed(), help="Hold samples against others: those of a number, or of a `new` one."
+    "--threads", type=click.IntRange(0, 1024), default=0, help="Number of worker threads; 0 means one per core [0]."
+)
+@click.option(
+    "--time-limit", metavar="TIME", help="Maximum time of the recomputation, e.g. `10 min` [the limit in the document]."
+)
+@click.option(
+    "--folder",
+    metavar="DIR",
+    type=FolderName(),
+    help="The folder with the files that the document names [the folder of CERT].",
+)
+@click.option("--same-version", is_flag=True, help="Fail if the certificate names another version of pyaccount.")
+@click.option(
+    "--seed",
+    metavar="SEED",
+    type=Seed(),
+    help="Test the claim with other samples: those of the seed SEED, or `new` to draw a seed now.",
 )
 @click.option(
     "--record",
     metavar="FILE",
     type=FileName(),
-    help="Also hold the record of a training run against it: whether that is whole, and of this certificate.",
+    help="The record of a training run. Also check that the record is complete and belongs to this certificate.",
 )
 @click.option(
     "--expected-head",
     metavar="HASH",
-    help="The hash of a line that the record must contain, as it was noted elsewhere: it has not lost its end since.",
+    help="The hash of a line that the record must contain. Note it elsewhere during the run: it shows that the end "
+    "of the record was not lost since then.",
 )
-@click.option("--quiet", is_flag=True, help="No progress, and only what does not agree.")
+@click.option("--quiet", is_flag=True, help="Do not show progress, and print only what does not agree.")
 def verify(
     certificate: str | None,
     attestation: str | None,
@@ -274,7 +306,7 @@ def verify(
     expected_head: str | None,
     quiet: bool,
 ) -> int:
-    """Recompute CERT from the document inside it, and name everything that does not agree.
+    """Recompute CERT from the document inside it, and report every field that does not agree.
 
     \b
     Examples:
@@ -285,21 +317,22 @@ def verify(
       pyaccount verify --attestation training.att.json --trusted-keys trusted --subject model.safetensors
 
     \b
-    Exit codes: 0 agrees, 1 does not or no trusted key signed, 2 cannot be read,
-    3 stopped by a limit of time or memory, 130 interrupted, 70 a bug.
+    Exit codes: 0 it agrees, 1 it does not agree or no trusted key signed,
+    2 it cannot be read, 3 a limit of time or memory was reached,
+    130 interrupted, 70 a bug.
     """
     from pyaccount.arguments import seconds_of
     from pyaccount.gate.verify import How, verify_attestation
     from pyaccount.gate.verify import verify as recompute
 
     if (certificate is None) == (attestation is None):
-        raise click.UsageError("CERT or --attestation FILE is what is verified: one of them.")
+        raise click.UsageError("Give either CERT or --attestation FILE, to name what is verified.")
     if attestation is not None and record is not None:
-        raise click.UsageError("--record is held against a certificate by itself: give CERT.")
+        raise click.UsageError("--record is compared with a certificate that is not in an attestation: give CERT.")
     if expected_head is not None and record is None:
-        raise click.UsageError("--expected-head is of a record: give --record FILE.")
+        raise click.UsageError("--expected-head needs a record: give --record FILE.")
     if certificate is not None and (trusted_keys is not None or subjects or any_subject):
-        message = "--trusted-keys, --subject and --any-subject are for --attestation: nobody signed CERT by itself."
+        message = "--trusted-keys, --subject and --any-subject are only for --attestation: CERT is not signed."
         raise click.UsageError(message)
     seconds = seconds_of(time_limit, "--time-limit")
     verdict = None if record is None or certificate is None else _recorded(record, certificate, expected_head)

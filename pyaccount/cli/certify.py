@@ -49,13 +49,13 @@ Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 def output_option(what: str) -> Callable[[Decorated], Decorated]:
     """The option that writes the result to a file."""
     text = (
-        f"Write the {what} to FILE, whole or not at all, in the form that its ending or --format says; "
-        "or as JSON to stdout if FILE is -."
+        f"Write the {what} to FILE. The format follows from --format or from the ending of FILE. If FILE is -, JSON "
+        "is written to stdout. A failure never leaves a partial file."
     )
     return click.option("-o", "--output", metavar="FILE", type=FileName(), help=text)
 
 
-@click.command(short_help="Fill a document's blank or check its claim: the certificate.")
+@click.command(short_help="Compute the blank of a document or check its claim, and write a certificate.")
 @document_argument
 @overrides_option
 @output_option("certificate")
@@ -63,33 +63,36 @@ def output_option(what: str) -> Callable[[Decorated], Decorated]:
     "--format",
     "form",
     type=click.Choice(FORMS),
-    help="What to write and to print [default: by FILE's ending; text on stdout].",
+    help="Format of what is written and printed [from the ending of FILE; text on stdout].",
 )
 @click.option(
     "--threads",
     type=click.IntRange(0, 1024),
     default=0,
-    help="Worker threads; 0: one for each core. Never changes the answer.",
+    help="Number of worker threads; 0 means one per core [0]. It does not change the result.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Fix the seed of sampled methods, as accounting.seed.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**64 - 1), help="The seed of sampled methods; replaces accounting.seed."
+)
 @store_option
 @store_errors_option
 @cluster_option
 @click.option(
     "--brief",
     is_flag=True,
-    help="Print the short answer, a line each: the statement, what was solved, σ, ε and δ. A FILE gets all of the certificate.",
+    help="Print a short answer instead of the certificate: the statement, the solved value, σ, ε and δ, one per "
+    "line. FILE still gets the whole certificate.",
 )
 @click.option(
     "--quiet",
     is_flag=True,
-    help="No progress and no notes; print the certificate only if --format or --brief is given.",
+    help="Do not show progress and notes. The certificate is printed only if --format or --brief is given.",
 )
 @click.option(
     "--plot",
     metavar="FILE",
     type=FileName(),
-    help="Draw the aligned privacy profile of an amplification (svg, png, pdf).",
+    help="Draw the aligned privacy profile, for documents of kind amplification (svg, png or pdf).",
 )
 def certify(
     document: str,
@@ -105,8 +108,8 @@ def certify(
     quiet: bool,
     plot: str | None,
 ) -> int:
-    """Certify DOC: fill its blank, check its claim, or tell what one draw does (kind: amplification). DOC is a file, or - for
-    standard input.
+    """Certify DOC: compute its blank, check its claim, or compute the effect of one draw (kind: amplification). DOC is a
+    file, or - for standard input.
 
     \b
     Examples:
@@ -131,14 +134,17 @@ def certify(
     loaded = load_any(source_of(document), overrides=overrides)
     if not isinstance(loaded, Document):
         if cluster is not None:
-            raise click.UsageError("--cluster: an amplification is computed at once, here; leave it out")
+            raise click.UsageError(
+                "--cluster: an amplification is computed at once on this machine; leave the option out"
+            )
         return _amplify(
             loaded, RequestedOutput.checked(output, form, FORMS, quiet=quiet and not brief), plot, brief=brief
         )
     if plot is not None:
         raise click.UsageError(
-            "--plot draws what one draw does (kind: amplification). Pictures of this certificate: `pyaccount report CERT -o "
-            "page.html`; beside others: `pyaccount compare --plot`; of a sweep: `pyaccount sweep --plot`"
+            "--plot is only for documents of kind amplification. For pictures of this certificate use `pyaccount "
+            "report CERT -o page.html`; to compare it with others use `pyaccount compare --plot`; for a sweep "
+            "use `pyaccount sweep --plot`"
         )
     if output not in (None, STDOUT):
         check_apart("--output", Path(output), [*named_files(loaded), *([store] if store is not None else [])])
@@ -159,11 +165,12 @@ def _check_brief(output: str | None, form: str | None) -> None:
     """Refuse a short answer where something else was asked for on stdout."""
     if output == STDOUT:
         raise click.UsageError(
-            "--brief: --output - writes the certificate to stdout, where it would follow; name a file"
+            "--brief: --output - writes the certificate to stdout, where the short answer goes too; give --output "
+            "the name of a file"
         )
     if form not in (None, "text"):
         raise click.UsageError(
-            f"--brief: prints lines of text, not {form}; leave one of the two out, or name a file by -o"
+            f"--brief: the short answer is text, not {form}; leave one of the two options out, or name a file with -o"
         )
 
 
@@ -177,7 +184,7 @@ def check_plot(plot: str | None, output: str | None, files: Sequence[str]) -> No
         raise click.UsageError(f"--plot {plot}: the file's name must end in {', '.join(ENDINGS)}")
     check_writable("--plot", Path(plot), files)
     if output is not None and os.path.realpath(output) == os.path.realpath(plot):
-        raise click.UsageError(f"--plot {plot}: is the file of --output; give another name")
+        raise click.UsageError(f"--plot {plot}: is also the file of --output; give another name")
 
 
 def check_drawing(plot: str | None) -> None:
@@ -222,23 +229,28 @@ def _hand_over(data: CertificateModel | AmplificationCertificate, asked: Request
     return hand_over("certificate", lambda form: written(data, form, ()), show_it, asked)
 
 
-@click.command(short_help="Which theorem applies to each part of a document, and the cost.")
+@click.command(short_help="Show which theorem applies to each part of a document, and the cost.")
 @document_argument
 @overrides_option
 @click.option(
     "--estimate",
     is_flag=True,
-    help="Price the certificate on this machine, and estimate δ and the blank, by running a little of it.",
+    help="Run a small part of the computation to estimate the time on this machine, δ, and the value of the blank.",
 )
 @click.option(
-    "--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads of the pilot; 0: one for each core."
+    "--threads",
+    type=click.IntRange(0, 1024),
+    default=0,
+    help="Number of worker threads for --estimate; 0 means one per core [0].",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What to print [text].")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the plan [text]."
+)
 def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int, form: str) -> int:
-    """Show how DOC would be analysed: each theorem, the engine, the cost.
+    """Show how DOC would be analysed: the theorems, the engine and the cost.
 
-    Matrices and sensitivities are computed; ε, δ and σ are not, and are estimated only if --estimate asks. DOC is a file, or -
-    for standard input.
+    Matrices and sensitivities are computed. ε, δ and σ are not computed; they are estimated if you give --estimate. DOC is a
+    file, or - for standard input.
 
     \b
     Examples:
@@ -300,7 +312,7 @@ def _plan_amplification(document: Amplification, asked: RequestedOutput) -> int:
     return HOLDS if hand_over("plan", as_json, show_it, asked) else STOPPED
 
 
-@click.command(short_help="Certify several documents and lay the results side by side.")
+@click.command(short_help="Certify several documents and show the results side by side.")
 @documents_argument
 @overrides_option
 @output_option("comparison")
@@ -308,17 +320,21 @@ def _plan_amplification(document: Amplification, asked: RequestedOutput) -> int:
     "--format",
     "form",
     type=click.Choice(FORMS),
-    help="What to write and to print [default: by FILE's ending; text on stdout].",
+    help="Format of what is written and printed [from the ending of FILE; text on stdout].",
 )
-@click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
+@click.option(
+    "--threads", type=click.IntRange(0, 1024), default=0, help="Number of worker threads; 0 means one per core [0]."
+)
 @click.option(
     "--plot",
     metavar="FILE",
     type=FileName(),
-    help="Draw the error against ε with the certified σ (svg, png, pdf): a line for each sampler and matrix, or where all have "
-    "one ε bars of σ and the error.",
+    help="Draw the error against ε, with the certified σ (svg, png or pdf). There is a line for each sampler and "
+    "matrix; if all documents have the same ε, bars show σ and the error.",
 )
-@click.option("--quiet", is_flag=True, help="No progress; print the comparison only if --format is given.")
+@click.option(
+    "--quiet", is_flag=True, help="Do not show progress. The comparison is printed only if --format is given."
+)
 def compare(
     documents: tuple[str, ...],
     overrides: tuple[str, ...],
@@ -328,8 +344,8 @@ def compare(
     plot: str | None,
     quiet: bool,
 ) -> int:
-    """Certify each DOC, a file or once - for standard input, and lay the certificates side by side. A DOC may be a finished
-    certificate (JSON): it is not recomputed.
+    """Certify each DOC, and show the certificates side by side. A DOC is a file, or - for standard input (once). It may be a
+    finished certificate (JSON), which is not recomputed.
 
     \b
     Examples:
@@ -339,12 +355,13 @@ def compare(
       pyaccount compare poisson.yaml fixed-size.yaml -o comparison.html
       pyaccount compare poisson.yaml fixed-size.yaml --plot errors.svg
 
-    A document that fails when it is certified, or runs out of time, has a row that says so, and the others are certified all
-    the same.
+    If a document fails while it is certified, or runs out of time, its row states this. The other documents are certified
+    nevertheless.
 
     \b
-    Exit codes: 0 all hold; 2 a document is wrong, 3 one was stopped, or else
-    1 one does not hold or a certificate contradicts itself.
+    Exit codes: 0 all claims hold. Otherwise the first of these that applies:
+    2 a document is wrong, 3 a document was stopped by a limit, 1 a claim does
+    not hold or a certificate contradicts itself.
     """
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.comparison import written
@@ -364,7 +381,9 @@ def compare(
             plans.append(plan)
             if isinstance(plan, Certificate):
                 if overrides:
-                    tell(f"{called(document)}: a finished certificate, compared as it is: --set changes documents")
+                    tell(
+                        f"{called(document)}: a finished certificate is compared as it is; --set changes only documents"
+                    )
                 continue
             if output not in (None, STDOUT):
                 check_apart("--output", Path(output), named_files(plan.document))

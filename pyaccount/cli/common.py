@@ -25,16 +25,16 @@ HOLDS, FAILS, WRONG, STOPPED, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
 #: Every exit code, for people.
 EXIT_CODES = {
-    HOLDS: "The claim holds (certify, compare), passes (check), agrees (verify), is consistent (audit); the command "
-    "did what it was asked.",
-    FAILS: "The claim does not hold, a limit is not kept, the certificate does not agree with what was recomputed, or an audit "
-    "refutes it.",
-    WRONG: "The document, the certificate or the command line is wrong, or asks for a package that is not installed; nothing was "
-    "computed.",
-    STOPPED: "A limit of time or memory stopped it, or a number could not be bounded: nothing was certified. Or a result could "
-    "not be written to where it was asked for: the message says where it is.",
-    BUG: "A bug of pyaccount: it says nothing about the document or the certificate. Please report the traceback.",
-    INTERRUPTED: "Interrupted; nothing was written.",
+    HOLDS: "Success. The claim holds (certify, compare, sweep), the certificate passes (check) or agrees with what "
+    "was recomputed (verify), the audit is consistent (audit), or the command did what it was asked to do.",
+    FAILS: "The claim does not hold, the certificate does not meet a limit, no trusted key signed it, it does not "
+    "agree with what was recomputed, or the audit refutes it.",
+    WRONG: "The document, the certificate or the command line is wrong, or a package that the command needs is not "
+    "installed. There is no result for it.",
+    STOPPED: "A limit of time or memory was reached, or a number could not be bounded: nothing was certified. Or the "
+    "result could not be written where it was asked for: the message says where it is.",
+    BUG: "A bug of pyaccount. It says nothing about the document or the certificate. Please report the traceback.",
+    INTERRUPTED: "Interrupted. Nothing was written.",
 }
 
 #: The variable in which a shell says what it wants completed.
@@ -159,6 +159,9 @@ def check_output(
         raise click.UsageError(f"--output {output}: standard output is closed")
     if output == STDOUT:
         if form not in (None, only):
-            raise click.UsageError(f"--output {STDOUT} writes {only} to stdout, where --format {form} would follow it")
+            raise click.UsageError(
+                f"--output {STDOUT} writes {only} to stdout, where --format {form} would be "
+                "printed too; use only one of the two"
+            )
     elif output is not None:
         check_writable("--output", Path(output), inputs)

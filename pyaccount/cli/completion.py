@@ -1,7 +1,7 @@
-"""Completion in the shell: what can stand where, and the command that prints a shell's script.
+"""Completion in the shell: which words are possible where, and the command that prints the script for a shell.
 
-The scripts are click's own, but for bash: there a word ends at `=`, so that `--set privacy.epsilon=solve` arrives in pieces,
-and a path must not be followed by a space. Models load only when something of theirs is to be completed.
+The scripts are those of click, except for bash. In bash a word ends at `=`, so `--set privacy.epsilon=solve` arrives in
+pieces, and a path must not be followed by a space. Models are loaded only if something of theirs is completed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 class FileName(click.ParamType[str]):
-    """A file's name, completed as such and never looked at: what is wrong with a file is for its reader to say."""
+    """A file name, which is completed but not checked: the reader of the file reports errors."""
 
     name = "file"
 
@@ -33,7 +33,7 @@ class FileName(click.ParamType[str]):
 
 
 class FolderName(click.ParamType[str]):
-    """A folder's name, completed as such."""
+    """The name of a folder, which is completed but not checked."""
 
     name = "folder"
 
@@ -43,7 +43,7 @@ class FolderName(click.ParamType[str]):
 
 
 class Words(click.ParamType[str]):
-    """Text that is one of the values of a policy's limit, completed but not judged."""
+    """A word that a limit of a policy accepts, which is completed but not checked."""
 
     name = "text"
 
@@ -59,7 +59,7 @@ class Words(click.ParamType[str]):
 
 
 class Seed(click.ParamType[int | Literal["new"]]):
-    """A seed of samples, or `new` for one that is drawn."""
+    """A seed of samples, or `new` to draw one."""
 
     name = "seed"
 
@@ -71,7 +71,7 @@ class Seed(click.ParamType[int | Literal["new"]]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
         """The word."""
-        return [CompletionItem("new", help="draw one now")] if "new".startswith(incomplete) else []
+        return [CompletionItem("new", help="draw a seed now")] if "new".startswith(incomplete) else []
 
 
 class AnswerWord(click.ParamType[str]):
@@ -91,7 +91,7 @@ class AnswerWord(click.ParamType[str]):
 
 
 class SchemaName(click.ParamType[str]):
-    """What has a JSON Schema."""
+    """The name of a JSON Schema."""
 
     name = "name"
 
@@ -103,7 +103,7 @@ class SchemaName(click.ParamType[str]):
 
 
 class OverrideType(click.ParamType[str]):
-    """`path=value`: the paths of the models, and the words that may stand there."""
+    """`path=value`: the paths of the models, and the words that are allowed there."""
 
     name = "override"
 
@@ -136,7 +136,7 @@ def overridable() -> Iterator[tuple[str, tuple[str, ...], str]]:
         lines.setdefault(text, str(field.description).split(":")[0].split(". ")[0])
     # A section has one kind, whichever it is, so the word about one of them says little about the key.
     for text, allowed in words.items():
-        yield text, allowed, "which kind" if text.endswith(".kind") else lines[text]
+        yield text, allowed, "the kind" if text.endswith(".kind") else lines[text]
 
 
 overrides_option = click.option(
@@ -145,7 +145,7 @@ overrides_option = click.option(
     metavar="PATH=VALUE",
     multiple=True,
     type=OverrideType(),
-    help="Replace one value, e.g. privacy.epsilon=4; repeatable.",
+    help="Replace one value of the document, e.g. privacy.epsilon=4; repeat for several.",
 )
 document_argument = click.argument("document", metavar="DOC", type=FileName())
 documents_argument = click.argument("documents", metavar="DOC...", nargs=-1, required=True, type=FileName())
@@ -153,7 +153,7 @@ certificate_argument = click.argument("certificate", metavar="CERT", type=FileNa
 
 
 class BashInPieces(BashComplete):
-    """bash, which hands over `path=value` as three words and wants the last one completed."""
+    """bash, which passes `path=value` as three words and completes the last one."""
 
     source_template = BashComplete.source_template.replace(
         "COMPREPLY+=($value)", 'COMPREPLY+=("$value")\n            [[ $value == *= ]] && compopt -o nospace'
@@ -191,10 +191,10 @@ class BashInPieces(BashComplete):
 add_completion_class(BashInPieces, "bash")
 
 
-@click.command(short_help="Print the script that lets a shell complete this command.")
+@click.command(short_help="Print a script that completes commands in bash, zsh or fish.")
 @click.argument("shell", metavar="SHELL", type=click.Choice(SHELLS))
 def completion(shell: str) -> int:
-    """Print the script that lets bash, zsh or fish complete pyaccount's commands, options, files and --set paths.
+    """Print the script with which bash, zsh or fish completes the commands, options, files and --set paths of pyaccount.
 
     \b
     Examples:

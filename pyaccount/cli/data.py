@@ -1,4 +1,4 @@
-"""The command that prepares data for users."""
+"""The command that prepares data of users."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NeighbourLimit(click.ParamType[int | Literal["rule"]]):
 
 
 class RecordsInBatch(click.ParamType[float]):
-    """An expected number of records, spelled as in documents."""
+    """An expected number of records, written as in documents."""
 
     name = "records"
 
@@ -47,36 +47,62 @@ class RecordsInBatch(click.ParamType[float]):
         return float(number)
 
 
-@click.command(short_help="Bound how many records a user has, and find the sampling probability.")
+@click.command(short_help="Bound the number of records per user, and find the sampling probability.")
 @click.argument("table", metavar="TABLE", type=FileName())
 @click.option(
-    "--records-per-user", metavar="K", required=True, type=click.IntRange(1), help="Keep at most so many of each user."
+    "--records-per-user",
+    metavar="K",
+    required=True,
+    type=click.IntRange(1),
+    help="Maximum number of records to keep per user.",
 )
-@click.option("--document", metavar="DOC", type=FileName(), help="The document to fill in; - is stdin.")
+@click.option("--document", metavar="DOC", type=FileName(), help="The document to fill in (- means stdin).")
 @overrides_option
-@click.option("-o", "--output", metavar="FILE", type=FileName(), help="Write the document to FILE, as YAML.")
-@click.option("--records", metavar="FILE", type=FileName(), help="Write the pairs kept to FILE, as CSV.")
+@click.option("-o", "--output", metavar="FILE", type=FileName(), help="Write the filled document to FILE, as YAML.")
+@click.option(
+    "--records",
+    metavar="FILE",
+    type=FileName(),
+    help="Write the pairs of record and user that were kept to FILE, as CSV.",
+)
 @click.option(
     "--expected-batch-size",
     metavar="B",
     type=RecordsInBatch(),
-    help="Find the sampling probability that has this batch.",
+    help="Find the sampling probability with this expected batch size.",
 )
-@click.option("--sampling-probability", metavar="P", type=float, help="Tell the batch of this sampling probability.")
 @click.option(
-    "--min-separation", metavar="B", type=click.IntRange(1), help="Rounds between two participations [DOC's]."
+    "--sampling-probability",
+    metavar="P",
+    type=float,
+    help="Report the expected batch size at this sampling probability.",
+)
+@click.option(
+    "--min-separation",
+    metavar="B",
+    type=click.IntRange(1),
+    help="Minimum distance between two participations, in rounds [the value in DOC].",
 )
 @click.option(
     "--neighbour-limit",
     metavar="K",
     type=NeighbourLimit(),
-    help="Keep no record that shares a user with more than so many, itself included; `rule` for a rule of thumb.",
+    help="Drop records that share a user with more than K records, counting the record itself; `rule` chooses K by a "
+    "rule of thumb.",
 )
-@click.option("--drop-shared", is_flag=True, help="Keep no record with several users.")
-@click.option("--seed", metavar="SEED", type=click.IntRange(0, 2**64 - 1), default=0, help="Of the choice [0].")
-@click.option("--record-column", metavar="NAME", default="record", help="What the table calls a record [record].")
-@click.option("--user-column", metavar="NAME", default="user", help="What the table calls a user [user].")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the report [text].")
+@click.option("--drop-shared", is_flag=True, help="Drop records that have several users.")
+@click.option(
+    "--seed",
+    metavar="SEED",
+    type=click.IntRange(0, 2**64 - 1),
+    default=0,
+    help="Seed of the order in which records are considered [0].",
+)
+@click.option("--record-column", metavar="NAME", default="record", help="Name of the column with the records [record].")
+@click.option("--user-column", metavar="NAME", default="user", help="Name of the column with the users [user].")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the report [text]."
+)
 def prepare(
     table: str,
     records_per_user: int,
@@ -94,12 +120,13 @@ def prepare(
     user_column: str,
     form: str,
 ) -> int:
-    """Keep at most K records of each user of TABLE, a CSV or Parquet file with a row for each record and each of its users.
+    """Keep at most K records of each user in TABLE, a CSV or Parquet file with a row for each record and each of its users.
 
-    A CSV file has commas between its values, is UTF-8, and its first line names the columns: record and user, or what
-    --record-column and --user-column say.
+    A CSV file is in UTF-8 with commas between values. Its first line names the columns: record and user, or the names given with
+    --record-column and --user-column.
 
-    The report says what was dropped and why, and what a document says of the records kept: it is not private.
+    The report lists what was dropped and why, and the values that a document needs for the records that were kept. The report
+    is not private.
 
     \b
     Examples:
@@ -108,7 +135,8 @@ def prepare(
       pyaccount prepare authors.csv --records-per-user 2 --document users-sharing-records.yaml -o prepared.yaml
 
     \b
-    Exit codes: 0 prepared, 2 the table, the document or an option is wrong, 3 it could not be written where asked.
+    Exit codes: 0 prepared, 2 the table, the document or an option is wrong, 3 a result could not be
+    written where it was asked for.
     """
     from dataclasses import replace
 
@@ -120,11 +148,13 @@ def prepare(
     inputs = [table, *files_of(document)]
     for option, file in (("--output", output), ("--records", records)):
         if file == STDOUT:
-            raise click.UsageError(f"{option} names a file: on standard output stands the report")
+            raise click.UsageError(
+                f"{option} needs the name of a file, because the report is printed to standard output"
+            )
         if file is not None:
             check_writable(option, Path(file), inputs)
     if output is not None and records is not None and Path(output).resolve() == Path(records).resolve():
-        raise click.UsageError(f"--records {records}: is where the document goes; give another name")
+        raise click.UsageError(f"--records {records}: is also the file of the document (--output); give another name")
     if overrides and document is None:
         raise click.UsageError("--set changes the document: give --document too")
     loaded = None if document is None else load(source_of(document), overrides=overrides)
@@ -145,7 +175,7 @@ def prepare(
             columns=(record_column, user_column),
         )
     except TableError as error:
-        options = "--record-column and --user-column say what the columns are called"
+        options = "--record-column and --user-column name the columns"
         raise TableError(
             replace(problem, message=problem.message.replace(NAMES_THEM, options)) for problem in error.problems
         ) from error
@@ -164,7 +194,7 @@ def _check_folder(document: Document, output: str | None) -> None:
     if output is None or not named_files(document) or Path(output).resolve().parent == folder.resolve():
         return
     raise click.UsageError(
-        f"--output {output}: the document names a file beside it; write the prepared one to {folder}"
+        f"--output {output}: the document names a file beside it; write the prepared document to {folder}"
     )
 
 

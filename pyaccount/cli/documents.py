@@ -1,4 +1,4 @@
-"""Commands about documents in which nothing is computed."""
+"""Commands that read documents without computing anything."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from pyaccount.messages import ValidatedRecord
 
 
-@click.command(short_help="Every error of documents and policies, with line and column.")
+@click.command(short_help="Report every error in documents and policies, with line and column.")
 @documents_argument
 @overrides_option
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What to print [text].")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of what is printed [text]."
+)
 def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) -> int:
-    """Report every error of each DOC, with file, line and column; policies and sweeps too. Nothing is computed. DOC is a
-    file, or once - for standard input.
+    """Report every error of each DOC, with file, line and column. Policies and sweeps are checked too. Nothing is computed. A
+    DOC is a file, or - for standard input (once).
 
     \b
     Examples:
@@ -114,10 +116,10 @@ def _record(
     )
 
 
-@click.command(short_help="Print the JSON Schema of documents, or of what else has one.")
+@click.command(short_help="Print the JSON Schema of documents, or of another format.")
 @click.argument("which", metavar="[NAME]", default="mechanism", type=SchemaName())
 def schema(which: str) -> int:
-    """Print the JSON Schema of mechanism documents, or of what else has one.
+    """Print the JSON Schema of mechanism documents, or of the format NAME.
 
     \b
     Examples:
@@ -129,6 +131,6 @@ def schema(which: str) -> int:
     from pyaccount.schemas import SCHEMAS
 
     if which not in SCHEMAS:
-        raise click.UsageError(f"no schema {which}: there are {', '.join(SCHEMAS)}")
+        raise click.UsageError(f"there is no schema {which}; the schemas are {', '.join(SCHEMAS)}")
     click.echo(json.dumps(SCHEMAS[which](), indent=2, ensure_ascii=False))
     return HOLDS

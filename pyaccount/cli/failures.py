@@ -92,5 +92,5 @@ def _records(error: BaseException) -> list[ErrorRecord]:
         file = error.filename if isinstance(error.filename, str) else None
         return [failure("input-output", error.strerror or str(error), file=file)]
     if isinstance(error, MemoryError):
-        return [failure("limit", "memory is used up: nothing was certified")]
+        return [failure("limit", "there is not enough memory: nothing was certified")]
     return [failure("bug", f"{type(error).__name__}: {error}")]

@@ -43,15 +43,20 @@ def _answer_options() -> tuple[click.Option, ...]:
     )
 
 
-@click.command(cls=_Asking, short_help="Write a commented document to start from, asking what is needed.")
+@click.command(cls=_Asking, short_help="Write a commented document to start from, by asking questions.")
 @click.argument("file", metavar="[FILE]", default="training.yaml", type=FileName())
-@click.option("-y", "--yes", is_flag=True, help="Ask nothing: take the defaults, and fail where there is none.")
+@click.option(
+    "-y",
+    "--yes",
+    is_flag=True,
+    help="Do not ask questions: use the defaults, and fail if a value without a default is missing.",
+)
 @click.option("-f", "--force", is_flag=True, help="Overwrite FILE if it exists.")
 def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
     """Write a commented mechanism document to FILE [training.yaml], or to stdout if FILE is -.
 
-    On a terminal it asks for what the options leave open; elsewhere, or with --yes, conventions take their defaults, and
-    facts about the training run that are missing are an error.
+    On a terminal the command asks for the values that the options do not give. Without a terminal, or with --yes, conventions
+    take their defaults; facts about the training run have no defaults, and it is an error if one is missing.
 
     \b
     Examples:
@@ -68,7 +73,7 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
     if target is not None:
         check_writable("FILE", target)
         if not force and (target.exists() or target.is_symlink()):
-            raise click.UsageError(f"{file} exists already; --force overwrites it, or give another name")
+            raise click.UsageError(f"{file} exists already; use --force to overwrite it, or give another name")
     interactive = sys.stdin.isatty() and not yes
     try:
         text = _text({name: answer for name, answer in given.items() if answer is not None}, target, interactive)
@@ -84,15 +89,18 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
     try:
         write_atomically(target, text, overwrite=force)
     except FileExistsError as error:
-        raise click.UsageError(f"{file} exists already; --force overwrites it, or give another name") from error
+        raise click.UsageError(f"{file} exists already; use --force to overwrite it, or give another name") from error
     except OSError as error:
         put_elsewhere("document", text, file, error)
         return STOPPED
     _tell_notes(text, file)
-    tell(f"{file}: written and valid. Next:")
-    _tell_next(f"pyaccount plan {_quoted(file)}       ", "how it will be analysed, and at what cost")
-    _tell_next(f"pyaccount certify {_quoted(file)}    ", "the certificate")
-    _tell_next("pyaccount schema > mechanism.v1.schema.json    ", "beside it: editors complete and check it by that")
+    tell(f"{file} was written, and it is valid. Next steps:")
+    _tell_next(f"pyaccount plan {_quoted(file)}       ", "shows how it will be analysed, and the cost")
+    _tell_next(f"pyaccount certify {_quoted(file)}    ", "computes the certificate")
+    _tell_next(
+        "pyaccount schema > mechanism.v1.schema.json    ",
+        "keep this file beside the document: editors complete and check by it",
+    )
     return HOLDS
 
 
@@ -129,7 +137,7 @@ def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
     answers.setdefault("name", stem if stem.isprintable() and stem else "training")
     ask = _prompt if interactive else _default_or_missing
     if interactive:
-        tell(f"Answer {BACK} to return to the question before; Ctrl-C leaves, and nothing is written.")
+        tell(f"Enter {BACK} to return to the previous question. Ctrl-C leaves, and nothing is written.")
     while True:
         try:
             if "sampler" not in answers:
@@ -152,7 +160,7 @@ def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
             retry = _about(error, complete)
             if not interactive or not retry:
                 raise click.UsageError(_as_options(error, complete)) from error
-            tell(f"\nThis does not fit together:\n{_as_options(error, complete)}\n")
+            tell(f"\nThese answers do not fit together:\n{_as_options(error, complete)}\n")
             answers = {name: answer for name, answer in complete.items() if name not in retry}
 
 
@@ -176,7 +184,7 @@ def _default_or_missing(question: DraftQuestion, answers: Answers) -> str:
     answers = {"solve": default(QUESTIONS["solve"], answers) or "", **answers}
     missing = [other for other in needed(answers) if other.name not in answers and default(other, answers) is None]
     lines = [f"  {other.flag}: {other.ask}" for other in missing]
-    raise click.UsageError("\n".join(["what has no default is missing:", *lines]))
+    raise click.UsageError("\n".join(["These values have no default and are missing:", *lines]))
 
 
 def _prompt(question: DraftQuestion, answers: Answers) -> str:
@@ -196,12 +204,12 @@ def _prompt(question: DraftQuestion, answers: Answers) -> str:
 
     def read(text: str) -> str:
         if usual is None and not text.strip():
-            raise ValueError("needed: there is no default")
+            raise ValueError("an answer is needed: there is no default")
         if words and text.strip().isdecimal() and 0 < int(text) <= len(words):
             return list(words)[int(text) - 1]
         answer = question.read(text, answers)
         if words and answer not in words:
-            raise ValueError(f"no analysis covers this here; choose {', '.join(words)}")
+            raise ValueError(f"no analysis covers this with the other answers; choose {', '.join(words)}")
         return answer
 
     # The terminal would break a long line within a word: all but its last part is said before.

@@ -1,4 +1,4 @@
-"""The command that tells what to train with."""
+"""The command that describes the matrix to train with."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ from pyaccount.document.files import named_files
 MATRICES = ["text", "json"]
 
 
-@click.command(short_help="The matrix to train with: its coefficients, its error, how to draw the noise.")
+@click.command(short_help="Print the matrix to train with: its coefficients, its error, how to make the noise.")
 @document_argument
 @overrides_option
 @output_option("matrix")
-@click.option("--format", "form", type=click.Choice(MATRICES), help="What to print [text].")
-@click.option("--threads", type=click.IntRange(0, 1024), default=0, help="Worker threads; 0: one for each core.")
+@click.option("--format", "form", type=click.Choice(MATRICES), help="Format of what is printed [text].")
+@click.option(
+    "--threads", type=click.IntRange(0, 1024), default=0, help="Number of worker threads; 0 means one per core [0]."
+)
 def matrix(document: str, overrides: tuple[str, ...], output: str | None, form: str | None, threads: int) -> int:
-    """Write the strategy matrix C of DOC: coefficients, buffers or rows, as they are analysed; the error of its prefix sums at
-    σ = 1; and how training makes the noise C⁻¹Z. DOC is a file, or - for standard input.
+    """Describe the strategy matrix C of DOC: its coefficients, buffers or rows, exactly as they are analysed; the error of
+    its prefix sums at σ = 1; and how training makes the noise C⁻¹Z. DOC is a file, or - for standard input.
 
-    Nothing is certified. A matrix that is left to a choice or a search is chosen or found first.
+    Nothing is certified. If the document leaves the matrix to a choice or a search, it is chosen or searched for first.
 
     \b
     Examples:

@@ -1,8 +1,8 @@
-"""What long work gave reaches a place that lasts: the file that was asked for, or another one, which is named.
+"""The result of long work is saved in a place that lasts: the file that was asked for, or another place, which is named.
 
-A disk may fill and a folder vanish in the hour between the command and its result. Then the result goes to stdout, if nothing
-else is printed there and somebody listens, or else to a file in the working or the temporary folder, and the exit code is
-that of a limit of the machine: the result is there, but not where the next step looks for it.
+A disk may become full and a folder may vanish in the hour between the command and its result. Then the result goes to stdout,
+if nothing else is printed there and somebody reads it, and otherwise to a file in the working folder or the temporary folder.
+The exit code is that of a limit of the machine: the result exists, but not where the next step looks for it.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _kept(text: str, output: str | None, what: str, ending: str) -> str:
                 raise
             return f"was written to {name}"
     sys.stderr.write(text)
-    return "stands above: no other place was left"
+    return "is printed above: no other place was left"
 
 
 def _reason(error: OSError) -> str:

@@ -1,4 +1,4 @@
-"""Options of the commands that run what may take hours: where they keep it, and who computes."""
+"""The options of commands that may run for hours: where the work is stored, and where it is computed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ store_option = click.option(
     metavar="FILE",
     type=FileName(),
     envvar=VARIABLE,
-    help="Keep what is computed in FILE, and take from it what was kept before: an interrupted run goes on, a finished one is "
-    f"not run again [or the environment variable {VARIABLE}].",
+    help="Store what is computed in FILE, and reuse what is stored there: an interrupted run is resumed, and a "
+    f"finished run is not computed again [environment variable {VARIABLE}].",
 )
 store_errors_option = click.option(
     "--store-errors",
     type=click.Choice(["stop", "continue"]),
     default="stop",
-    help="What to do if the store fails [stop].",
+    help="What to do if the store fails: stop, or continue without it [stop].",
 )
 cluster_option = click.option(
     "--cluster",
     metavar="WHERE",
-    help="Let a cluster of Dask compute: the address of its scheduler, a scheduler file, or local:4 for four processes here. The "
-    "answer is the same.",
+    help="Compute on a Dask cluster: the address of its scheduler, a scheduler file, or local:4 for four processes "
+    "on this machine. It does not change the result.",
 )

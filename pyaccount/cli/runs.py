@@ -1,4 +1,4 @@
-"""The command for what a run store keeps."""
+"""The command that shows what a run store contains."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 VARIABLE = "PYACCOUNT_STORE"
 
 
-@click.command(short_help="What a run store keeps: list its runs, show a certificate, remove runs.")
+@click.command(short_help="List the runs of a run store, show a certificate, or remove runs.")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option(
     "--store",
@@ -25,29 +25,31 @@ VARIABLE = "PYACCOUNT_STORE"
     type=FileName(),
     envvar=VARIABLE,
     required=True,
-    help=f"The store [or the environment variable {VARIABLE}].",
+    help=f"The store [environment variable {VARIABLE}].",
 )
-@click.option("--remove", is_flag=True, help="Forget each RUN, with everything that is kept of it.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What to print [text].")
+@click.option("--remove", is_flag=True, help="Remove each RUN, with everything that is stored of it.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of what is printed [text]."
+)
 def runs(runs: tuple[str, ...], store: str, remove: bool, form: str) -> int:
-    """List the runs of a store; or show the certificate of each RUN, or remove them. A RUN is the beginning of what stands in
-    the first column.
+    """List the runs of a store, show the certificate of each RUN, or remove each RUN. A RUN is the beginning of an identifier
+    in the first column of the list.
 
     \b
     Examples:
       pyaccount runs --store runs.db
       pyaccount runs --store runs.db --format json
 
-    An unfinished run goes on when the same document is certified with the same store, and keeps its seed.
+    To resume an unfinished run, certify the same document with the same store. The run keeps its seed.
     """
     from pathlib import Path
 
     from pyaccount.store import Store
 
     if remove and not runs:
-        raise click.UsageError("--remove: name the runs; pyaccount runs lists them")
+        raise click.UsageError("--remove: name the runs to remove; pyaccount runs lists them")
     if form == "json" and len(runs) > 1:
-        raise click.UsageError("--format json: shows one run; ask for each by itself")
+        raise click.UsageError("--format json shows one run at a time; give one RUN")
     if not Path(store).exists():
         raise click.UsageError(f"--store {store}: there is no such file")
     with Store(store) as opened:
@@ -80,7 +82,7 @@ def _named(store: Store, name: str) -> Run:
     found = [run for run in store.runs() if run.id.startswith(name)] if name else []
     if len(found) == 1:
         return found[0]
-    message = "no run has this id" if not found else f"{len(found)} runs have ids that begin so"
+    message = "no run has this identifier" if not found else f"the identifiers of {len(found)} runs begin like this"
     raise click.UsageError(f"{name}: {message}; pyaccount runs lists them")
 
 
@@ -89,7 +91,7 @@ def _show(run: Run, form: str) -> int:
 
     certificate = certificate_of(run)
     if certificate is None:
-        tell(f"{run.id[:12]}: is unfinished; certify its document with this store to go on")
+        tell(f"{run.id[:12]} is unfinished; to resume it, certify its document with this store")
         return WRONG
     if form == "json":
         click.echo(certificate.to_json(), nl=False)

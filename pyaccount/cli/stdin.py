@@ -1,4 +1,4 @@
-"""Documents from standard input, for which `-` stands where a document is asked for."""
+"""Documents from standard input: `-` means standard input wherever a document is expected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def files_of(*names: str | None) -> list[str]:
     """Those of the arguments that name files. At most one of all may be standard input, which is read only once."""
     given = [name for name in names if name is not None]
     if sum(map(is_stdin, given)) > 1:
-        raise click.UsageError("- stands for standard input, which can be read only once: give it once")
+        raise click.UsageError("- means standard input, which can be read only once: give it only once")
     return [name for name in given if not is_stdin(name)]
 
 
@@ -45,7 +45,7 @@ def source_of(name: str, *, largest: int | None = None) -> str | Handed:
     if streams.stdin_is_closed():
         raise DocumentError([Problem("unreadable-file", "standard input is closed", file=NAME)])
     if sys.stdin.isatty():
-        click.echo("reading the document from the terminal; Ctrl-D ends it", err=True)
+        click.echo("reading the document from the terminal; press Ctrl-D at its end", err=True)
     try:
         return Handed(NAME, sys.stdin.buffer.read((largest or LARGEST_FILE) + 1))
     except OSError as error:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MOST = 10_000
 
 
-@click.command(short_help="Certify every cell of a document with `vary:`, or many documents: a table.")
+@click.command(short_help="Certify every cell of a document with `vary:`, or several documents.")
 @documents_argument
 @overrides_option
 @output_option("table")
@@ -45,28 +45,30 @@ MOST = 10_000
     "--format",
     "form",
     type=click.Choice([form for form in TABLES if form != "parquet"]),
-    help="What to write and to print [default: by FILE's ending; text on stdout].",
+    help="Format of what is written and printed [from the ending of FILE; text on stdout].",
 )
 @click.option("--certificates", metavar="FOLDER", type=FileName(), help="Write the certificate of each cell to FOLDER.")
-@click.option("--plot", metavar="FILE", type=FileName(), help="Draw what was found (svg, png, pdf).")
+@click.option("--plot", metavar="FILE", type=FileName(), help="Draw the results (svg, png or pdf).")
 @click.option(
     "--plot-x",
     metavar="AXIS",
-    help="What the picture goes over: a path that varies, epsilon, delta, noise, value (of the blank), error, workload-error "
-    "[what varies].",
+    help="The x axis of the picture: a path that varies, epsilon, delta, noise, value (of the blank), error or "
+    "workload-error [the path that varies].",
 )
-@click.option("--plot-y", metavar="AXIS", help="What it shows [value; for claims epsilon].")
+@click.option(
+    "--plot-y", metavar="AXIS", help="The y axis of the picture [value; epsilon if the documents are claims]."
+)
 @click.option(
     "--threads",
     type=click.IntRange(0, 1024),
     default=0,
-    help="Threads; 0: one for each core. Never changes the answer.",
+    help="Number of worker threads; 0 means one per core [0]. It does not change the result.",
 )
 @store_option
 @store_errors_option
 @cluster_option
-@click.option("--yes", is_flag=True, help=f"Run a sweep of more than {MOST:_} cells.")
-@click.option("--quiet", is_flag=True, help="No progress; print the table only if --format is given.")
+@click.option("--yes", is_flag=True, help=f"Run the sweep even if it has more than {MOST:_} cells.")
+@click.option("--quiet", is_flag=True, help="Do not show progress. The table is printed only if --format is given.")
 def sweep(
     documents: tuple[str, ...],
     overrides: tuple[str, ...],
@@ -83,7 +85,7 @@ def sweep(
     yes: bool,
     quiet: bool,
 ) -> int:
-    """Certify every cell of DOC, a document that says under `vary:` what is tried in its place; or each of several documents.
+    """Certify every cell of DOC, a document that lists under `vary:` the values to try; or certify each of several documents.
 
     \b
     Examples:
@@ -91,11 +93,12 @@ def sweep(
       pyaccount sweep sweep.yaml --set accounting.tolerance=0.01 -o sweep.csv --store runs.db
       pyaccount sweep poisson.yaml fixed-size.yaml --format markdown
 
-    A cell that fails has a row that says why, and the others are certified all the same. With --store, cells that are finished
-    are not run again.
+    If a cell fails, its row states why; the other cells are certified nevertheless. With --store, finished cells are not
+    computed again.
 
     \b
-    Exit codes: 0 all hold; 2 a document is wrong, 3 one was stopped, or else 1 one does not hold.
+    Exit codes: 0 all claims hold. Otherwise the first of these that applies:
+    2 a document is wrong, 3 a cell was stopped by a limit, 1 a claim does not hold.
     """
     from pyaccount.document.grid import load_grid
     from pyaccount.errors import DomainError
@@ -106,7 +109,7 @@ def sweep(
     files = [*files_of(*documents), *([store] if store is not None else [])]
     check_output(output, files, form, only="json")
     if plot is None and (plot_x is not None or plot_y is not None):
-        raise click.UsageError("--plot-x and --plot-y say what --plot FILE draws: name the file")
+        raise click.UsageError("--plot-x and --plot-y are the axes of the picture of --plot: give --plot FILE too")
     check_plot(plot, output, files)
     asked = RequestedOutput.checked(output, form, TABLES, quiet=quiet)
     sources = [source_of(document) for document in documents]
@@ -138,7 +141,9 @@ def sweep(
             found = compute(grid, how)
         except KeyboardInterrupt:
             kept = " and in ".join(place for place in (store, certificates) if place is not None)
-            tell(f"cells that were finished are in {kept}" if kept else "no cell is kept: --store keeps them")
+            tell(
+                f"finished cells are stored in {kept}" if kept else "no cell was stored: use --store FILE to store them"
+            )
             raise
 
     def show_it(form: str) -> None:
@@ -163,7 +168,7 @@ def _check_axes(varied: Sequence[str], *asked: str | None) -> None:
     for name in asked:
         if name is not None and name not in varied and name not in QUANTITIES:
             known = ", ".join((*varied, *QUANTITIES))
-            raise click.UsageError(f"--plot-x, --plot-y: {name} is none of {known}")
+            raise click.UsageError(f"--plot-x, --plot-y: {name} is not one of {known}")
 
 
 def _code(found: Sweep) -> int:

@@ -1,4 +1,6 @@
-"""What preparing data did, as data and as a page. Counts are exact; what was simulated is an estimate, and says so."""
+"""What preparing data did, as data and as a page. Counts are exact; the results of simulations are estimates, and are
+labelled so.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ PUBLIC = (
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """A table in numbers, all exact."""
+    """The size of a table, in exact numbers."""
 
     records: int
     users: int
@@ -57,7 +59,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Records that were not kept, each counted once, and users left without a record. All exact."""
+    """The numbers of records that were not kept, each counted once, and of users without any record that was kept. All exact."""
 
     #: Because they have several users, where only records of one are kept.
     shared: int
@@ -75,7 +77,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """How large batches of the records kept are, at the sampling probability."""
+    """The size of batches of the kept records, at the sampling probability."""
 
     #: By a formula: the long-run mean, up to rounding.
     expected: float
@@ -85,7 +87,7 @@ class BatchReport:
 
 @dataclass(frozen=True, slots=True)
 class Preparation(Readable):
-    """What was done to a table, and what a document says of the records kept."""
+    """What was done with a table, and what a document states about the records that were kept."""
 
     pyaccount: Literal[1]
     kind: Literal["preparation"]

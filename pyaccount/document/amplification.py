@@ -1,4 +1,4 @@
-"""Documents of kind amplification: what one draw by a sampler does to a mechanism that is run once."""
+"""Documents of kind amplification: how one draw by a sampler changes the privacy of a mechanism that is run once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyaccount.document.written import Written
 from pyaccount.errors import DocumentError, Problem
 
 _SWEEP = Numbers(ranges.EPSILON, ranges.SWEEP_LENGTH)
-_SWEEP_TEXT = "The ε of the mechanism without sampling, or a list of them."
+_SWEEP_TEXT = "The ε of the mechanism without sampling: a number, or a list of numbers."
 
 
 class LaplaceBase(Section):
@@ -30,8 +30,8 @@ class LaplaceBase(Section):
 
     kind: Literal["laplace"] = Field(description="Laplace noise on a number.")
     multiplier: Annotated[float, Number(ranges.NOISE_MULTIPLIER)] = Field(
-        description="The scale of the noise relative to the query's sensitivity to replacing one record, or with Poisson "
-        "sampling to adding or removing one."
+        description="The scale of the noise, in units of the sensitivity of the query to replacing one record; with "
+        "Poisson sampling, to adding or removing one."
     )
     epsilon: Annotated[tuple[float, ...], _SWEEP] = Field(description=_SWEEP_TEXT)
 
@@ -41,19 +41,19 @@ class GaussianBase(Section):
 
     kind: Literal["gaussian"] = Field(description="Gaussian noise.")
     multiplier: Annotated[float, Number(ranges.NOISE_MULTIPLIER)] = Field(
-        description="The standard deviation of the noise relative to the query's sensitivity to replacing one record, or with "
-        "Poisson sampling to adding or removing one."
+        description="The standard deviation of the noise, in units of the sensitivity of the query to replacing one "
+        "record; with Poisson sampling, to adding or removing one."
     )
     epsilon: Annotated[tuple[float, ...], _SWEEP] = Field(description=_SWEEP_TEXT)
 
 
 class StatedBase(Section):
-    """Any mechanism, by a guarantee that is known for it."""
+    """Any mechanism whose guarantee is known."""
 
     kind: Literal["stated"] = Field(description="A mechanism with a known guarantee.")
     epsilon: Annotated[float, Number(ranges.EPSILON)] = Field(description="ε of the known guarantee.")
     group_deltas: Annotated[tuple[float, ...], Numbers(ranges.BASE_DELTA, ranges.SWEEP_LENGTH)] = Field(
-        description="δ at this ε when 1, 2, … records are replaced; nothing is assumed of larger groups."
+        description="δ at this ε if 1, 2, … records are replaced. Nothing is assumed about larger groups."
     )
 
 
@@ -63,16 +63,16 @@ Base = Annotated[
 
 
 class Sampling(Section):
-    """How many records the one batch has."""
+    """The size of the batch."""
 
     dataset_size: Annotated[int | None, Number(ranges.DATASET_SIZE, whole=True)] = Field(
         default=None, description="The number of records in the data set."
     )
     expected_batch_size: Annotated[float | None, Number(ranges.EXPECTED_BATCH_SIZE)] = Field(
-        default=None, description="The number of draws, or the expected number of records with Poisson sampling."
+        default=None, description="The number of draws; with Poisson sampling, the expected number of records."
     )
     sampling_probability: Annotated[float | None, Number(ranges.PROBABILITY)] = Field(
-        default=None, description="The probability with which each record is in the batch."
+        default=None, description="The probability that a record is in the batch."
     )
 
 
@@ -80,15 +80,15 @@ class AmplificationModel(Section):
     """A document of kind amplification."""
 
     pyaccount: Annotated[int, Version(VERSION)] = Field(description="The version of the document language.")
-    kind: Literal["amplification"] = Field(description="What this document is about: one draw before one mechanism.")
-    name: Annotated[str, Text(ranges.NAME_LENGTH)] = Field(description="What the mechanism is called.")
+    kind: Literal["amplification"] = Field(description="The kind of this document: one draw before one mechanism.")
+    name: Annotated[str, Text(ranges.NAME_LENGTH)] = Field(description="The name of the mechanism.")
     base: Base = Field(description="The mechanism that is run on the batch.")
     sampler: Drawn = Field(description="How the batch is drawn.")
-    sampling: Sampling = Field(description="How many records the batch has.")
+    sampling: Sampling = Field(description="The size of the batch.")
 
 
 class Amplification(Written):
-    """A document of kind amplification without problems."""
+    """A document of kind amplification that has no problems."""
 
     def __init__(self, root: Table, file: str | None = None, problems: Iterable[Problem] = ()) -> None:
         """Validate a tree, as `Document` does. Raises `DocumentError`."""

@@ -1,6 +1,7 @@
-"""What a field of a kind says of itself beside what it accepts: the question that asks for it, and what others call it.
+"""What the field of a kind states in addition to what it accepts: the question that asks for it, and its names elsewhere.
 
-Annotations like those of `fields`, which read nothing: a kind's own module is where all is said about its fields.
+These are annotations like those of `fields`, but they read nothing. So the module of a kind states everything about its
+fields.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Asked:
-    """The question of `pyaccount init` whose answer is a field's value; its name is the field's."""
+    """The question of `pyaccount init` whose answer is the value of a field. Its name is that of the field."""
 
     #: What is asked for.
     text: str
@@ -29,6 +30,6 @@ class Asked:
 
 @dataclass(frozen=True)
 class AlsoCalled:
-    """What other libraries call a field, with spaces between the names, and in lower case with underscores."""
+    """The names of a field in other libraries: separated by spaces, in lower case and with underscores."""
 
     names: str

@@ -54,7 +54,7 @@ _SLIPS = ("varies", "varied", "varying", "vary_over", "grid", "sweep")
 
 @dataclass(frozen=True)
 class Varied(FieldReader):
-    """Paths with their values: what stands there is read by `_axes`, where everything has a place."""
+    """Paths with their values. `_axes` reads them, where their places in the document are known."""
 
     def _read(self, value: object) -> object:
         return value
@@ -74,25 +74,26 @@ class Varied(FieldReader):
 
 #: What documents with `vary:` have beside their own keys.
 VARIES = (
-    "What is tried: paths, each with a list of values or a span of numbers. They are crossed, the last varies fastest."
+    "The values to try: paths, each with a list of values or a span of numbers. Every combination is tried; the last "
+    "path varies fastest."
 )
 
 
 class SweepModel(Section):
-    """A document of kind sweep: others, each as it is or with what varies."""
+    """A document of kind sweep: a list of documents, and optionally what varies in each of them."""
 
     pyaccount: Annotated[int, Version(VERSION)] = Field(description="The version of the document language.")
-    kind: Literal["sweep"] = Field(description="What this document is: a list of documents to be certified.")
-    name: Annotated[str | None, Text(ranges.NAME_LENGTH)] = Field(default=None, description="What the sweep is called.")
+    kind: Literal["sweep"] = Field(description="The kind of this document: a list of documents to be certified.")
+    name: Annotated[str | None, Text(ranges.NAME_LENGTH)] = Field(default=None, description="The name of the sweep.")
     documents: Annotated[tuple[Any, ...], Items(ranges.SWEEP_LENGTH)] = Field(
-        description="The documents: files, relative to this one's, or mappings."
+        description="The documents: files, relative to the folder of this document, or mappings."
     )
-    vary: Annotated[Any, Varied()] = Field(default=None, description=f"{VARIES} In every one of the documents.")
+    vary: Annotated[Any, Varied()] = Field(default=None, description=f"{VARIES} This applies to each of the documents.")
 
 
 @dataclass(frozen=True, slots=True)
 class VariedPaths:
-    """Paths that vary together, and the values that they have one after another."""
+    """Paths that vary together, and the values that they take one after the other."""
 
     paths: tuple[tuple[str, ...], ...]
     values: tuple[tuple[Node, ...], ...]
@@ -103,7 +104,7 @@ class VariedPaths:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One document of a sweep: where it stands, what varies in it, and what it is made of."""
+    """One document of a sweep: its place, what varies in it, and what it is made of."""
 
     place: int
     settings: dict[str, JsonValue]
@@ -132,7 +133,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class SweepGrid:
-    """What is swept: documents, and the axes along which each varies. The last axis varies fastest."""
+    """The documents of a sweep, and the axes along which each of them varies. The last axis varies fastest."""
 
     name: str | None
     file: str | None

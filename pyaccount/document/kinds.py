@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Section(BaseModel):
-    """A mapping of the document: immutable, and with no keys but its own."""
+    """A section of a document: an immutable mapping that accepts no unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 

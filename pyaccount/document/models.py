@@ -18,21 +18,21 @@ from pyaccount.document.workload import StatedWorkload
 
 
 class _BodyFields(Section):
-    training: Training = Field(description="The rounds, and how often a record takes part in them.")
+    training: Training = Field(description="The number of rounds, and how often a record takes part in them.")
     sampler: AnySampler = Field(description="How the records of each round are drawn.")
     matrix: Matrix = Field(
         default=Identity(kind="identity"),
-        description="How the noise of the rounds is correlated. Omitted: not at all (identity).",
+        description="How the noise of different rounds is correlated. Default: identity, that is, independent noise.",
     )
     # None where the document says nothing of it.
     workload: StatedWorkload = Field(
         default=None,  # type: ignore[assignment]
-        description="What the optimizer makes of the noisy sums, whose error is told, and which matrices are optimised and "
-        "chosen for. Omitted: prefix sums.",
+        description="What the optimizer computes from the noisy sums. The certificate states the error of it, and "
+        "matrices are optimised and chosen for it. Default: prefix sums.",
     )
     noise: AnyNoise = Field(description="The noise of each round.")
     count: Annotated[int, Number(ranges.COUNT, whole=True)] = Field(
-        default=1, description="How many times all of this is run."
+        default=1, description="The number of times that this mechanism is run."
     )
 
 
@@ -40,15 +40,15 @@ class Phase(_BodyFields):
     """One of several mechanisms that are run on the same data."""
 
     name: Annotated[str | None, Text(ranges.NAME_LENGTH)] = Field(
-        default=None, description="What the phase is called in the certificate."
+        default=None, description="The name of the phase in the certificate."
     )
 
 
 class _Head(Section):
     pyaccount: Annotated[int, Version(VERSION)] = Field(description="The version of the document language.")
-    name: Annotated[str, Text(ranges.NAME_LENGTH)] = Field(description="What the mechanism is called.")
-    privacy: Privacy = Field(description="What is protected, and how well.")
-    accounting: Accounting = Field(default_factory=Accounting, description="How the answer is computed.")
+    name: Annotated[str, Text(ranges.NAME_LENGTH)] = Field(description="The name of the mechanism.")
+    privacy: Privacy = Field(description="What is protected, and the target.")
+    accounting: Accounting = Field(default_factory=Accounting, description="How the result is computed.")
 
 
 #: The keys that describe a body, which stand at the top level or in a phase.
@@ -56,16 +56,17 @@ BODY_KEYS = tuple(_BodyFields.model_fields)
 
 
 class SingleDocument(_BodyFields, _Head):
-    """A document with one body, at its top level."""
+    """A document with one mechanism, which is described at the top level."""
 
     body_keys: ClassVar[tuple[str, ...]] = BODY_KEYS
 
 
 class PhasedDocument(_Head):
-    """A document with several bodies, which are composed."""
+    """A document with several mechanisms, which are composed."""
 
     body_keys: ClassVar[tuple[str, ...]] = BODY_KEYS
 
     phases: Annotated[tuple[Phase, ...], Items(ranges.PHASES)] = Field(
-        description="The mechanisms that are run on the same data, one after the other or side by side."
+        description="The mechanisms that are run on the same data, one after the other or in parallel. They are "
+        "composed."
     )

@@ -13,14 +13,16 @@ from pyaccount.document.unimplemented import NOISES
 
 
 class Release(Section):
-    """Another sum over the records of every batch, released beside the main one with Gaussian noise of its own."""
+    """Another sum over the records of every batch, which is released in addition to the main one, with Gaussian noise of its
+    own.
+    """
 
     multiplier: Annotated[float, Number(NOISE_MULTIPLIER)] = Field(
-        description="The standard deviation of this release's noise relative to its own clip norm: the most by which one record "
-        "moves it when added, removed or set to zero. A count that is centred moves by ½, so that noise of standard deviation "
-        "σ_b is a multiplier of 2σ_b."
+        description="The standard deviation of the noise of this release, in units of its own clip norm: the most by "
+        "which one record changes the sum if it is added, removed or set to zero. A centred count changes by ½, "
+        "so noise of standard deviation σ_b is a multiplier of 2σ_b."
     )
-    what: Annotated[str, Text(NAME_LENGTH)] = Field(description="What is released, in words for the certificate.")
+    what: Annotated[str, Text(NAME_LENGTH)] = Field(description="A description of the release, for the certificate.")
 
 
 class Gaussian(Section):
@@ -31,18 +33,20 @@ class Gaussian(Section):
 
     kind: Literal["gaussian"] = Field(default="gaussian", description="Gaussian noise; the default.")
     multiplier: Annotated[float | Solve, Number(NOISE_MULTIPLIER, blank=True)] = Field(
-        description="The noise multiplier σ: the noise's standard deviation relative to the clip norm and, "
-        "with a matrix, to unit maximum column norm."
+        description="The noise multiplier σ: the standard deviation of the noise, in units of the clip norm. With a "
+        "matrix C, training adds C⁻¹Z, and σ is the standard deviation of Z; C has a largest column norm of 1, "
+        "unless `normalize` is false."
     )
     also: Annotated[tuple[Release, ...], Items(RELEASES)] = Field(
         default=(),
-        description="What else every round releases of the same batch: sums with Gaussian noise of their own, such as the counts "
-        "of adaptive clipping. All releases of a batch together are one with the multiplier (Σ σ_i⁻²)^(−1/2). Without a matrix.",
+        description="Other sums that each round releases from the same batch, with Gaussian noise of their own, such "
+        "as the counts of adaptive clipping. All releases of a batch together are as private as one release with "
+        "the multiplier (Σ σ_i⁻²)^(−1/2). Not allowed with a matrix.",
     )
 
 
 class Laplace(Section):
-    """Laplace noise on a number: the sum of contributions that are clipped to [−1, 1] in units of the clip norm."""
+    """Laplace noise on a number: a sum of contributions that are clipped to [−1, 1], in units of the clip norm."""
 
     bounded_loss: ClassVar[bool] = True
     #: A round releases one number.
@@ -50,7 +54,8 @@ class Laplace(Section):
 
     kind: Literal["laplace"] = Field(description="Laplace noise on a single number.")
     multiplier: Annotated[float | Solve, Number(NOISE_MULTIPLIER, blank=True)] = Field(
-        description="The scale b of the Laplace noise relative to the clip norm; its standard deviation is b√2."
+        description="The scale b of the Laplace noise, in units of the clip norm. The standard deviation of the "
+        "noise is b√2."
     )
 
 

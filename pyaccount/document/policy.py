@@ -1,4 +1,4 @@
-"""Documents of kind policy: what a certificate must say before something may be trained, published or deployed."""
+"""Documents of kind policy: the limits that a certificate must meet before something may be trained, published or deployed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SHA256 = "[0-9a-f]{64}"
 
 @dataclass(frozen=True)
 class Accepted(FieldReader):
-    """One word, or a list of accepted ones: of a choice, or all those of a form. Read as a list."""
+    """One word, or a list of accepted words: either from a choice, or of a form. It is read as a list."""
 
     what: str
     words: tuple[str, ...] = ()
@@ -82,54 +82,56 @@ class Accepted(FieldReader):
 
 
 class Limits(Section):
-    """What is asked of a certificate. All that is given must be met; what is omitted is not asked for."""
+    """The limits that a certificate must meet. All limits that are given must be met."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
     max_epsilon: Annotated[float | None, Number(ranges.EPSILON)] = Field(
         default=None,
-        description="ε at most. Together with max_delta: at a δ within that limit, at the guarantee or at a point of the "
-        "profile. Alone: of the guarantee, at whatever δ it has.",
+        description="The maximum ε. Together with max_delta: the guarantee, or one point of the profile, must be "
+        "within both limits. Alone: it applies to the guarantee, whatever δ that has.",
     )
     max_delta: Annotated[float | None, Number(ranges.DELTA_OR_ZERO)] = Field(
-        default=None, description="δ at most; 0 asks for pure differential privacy."
+        default=None, description="The maximum δ. 0 requires pure differential privacy."
     )
     max_advantage: Annotated[float | None, Number(ranges.ADVANTAGE)] = Field(
         default=None,
-        description="The membership advantage of any attack at most: true- minus false-positive rate. Of every certificate, by "
-        "its budget of risk or by its profile.",
+        description="The maximum membership advantage of every attack: its true-positive rate minus its "
+        "false-positive rate. It applies to every certificate; the bound comes from the budget of risk or from "
+        "the profile.",
     )
     max_true_positive_rate: Annotated[float | None, Number(ranges.RATE)] = Field(
         default=None,
-        description="The true-positive rate of any attack at most, at at_false_positive_rate. Of every certificate, likewise.",
+        description="The maximum true-positive rate of every attack whose false-positive rate is "
+        "at_false_positive_rate. It applies to every certificate, as max_advantage does.",
     )
     at_false_positive_rate: Annotated[float | None, Number(ranges.RATE)] = Field(
-        default=None, description="The false-positive rate of max_true_positive_rate."
+        default=None, description="The false-positive rate to which max_true_positive_rate applies."
     )
     adjacency: Annotated[tuple[Adjacency, ...] | None, Accepted("adjacency", words=get_args(Adjacency))] = Field(
-        default=None, description="The accepted relation, or a list of them. None of them implies another."
+        default=None, description="The accepted adjacency, or a list of accepted ones. No adjacency implies another."
     )
     unit: Annotated[Unit | None, Choice(get_args(Unit))] = Field(
         default=None, description="What must be protected: records or users. Neither implies the other."
     )
     group_size: Annotated[int | None, Number(ranges.GROUP_SIZE, whole=True)] = Field(
-        default=None, description="At least so many records (or users) must be protected together."
+        default=None, description="The minimum number of records (or users) that are protected together."
     )
     guarantee: Annotated[tuple[GuaranteeKind, ...] | None, Accepted("guarantee", words=get_args(GuaranteeKind))] = (
         Field(
             default=None,
-            description="The least acceptable kind: deterministic, verified (which includes deterministic) or confidence (any). "
-            "Of a list, the weakest counts.",
+            description="The weakest accepted kind of guarantee: deterministic, verified (deterministic is accepted "
+            "too) or confidence (any kind is accepted). In a list, the weakest counts.",
         )
     )
     max_failure_probability: Annotated[float | None, Number(ranges.FAILURE_PROBABILITY)] = Field(
-        default=None, description="The largest probability with which the guarantee may be false."
+        default=None, description="The maximum probability that the guarantee is false."
     )
     max_age: Annotated[float | None, Duration(ranges.AGE)] = Field(
-        default=None, description="How old the certificate may be: `90 d`, `12 h`, or seconds."
+        default=None, description="The maximum age of the certificate: `90 d`, `12 h`, or a number of seconds."
     )
     document_sha256: Annotated[tuple[str, ...] | None, Accepted("a SHA-256 in hexadecimal", form=_SHA256)] = Field(
-        default=None, description="The hash of the accepted document, or a list of them."
+        default=None, description="The hash of the accepted document, or a list of hashes."
     )
 
 
@@ -137,21 +139,22 @@ class PolicyModel(Section):
     """A document of kind policy."""
 
     pyaccount: Annotated[int, Version(VERSION)] = Field(description="The version of the document language.")
-    kind: Literal["policy"] = Field(description="What this document is: limits that a certificate must keep.")
-    name: Annotated[str, Text(ranges.NAME_LENGTH)] = Field(description="What the policy is called.")
-    limits: Limits = Field(description="What is asked of a certificate.")
+    kind: Literal["policy"] = Field(description="The kind of this document: limits that a certificate must meet.")
+    name: Annotated[str, Text(ranges.NAME_LENGTH)] = Field(description="The name of the policy.")
+    limits: Limits = Field(description="The limits that a certificate must meet.")
     trusted_keys: Annotated[str | None, Text(ranges.FILE_LENGTH)] = Field(
         default=None,
-        description="A folder of public keys, relative to the policy's: only attestations pass that one of them signed.",
+        description="A folder of trusted public keys, relative to the folder of the policy. Only attestations pass, "
+        "and only if one of these keys signed them.",
     )
     subjects: Annotated[Literal["required"] | None, Choice(("required",))] = Field(
         default=None,
-        description="With `required`, the files must be given that an attestation is about, and be these.",
+        description="With `required`, the files that the attestation is about must be given, and must be unchanged.",
     )
 
 
 class Policy(Written):
-    """A document of kind policy without problems."""
+    """A document of kind policy that has no problems."""
 
     def __init__(self, root: Table, file: str | None = None, problems: Iterable[Problem] = ()) -> None:
         """Validate a tree, as `Document` does. Raises `DocumentError`."""

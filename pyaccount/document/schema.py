@@ -51,7 +51,7 @@ def mechanism_schema() -> dict[str, Any]:
     heads = [name for name in PhasedDocument.model_fields if name in SingleDocument.model_fields]
     schema = {
         "title": f"pyaccount mechanism document, version {VERSION}",
-        "description": "A mechanism whose privacy is accounted for: what is protected, how it is trained, one blank.",
+        "description": "A mechanism for which pyaccount computes a certificate: what is protected, how it is trained, one blank.",
         "type": "object",
         "properties": {name: properties[name] for name in (*heads, *BODY_KEYS, "phases")},
         "required": _required(PhasedDocument, heads),
@@ -69,13 +69,13 @@ def mechanism_schema() -> dict[str, Any]:
 
 def amplification_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a document of kind amplification."""
-    description = "A mechanism that is run once on a batch: what the draw of the batch does to its privacy."
+    description = "A mechanism that is run once on a drawn batch, to compute how the draw changes its privacy."
     return _of_kind(AmplificationModel, "amplification document", description)
 
 
 def policy_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a document of kind policy."""
-    return _of_kind(PolicyModel, "policy", "Limits that a certificate must keep: `pyaccount check --policy`.")
+    return _of_kind(PolicyModel, "policy", "Limits that a certificate must meet, for `pyaccount check --policy`.")
 
 
 def sweep_schema() -> dict[str, Any]:
@@ -83,7 +83,7 @@ def sweep_schema() -> dict[str, Any]:
 
     What varies need not be said otherwise, so nothing but that is required of the document.
     """
-    base, listing = mechanism_schema(), _of_kind(SweepModel, "sweep", "Documents to be certified one by one.")
+    base, listing = mechanism_schema(), _of_kind(SweepModel, "sweep", "Documents that are certified one by one.")
     definitions = {name: _open(part) for name, part in base.pop("$defs").items()} | listing.pop("$defs")
     varies = {**listing["properties"]["vary"], "description": VARIES}
     varied = {**_open(base), "properties": {**base["properties"], "vary": varies}, "required": ["vary"]}
@@ -91,7 +91,7 @@ def sweep_schema() -> dict[str, Any]:
         part.pop("title")
     return {
         "title": f"pyaccount sweep, version {VERSION}",
-        "description": "Documents to be certified cell by cell: `pyaccount sweep`.",
+        "description": "Documents that `pyaccount sweep` certifies cell by cell.",
         "anyOf": [varied, listing],
         "$defs": dict(sorted(definitions.items())),
     }

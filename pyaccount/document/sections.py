@@ -18,11 +18,13 @@ _EPOCHS_UNSOLVED = (
     "epochs are given, not solved for, since it is whole rounds that are added until no more fit: write `iterations: solve` "
     "instead; so many times expected_batch_size / dataset_size are the epochs"
 )
-_MEANINGS = [f"{meaning} ({word})" for word, meaning in ADJACENCY_MEANINGS.items()]
+_MEANINGS = [f"{word}: {meaning}" for word, meaning in ADJACENCY_MEANINGS.items()]
 
 
 class Risk(Section):
-    """A budget on attacks, instead of ε and δ: one of advantage, true_positive_rate at a false_positive_rate, and gaussian_mu."""
+    """A budget of risk: a limit on attacks, instead of ε and δ. It is one of advantage, true_positive_rate together with
+    false_positive_rate, and gaussian_mu.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -36,115 +38,130 @@ class Risk(Section):
 
     advantage: Annotated[float | None, Number(ranges.ADVANTAGE)] = Field(
         default=None,
-        description="The largest membership advantage that is allowed: true- minus false-positive rate of any attack.",
+        description="The maximum membership advantage of every attack: its true-positive rate minus its "
+        "false-positive rate.",
     )
     true_positive_rate: Annotated[float | None, Number(ranges.RATE)] = Field(
         default=None,
-        description="The largest true-positive rate that is allowed at false_positive_rate, of any attack.",
+        description="The maximum true-positive rate of every attack whose false-positive rate is false_positive_rate.",
     )
     false_positive_rate: Annotated[float | None, Number(ranges.RATE)] = Field(
-        default=None, description="The false-positive rate at which true_positive_rate is allowed."
+        default=None, description="The false-positive rate to which true_positive_rate applies."
     )
     gaussian_mu: Annotated[float | None, Number(ranges.GAUSSIAN_MU)] = Field(
         default=None,
-        description="μ: no attack may tell more than between N(μ, 1) and N(0, 1), at every ε at which these two have a δ of at "
-        "least report_delta.",
+        description="The maximum μ of Gaussian differential privacy. δ(ε) must be at most the δ of N(μ, 1) against "
+        "N(0, 1), at every ε at which the latter is at least report_delta.",
     )
     report_delta: Annotated[float | None, Number(ranges.DELTA)] = Field(
         default=None,
-        description="The δ at which the certificate tells ε, and down to which gaussian_mu is kept. Omitted: the largest power "
-        "of ten below 1/dataset_size, or 1e-6.",
+        description="The δ at which the certificate reports ε; with gaussian_mu, also the δ down to which the limit "
+        "applies. Default: the largest power of ten below 1/dataset_size, or 1e-6 if dataset_size is not given.",
     )
 
 
 class Privacy(Section):
-    """What is protected, and how well: the claim of the document, or its blank."""
+    """What is protected, and the target: ε and δ, or a budget of risk."""
 
     model_config = ConfigDict(
         json_schema_extra={"anyOf": [{"required": ["epsilon", "delta"]}, {"required": ["risk"]}]},
     )
 
     adjacency: Annotated[Adjacency, Choice(get_args(Adjacency))] = Field(
-        description=f"Which data sets are neighbours: {', '.join(_MEANINGS[:-1])}, or {_MEANINGS[-1]}."
+        description=f"Which two data sets are neighbours. {'; '.join(_MEANINGS)}."
     )
     group_size: Annotated[int | Solve, Number(ranges.GROUP_SIZE, whole=True, blank=True)] = Field(
-        default=1, description="k: the number of records that are protected together."
+        default=1, description="The number k of records that are protected together."
     )
     # Neither is None in a document without problems: where risk is given, `Document` asks for ε at the δ to be told.
     epsilon: Annotated[float | Solve, Number(ranges.EPSILON, blank=True)] = Field(
         default=None,  # type: ignore[arg-type]
-        description="ε of (ε, δ) differential privacy. Required unless risk is given.",
+        description="ε of (ε, δ)-differential privacy, in nats. Required unless risk is given.",
     )
     delta: Annotated[float | Solve, Number(ranges.DELTA_OR_ZERO, blank=True)] = Field(
         default=None,  # type: ignore[arg-type]
-        description="δ of (ε, δ) differential privacy; 0 for pure differential privacy, which needs Laplace noise in every "
-        "phase. Required unless risk is given.",
+        description="δ of (ε, δ)-differential privacy. 0 means pure differential privacy, which requires Laplace "
+        "noise in every phase. Required unless risk is given.",
     )
     # None where ε and δ are given.
     risk: Risk = Field(  # type: ignore[assignment]
         default=None,
-        description="Instead of ε and δ: how well any attack may do. The blank is solved so that none does better.",
+        description="A budget of risk, instead of ε and δ: a limit on the success of every attack. The blank is "
+        "solved so that no attack exceeds it.",
     )
 
 
 class Training(Section):
-    """The rounds, and how often a record takes part in them."""
+    """The number of rounds, and how often a record takes part in them."""
 
     model_config = ConfigDict(
         json_schema_extra={"anyOf": [{"required": ["iterations"]}, {"required": ["epochs"]}]},
     )
 
     dataset_size: Annotated[int | None, Number(ranges.DATASET_SIZE, whole=True)] = Field(
-        default=None, description="The number of records in the data set."
+        default=None,
+        description="The number of records in the data set. Under add-remove, if batches have a fixed "
+        "number of draws: a public lower bound on the size of the larger data set.",
     )
     expected_batch_size: Annotated[float | Solve | None, Number(ranges.EXPECTED_BATCH_SIZE, blank=True)] = Field(
         default=None,
-        description="The expected number of records in a round, over all of its draws and on all ranks together; the number of "
-        "draws where that is fixed.",
+        description="The expected number of records in a round, over all of its draws and on all ranks together. For "
+        "samplers with a fixed number of draws: that number.",
     )
     sampling_probability: Annotated[float | None, Number(ranges.PROBABILITY)] = Field(
         default=None,
-        description="The probability with which a record that is available joins a round; with several draws_per_iteration, one "
-        "of the draws.",
+        description="The probability that an available record joins a round. For cyclic-poisson: a record of the "
+        "current part. With several draws_per_iteration: the probability of joining one of the draws.",
     )
     participation_rate: Annotated[float | None, Number(ranges.PROBABILITY)] = Field(
-        default=None, description="The long-run share of rounds that a record takes part in."
+        default=None,
+        description="The long-run share of rounds in which a record takes part. With several "
+        "draws_per_iteration: the expected number of times that a record is drawn in a round.",
     )
     # Never None in a document without problems: where epochs are given, `Document` works the iterations out.
     iterations: Annotated[int | Solve, Number(ranges.ITERATIONS, whole=True, blank=True)] = Field(
         default=None,  # type: ignore[arg-type]
-        description="The number of rounds: noisy steps of training. Required unless epochs are given.",
+        description="The number of rounds, that is, of noisy steps of training. Required unless epochs is given.",
     )
     epochs: Annotated[float | None, Number(ranges.EPOCHS, unsolved=_EPOCHS_UNSOLVED)] = Field(
         default=None,
-        description="Instead of iterations: in an epoch a record takes part once in the mean. Iterations are epochs times "
-        "dataset_size / expected_batch_size (1/participation_rate, or the bins), rounded up.",
+        description="The number of epochs, instead of iterations. An epoch is the number of rounds in which a record "
+        "takes part once on average: dataset_size / expected_batch_size (or 1/participation_rate, or the number "
+        "of bins). The number of iterations is the number of epochs times the rounds of an epoch, rounded up.",
     )
 
 
 class Accounting(Section):
-    """How the answer is computed."""
+    """How the result is computed."""
 
     method: Annotated[Method, Choice(get_args(Method))] = Field(
         default="auto",
-        description="The engine: the best that applies (auto), privacy loss distributions (pld), sampling of the privacy loss "
-        "(monte-carlo), or moments of the likelihood ratio, that is Rényi divergences, without a failure probability (renyi).",
+        description="The engine. auto: the best that applies; pld: privacy loss distributions are composed; "
+        "monte-carlo: the privacy loss is sampled; renyi: moments of the likelihood ratio (Rényi divergences) "
+        "are bounded, without a failure probability.",
     )
     verification: Annotated[VerificationMethod, Choice(get_args(VerificationMethod))] = Field(
         default="betting",
-        description="How samples certify a claim: by betting against it (betting), or by the mean of a number of plain "
-        "samples fixed beforehand (fixed-sample).",
+        description="How samples certify a claim. betting: by bets against the claim, as many samples as are needed; "
+        "fixed-sample: by the mean of plain samples, whose number is fixed beforehand.",
     )
     tolerance: Annotated[float | None, Number(ranges.TOLERANCE)] = Field(
         default=None,
-        description="The width of the answer's interval, relative to the answer. Omitted: 1e-4, or 0.01 for sampling.",
+        description="The width of the interval for the answer, relative to the answer. Default: 1e-4, or 0.01 if the "
+        "run is sampled.",
     )
     seed: Annotated[int | None, Number(ranges.SEED, whole=True)] = Field(
-        default=None, description="The seed of everything that is sampled."
+        default=None, description="The seed of all samples. Default: a random seed, which the certificate states."
     )
     profile: Annotated[tuple[Annotated[float, Number(ranges.EPSILON)], ...] | None, Items(ranges.PROFILE_LENGTH)] = (
-        Field(default=None, description="The values of ε at which the certificate gives δ.")
+        Field(
+            default=None,
+            description="The values of ε at which the certificate states δ. Default: 0 and several "
+            "values around the certified ε.",
+        )
     )
     time_limit: Annotated[float | None, Duration(ranges.TIME_LIMIT)] = Field(
-        default=None, description="The longest time the computation may take: `30 s`, `10 min`, `2 h`, or seconds."
+        default=None,
+        description="The maximum time of the computation: `30 s`, `10 min`, `2 h`, or a number of "
+        "seconds. Default: no limit.",
     )

@@ -1,4 +1,4 @@
-"""Numbers from one to another, as a sweep names them."""
+"""Spans of numbers, as values in a sweep."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ TOO_LONG = f"a path has {ranges.GRID_LENGTH.describe()}"
 
 
 class Span(Section):
-    """Numbers from `start` to `stop`: so many of them, or one every `step`."""
+    """The numbers from `start` to `stop`: `count` of them, or one every `step`."""
 
     start: Annotated[float, Number(ranges.SWEPT)] = Field(description="The first value.")
     stop: Annotated[float, Number(ranges.SWEPT)] = Field(
-        description="The last value; with a step, none beyond it is taken."
+        description="The last value. With a step, values beyond it are not used."
     )
     count: Annotated[int | None, Number(ranges.GRID_LENGTH, whole=True)] = Field(
-        default=None, description="How many values, start and stop among them. Instead of step."
+        default=None, description="The number of values, including start and stop. Instead of step."
     )
     step: Annotated[float | None, Number(ranges.SWEPT)] = Field(
-        default=None, description="From one value to the next. Instead of count."
+        default=None, description="The difference between two consecutive values. Instead of count."
     )
     spacing: Annotated[Literal["linear", "log"], Choice(("linear", "log"))] = Field(
-        default="linear", description="With count: equal differences, or equal ratios (log)."
+        default="linear",
+        description="With count: whether consecutive values have equal differences (linear) or equal ratios (log).",
     )
 
     def numbers(self) -> list[int | float]:

@@ -11,7 +11,7 @@ Adjacency = Literal["add-remove", "zero-out", "replace-one"]
 
 #: Which two data sets are neighbours under each adjacency.
 ADJACENCY_MEANINGS: dict[Adjacency, str] = {
-    "add-remove": "one has a record more",
-    "zero-out": "a record is replaced by an empty one",
-    "replace-one": "a record is replaced by another",
+    "add-remove": "one data set has one more record",
+    "zero-out": "a record is replaced by an empty record",
+    "replace-one": "a record is replaced by another record",
 }

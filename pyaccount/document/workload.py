@@ -1,4 +1,4 @@
-"""What the optimizer makes of the noisy sums: what errors are of, and which matrices are optimised and chosen for."""
+"""What the optimizer computes from the noisy sums. Errors are stated for it, and matrices are optimised and chosen for it."""
 
 from __future__ import annotations
 
@@ -20,26 +20,31 @@ if TYPE_CHECKING:
 
 
 class StatedWorkload(Section):
-    """The optimizer that gets the noisy sums. Without keys what it has after a round is the sum of all so far: prefix sums."""
+    """The optimizer that receives the noisy sums. Without any keys it computes prefix sums: after each round, the sum of all
+    rounds so far.
+    """
 
     momentum: Annotated[float, Number(DECAY_BELOW_ONE)] = Field(
         default=0.0,
-        description="β of heavy-ball momentum without dampening: a step is the noisy sum plus β times the step before it.",
+        description="β of heavy-ball momentum without dampening: a step is the noisy sum plus β times the previous "
+        "step.",
     )
     ema_decay: Annotated[float, Number(DECAY_BELOW_ONE), AlsoCalled("polyak_decay averaging_decay")] = Field(
         default=0.0,
-        description="γ of an exponential moving average of the iterates, which is what is used: γ times the average before the "
-        "round plus 1 − γ times the iterate, from the initial one on, without debiasing. 0: the iterates themselves.",
+        description="γ of an exponential moving average of the iterates, which is used in their place: γ times the "
+        "previous average plus 1 − γ times the iterate. The average starts at the initial iterate and is not "
+        "debiased. 0 means the iterates themselves.",
     )
     learning_rates: Annotated[
         tuple[Annotated[float, Number(LEARNING_RATE)], ...] | None, Items(LEARNING_RATES), AlsoCalled("schedule")
     ] = Field(
         default=None,
-        description="The learning rate of each iteration, as many as there are. Omitted: 1 in each.",
+        description="The learning rates, one for each iteration. Default: 1 in each iteration.",
     )
     error: Annotated[Literal["mean", "largest"], Choice(("mean", "largest"))] = Field(
         default="mean",
-        description="Which squared error matrices are optimised and chosen for: the mean over the iterations, or the largest.",
+        description="The squared error for which matrices are optimised and chosen: the mean over the iterations, or "
+        "the largest.",
     )
 
 

@@ -1,4 +1,4 @@
-"""A whole draft: every answer that is missing asked for, and the document read by the loader before anybody gets it."""
+"""A whole draft: asks for every missing answer, and lets the loader check the document before it is returned."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyaccount.plan import compile_document
 
 
 class Back(Exception):  # noqa: N818 - an answer, no error
-    """The answer to a question is to ask the one before it again."""
+    """The answer that means: ask the previous question again."""
 
 
 #: Asks one question, given the answers so far.
@@ -24,7 +24,8 @@ Ask = Callable[[DraftQuestion, Answers], str]
 
 
 def completed(answers: Answers, ask: Ask) -> dict[str, str]:
-    """The answers with those that the document lacks asked for; an answer may raise further questions.
+    """Return the answers together with those that the document still needs, which are asked for; an answer may raise further
+    questions.
 
     Raises `Back` if that is the answer to the first question.
     """

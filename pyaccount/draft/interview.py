@@ -1,7 +1,7 @@
-"""Which answers a document needs, what may be chosen, and what stands where nothing is said.
+"""Which answers a document needs, which choices there are, and the defaults.
 
-Facts about a training run (records, batches, iterations) and targets (ε, σ) have no defaults: a document with invented ones
-would be about another run. Conventions have them.
+Facts about a training run (records, batches, iterations) and targets (ε, σ) have no defaults: a document with invented values
+would describe another run. Conventions have defaults.
 """
 
 from __future__ import annotations
@@ -166,22 +166,27 @@ def out_of_place(answers: Answers) -> list[str]:
     matrices = offered("matrix", {name: answers[name] for name in SAMPLER_CHOICES if name in answers})
     if "matrix" in answers and answers["matrix"] not in matrices:
         wrong.append(
-            f"--matrix {answers['matrix']}: no analysis covers this with {answers['sampler']} sampling, only {listed(matrices)}"
+            f"--matrix {answers['matrix']}: no analysis covers this with {answers['sampler']} sampling, only "
+            f"{listed(matrices)}"
         )
     for name, text in answers.items():
         question = QUESTIONS[name]
         section = str(question.path[0]) if question.path else ""
         if name == "epochs" and blank == "iterations":
             wrong.append(
-                f"--epochs {text}: --solve iterations leaves blank how long training goes on; give one of the two"
+                f"--epochs {text}: with --solve iterations, pyaccount computes how long training goes on; give only "
+                "one of the two options"
             )
         if name == blank:
-            wrong.append(f"{question.flag} {text}: is what --solve leaves blank; give one of the two")
+            wrong.append(
+                f"{question.flag} {text}: this is the value that --solve leaves blank; give only one of the two options"
+            )
         if section not in ("sampler", "matrix") or section not in answers or question.path[-1] == "kind":
             continue
         if question.path[-1] not in keys_of(section, answers[section]):
             kinds = [word for word, kind in kinds_of(section).by_kind.items() if question.path[-1] in kind.model_fields]
             wrong.append(
-                f"{question.flag} {text}: {answers[section]} has no {question.path[-1]}; it belongs to {', '.join(kinds)}"
+                f"{question.flag} {text}: {answers[section]} has no {question.path[-1]}, which belongs to "
+                f"{', '.join(kinds)}"
             )
     return wrong

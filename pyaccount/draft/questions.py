@@ -1,6 +1,6 @@
-"""What `pyaccount init` can be told: each question, where its answer stands in a document, and how it is read.
+"""The questions of `pyaccount init`: where each answer stands in a document, and how it is read.
 
-Answers are kept as they were spelled (`50_000`, `1e-5`), and read by the annotation of the field they are meant for.
+Answers are kept as they were written (`50_000`, `1e-5`), and are read by the annotation of their field.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def told(name: str, text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class DraftQuestion:
-    """Something a document says; `name` is its option's, with underscores."""
+    """A question about a value of the document; `name` is the name of its option, with underscores."""
 
     name: str
     path: Path
@@ -78,7 +78,7 @@ class DraftQuestion:
             near = nearest_value(text, words) if kinds is None else meant_kind(text, words, kinds.aliases)
             raise ValueError(f"must be {listed(words)}" + (f"; did you mean {near}?" if near else ""))
         if text == SOLVE:
-            raise ValueError(f"must be a value; to leave it blank say --solve {self.flag[2:]}")
+            raise ValueError(f"must be a value; to leave it blank use --solve {self.flag[2:]}")
         reader = self._reader(answers)
         try:
             reader.read(text if self.name == "name" else parse_scalar(text))
@@ -159,15 +159,15 @@ QUESTIONS = {
         DraftQuestion(
             "name",
             ("name",),
-            "What the mechanism is called",
-            help="What the mechanism is called [the file's name].",
+            "Name of the mechanism",
+            help="Name of the mechanism [the name of the file].",
             metavar="TEXT",
         ),
         DraftQuestion(
             "sampler",
             ("sampler", "kind"),
             "How the records of each round are drawn",
-            help="How records are drawn: poisson, b-min-sep … [poisson].",
+            help="How the records of each round are drawn: poisson, b-min-sep … [poisson].",
             metavar="KIND",
         ),
         *_questions_of("sampler", first=True),
@@ -176,69 +176,72 @@ QUESTIONS = {
             ("privacy", "adjacency"),
             "Which two data sets are neighbours",
             words=_ADJACENCIES,
-            help="Which data sets are neighbours: add-remove, zero-out or replace-one [add-remove].",
+            help="Which two data sets are neighbours: add-remove, zero-out or replace-one [add-remove].",
             metavar="WORD",
         ),
         DraftQuestion(
             "solve",
             (),
-            "What is to be computed",
-            help="What to compute: noise-multiplier, epsilon … or nothing [the one of σ and ε that is not given].",
+            "Which value pyaccount computes (the blank)",
+            help="Which value pyaccount computes (the blank): noise-multiplier, epsilon …, or nothing [σ or ε, "
+            "whichever is not given].",
             metavar="WHAT",
         ),
         DraftQuestion(
             "group_size",
             ("privacy", "group_size"),
-            "How many records are protected together",
+            "Number of records that are protected together",
             "1",
-            help="How many records are protected together [1].",
+            help="Number of records that are protected together [1].",
             metavar="K",
         ),
         DraftQuestion(
             "dataset_size",
             ("training", "dataset_size"),
-            "Records in the data set",
+            "Number of records in the data set",
             "10_000",
-            help="Records in the data set.",
+            help="Number of records in the data set.",
             metavar="N",
         ),
         DraftQuestion(
             "batch_size",
             ("training", "expected_batch_size"),
-            "Records in a batch, expected or drawn",
+            "Number of records in a batch (expected, or drawn)",
             "100",
-            help="Records in a batch, on all ranks and in all micro-batches of a step together: expected, or drawn.",
+            help="Number of records in a batch, on all ranks and in all micro-batches of a step together: expected, "
+            "or drawn.",
             metavar="B",
         ),
         DraftQuestion(
             "sampling_probability",
             ("training", "sampling_probability"),
-            "Probability to be drawn, while available",
+            "Probability that an available record joins a round",
             "0.01",
-            help="Instead of both: the probability to be drawn.",
+            help="Probability that an available record joins a round, instead of the sizes of data set and batch.",
             metavar="P",
         ),
         DraftQuestion(
             "iterations",
             ("training", "iterations"),
-            "Iterations, the noisy steps of training; or `10 epochs`",
+            "Number of iterations (noisy steps of training), or epochs as in `10 epochs`",
             "100",
-            help="Noisy steps of training.",
+            help="Number of iterations, that is, of noisy steps of training.",
             metavar="N",
         ),
         DraftQuestion(
             "epochs",
             ("training", "epochs"),
-            "Epochs of training, instead of iterations",
-            help="Instead of iterations: epochs, in each of which a record takes part once in the mean.",
+            "Number of epochs, instead of iterations",
+            help="Number of epochs, instead of iterations. In an epoch a record takes part once on average.",
             metavar="E",
         ),
         *_questions_of("sampler"),
         DraftQuestion(
             "matrix",
             ("matrix", "kind"),
-            "How the noise of the rounds is correlated",
-            help="How the noise is correlated: identity, banded-square-root … [by the sampler].",
+            "How the noise of different rounds is correlated",
+            help="How the noise of different rounds is correlated: identity, banded-square-root … [depends on the "
+            "sampler].",
             metavar="KIND",
         ),
         *_questions_of("matrix"),
@@ -258,15 +261,15 @@ QUESTIONS = {
                 name, ("privacy", "risk", name), ask, help=f"{ask}, instead of ε and δ{more}.", metavar=metavar
             )
             for name, ask, more, metavar in (
-                ("advantage", "The largest membership advantage of any attack", "", "A"),
+                ("advantage", "Maximum membership advantage of every attack", "", "A"),
                 (
                     "true_positive_rate",
-                    "The largest true-positive rate of any attack",
+                    "Maximum true-positive rate of every attack",
                     ", at --false-positive-rate",
                     "R",
                 ),
-                ("false_positive_rate", "The false-positive rate of --true-positive-rate", "", "R"),
-                ("gaussian_mu", "μ of the Gaussian mechanism that no attack may tell more of", "", "MU"),
+                ("false_positive_rate", "False-positive rate to which --true-positive-rate applies", "", "R"),
+                ("gaussian_mu", "Maximum μ of Gaussian differential privacy", "", "MU"),
             )
         ),
         DraftQuestion(
@@ -274,7 +277,7 @@ QUESTIONS = {
             ("noise", "multiplier"),
             "σ, the noise multiplier, in units of the clip norm",
             "1",
-            help="σ, in units of the clip norm.",
+            help="σ, the noise multiplier, in units of the clip norm.",
             metavar="S",
         ),
     )
@@ -288,13 +291,13 @@ SAMPLER_CHOICES = (
 
 #: What can be left blank, by the names of the questions, and what the answer then is.
 BLANKS = {
-    "noise_multiplier": "the least noise that meets ε and δ",
-    "epsilon": "the smallest ε, for given noise and δ",
-    "delta": "the smallest δ, for given noise and ε",
-    "iterations": "how long training may go on",
-    "group_size": "how many records are protected together",
-    "batch_size": "how large batches may be",
-    NOTHING: "no value: check that a claim holds",
+    "noise_multiplier": "the smallest σ that meets ε and δ",
+    "epsilon": "the smallest ε, for a given noise and δ",
+    "delta": "the smallest δ, for a given noise and ε",
+    "iterations": "the largest number of iterations",
+    "group_size": "the largest number of records that are protected together",
+    "batch_size": "the largest batch size",
+    NOTHING: "no value: check whether the claim holds",
 }
 
 

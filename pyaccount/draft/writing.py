@@ -1,4 +1,4 @@
-"""Answers to a document: as a mapping, and as text with a comment above every key."""
+"""From answers to a document: as a mapping, and as text with a comment above every key."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ WIDTH = 100
 
 HEAD = """\
 # yaml-language-server: $schema=mechanism.v1.schema.json
-# A mechanism document, of which pyaccount makes a privacy certificate. The comments say what each key means.
-#   pyaccount validate FILE    finds mistakes
-#   pyaccount plan FILE        says how it will be analysed
-#   pyaccount certify FILE     fills what says `solve`; if nothing does, checks the claim
-#   pyaccount schema > mechanism.v1.schema.json    writes the schema by which editors complete and check this file
+# A mechanism document: pyaccount computes a privacy certificate from it. The comments explain each key.
+#   pyaccount validate FILE    reports mistakes
+#   pyaccount plan FILE        shows how the document will be analysed
+#   pyaccount certify FILE     computes the value that is `solve`; without `solve`, checks the claim
+#   pyaccount schema > mechanism.v1.schema.json    writes the schema with which editors complete and check this file
 """
 
 #: Shown as comments, at values that change little.
@@ -91,7 +91,7 @@ def text_of(answers: Answers) -> str:
 def _blank(answers: Answers) -> str:
     """What is to be computed; with a budget of risk, the noise that keeps that."""
     words = BLANKS[blank_of(answers)]
-    return words.replace("meets ε and δ", "keeps the budget") if has_budget(answers) else words
+    return words.replace("meets ε and δ", "stays within the budget of risk") if has_budget(answers) else words
 
 
 def _comment(path: Path, mapping: dict[str, Any], indent: str = "") -> list[str]:

@@ -69,7 +69,7 @@ _DRAWN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that is not the same: what the certificate states, what was recomputed, and whether they agree all the same."""
+    """A field that differs: the value in the certificate, the recomputed value, and whether this difference is allowed."""
 
     path: str
     certificate: Any

@@ -18,7 +18,7 @@ Value = float | int | bool | str | tuple[str, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One thing asked of a certificate: the limit, what the certificate says there, and whether that passes."""
+    """One requirement on a certificate: the limit, the value of the certificate, and whether it meets the limit."""
 
     rule: str
     #: Who asks: `always`, `command line`, or the name of the policy.
@@ -31,7 +31,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """The (ε, δ) of a certificate that was held against the limits, and what kind of statement it is."""
+    """The (ε, δ) of a certificate that was compared with the limits, and what kind of statement it is."""
 
     source: Literal["guarantee", "profile"]
     epsilon: float
@@ -42,7 +42,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class SignedBy:
-    """A trusted key that signed: who trusts it, its file, and its name in the envelope."""
+    """A trusted key that signed: where it is trusted, its file, and its name in the envelope."""
 
     origin: str
     key: str
@@ -51,7 +51,7 @@ class SignedBy:
 
 @dataclass(frozen=True, slots=True)
 class Attested:
-    """An attestation that trusted keys signed: which, and what it is about."""
+    """An attestation that trusted keys signed: the keys, and the files that it is about."""
 
     signed_by: tuple[SignedBy, ...]
     subjects: tuple[Subject, ...]
@@ -59,7 +59,7 @@ class Attested:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Why a file is no certificate; `slug` is a word that never changes, of those in the reference of errors."""
+    """Why a file is not a certificate. `slug` is a word that never changes; the reference of errors lists all of them."""
 
     slug: str
     message: str
@@ -77,7 +77,9 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The verdict on one certificate; `error` says why a file is none, and then nothing else is known of it."""
+    """The verdict on one certificate. If the file is not a certificate, `error` states why, and nothing else is known about
+    it.
+    """
 
     file: str
     passes: bool
@@ -96,7 +98,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class PolicyUsed:
-    """A policy that the certificates were held against."""
+    """A policy with which the certificates were compared."""
 
     name: str
     file: str | None

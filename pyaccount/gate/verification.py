@@ -25,7 +25,7 @@ _COMPARED: dict[Mode, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Verification(Readable):
-    """Whether a certificate agrees with what its document gives when recomputed, and every field that does not."""
+    """The result of recomputing a certificate from its document: whether it agrees, and every field that differs."""
 
     pyaccount: Literal[1]
     kind: Literal["verification"]

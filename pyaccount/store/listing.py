@@ -1,4 +1,4 @@
-"""What a store has, as data: one record for each run."""
+"""The content of a store as data: one record for each run."""
 
 from __future__ import annotations
 
@@ -17,32 +17,34 @@ if TYPE_CHECKING:
 
 
 class RunRecord(Record):
-    """A run of a store."""
+    """One run of a store."""
 
     id: str = Field(
-        description="The hash of what its certificate is computed from: document, files, versions, seed asked for."
+        description="The hash of everything from which its certificate is computed: document, files, versions, and "
+        "the seed that was asked for."
     )
-    name: str = Field(description="The document's name.")
-    seed: int = Field(description="Of everything that is sampled for it.")
-    started: str = Field(description="When it was begun.")
-    finished: str | None = Field(description="When its certificate was issued; null while it is unfinished.")
+    name: str = Field(description="The name of the document.")
+    seed: int = Field(description="The seed of all of its samples.")
+    started: str = Field(description="When the run was started.")
+    finished: str | None = Field(description="When its certificate was issued; null if the run is unfinished.")
     damaged: bool = Field(
-        description="Whether what is kept of it is not what was written; nothing else is told of it then."
+        description="Whether what is stored of the run is damaged, that is, not what was written. Then nothing else "
+        "is stated about it."
     )
-    samples: int = Field(description="Samples kept of it while it is unfinished.")
-    holds: bool | None = Field(description="Whether the claim was certified; null while it is unfinished.")
-    epsilon: float | None = Field(description="ε of its certificate, at most.")
-    delta: float | None = Field(description="δ of its certificate, at most.")
-    noise_multiplier: float | None = Field(description="σ of its certificate, where all phases have the same.")
-    versions: dict[str, str] = Field(description="What computes it.")
+    samples: int = Field(description="The number of samples that are stored while the run is unfinished.")
+    holds: bool | None = Field(description="Whether the claim was certified; null if the run is unfinished.")
+    epsilon: float | None = Field(description="The ε of its certificate, an upper bound.")
+    delta: float | None = Field(description="The δ of its certificate, an upper bound.")
+    noise_multiplier: float | None = Field(description="The σ of its certificate, if all phases have the same.")
+    versions: dict[str, str] = Field(description="The versions that compute it.")
 
 
 class RunList(Record, Readable):
-    """The runs of a store, as they were begun."""
+    """The runs of a store, in the order in which they were started."""
 
-    pyaccount: Literal[1] = Field(description="Format version.")
-    kind: Literal["runs"] = Field(description="What this is.")
-    runs: list[RunRecord] = Field(description="Each run.")
+    pyaccount: Literal[1] = Field(description="The version of this format.")
+    kind: Literal["runs"] = Field(description="The kind of this JSON: a list of runs.")
+    runs: list[RunRecord] = Field(description="The runs of the store.")
 
     def to_json(self) -> str:
         """As JSON text."""

@@ -1,4 +1,4 @@
-"""What a sweep gives: a row for each cell, for people and for programs."""
+"""The result of a sweep: a row for each cell, as a table and as data."""
 
 from __future__ import annotations
 
@@ -131,10 +131,10 @@ class Sweep(SweptCells, Readable):
         )
 
     def plot(self, path: str | Path | None = None, *, x: str | None = None, y: str | None = None) -> Figure:
-        """The sweep as a picture of matplotlib, written to a file if one is named: `y` over `x`, or a heat map.
+        """Draw the sweep with matplotlib and write the picture to a file, if one is named: `y` over `x`, or a heat map.
 
-        Each is a path that varies, or epsilon, delta, noise, value (of the blank), error (RMSE of prefix sums), workload-error.
-        Raises `MissingExtraError`, `DomainError`.
+        `x` and `y` are each a path that varies, or epsilon, delta, noise, value (of the blank), error (RMSE of prefix sums)
+        or workload-error. Raises `MissingExtraError`, `DomainError`.
         """
         from pyaccount.sweeping.picture import picture  # an extra
 

@@ -390,11 +390,11 @@ OPENED = ("--no-limits", "--any-subject")
         ),
         (["verify"], "CERT or --attestation FILE"),
         (["verify", "CERT", "--attestation", "ATT"], "CERT or --attestation FILE"),
-        (["verify", "CERT", "--trusted-keys", "KEYS"], "are for --attestation"),
+        (["verify", "CERT", "--trusted-keys", "KEYS"], "are only for --attestation"),
         (["verify", "--attestation", "ATT", "--any-subject"], "--trusted-keys is missing"),
         (["verify", "--attestation", "ATT", "--trusted-keys", "KEYS"], "no subject is given"),
-        (["verify", "CERT", "--any-subject"], "are for --attestation"),
-        (["verify", "--attestation", "ATT", "--trusted-keys", "KEYS", "--record", "r"], "--record is held against"),
+        (["verify", "CERT", "--any-subject"], "are only for --attestation"),
+        (["verify", "--attestation", "ATT", "--trusted-keys", "KEYS", "--record", "r"], "--record is compared with"),
     ],
 )
 def test_wrong_command_lines(

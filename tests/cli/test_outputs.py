@@ -87,7 +87,7 @@ def test_a_dash_is_stdout(
         assert json.loads(out)["pyaccount"] == 1
     code, out, err = run(capsys, command, str(EXAMPLE), "-o", "-", "--format", "text")
     assert (code, out) == (2, "")
-    assert "--output - writes json to stdout, where --format text would follow it" in err
+    assert "--output - writes json to stdout, where --format text would be printed too" in err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -104,7 +104,7 @@ def test_what_is_no_document_is_refused_as_in_a_file(
 @pytest.mark.parametrize("command", ["validate", "compare"])
 def test_it_is_read_once(command: str, given: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run([command, "-", "-"]) == 2
-    assert "- stands for standard input, which can be read only once" in capsys.readouterr().err
+    assert "- means standard input, which can be read only once" in capsys.readouterr().err
 
 
 def test_files_that_it_names_lie_in_the_working_folder(

@@ -239,7 +239,7 @@ def test_columns_have_other_names(tmp_path: Path, capsys: pytest.CaptureFixture[
     told = capsys.readouterr().err
     assert f"{table}:1: record" in told
     assert "read with commas" in told
-    assert "--record-column and --user-column say what the columns are called" in told
+    assert "--record-column and --user-column name the columns" in told
     assert "columns=" not in told
     assert cli.run([*command, "--record-column", "paper", "--user-column", "author"]) == 0
     assert kept.read_text(encoding="utf-8").splitlines()[0] == "paper,author"
@@ -272,7 +272,7 @@ def test_the_command_takes_parquet(tmp_path: Path, capsys: pytest.CaptureFixture
         (["--records-per-user", "2", "-o", str(AUTHORS)], "is the input"),
         (["--records-per-user", "2", "--records", "-"], "names a file"),
         (["--records-per-user", "2", "--set", "name=x"], "give --document too"),
-        (["--records-per-user", "2", "-o", "a.yaml", "--records", "./a.yaml"], "is where the document goes"),
+        (["--records-per-user", "2", "-o", "a.yaml", "--records", "./a.yaml"], "is also the file of the document"),
         (["--records-per-user", "2", "--neighbour-limit", "some"], "--neighbour-limit"),
         (["--records-per-user", "2", "--user-column", "x"], "no column of the table"),
         ([], "--records-per-user"),

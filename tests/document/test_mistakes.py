@@ -360,7 +360,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["help"], ["pyaccount --help"]),
         (["certfy", "training.yaml"], ["there is no command certfy", "did you mean certify?"]),
         (["certify", "training.yaml", "--plot", "x.svg"], ["pyaccount report CERT", "pyaccount compare --plot"]),
-        (["plan", "training.yaml", "--plot", "x.svg"], ["plan has none", "certify, compare, sweep"]),
+        (["plan", "training.yaml", "--plot", "x.svg"], ["plan does not have it", "certify, compare, sweep"]),
         (["certify", "trainig.yaml"], ["no such file", "did you mean", "training.yaml?"]),
         (["certify", "."], ["a folder", "the YAML file in it"]),
         (["report", "."], ["a folder", "the JSON file of a certificate"]),

@@ -396,10 +396,10 @@ def test_a_budget_of_risk_stands_instead_of_epsilon_and_delta(
     read = pyaccount.load(yaml.safe_load(text))
     assert read.to_mapping()["privacy"] == {"adjacency": "add-remove", "group_size": 1, "risk": risk}
     assert read.blank == ("noise", "multiplier")
-    assert "solve  # to be computed: the least noise that keeps the budget" in text
+    assert "solve  # to be computed: the smallest σ that stays within the budget of risk" in text
 
 
 def test_half_a_budget_of_rates_is_missing_the_other_half(capsys: pytest.CaptureFixture[str]) -> None:
     half = ["--sampling-probability", "0.01", "--iterations", "100", "--true-positive-rate", "0.1"]
     assert cli.run(["init", "-", "--yes", *half]) == 2
-    assert "--false-positive-rate: The false-positive rate of --true-positive-rate" in capsys.readouterr().err
+    assert "--false-positive-rate: False-positive rate to which --true-positive-rate applies" in capsys.readouterr().err

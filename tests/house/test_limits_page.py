@@ -166,5 +166,5 @@ def test_memory_that_is_used_up_is_told(
     path = save(tmp_path, golden("deterministic"))
     assert cli.run(["check", str(path), "--no-limits", "--format", "json"]) == 3
     captured = capsys.readouterr()
-    assert captured.err == "memory is used up: nothing was certified\n"
+    assert captured.err == "there is not enough memory: nothing was certified\n"
     assert json.loads(captured.out)["errors"][0]["slug"] == "limit"

@@ -333,6 +333,6 @@ def test_init_tells_two_lengths_apart(capsys: pytest.CaptureFixture[str]) -> Non
     assert "10 epochs of 195.3125 rounds are 1_954 iterations" in capsys.readouterr().err
     blank = ("--epochs", "10", "--solve", "iterations", "--epsilon", "8", "--noise-multiplier", "1")
     assert cli.run(["init", "-", "--yes", *SIZES, *blank]) == 2
-    assert "give one of the two" in capsys.readouterr().err
+    assert "give only one of the two" in capsys.readouterr().err
     assert cli.run(["init", "-", "--yes", *SIZES, "--iterations", "no epochs", "--epsilon", "8"]) == 2
     assert "--iterations no epochs: must be a number" in capsys.readouterr().err

@@ -307,7 +307,7 @@ def test_ctrl_c_stops_a_sweep_and_says_where_its_cells_are(tmp_path: Path) -> No
     program = [sys.executable, "-m", "pyaccount", "sweep", "sweep.yaml", "--store", "runs.db", "--quiet"]
     _, errors, code = interrupted(program, tmp_path, lambda: begun(tmp_path / "runs.db"))
     assert code == 130, errors
-    assert "cells that were finished are in runs.db" in errors
+    assert "finished cells are stored in runs.db" in errors
     assert "Traceback" not in errors
 
 

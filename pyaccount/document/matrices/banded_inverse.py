@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class BandedInverse(FullColumn):
-    """A Toeplitz matrix whose inverse is banded: training adds a sum of the last few rows of noise.
+    """A Toeplitz matrix whose inverse is banded: training adds a weighted sum of the last few rows of noise.
 
-    By default the inverse of the square root of the prefix-sum matrix, its first diagonals kept.
+    By default the inverse is that of the square root of the prefix-sum matrix, of which only the first diagonals are kept.
     """
 
     ways: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]] = (("bands",), ("inverse_coefficients",))
@@ -29,11 +29,12 @@ class BandedInverse(FullColumn):
     kind: Literal["banded-inverse"] = Field(description="A Toeplitz matrix whose inverse is banded.")
     bands: Annotated[int | None, Number(BANDS, whole=True), ASKED_BANDS, CALLED_BANDS] = Field(
         default=None,
-        description="The number of diagonals of the inverse, which is then the inverse square root, cut off.",
+        description="The number of non-zero diagonals of the inverse. The inverse is then the inverse square root of "
+        "the prefix-sum matrix, cut off after these diagonals.",
     )
     inverse_coefficients: Annotated[
         tuple[Annotated[float, Number(SIGNED_COEFFICIENT)], ...] | None, Items(COEFFICIENTS)
-    ] = Field(default=None, description="Or the first column of the inverse, from the diagonal down.")
+    ] = Field(default=None, description="The first column of the inverse, from the diagonal down, instead of bands.")
     normalize: Normalize = Field(default=True, description=NORMALIZE)
 
     @property

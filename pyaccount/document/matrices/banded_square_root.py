@@ -10,10 +10,10 @@ from pyaccount.document.matrices.base import BANDS_TEXT, NORMALIZE, Bands, Matri
 
 
 class BandedSquareRoot(MatrixKind):
-    """The square root of the prefix-sum matrix, its first diagonals kept."""
+    """The square root of the prefix-sum matrix, of which only the first diagonals are kept."""
 
     aliases = "bsr square-root sqrt banded-sqrt banded-root"
 
-    kind: Literal["banded-square-root"] = Field(description="The square root of the prefix sums, banded (BSR).")
+    kind: Literal["banded-square-root"] = Field(description="The banded square root of the prefix-sum matrix (BSR).")
     bands: Bands = Field(description=BANDS_TEXT)
     normalize: Normalize = Field(default=True, description=NORMALIZE)

@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
-ASKED_BANDS = Asked("Bands of the matrix", trial="8", usual="as many as participations are apart", metavar="B")
+ASKED_BANDS = Asked(
+    "Number of bands of the matrix", trial="8", usual="the minimum distance between participations", metavar="B"
+)
 CALLED_BANDS = AlsoCalled("num_bands bandwidth")
 
 Normalize = Annotated[bool, Flag()]
 Bands = Annotated[int | Choose, Number(BANDS, whole=True, choose=True), ASKED_BANDS, CALLED_BANDS]
 
-NORMALIZE = "Scale the matrix so that its largest column norm is 1; true unless said otherwise."
-BANDS_TEXT = "The number of non-zero diagonals; `choose:` with a list takes the one with the smallest error."
+NORMALIZE = "Whether the matrix is scaled so that its largest column norm is 1."
+BANDS_TEXT = "The number of non-zero diagonals. With a list under `choose:`, the value with the smallest error is used."
 
 
 class MatrixKind(Kind):

@@ -19,34 +19,35 @@ if TYPE_CHECKING:
 
 
 class BLT(FullColumn):
-    """Buffered linear Toeplitz: c_0 = 1, c_i = Σ_j ω_j θ_j^{i−1}, so that training keeps a few running sums.
+    """Buffered linear Toeplitz matrix: c_0 = 1, c_i = Σ_j ω_j θ_j^{i−1}. Training keeps a few running sums (buffers).
 
-    Either the number of buffers, whose scales ω and decays θ are then optimised, or both lists.
+    Give either the number of buffers, whose scales ω and decays θ are then optimised, or both lists.
     """
 
     ways: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]] = (("buffers",), ("scales", "decays"))
 
     kind: Literal["blt"] = Field(description="A Toeplitz matrix that training applies with a few buffers.")
     buffers: Annotated[
-        int | None, Number(BUFFERS, whole=True), Asked("Buffers of the matrix", trial="2", metavar="D")
+        int | None, Number(BUFFERS, whole=True), Asked("Number of buffers of the matrix", trial="2", metavar="D")
     ] = Field(
         default=None,
-        description="The number of buffers of the matrix of least error under the workload for records that take part as far "
-        "apart as they usually do under the sampler (without sampling: as near and as often as they may).",
+        description="The number of buffers. The matrix is the one with the smallest error under the workload, for "
+        "records that take part as far apart as they usually do under the sampler (without sampling: as close "
+        "together and as often as they may).",
     )
     scales: Annotated[tuple[Annotated[float, Number(COEFFICIENT)], ...] | None, Items(BUFFERS_LISTED)] = Field(
-        default=None, description="ω, one for each buffer."
+        default=None, description="The scales ω, one for each buffer."
     )
     decays: Annotated[tuple[Annotated[float, Number(DECAY)], ...] | None, Items(BUFFERS_LISTED)] = Field(
-        default=None, description="θ, one for each buffer."
+        default=None, description="The decays θ, one for each buffer."
     )
     optimize_for: Annotated[
         Literal["usual-participations", "sampling"], Choice(("usual-participations", "sampling"))
     ] = Field(
         default="usual-participations",
-        description="What the error of so many buffers is the least for: records that take part as far apart as they usually do "
-        "(usual-participations), or the σ that the document's ε and δ need under its sampler (sampling), which is searched for "
-        "by samples.",
+        description="What the error is minimised for. usual-participations: records that take part as far apart as "
+        "they usually do. sampling: the σ that the ε and δ of the document need under its sampler; the matrix is "
+        "then searched for with samples.",
     )
     normalize: Normalize = Field(default=True, description=NORMALIZE)
 

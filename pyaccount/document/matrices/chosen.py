@@ -17,10 +17,10 @@ ALTERNATIVES = Kinds("matrix", (BandedSquareRoot, OptimalToeplitz))
 
 
 class ChosenToeplitz(MatrixKind):
-    """Several kinds of banded Toeplitz matrix, of which the best is taken."""
+    """Several kinds of banded Toeplitz matrix, of which the one with the smallest error is used."""
 
     kind: Annotated[Choose, ChoiceOfKinds(tuple(ALTERNATIVES.by_kind), ALTERNATIVES.aliases)] = Field(
-        description="`choose:` with a list takes the kind with the smallest error."
+        description="With a list under `choose:`, the kind with the smallest error is used."
     )
     bands: Bands = Field(description=BANDS_TEXT)
     normalize: Normalize = Field(default=True, description=NORMALIZE)

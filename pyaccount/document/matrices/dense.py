@@ -12,13 +12,13 @@ from pyaccount.document.ranges import FILE_LENGTH
 
 
 class Dense(MatrixKind):
-    """Any lower-triangular non-negative matrix, from a file."""
+    """Any lower-triangular matrix without negative entries, read from a file."""
 
     banded = False
 
-    kind: Literal["dense"] = Field(description="A lower-triangular non-negative matrix, read from a file.")
+    kind: Literal["dense"] = Field(description="A lower-triangular matrix without negative entries, read from a file.")
     file: Annotated[str, Text(FILE_LENGTH)] = Field(
-        description="A .npy, .csv or .txt file, relative to the document's folder."
+        description="A .npy, .csv or .txt file, relative to the folder of the document."
     )
     normalize: Normalize = Field(default=True, description=NORMALIZE)
 

@@ -10,11 +10,11 @@ from pyaccount.document.matrices.base import MatrixKind
 
 
 class Identity(MatrixKind):
-    """The identity: independent noise in every round, which is plain DP-SGD."""
+    """The identity: independent noise in each round, as in plain DP-SGD."""
 
     aliases = "eye i dp-sgd"
 
-    kind: Literal["identity"] = Field(description="Independent noise in every round (plain DP-SGD).")
+    kind: Literal["identity"] = Field(description="Independent noise in each round (plain DP-SGD).")
 
     def diagonals(self) -> int | None:
         """The diagonal itself."""

@@ -11,19 +11,21 @@ from pyaccount.document.matrices.base import BANDS_TEXT, NORMALIZE, Bands, Matri
 
 
 class OptimalToeplitz(MatrixKind):
-    """The non-negative banded Toeplitz matrix with the smallest error, for its column norm or under its sampler."""
+    """The banded Toeplitz matrix without negative entries that has the smallest error, for its column norm or under the
+    sampler.
+    """
 
     aliases = "banded-toeplitz optimal"
 
     kind: Literal["optimal-toeplitz"] = Field(
-        description="The banded Toeplitz matrix of least error under the workload."
+        description="The banded Toeplitz matrix with the smallest error under the workload."
     )
     bands: Bands = Field(description=BANDS_TEXT)
     optimize_for: Annotated[Literal["column-norm", "sampling"], Choice(("column-norm", "sampling"))] = Field(
         default="column-norm",
-        description="What the error is the least for: matrices of the same column norm (column-norm), whatever the sampler, or "
-        "the σ that the document's ε and δ need under its sampler (sampling), which is searched for, by samples where the run is "
-        "sampled.",
+        description="What the error is minimised for. column-norm: matrices of the same column norm are compared, "
+        "whatever the sampler. sampling: the σ that the ε and δ of the document need under its sampler; the "
+        "matrix is then searched for, with samples if the run is sampled.",
     )
     normalize: Normalize = Field(default=True, description=NORMALIZE)
 

@@ -28,7 +28,7 @@ class Toeplitz(MatrixKind):
         tuple[Annotated[float, Number(COEFFICIENT)], ...],
         Items(COEFFICIENTS),
         AlsoCalled("coefs toeplitz_coefficients first_column"),
-    ] = Field(description="The first column, from the diagonal down; what is not listed is 0.")
+    ] = Field(description="The first column, from the diagonal down. Coefficients that are not listed are 0.")
     normalize: Normalize = Field(default=True, description=NORMALIZE)
 
     def diagonals(self) -> int | None:

@@ -21,24 +21,27 @@ if TYPE_CHECKING:
 
 
 class BMinSep(SpacedByRate):
-    """b-min-sep sampling: after a participation a record sits out the next b − 1 rounds; while available, it joins each
-    round with the sampling probability.
+    """b-min-sep sampling: an available record joins a round with the sampling probability p. After it took part, it is
+    unavailable for the next b − 1 rounds.
 
-    The sampling probability is conditional on availability. The participation rate, the long-run share of rounds that a
-    record takes part in, is 1/(b − 1 + 1/p); it is at most 1/b.
+    The sampling probability is that of an available record. The participation rate, that is, the long-run share of rounds in
+    which a record takes part, is 1/(b − 1 + 1/p); it is at most 1/b.
     """
 
     aliases = "bminsep min-sep b-minsep b-min-separation"
 
-    kind: Literal["b-min-sep"] = Field(description="A record joins at random, at least b rounds after its last time.")
+    kind: Literal["b-min-sep"] = Field(
+        description="Each record joins at random, but not until b rounds after its last participation."
+    )
     min_separation: MinSeparation = Field(
         default=None,
-        description=f"b: the least distance, in rounds, between two participations. Omitted: the bands.{CHOSEN}",
+        description="The minimum distance b between two participations of a record, in rounds. Default: the number "
+        f"of bands of the matrix.{CHOSEN}",
     )
     start: Annotated[Literal["warm", "cold"], Choice(("warm", "cold")), AlsoCalled("warm_start")] = Field(
         default="warm",
-        description="Whether the process is in its stationary state in the first round (warm), or every record is "
-        "available in it (cold).",
+        description="Whether the sampler is in its stationary state in the first round (warm), or every record is "
+        "available then (cold).",
     )
 
     def spacing_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:

@@ -24,21 +24,24 @@ if TYPE_CHECKING:
 
 
 class BallsInBins(Truncatable):
-    """Balls in bins: every record is put in one of T bins at random, once; round i uses bin i mod T."""
+    """Balls in bins: each record is put into one of T bins at random, once for the whole run. Round i uses bin i mod T."""
 
     aliases = "bnb ballsinbins balls-bins balls-and-bins"
     spacing = "bins"
     spaced = True
 
-    kind: Literal["balls-in-bins"] = Field(description="Every record is put in one of T batches, which take turns.")
+    kind: Literal["balls-in-bins"] = Field(
+        description="Each record is put into one of T batches at random; the batches are used in turn."
+    )
     bins: Annotated[
         int | Choose | None,
         Number(BINS, whole=True, choose=True),
-        Asked("Batches that every record is thrown in one of", trial="100", metavar="T"),
+        Asked("Number of bins into which the records are put at random", trial="100", metavar="T"),
         AlsoCalled("cycle_length num_bins epoch_length"),
     ] = Field(
         default=None,
-        description=f"T: the number of batches. Omitted: 1/participation rate, which must be whole.{CHOSEN}",
+        description="The number T of bins, which are the batches. Default: 1/participation_rate, which must be a "
+        f"whole number.{CHOSEN}",
     )
 
     def rate_of(self, body: StatedBody, probability: float) -> float | None:

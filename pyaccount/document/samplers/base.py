@@ -276,12 +276,12 @@ class SamplerKind(Kind):
 
 
 class Truncatable(SamplerKind):
-    """A sampler whose batches vary in size, so that large ones may be truncated."""
+    """A sampler whose batches vary in size, so that large batches can be truncated."""
 
     truncate_to: Annotated[int | None, Number(LARGEST_BATCH, whole=True)] = Field(
         default=None,
-        description="B: of a batch with more records, B are kept at random (and smaller ones may be padded). What is dropped "
-        "counts as drawn. Omitted: no batch is truncated.",
+        description="The maximum number B of records in a batch. If a batch has more, B of them are kept, at random. "
+        "(Smaller batches may be padded.) Dropped records count as drawn. Default: batches are not truncated.",
     )
 
     def truncation(self, body: StatedBody) -> int | None:
@@ -297,7 +297,9 @@ class Truncatable(SamplerKind):
 
 
 class UnreadSampler(SamplerKind):
-    """Stands where a sampler could not be read, which was reported: of what `training` says, only what is wrong with any."""
+    """Stands for a sampler that could not be read, which was reported: of what `training` says, only mistakes under any
+    sampler are reported.
+    """
 
     def epoch(self, body: StatedBody) -> Fraction | None:
         """Return None: nobody knows."""

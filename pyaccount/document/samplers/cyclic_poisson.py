@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 
 class CyclicPoisson(SpacedByRate):
-    """Cyclic Poisson sampling: the data set is cut into b parts, by a rule that ignores the records' contents; round i samples
-    part i mod b, every record of it with the sampling probability.
+    """Cyclic Poisson sampling: the data set is divided into b parts, by a rule that does not depend on the contents of the
+    records. In round i each record of part i mod b joins independently, with the sampling probability.
 
-    The participation rate is the sampling probability over b.
+    The participation rate is the sampling probability divided by b.
     """
 
     aliases = "cyclicpoisson cyclic"
     spacing = "partitions"
     spacing_called = "partitions"
 
-    kind: Literal["cyclic-poisson"] = Field(description="Poisson sampling from b fixed parts that take turns.")
+    kind: Literal["cyclic-poisson"] = Field(description="Poisson sampling from b fixed parts, which are used in turn.")
     partitions: Annotated[
         int | Choose | None,
         Number(PARTITIONS, whole=True, choose=True),
-        Asked("Parts of the data set that take turns", trial="8", metavar="B"),
-    ] = Field(default=None, description=f"b: the number of parts. Omitted: the bands of the matrix.{CHOSEN}")
+        Asked("Number of parts of the data set, which are used in turn", trial="8", metavar="B"),
+    ] = Field(default=None, description=f"The number b of parts. Default: the number of bands of the matrix.{CHOSEN}")
     phase: Annotated[Literal["fixed", "random"], Choice(("fixed", "random"))] = Field(
         default="fixed",
-        description="Whether the parts are fixed and may be known, or every record is put in a part at random, independently "
-        "of the others, in secret and for this run only.",
+        description="Whether the part of each record is fixed and may be known (fixed), or is drawn at random for "
+        "this run, independently of the other records, and is secret (random).",
     )
 
     def between_chances(self, body: StatedBody, chances: Fraction) -> Fraction | None:

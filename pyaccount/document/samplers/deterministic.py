@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 
 class Deterministic(SamplerKind):
-    """No sampling: records take part in an order that is not secret, so that nothing is amplified."""
+    """No sampling: the order in which records take part is not secret, so there is no amplification."""
 
     aliases = "deterministic sequential no-sampling in-order"
     common_rate = False
     #: Asked for only where a matrix makes it matter.
     spacing = "min_separation"
 
-    kind: Literal["none"] = Field(description="A deterministic order, or a shuffled one; no amplification by sampling.")
+    kind: Literal["none"] = Field(description="A fixed order, or shuffled epochs; no amplification by sampling.")
     max_participations: Annotated[
         int | None,
         Number(PARTICIPATIONS, whole=True),
-        Asked("The most rounds a record takes part in", trial="10", usual="all", metavar="M"),
+        Asked("Maximum number of rounds in which a record takes part", trial="10", usual="all", metavar="M"),
         AlsoCalled("participations num_participations"),
     ] = Field(
         default=None,
-        description="The most rounds that any record takes part in; where each epoch's records are shuffled and dealt into "
-        "batches, the number of epochs. Omitted: it may take part in all.",
+        description="The maximum number of rounds in which a record takes part. If the records are shuffled in each "
+        "epoch and cut into batches: the number of epochs. Default: all rounds.",
     )
     min_separation: GivenSeparation = Field(
-        default=None, description="The least distance, in rounds, between two participations of a record."
+        default=None, description="The minimum distance between two participations of a record, in rounds. Default: 1."
     )
 
     def participation_rate(self, body: StatedBody) -> float:

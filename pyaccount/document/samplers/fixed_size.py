@@ -10,11 +10,11 @@ from pyaccount.document.samplers.fixed_draws import FixedDraws
 
 
 class FixedSize(FixedDraws):
-    """Sampling without replacement: every round draws a uniformly random batch of a fixed number of records.
+    """Sampling without replacement: each round draws a uniformly random batch of a fixed number of records.
 
-    The batch is `training.expected_batch_size`, out of `training.dataset_size` records.
+    The size of the batch is `training.expected_batch_size`, out of `training.dataset_size` records.
     """
 
     aliases = "without-replacement uniform-without-replacement fixed fixed-batch wor"
 
-    kind: Literal["fixed-size"] = Field(description="Every round draws a uniform batch of a fixed size.")
+    kind: Literal["fixed-size"] = Field(description="Each round draws a uniformly random batch of a fixed size.")

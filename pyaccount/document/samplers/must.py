@@ -20,29 +20,32 @@ if TYPE_CHECKING:
 
 
 class TwoStages(Repeating):
-    """Every round draws a subset first, and then its batch from that subset."""
+    """Each round first draws a subset, and then draws its batch from this subset."""
 
     subset_size: Annotated[
         int,
         Number(SUBSET_SIZE, whole=True),
-        Asked("Records or draws in the subset of a round", trial="1000", metavar="B"),
+        Asked("Number of records or draws in the subset of a round", trial="1000", metavar="B"),
         AlsoCalled("subset stage_one_size"),
-    ] = Field(description="b: how many records (or draws) the subset of a round has, from which its batch is drawn.")
+    ] = Field(description="The number b of records (or draws) in the subset of a round, from which the batch is drawn.")
     rounds_per_subset: Annotated[int, Number(ROUNDS_PER_SUBSET, whole=True)] = Field(
         default=1,
-        description="How many rounds draw from one subset. Only 1 can be analysed: a fresh one for each round.",
+        description="The number of rounds that draw from the same subset. Only 1 can be analysed: each round draws a "
+        "new subset.",
     )
 
 
 class MustOW(TwoStages):
-    """MUST.OW: a uniformly random subset of distinct records, then draws from it with replacement.
+    """MUST.OW: each round draws a uniformly random subset of distinct records, and then draws from it with replacement.
 
     The number of draws is `training.expected_batch_size`.
     """
 
     aliases = "must.ow ow"
 
-    kind: Literal["must-ow"] = Field(description="A subset without replacement, then a batch from it with replacement.")
+    kind: Literal["must-ow"] = Field(
+        description="A subset is drawn without replacement, then a batch from it with replacement."
+    )
 
     def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The records of the subset are distinct."""
@@ -55,14 +58,16 @@ class MustOW(TwoStages):
 
 
 class MustWO(TwoStages):
-    """MUST.WO: a subset drawn with replacement, then a batch of its draws without replacement.
+    """MUST.WO: each round draws a subset with replacement, and then draws from these draws without replacement.
 
-    The same as sampling with replacement, whatever the subset's size.
+    This is the same as sampling with replacement, whatever the size of the subset.
     """
 
     aliases = "must.wo wo"
 
-    kind: Literal["must-wo"] = Field(description="A subset with replacement, then a batch from it without replacement.")
+    kind: Literal["must-wo"] = Field(
+        description="A subset is drawn with replacement, then a batch from it without replacement."
+    )
 
     def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The draws of the batch are distinct draws of the subset."""
@@ -75,11 +80,13 @@ class MustWO(TwoStages):
 
 
 class MustWW(TwoStages):
-    """MUST.WW: a subset drawn with replacement, then draws from it with replacement.
+    """MUST.WW: each round draws a subset with replacement, and then draws from it with replacement.
 
     The number of draws is `training.expected_batch_size`.
     """
 
     aliases = "must.ww ww"
 
-    kind: Literal["must-ww"] = Field(description="A subset with replacement, then a batch from it with replacement.")
+    kind: Literal["must-ww"] = Field(
+        description="A subset is drawn with replacement, then a batch from it with replacement."
+    )

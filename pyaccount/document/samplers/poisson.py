@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 
 class Poisson(Truncatable):
-    """Poisson sampling: every record joins every round independently, with the sampling probability.
+    """Poisson sampling: each record joins each round independently, with the sampling probability.
 
-    The rate is given under `training`; for Poisson sampling the participation rate is the sampling probability, or
-    `draws_per_iteration` times that.
+    The rate is given under `training`. The participation rate is the sampling probability, or `draws_per_iteration` times the
+    sampling probability.
     """
 
     aliases = "bernoulli poisson-sampling poisson-subsampling iid"
     single_draw = True
 
-    kind: Literal["poisson"] = Field(description="Every record joins every round independently.")
+    kind: Literal["poisson"] = Field(description="Each record joins each round independently.")
     draws_per_iteration: Annotated[int, Number(DRAWS_PER_ITERATION, whole=True)] = Field(
         default=1,
-        description="m: how many batches are drawn for one iteration, each by itself, and summed before noise is added once "
-        "(gradient accumulation with fresh micro-batches): a record is drawn Bin(m, p) times. sampling_probability is then "
-        "that of one draw; expected_batch_size is the expected number of all m together, and participation_rate is m times the "
-        "probability.",
+        description="The number m of batches that are drawn for one iteration, each independently, as in gradient "
+        "accumulation with newly drawn micro-batches. Noise is added once, to their sum, and a record is drawn "
+        "Bin(m, p) times. sampling_probability is then the probability in one draw, expected_batch_size is the "
+        "expected number of records of all m draws together, and participation_rate is m times the probability.",
     )
 
     @property

@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 
 class RandomAllocation(SamplerKind):
-    """Random allocation: in every stretch of t rounds each record takes part in k rounds, chosen at random.
+    """Random allocation: in each block of t rounds each record takes part in k rounds, which are chosen at random.
 
-    This is what a loader does that deals each epoch's records into batches at random, each record by itself; batches have no
-    fixed size.
+    A loader does this if it assigns each record of an epoch to random batches, independently of the other records. The
+    batches have no fixed size.
     """
 
     aliases = "allocation random-allocations k-out-of-t random-partition random-epochs"
 
     kind: Literal["random-allocation"] = Field(
-        description="In every stretch of t rounds each record takes part in k of them, chosen at random."
+        description="In each block of t rounds each record takes part in k of them, chosen at random."
     )
     iterations_per_allocation: Annotated[
         int,
         Number(ALLOCATION, whole=True),
-        Asked("Rounds of an allocation, such as the batches of an epoch", trial="100", metavar="T"),
+        Asked("Number of rounds in a block, for example the batches of an epoch", trial="100", metavar="T"),
         AlsoCalled("allocation_length rounds_per_allocation steps_per_allocation"),
-    ] = Field(description="t: the rounds among which a record's are chosen. The iterations are a multiple of it.")
+    ] = Field(description="The number t of rounds in a block. The number of iterations is a multiple of it.")
     participations: Annotated[int, Number(PARTICIPATIONS, whole=True), AlsoCalled("num_selected rounds_per_record")] = (
-        Field(default=1, description="k: in how many rounds of each allocation a record takes part.")
+        Field(default=1, description="The number k of rounds in each block in which a record takes part.")
     )
 
     @property

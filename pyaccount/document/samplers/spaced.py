@@ -1,4 +1,6 @@
-"""What samplers have in common that keep a record's participations so many rounds apart: the bands, unless said otherwise."""
+"""What samplers have in common that keep the participations of a record a number of rounds apart: by default as many as the
+matrix has bands.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
-ASKED_SEPARATION = Asked("Rounds between two participations, at least", trial="8", metavar="B")
+ASKED_SEPARATION = Asked("Minimum distance between two participations of a record, in rounds", trial="8", metavar="B")
 CALLED_SEPARATION = AlsoCalled("min_sep separation b")
 
 #: The distance as a field of its own; where it costs nothing to the order, which no choice can make.
@@ -28,11 +30,11 @@ MinSeparation = Annotated[
 ]
 GivenSeparation = Annotated[int | None, Number(SEPARATION, whole=True), ASKED_SEPARATION, CALLED_SEPARATION]
 #: What a description says of a field that may be a list.
-CHOSEN = " `choose:` with a list takes the one with the smallest error."
+CHOSEN = " With a list under `choose:`, the value with the smallest error is used."
 
 
 class Spaced(Truncatable):
-    """A sampler that keeps participations apart; `spacing` is the field that says by how much."""
+    """A sampler that keeps participations apart; `spacing` is the name of the field that states the distance."""
 
     spacing = "min_separation"
     spaced = True
@@ -70,7 +72,7 @@ class Spaced(Truncatable):
 
 
 class SpacedByRate(Spaced):
-    """One whose sampling probability is not the participation rate, since a record has no chance in most rounds."""
+    """A sampler whose sampling probability is not the participation rate, since a record is not available in most rounds."""
 
     # The probability to be drawn is not the share of the data set.
     share_field = "participation_rate"

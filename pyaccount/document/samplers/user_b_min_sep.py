@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
-_ATTRIBUTIONS = {"single": "every record belongs to one user", "shared": "records may belong to several users"}
+_ATTRIBUTIONS = {"single": "each record belongs to one user", "shared": "a record may belong to several users"}
 
 
 class UserBMinSep(Spaced):
-    """b-min-sep sampling of users: while none of a user's records sits out, each is drawn with the sampling probability; after a
-    round in which any was drawn, all of the user's records sit out the next b − 1 rounds.
+    """b-min-sep sampling of users: each available record is drawn with the sampling probability. After a round in which a
+    record of a user was drawn, all records of this user are unavailable for the next b − 1 rounds. If records are shared
+    between users, unavailable records may be drawn too, but are left out of the batch.
 
-    The sampling probability is that of one record. What is protected is a user, with at most `records_per_user` records.
+    The sampling probability is that of one record. A user is protected, with at most `records_per_user` records.
     """
 
     aliases = "user-bminsep user-level-b-min-sep user-min-sep"
@@ -36,38 +37,42 @@ class UserBMinSep(Spaced):
     protects_users = True
 
     kind: Literal["user-b-min-sep"] = Field(
-        description="b-min-sep sampling in which all of a user's records wait together."
+        description="b-min-sep sampling in which all records of a user wait together."
     )
     records_per_user: Annotated[
         int,
         Number(RECORDS_PER_USER, whole=True),
-        Asked("The most records of one user", trial="2", first=True, metavar="K"),
+        Asked("Maximum number of records of one user", trial="2", first=True, metavar="K"),
         AlsoCalled("max_examples_per_user examples_per_user k_u"),
-    ] = Field(description="k: the most records of one user.")
+    ] = Field(description="The maximum number k of records of one user.")
     attribution: Annotated[
         Literal["single", "shared"],
         Choice(("single", "shared")),
         Asked(
-            "Whether records belong to one user or to several",
+            "Whether each record belongs to one user or to several",
             trial="single",
             words=_ATTRIBUTIONS,
             first=True,
             metavar="WORD",
         ),
-    ] = Field(description="Whether every record belongs to a single user, or records may be shared between users.")
+    ] = Field(
+        description="Whether each record belongs to a single user (single), or may belong to several users (shared)."
+    )
     min_separation: MinSeparation = Field(
         default=None,
-        description=f"b: the least distance, in rounds, between two participations. Omitted: the bands.{CHOSEN}",
+        description="The minimum distance b between two participations of a user's records, in rounds. Default: the "
+        f"number of bands of the matrix.{CHOSEN}",
     )
     start: Annotated[Literal["warm", "cold"], Choice(("warm", "cold")), AlsoCalled("warm_start")] = Field(
         default="warm",
-        description="Whether the process is in its stationary state in the first round (warm), or everyone is available "
-        "in it (cold).",
+        description="Whether the sampler is in its stationary state in the first round (warm), or every record is "
+        "available then (cold).",
     )
     waits_after: Annotated[Literal["draw", "participation"], Choice(("draw", "participation"))] = Field(
         default="draw",
-        description="What makes records wait: that one of the user's was drawn, or that one took part. The same unless records "
-        "are shared, where a record that was drawn may be left out because of another of its users.",
+        description="What makes the records of a user wait: that one of them was drawn (draw), or that one of them "
+        "took part (participation). This differs only if records are shared: then a record that was drawn may be "
+        "left out because of another of its users.",
     )
 
     def rate_of(self, body: StatedBody, probability: float) -> float | None:

@@ -10,12 +10,14 @@ from pyaccount.document.samplers.fixed_draws import Repeating
 
 
 class WithReplacement(Repeating):
-    """Sampling with replacement: every round draws a batch of independent, uniformly random records.
+    """Sampling with replacement: each round makes a fixed number of independent, uniformly random draws.
 
-    A record may be drawn several times, and then counts as often. The number of draws is `training.expected_batch_size`, out of
-    `training.dataset_size` records.
+    A record may be drawn several times, and then it counts as many times. The number of draws is
+    `training.expected_batch_size`, out of `training.dataset_size` records.
     """
 
     aliases = "wr bootstrap replacement"
 
-    kind: Literal["with-replacement"] = Field(description="Every round draws independent uniform records, some twice.")
+    kind: Literal["with-replacement"] = Field(
+        description="Each round draws records independently and uniformly, some of them several times."
+    )
