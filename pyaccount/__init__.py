@@ -297,7 +297,7 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
     from pathlib import Path
 
     from pyaccount.arguments import threads_of
-    from pyaccount.document.grid import load_grid
+    from pyaccount.document.sweeps import load_grid
     from pyaccount.sweeping.run import SweepOptions, checked_size
     from pyaccount.sweeping.run import sweep as compute
 

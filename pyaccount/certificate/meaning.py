@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
 
 #: False-positive rates at which attacks are reported.
-RATES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+FALSE_POSITIVE_RATES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 #: A rate is said to be a matter of the points chosen where others could give less than this share of it.
 COARSE = 0.9
 
@@ -94,7 +94,7 @@ def meaning(data: CertificateModel) -> Meaning:
             curve.swapped.true_positive_rate(rate),
             None if dense else max(with_more_points(one, rate) for one in (curve, curve.swapped)),
         )
-        for rate in RATES
+        for rate in FALSE_POSITIVE_RATES
     )
     sides = tuple(stated_points(data, direction) for direction in DIRECTIONS)
     ranges = [(points[0].epsilon, points[-1].epsilon) for points in sides]

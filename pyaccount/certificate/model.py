@@ -11,6 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
+from pyaccount.document.ranges import COUNT, ITERATIONS
+
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
@@ -208,14 +210,14 @@ class PhaseRecord(LaterRecord):
         description="The values that were chosen for keys of the sampler which the document leaves to `choose:` "
         "lists. Absent if there are no such keys.",
     )
-    iterations: int = Field(ge=1, le=10**9, description="The number of iterations of one run.")
+    iterations: int = Field(ge=1, le=int(ITERATIONS.maximum), description="The number of iterations of one run.")
     epochs: Finite | None = Field(
         default=None,
         description="The exact number of epochs of the iterations, if the document counts in epochs. It is at least "
         "the number in the document, because the number of iterations is rounded up. Absent if the document "
         "counts in iterations.",
     )
-    count: int = Field(ge=1, le=10**9, description="The number of runs.")
+    count: int = Field(ge=1, le=int(COUNT.maximum), description="The number of runs.")
     noise_multiplier: Finite = Field(description="σ, in units of the clip norm. For Laplace noise: its scale.")
     also: list[ReleaseRecord] | None = Field(
         default=None, description="Further sums that are released of every batch. Absent if there are none."

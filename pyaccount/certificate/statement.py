@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from pyaccount.document.words import ADJACENCIES
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import Guarantee, PrivacyUnit, RiskRecord, SamplingRecord
     from pyaccount.document import Document
-
-NEIGHBOURS = {
-    "add-remove": "adding or removing {group}",
-    "zero-out": "replacing the contribution of {group} by zero",
-    "replace-one": "replacing {group} by {others}",
-}
 
 
 def unit_of(document: Document) -> Literal["record", "user"]:
@@ -40,7 +35,7 @@ def statement(  # noqa: PLR0913 - what a certificate states
     """
     group = f"one {privacy.unit}" if privacy.group_size == 1 else f"up to {privacy.group_size} {privacy.unit}s"
     others = "an arbitrary other one" if privacy.group_size == 1 else "arbitrary others"
-    neighbours = NEIGHBOURS[privacy.adjacency].format(group=group, others=others)
+    neighbours = ADJACENCIES[privacy.adjacency].change.format(group=group, others=others)
     proven = (
         f"({up(guarantee.epsilon)}, {up(guarantee.delta)})-differentially private with respect to {neighbours}, provided that "
         "the run satisfies the assumptions listed"

@@ -13,7 +13,7 @@ from pyaccount.cli.stdin import called, files_of, source_of
 
 if TYPE_CHECKING:
     from pyaccount.document import Amplification, Document, Policy
-    from pyaccount.document.grid import SweepGrid
+    from pyaccount.document.sweeps import SweepGrid
     from pyaccount.errors import DocumentError
     from pyaccount.messages import ValidatedRecord
 
@@ -64,7 +64,7 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) 
 def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplification | Policy | SweepGrid:
     """A document that can be planned; a sweep, of which some cells can. Raises `DocumentError`."""
     from pyaccount.document import Amplification, Document, load_written
-    from pyaccount.document.grid import PROBES, is_sweep, load_grid
+    from pyaccount.document.sweeps import PROBES, is_sweep, load_grid
     from pyaccount.plan import compile_document
     from pyaccount.plan.amplification import compile_amplification
 
@@ -94,7 +94,7 @@ def _record(
 ) -> ValidatedRecord:
     """What was found of a document, as data."""
     from pyaccount.document import Document, Policy
-    from pyaccount.document.grid import SweepGrid
+    from pyaccount.document.sweeps import SweepGrid
     from pyaccount.messages import ValidatedRecord, errors_of
 
     return ValidatedRecord(

@@ -100,7 +100,7 @@ def sweep(
     Exit codes: 0 all claims hold. Otherwise the first of these that applies:
     2 a document is wrong, 3 a cell was stopped by a limit, 1 a claim does not hold.
     """
-    from pyaccount.document.grid import load_grid
+    from pyaccount.document.sweeps import load_grid
     from pyaccount.errors import DomainError
     from pyaccount.sweeping.run import SweepOptions, checked_size
     from pyaccount.sweeping.run import sweep as compute

@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, cor
 from pyaccount.document.fields import JsonSchema, listed, refuse, wrong_type
 from pyaccount.document.nodes import REPORTED
 from pyaccount.document.spelling import meant_kind
-from pyaccount.document.unimplemented import ALIASES
+from pyaccount.document.unknown_kinds import ALIASES
 from pyaccount.errors import LONGEST_SHOWN
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pydantic import Field
 from pyaccount.document.fields import Items, Number, Solve, Text
 from pyaccount.document.kinds import Kinds, Section
 from pyaccount.document.ranges import NAME_LENGTH, NOISE_MULTIPLIER, RELEASES
-from pyaccount.document.unimplemented import NOISES
+from pyaccount.document.unknown_kinds import NOISES
 
 
 class Release(Section):

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from pyaccount.document import ranges
 from pyaccount.document.fields import Choice, Duration, Items, Number, Solve
 from pyaccount.document.kinds import Section
-from pyaccount.document.words import ADJACENCY_MEANINGS, Adjacency
+from pyaccount.document.words import ADJACENCIES, Adjacency
 
 Method = Literal["auto", "pld", "monte-carlo", "renyi"]
 VerificationMethod = Literal["betting", "fixed-sample"]
@@ -18,7 +18,7 @@ _EPOCHS_UNSOLVED = (
     "epochs are given, not solved for, since it is whole rounds that are added until no more fit: write `iterations: solve` "
     "instead; so many times expected_batch_size / dataset_size are the epochs"
 )
-_MEANINGS = [f"{word}: {meaning}" for word, meaning in ADJACENCY_MEANINGS.items()]
+_MEANINGS = [f"{word}: {words.meaning}" for word, words in ADJACENCIES.items()]
 
 
 class Risk(Section):

@@ -16,7 +16,7 @@ import math
 
 from pyaccount.document.numerals import parse_number
 from pyaccount.document.spelling import meant_kind
-from pyaccount.document.unimplemented import NOT_AMPLIFIED, SHUFFLE
+from pyaccount.document.unknown_kinds import NOT_AMPLIFIED, SHUFFLE
 
 
 def means_shuffling(word: object) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
-from pyaccount.document.unimplemented import WEIGHTED
+from pyaccount.document.unknown_kinds import WEIGHTED
 from pyaccount.document.whole_batch import MICRO_BATCHES, OF_ONE_RANK, RANKS
 from pyaccount.errors import Path
 

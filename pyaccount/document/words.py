@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 #: The version of the document language.
 VERSION = 1
 
 Adjacency = Literal["add-remove", "zero-out", "replace-one"]
 
-#: Which two data sets are neighbours under each adjacency.
-ADJACENCY_MEANINGS: dict[Adjacency, str] = {
-    "add-remove": "one data set has one more record",
-    "zero-out": "a record is replaced by an empty record",
-    "replace-one": "a record is replaced by another record",
+
+class AdjacencyWords(NamedTuple):
+    """One adjacency in words: which two data sets are neighbours."""
+
+    #: For who writes a document.
+    meaning: str
+    #: What a guarantee hides, in the sentence of a certificate.
+    change: str
+    #: The assumption about records, and the one about users.
+    records: str
+    users: str
+
+
+ADJACENCIES: dict[Adjacency, AdjacencyWords] = {
+    "add-remove": AdjacencyWords(
+        "one data set has one more record",
+        "adding or removing {group}",
+        "Neighbouring data sets differ in {up_to} added, or {up_to} removed.",
+        "Neighbouring data sets differ in one user, all of whose records are added, or all removed.",
+    ),
+    "zero-out": AdjacencyWords(
+        "a record is replaced by an empty record",
+        "replacing the contribution of {group} by zero",
+        "Neighbouring data sets differ in {up_to} whose {contributions} replaced by zero; the dataset size is public.",
+        "Neighbouring data sets differ in one user, all of whose records' contributions are replaced by zero.",
+    ),
+    "replace-one": AdjacencyWords(
+        "a record is replaced by another record",
+        "replacing {group} by {others}",
+        "Neighbouring data sets differ in {up_to} replaced by {others}.",
+        "Neighbouring data sets differ in one user, who is replaced by another with other records.",
+    ),
 }

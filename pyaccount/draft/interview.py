@@ -15,7 +15,7 @@ from pyaccount.document.numerals import parse_number
 from pyaccount.document.ranges import BANDS
 from pyaccount.document.risk import AT_A_RATE, usual_delta
 from pyaccount.document.samplers import SamplerKind
-from pyaccount.document.words import ADJACENCY_MEANINGS
+from pyaccount.document.words import ADJACENCIES
 from pyaccount.draft.questions import (
     NOTHING,
     QUESTIONS,
@@ -101,7 +101,7 @@ def default(question: DraftQuestion, answers: Answers) -> str | None:
 
 def _adjacency(answers: Answers) -> str:
     """The first that can be analysed; if none can, the plan will say why of the first."""
-    return next(iter(offered("adjacency", answers)), next(iter(ADJACENCY_MEANINGS)))
+    return next(iter(offered("adjacency", answers)), next(iter(ADJACENCIES)))
 
 
 def _matrix(answers: Answers) -> str:

@@ -22,7 +22,7 @@ from pyaccount.document.shape import field_at, reader_of, union_of
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_options
 from pyaccount.document.spelling import meant_kind, nearest_value
 from pyaccount.document.typography import remark
-from pyaccount.document.words import ADJACENCY_MEANINGS
+from pyaccount.document.words import ADJACENCIES
 from pyaccount.errors import Path
 
 #: Answers by the name of their question, as they were spelled.
@@ -110,7 +110,7 @@ class DraftQuestion:
         return reader
 
 
-_ADJACENCIES = {str(word): meaning for word, meaning in ADJACENCY_MEANINGS.items()}
+_ADJACENCIES = {str(word): words.meaning for word, words in ADJACENCIES.items()}
 #: The sections that come in kinds of which one is chosen.
 _KINDS = ("sampler", "matrix")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.document.epochs import counted, epochs_of
+from pyaccount.document.words import ADJACENCIES
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document, Privacy, Solve
@@ -30,16 +31,6 @@ MATRIX_NOISE = (
     "The noise of the iterations is C⁻¹Z, C the matrix stated and Z with independent Gaussian rows of standard deviation σ times "
     "the clip norm, drawn from a generator that cannot be predicted; Z is released in no other way."
 )
-ADJACENCY = {
-    "add-remove": "Neighbouring data sets differ in {up_to} added, or {up_to} removed.",
-    "zero-out": "Neighbouring data sets differ in {up_to} whose {contributions} replaced by zero; the dataset size is public.",
-    "replace-one": "Neighbouring data sets differ in {up_to} replaced by {others}.",
-}
-USERS = {
-    "add-remove": "Neighbouring data sets differ in one user, all of whose records are added, or all removed.",
-    "zero-out": "Neighbouring data sets differ in one user, all of whose records' contributions are replaced by zero.",
-    "replace-one": "Neighbouring data sets differ in one user, who is replaced by another with other records.",
-}
 NORMALISATION = "Sums are normalised by the expected batch size, a constant, never by the size of the batch drawn."
 
 
@@ -111,7 +102,7 @@ def basic_assumptions(privacy: Privacy, body: Body | None = None) -> tuple[str, 
     """What every reduction here assumes of the run; with a matrix, of the body that has it."""
     noise = NOISE if body is None or body.matrix.kind == "identity" else MATRIX_NOISE
     users = body is not None and body.sampler.protects_users
-    return (USERS[privacy.adjacency] if users else neighbours(privacy), CLIPPING, noise)
+    return (ADJACENCIES[privacy.adjacency].users if users else neighbours(privacy), CLIPPING, noise)
 
 
 def neighbours(privacy: Privacy) -> str:
@@ -121,7 +112,7 @@ def neighbours(privacy: Privacy) -> str:
     else:
         size = "k" if privacy.group_size == "solve" else str(privacy.group_size)
         words = {"up_to": f"up to {size} records", "contributions": "contributions are", "others": "arbitrary others"}
-    return ADJACENCY[privacy.adjacency].format(**words)
+    return ADJACENCIES[privacy.adjacency].records.format(**words)
 
 
 #: Where a profile is told, as shares of the certified ε. What an attacker can do follows from these points alone: small ε, and 0

@@ -23,7 +23,7 @@ from pyaccount.sweeping.table import Sweep
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
     from pyaccount.cluster import Cluster
-    from pyaccount.document.grid import Cell, SweepGrid
+    from pyaccount.document.sweeps import Cell, SweepGrid
     from pyaccount.execute.progress import Report
     from pyaccount.store import Strictness
 

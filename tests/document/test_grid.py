@@ -10,7 +10,7 @@ import yaml
 from plain_documents import document
 
 import pyaccount
-from pyaccount.document.grid import load_grid
+from pyaccount.document.sweeps import load_grid
 from pyaccount.errors import DocumentError, Problem
 
 

@@ -23,7 +23,7 @@ from places import ROOT
 import pyaccount
 from pyaccount import cli
 from pyaccount.document import load_written
-from pyaccount.document.grid import is_sweep, load_grid
+from pyaccount.document.sweeps import is_sweep, load_grid
 from pyaccount.plan import compile_document
 
 DOCS = ROOT / "docs"

@@ -172,7 +172,7 @@ def test_what_stops_one_thread_stops_them_all(monkeypatch: pytest.MonkeyPatch) -
     def report(stage: str, done: int, total: int | None) -> None:
         raise ImpatientError
 
-    from pyaccount.document.grid import load_grid
+    from pyaccount.document.sweeps import load_grid
 
     wrong_first = load_grid(gaussians(vary={"noise.multiplier": [0, 1, 2, 4, 8, 16]}))
     with pytest.raises(ImpatientError):

@@ -17,7 +17,6 @@ from pyaccount.certificate.report.evidence import (
 )
 from pyaccount.certificate.report.origins import AS_STATED, MADE_FROM, ORIGINS
 from pyaccount.certificate.report.yaml_text import yaml_text
-from pyaccount.certificate.statement import NEIGHBOURS
 from pyaccount.certificate.words import (
     CONTRADICTED,
     CONTRADICTS,
@@ -36,6 +35,7 @@ from pyaccount.certificate.words import (
     too_little,
 )
 from pyaccount.document.ranges import SMALLEST_DELTA, spelled
+from pyaccount.document.words import ADJACENCIES
 from pyaccount.pages.page import (
     Alert,
     Badge,
@@ -216,7 +216,7 @@ def guarantee_facts(data: CertificateModel) -> tuple[Fact, ...]:
             interval = _interval(result.epsilon_lower, result.epsilon, "nats", origin, lower)
             note_on = ("nats, at δ = ", at_delta, f"; {words}")
             rows.append(Fact(f"{direction}: ε", interval, note_on))
-    before, _, after = NEIGHBOURS[data.privacy.adjacency].partition("{group}")
+    before, _, after = ADJACENCIES[data.privacy.adjacency].change.partition("{group}")
     if "{others}" in after:
         after = after.format(others="an arbitrary other one" if data.privacy.group_size == 1 else "arbitrary others")
     rows.append(Fact("protects against", (before, *group_of(data), after), (f"adjacency {data.privacy.adjacency}",)))

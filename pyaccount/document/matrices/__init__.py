@@ -18,7 +18,7 @@ from pyaccount.document.matrices.dense import Dense
 from pyaccount.document.matrices.identity import Identity
 from pyaccount.document.matrices.optimal_toeplitz import OptimalToeplitz
 from pyaccount.document.matrices.toeplitz import Toeplitz
-from pyaccount.document.unimplemented import MATRICES as REFUSED
+from pyaccount.document.unknown_kinds import MATRICES as REFUSED
 
 __all__ = [
     "BLT",

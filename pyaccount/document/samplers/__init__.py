@@ -22,7 +22,7 @@ from pyaccount.document.samplers.poisson import Poisson
 from pyaccount.document.samplers.random_allocation import RandomAllocation
 from pyaccount.document.samplers.user_b_min_sep import UserBMinSep
 from pyaccount.document.samplers.with_replacement import WithReplacement
-from pyaccount.document.unimplemented import SAMPLERS as REFUSED
+from pyaccount.document.unknown_kinds import SAMPLERS as REFUSED
 
 __all__ = [
     "FIXED_DRAWS",
