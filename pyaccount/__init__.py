@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from pyaccount.accountant import Accountant
-    from pyaccount.attestation.signing import Attestation
+    from pyaccount.attestation.opening import Attestation
     from pyaccount.auditing.report import Audit
     from pyaccount.certificate import Certificate, Interval, Profile
     from pyaccount.certificate.amplification import AmplificationCertificate
@@ -223,7 +223,7 @@ def certify(  # noqa: PLR0913 - what is certified, and how
     plan, since = compile_within(load(source, overrides=overrides), compile, time_limit=time_limit, since=since)
     shown: AbstractContextManager[Report | None] = nullcontext()
     if progress:
-        from pyaccount.execute.bar import progress_bar
+        from pyaccount.execute.progress import progress_bar
 
         shown = progress_bar()
     with shown as report:
@@ -306,7 +306,7 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
     with ExitStack() as stack:
         report = None
         if progress:
-            from pyaccount.execute.bar import progress_bar
+            from pyaccount.execute.progress import progress_bar
 
             report = stack.enter_context(progress_bar())
         there = None
@@ -343,7 +343,7 @@ def matrix(
     plan, threads = compile(load(source, overrides=overrides)), threads_of(threads)
     if not progress:
         return plan.matrix(threads=threads)
-    from pyaccount.execute.bar import progress_bar
+    from pyaccount.execute.progress import progress_bar
 
     with progress_bar() as report:
         return plan.matrix(threads=threads, report=report)
@@ -395,7 +395,7 @@ def compare(
     plans = [comparable(source, overrides) for source in sources]
     if not progress:
         return compute(plans, threads=threads)
-    from pyaccount.execute.bar import progress_bar
+    from pyaccount.execute.progress import progress_bar
 
     with progress_bar() as report:
         return compute(plans, threads=threads, report=report)
@@ -440,7 +440,7 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
 
     shown: AbstractContextManager[Report | None] = nullcontext()
     if progress:
-        from pyaccount.execute.bar import progress_bar
+        from pyaccount.execute.progress import progress_bar
 
         shown = progress_bar()
     with shown as report:

@@ -20,8 +20,8 @@ from pyaccount.document import fields as readers
 from pyaccount.document.amplification import AmplificationModel
 from pyaccount.document.grid import SweepModel, Varied
 from pyaccount.document.kinds import Section
+from pyaccount.document.models import Phase, PhasedDocument, SingleDocument
 from pyaccount.document.policy import Accepted, PolicyModel
-from pyaccount.document.sections import Phase, PhasedDocument, SingleDocument
 from pyaccount.document.shape import reader_of, section_of, union_of
 from pyaccount.document.spans import Span
 from pyaccount.errors import FAILURES, SLUGS, PyaccountError

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pyaccount
-from pyaccount.document import batch_size, bins, epoch, sampling_probability, separation
 
 RECORDS, ROUNDS, SEED = 24, 48, 20261121
 
@@ -82,7 +81,7 @@ def some(rng: random.Random, items: list[int], count: int) -> list[int]:
 
 
 def poisson(body: Any, rng: random.Random) -> Raster:
-    raster, p, most = empty(), sampling_probability(body), body.sampler.truncate_to
+    raster, p, most = empty(), body.sampling_probability(), body.sampler.truncate_to
     for t in range(ROUNDS):
         batch = [i for i in range(RECORDS) if rng.random() < p]
         kept = batch if most is None else some(rng, batch, most)
@@ -93,7 +92,7 @@ def poisson(body: Any, rng: random.Random) -> Raster:
 
 def fixed_draws(body: Any, rng: random.Random) -> Raster:
     """One stage or two; of two, records that are in the subset but not in the batch are shown as waiting."""
-    raster, m, kind = empty(), batch_size(body), body.sampler.kind
+    raster, m, kind = empty(), body.batch_size(), body.sampler.kind
     for t in range(ROUNDS):
         everyone = list(range(RECORDS))
         if kind == "fixed-size":
@@ -113,7 +112,7 @@ def fixed_draws(body: Any, rng: random.Random) -> Raster:
 
 def b_min_sep(body: Any, rng: random.Random) -> Raster:
     """Every record for itself, or all records of a user together."""
-    raster, p, b = empty(), sampling_probability(body), separation(body)
+    raster, p, b = empty(), body.sampling_probability(), body.separation()
     assert b is not None
     together = getattr(body.sampler, "records_per_user", 1)
     joins = 1.0 - (1.0 - p) ** together
@@ -141,7 +140,7 @@ def random_allocation(body: Any, rng: random.Random) -> Raster:
 
 
 def balls_in_bins(body: Any, rng: random.Random) -> Raster:
-    raster, count = empty(), bins(body)
+    raster, count = empty(), body.bins()
     for i in range(RECORDS):
         mine = below(rng, count)
         for t in range(mine, ROUNDS, count):
@@ -151,7 +150,7 @@ def balls_in_bins(body: Any, rng: random.Random) -> Raster:
 
 def cyclic_poisson(body: Any, rng: random.Random) -> Raster:
     """Parts of equal size, one after the other; whoever is not in the round's part sits out."""
-    raster, p, b = empty(), sampling_probability(body), separation(body)
+    raster, p, b = empty(), body.sampling_probability(), body.separation()
     assert b is not None
     for t in range(ROUNDS):
         for i in range(RECORDS):
@@ -162,7 +161,7 @@ def cyclic_poisson(body: Any, rng: random.Random) -> Raster:
 
 def shuffled(body: Any, rng: random.Random) -> Raster:
     """Every epoch all records in a new order, dealt into its batches."""
-    raster, rounds = empty(), epoch(body)
+    raster, rounds = empty(), body.epoch()
     assert rounds is not None
     for start in range(0, ROUNDS, int(rounds)):
         for place, i in enumerate(some(rng, list(range(RECORDS)), RECORDS)):

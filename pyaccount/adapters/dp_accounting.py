@@ -16,15 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole, wrong_type
-from pyaccount.document import (
-    Document,
-    batch_size,
-    draws_per_iteration,
-    load,
-    participations,
-    sampling_probability,
-    truncation,
-)
+from pyaccount.document import Document, load
 from pyaccount.document.nodes import DEEPEST
 from pyaccount.document.ranges import COUNT, DATASET_SIZE, DRAWS, ITERATIONS, LARGEST_BATCH, NOISE_MULTIPLIER, Range
 from pyaccount.document.releases import effective
@@ -241,7 +233,7 @@ def _without_event(described: Document, body: Body) -> list[Problem]:
                 allowed="poisson, fixed-size, with-replacement, none",
             )
         )
-    if draws_per_iteration(body) > 1 and described.privacy.adjacency == "replace-one":
+    if body.draws_per_iteration() > 1 and described.privacy.adjacency == "replace-one":
         message = (
             "several draws in a round are a MixtureOfGaussiansDpEvent, which says nothing of a record that is replaced by "
             "another one"
@@ -263,13 +255,13 @@ def _event(library: Any, body: Body) -> Any:
     one = library.LaplaceDpEvent(sigma) if body.noise.kind == "laplace" else library.GaussianDpEvent(sigma)
     if body.sampler.kind == "none":
         # What a record can be told from are the rounds it takes part in.
-        rounds = body.count * participations(body)
-    elif draws_per_iteration(body) > 1:
+        rounds = body.count * body.participations()
+    elif body.draws_per_iteration() > 1:
         one = library.dp_event.MixtureOfGaussiansDpEvent(
-            sigma, *_law(draws_per_iteration(body), sampling_probability(body))
+            sigma, *_law(body.draws_per_iteration(), body.sampling_probability())
         )
     elif body.sampler.kind == "poisson":
-        rate, limit = sampling_probability(body), truncation(body)
+        rate, limit = body.sampling_probability(), body.truncation()
         one = (
             library.PoissonSampledDpEvent(rate, one)
             if limit is None
@@ -278,7 +270,7 @@ def _event(library: Any, body: Body) -> Any:
     else:
         replaced = body.sampler.kind == "with-replacement"
         sampled = library.SampledWithReplacementDpEvent if replaced else library.SampledWithoutReplacementDpEvent
-        one = sampled(body.training.dataset_size, batch_size(body), one)
+        one = sampled(body.training.dataset_size, body.batch_size(), one)
     return one if rounds == 1 else library.SelfComposedDpEvent(one, rounds)
 
 

@@ -1,17 +1,43 @@
-"""Public keys that are trusted: the files of one folder."""
+"""The public keys that are trusted, the permissions of the files of keys, and the library that reads keys.
+
+Only POSIX systems say who may read a private key or write to the folder of trusted keys; elsewhere a warning says that this is
+not checked.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from pyaccount.attestation.library import library
-from pyaccount.attestation.permissions import check_trusted
 from pyaccount.certificate.consistency import created_at
 from pyaccount.certificate.strict import bytes_of, object_of
-from pyaccount.errors import CertificateError, DomainError, printable, shown
+from pyaccount.errors import CertificateError, DomainError, MissingExtraError, printable, shown
+from pyaccount.files import HAS_MODES, warn_without_modes
+
+
+def library() -> Any:
+    """What is used of securesystemslib and of the package that reads its keys. Raises `MissingExtraError`."""
+    try:
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives import serialization
+        from securesystemslib import signer
+        from securesystemslib.dsse import Envelope
+        from securesystemslib.exceptions import UnverifiedSignatureError
+    except ImportError as error:
+        raise MissingExtraError.of("securesystemslib[crypto]", "attestations need it") from error
+    return SimpleNamespace(
+        Envelope=Envelope,
+        signer=signer,
+        serialization=serialization,
+        Unverified=UnverifiedSignatureError,
+        #: What a key that cannot be read or used raises.
+        unusable=(ValueError, TypeError, KeyError, AttributeError, UnsupportedAlgorithm),
+    )
+
 
 #: The endings of the files that are read.
 PEM, JSON = (".pem", ".pub"), ".json"
@@ -134,3 +160,45 @@ def _in_json(path: Path, raw: dict[str, Any]) -> TrustedKey:
     except used.unusable as error:
         raise DomainError(f"{printable(str(path))}: not a public key that can be used: {error}") from error
     return TrustedKey(path.name, name, key, until)
+
+
+_ALL, _GROUP, _WRITE_BY_ALL = 0o007, 0o070, 0o002
+
+
+def check_private(path: Path) -> None:
+    """Refuse a private key that others may read or replace, as ssh does. Raises `DomainError`.
+
+    A key that belongs to somebody else, as where a service mounts it, may be given to this process by its group.
+    """
+    status = _status(path)
+    if status is None:
+        return
+    mode = stat.S_IMODE(status.st_mode)
+    own = status.st_uid == os.geteuid()
+    if mode & (_ALL | (_GROUP if own else 0)):
+        raise DomainError(
+            f"key {printable(str(path))}: others may use this key (its permissions are {mode:04o}) and sign in its holder's "
+            "name: chmod 600, and if anybody may have read it, make a new one"
+        )
+
+
+def check_trusted(path: Path) -> None:
+    """Refuse a folder or a file of trusted keys that everybody may write: anybody could add a key. Raises `DomainError`."""
+    status = _status(path)
+    if status is not None and status.st_mode & _WRITE_BY_ALL:
+        mode, what = stat.S_IMODE(status.st_mode), "folder" if stat.S_ISDIR(status.st_mode) else "file"
+        raise DomainError(
+            f"trusted_keys: everybody may write to the {what} {printable(str(path))} (its permissions are {mode:04o}), and so "
+            "decide which keys are trusted: chmod o-w"
+        )
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """What the system says of a file; None where it says nothing of permissions, or where reading it will say what is wrong."""
+    if not HAS_MODES:
+        warn_without_modes()
+        return None
+    try:
+        return path.stat()
+    except (OSError, ValueError):
+        return None

@@ -10,20 +10,22 @@ import base64
 import binascii
 import hashlib
 import os
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pyaccount.attestation.library import library
-from pyaccount.attestation.statement import WHAT, InTotoStatement, read_statement
+from pyaccount.attestation.keys import library
+from pyaccount.attestation.statement import WHAT, InTotoStatement, Subject, read_statement
 from pyaccount.certificate import reading
 from pyaccount.certificate.strict import bytes_of, object_of, refusal, refused
 from pyaccount.errors import shown
+from pyaccount.files import write_atomically
 
 if TYPE_CHECKING:
     from pyaccount.attestation.keys import TrustedKey, TrustedKeys
-    from pyaccount.attestation.signing import Attestation
 
 #: What DSSE calls the type of an in-toto Statement.
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
@@ -31,6 +33,23 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 LARGEST_FILE = reading.LARGEST_FILE // 3 * 4 + (1 << 20)
 #: So many may have signed one.
 MOST_SIGNATURES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Attestation:
+    """A signed certificate: the envelope as it is written, what it is about, and the name of the key."""
+
+    text: str
+    subjects: tuple[Subject, ...]
+    key_id: str
+
+    def to_json(self) -> str:
+        """The envelope as JSON text."""
+        return self.text
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the envelope whole or not at all."""
+        write_atomically(Path(path), self.text)
 
 
 class _Signature(BaseModel):

@@ -5,45 +5,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pyaccount.attestation.keys import LARGEST_KEY, trusted_key
-from pyaccount.attestation.library import library
-from pyaccount.attestation.opening import PAYLOAD_TYPE
-from pyaccount.attestation.permissions import check_private
-from pyaccount.attestation.statement import MOST_SUBJECTS, statement_bytes
-from pyaccount.attestation.subjects import Subject, subjects_of
+from pyaccount.attestation.keys import LARGEST_KEY, check_private, library, trusted_key
+from pyaccount.attestation.opening import PAYLOAD_TYPE, Attestation
+from pyaccount.attestation.statement import MOST_SUBJECTS, statement_bytes, subjects_of
 from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.reading import parse, read
 from pyaccount.certificate.strict import bytes_of
 from pyaccount.errors import AttestationError, CertificateError, DomainError, printable
-from pyaccount.files import write_atomically
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
 
 #: Gives the secret of a name: the passphrase of a file, the PIN of a token.
 Secret = Callable[[str], str]
-
-
-@dataclass(frozen=True, slots=True)
-class Attestation:
-    """A signed certificate: the envelope as it is written, what it is about, and the name of the key."""
-
-    text: str
-    subjects: tuple[Subject, ...]
-    key_id: str
-
-    def to_json(self) -> str:
-        """The envelope as JSON text."""
-        return self.text
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the envelope whole or not at all."""
-        write_atomically(Path(path), self.text)
 
 
 def attest(

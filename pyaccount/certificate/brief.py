@@ -11,13 +11,13 @@ from pyaccount.errors import printable
 from pyaccount.pages.page import text_of
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.amplification_data import AmplificationData
     from pyaccount.certificate.model import CertificateModel
 
 _Lines = list[tuple[str, str]]
 
 
-def brief(data: CertificateModel | AmplificationCertificate) -> _Lines:
+def brief(data: CertificateModel | AmplificationData) -> _Lines:
     """Return the lines of the short answer, each with what it is called.
 
     Of a certificate: statement, solved, σ, ε and δ. Of an amplification: the statement, and a line for each ε of the document.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.curve import CurvePoint
     from pyaccount.execute.engine import Answer
     from pyaccount.plan.compiled import CompiledDocument
-    from pyaccount.plan.reduction import DirectedBounds
+    from pyaccount.plan.rounds import DirectedBounds
 
 
 #: The line of laws that are enclosed.

@@ -23,7 +23,7 @@ from pyaccount.document.canonical import integral, sha256_of
 from pyaccount.errors import printable, shown
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.amplification_data import AmplificationData
     from pyaccount.certificate.model import CertificateModel, DirectionResult, Guarantee, SamplingRecord, TestRecord
 
 #: The field with the hash of all others.
@@ -38,11 +38,10 @@ class Inconsistency:
     message: str
 
 
-def content_sha256(data: CertificateModel | AmplificationCertificate) -> str:
-    """Return the SHA-256 of the canonical JSON of a certificate, without its null and empty fields, and without the hash
-    itself.
+def content_sha256(data: CertificateModel | AmplificationData) -> str:
+    """Return the SHA-256 of the canonical JSON of a certificate, without the hash and without fields that are null or empty.
 
-    Null and empty fields count as absent, so that a later version, which has more optional fields, gives the same hash.
+    These fields count as absent, so that a later version, which has more optional fields, gives the same hash.
     """
     content = _stated(data.model_dump(mode="json", exclude={CONTENT}))
     text = json.dumps(integral(content), sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -55,7 +54,7 @@ def _stated(value: Any) -> Any:
     return [_stated(item) for item in value] if isinstance(value, list) else value
 
 
-def inconsistencies(data: CertificateModel | AmplificationCertificate) -> list[Inconsistency]:
+def inconsistencies(data: CertificateModel | AmplificationData) -> list[Inconsistency]:
     """Return what in a certificate contradicts the rest of it."""
     found = [*_hashes(data), *_time(data.created)]
     if data.kind == "certificate":
@@ -63,7 +62,7 @@ def inconsistencies(data: CertificateModel | AmplificationCertificate) -> list[I
     return [Inconsistency(printable(one.path), printable(one.message)) for one in found]
 
 
-def _hashes(data: CertificateModel | AmplificationCertificate) -> Iterator[Inconsistency]:
+def _hashes(data: CertificateModel | AmplificationData) -> Iterator[Inconsistency]:
     of_document = sha256_of(data.document)
     if of_document != data.document_sha256:
         message = (

@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyaccount.certificate.compared import alike
 from pyaccount.errors import DomainError
 from pyaccount.rounding import plain, up
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from pyaccount.certificate.comparison import Comparison
+    from pyaccount.certificate.compared import ComparedRecord
 
 
 #: ε that differ by less are one target: blanks are solved to a tolerance.
@@ -70,19 +71,20 @@ class ErrorLines:
         )
 
     @classmethod
-    def of(cls, data: Comparison) -> ErrorLines:
+    def of(cls, compared: Sequence[ComparedRecord]) -> ErrorLines:
         """The error is that of prefix sums or, where all have the same workload, of that.
 
         What does not hold, has no finite ε or no one error is left out. Raises `DomainError` where nothing is left.
         """
         rows = [
             row
-            for row in data.rows
+            for row in compared
             # Neither an ε nor an error of 0 has a place on a logarithmic axis.
             if (row.prefix_sum_mse or 0.0) > 0.0 and row.holds and 0.0 < row.epsilon < math.inf
         ]
         workloads = {row.workload for row in rows}
         workload = workloads.pop() if len(workloads) == 1 else None
+        same = alike(compared)
         lines: dict[str, list[Point]] = {}
         in_order = []
         for row in rows:
@@ -90,8 +92,8 @@ class ErrorLines:
             if not error:
                 continue
             point = Point(row.name, row.epsilon, math.sqrt(error), row.noise_multiplier)
-            lines.setdefault(row.series(data), []).append(point)
-            in_order.append((row.series(data), point))
+            lines.setdefault(row.series(alike=same), []).append(point)
+            in_order.append((row.series(alike=same), point))
         if not lines:
             raise DomainError("nothing to draw: no certificate that holds has a finite ε and one error")
         return cls(

@@ -24,21 +24,15 @@ from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.risk import from_guarantee, risk_record
 from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.statement import statement, unit_of
-from pyaccount.document import (
-    draws_per_iteration,
-    epoch,
-    expected_batch_size,
-    participation_rate,
-    sampling_probability,
-)
+from pyaccount.document.epochs import epochs_of
 from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
 from pyaccount.plan.common import number, whole
+from pyaccount.plan.contrast import contrast_words
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.noises import conventions, noise_plan, several
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.workload import workload_of
-from pyaccount.plan.worst import contrast_words
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
@@ -171,7 +165,7 @@ def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[st
 
 
 def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
-    plan, draws, also = sampler_plan(body), draws_per_iteration(body), body.noise.also
+    plan, draws, also = sampler_plan(body), body.draws_per_iteration(), body.noise.also
     return PhaseRecord(
         name=body.name,
         sampler=body.sampler.kind,
@@ -182,10 +176,10 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
         noise_multiplier=number(body.noise.multiplier),
         also=[ReleaseRecord(what=one.what, noise_multiplier=one.multiplier) for one in also] or None,
         effective_noise_multiplier=several.multipliers(body)[0] if also else None,
-        sampling_probability=sampling_probability(body) if plan.states_probability else None,
+        sampling_probability=body.sampling_probability() if plan.states_probability else None,
         draws_per_iteration=None if draws == 1 else draws,
-        participation_rate=participation_rate(body) if body.sampler.common_rate else None,
-        expected_batch_size=expected_batch_size(body),
+        participation_rate=body.participation_rate() if body.sampler.common_rate else None,
+        expected_batch_size=body.expected_batch_size(),
         distinct_records=plan.distinct_records(body),
         noise=body.noise.kind,
         matrix=matrix_record(body, strategy(document, body), asked),
@@ -223,11 +217,9 @@ def matrix_record(body: Body, built: Strategy, asked: Body) -> MatrixRecord:
 
 def _epochs(body: Body) -> float | None:
     """How many epochs the iterations of a body are, if its document counts in epochs."""
-    length = None if body.epochs is None else epoch(body)
+    length = None if body.epochs is None else body.epoch()
     if length is None:
         return None
-    from pyaccount.document.epochs import epochs_of  # few documents count in epochs
-
     return epochs_of(whole(body.training.iterations), length)
 
 

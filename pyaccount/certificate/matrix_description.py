@@ -18,7 +18,10 @@ from pyaccount.certificate.model import (
 )
 from pyaccount.certificate.numbers import considered, searched
 from pyaccount.certificate.provenance import versions
+from pyaccount.certificate.report.evidence import searched_facts
+from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.errors import DocumentError
+from pyaccount.pages.page import Block, Content, Entry, Fact, Literally, Page, PageSection, every_digit, exact
 from pyaccount.pages.readable import Readable
 from pyaccount.plan.common import whole
 from pyaccount.plan.matrices import matrix_plan, strategy
@@ -26,8 +29,11 @@ from pyaccount.plan.matrices import matrix_plan, strategy
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
-    from pyaccount.pages.page import Page
     from pyaccount.plan import CompiledDocument
+
+
+#: The most coefficients that are shown; the JSON has them all.
+SHOWN = 8
 
 
 class PhaseMatrix(Record):
@@ -81,9 +87,7 @@ class MatrixDescription(Record, Readable):
 
     def page(self) -> Page:
         """The description as a page."""
-        from pyaccount.certificate.report.matrices import matrix_page
-
-        return matrix_page(self)
+        return _page(self)
 
     def to_json(self) -> str:
         """The description as JSON text."""
@@ -130,3 +134,46 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseMatrix:
         workload=workload_utility(document, body, 1.0),
         generation=matrix_plan(body).generation(built),
     )
+
+
+def _page(data: MatrixDescription) -> Page:
+    """The page of the matrices."""
+    blocks: list[Block] = [_entry(phase, place) for place, phase in enumerate(data.phases, start=1)]
+    sections = [PageSection("matrices", "Matrices to train with", tuple(blocks))]
+    if data.searched is not None:
+        sections.append(PageSection("search", "How the matrix was found", (searched_facts(data.searched),)))
+    return Page("Matrix", data.name, tuple(sections), origins=ORIGINS)
+
+
+def _entry(phase: PhaseMatrix, place: int) -> Entry:
+    matrix = phase.matrix
+    norm = every_digit(matrix.column_norm, "clip norms per clip norm", "matrix")
+    rows = [Fact("kind", (matrix.kind, ", column norm ", norm))]
+    for name, values in (
+        ("coefficients", matrix.coefficients),
+        ("inverse_coefficients", matrix.inverse_coefficients),
+        ("scales", None if matrix.buffers is None else matrix.buffers.scales),
+        ("decays", None if matrix.buffers is None else matrix.buffers.decays),
+    ):
+        if values is not None:
+            rows.append(Fact(name, _coefficients(values)))
+    if matrix.normalization is not None:
+        rows.append(Fact("normalization", (Literally(repr(matrix.normalization)),)))
+    rows.append(_errors("prefix sums", phase.mean_square_error, phase.max_square_error**0.5))
+    if phase.workload is not None:
+        rows.append(_errors("workload", phase.workload.mse, phase.workload.max_error, f"{phase.workload.what}; "))
+    rows.append(Fact("noise", (phase.generation,)))
+    title = phase.name or ("Training" if place == 1 else f"Phase {place}")
+    return Entry(title, f"{phase.iterations} iterations", tuple(rows))
+
+
+def _errors(label: str, mse: float, largest: float, of: str = "") -> Fact:
+    mean, most = exact(mse, "squared clip norms", "matrix"), exact(largest, "clip norms", "matrix")
+    content = ("noise MSE ", mean, "·σ², largest error ", most, "·σ")
+    return Fact(label, content, (f"{of}in units of the clip norm, per coordinate",))
+
+
+def _coefficients(values: list[float]) -> Content:
+    more = len(values) - SHOWN
+    shown = Literally(", ".join(map(repr, values[:SHOWN])))
+    return (shown,) if more <= 0 else (shown, f" and {more} more, all of which its JSON has")

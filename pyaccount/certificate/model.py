@@ -191,8 +191,7 @@ class ReleaseRecord(Record):
 
     what: str = Field(description="What is released, as in the document.")
     noise_multiplier: Finite = Field(
-        description="The standard deviation of its noise, in units of its own clip norm: the most that one record "
-        "contributes."
+        description="The standard deviation of its noise, in units of its own clip norm: the most that one record contributes."
     )
 
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from pyaccount.certificate.mistaken import taken_for_certificate
 from pyaccount.certificate.strict import Oddities, bytes_of, object_of, refusal, refused
 from pyaccount.errors import shown
 
@@ -104,3 +104,14 @@ def of_object(raw: dict[str, Any], file: str, sha256: str) -> Read:
     if kind not in (CERTIFICATE, AMPLIFICATION):
         raise refused(file, f"not a certificate, but {'nothing' if kind is None else shown(kind)}", ("kind",))
     return Read(file, raw, sha256)
+
+
+def taken_for_certificate(text: str, file: str) -> str | None:
+    """What a text that is no JSON is, if it can be told: a document, before it was certified, or a report."""
+    if re.search(r"^kind: *[\"']?policy\b", text, flags=re.MULTILINE):
+        return f"a policy, not a certificate: `pyaccount check CERT --policy {file}`"
+    if re.search(r"^pyaccount: ", text, flags=re.MULTILINE):
+        return f"a document, not a certificate (not JSON); certify it first: pyaccount certify {file} -o CERT"
+    if re.match(r"\s*<!doctype html", text, flags=re.IGNORECASE):
+        return "a report, not a certificate: the JSON file is needed that `pyaccount certify -o` wrote"
+    return None

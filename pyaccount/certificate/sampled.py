@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.evidence import DirectionNumbers
     from pyaccount.execute.sampling.jobs import Component, Proposal
     from pyaccount.execute.sampling.moments import MomentProof
-    from pyaccount.execute.sampling.profile import SampledPoint
+    from pyaccount.execute.sampling.proven import SampledPoint
     from pyaccount.execute.sampling.tests_of_claims import SquareTest, Test
     from pyaccount.plan.compiled import CompiledDocument
     from pyaccount.risk.polynomials import MomentPolynomial

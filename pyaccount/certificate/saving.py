@@ -20,10 +20,10 @@ from pyaccount.certificate.model import Record
 from pyaccount.errors import DomainError
 from pyaccount.files import write_atomically
 from pyaccount.forms import FORMS, form_of
-from pyaccount.pages.forms import printed
+from pyaccount.pages.readable import printed
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.amplification_data import AmplificationData
     from pyaccount.certificate.model import CertificateModel
 
 
@@ -42,7 +42,7 @@ class ContradictoryCertificate(Record):
     )
 
 
-def written(data: CertificateModel | AmplificationCertificate, form: str, found: Sequence[str] | None = None) -> str:
+def written(data: CertificateModel | AmplificationData, form: str, found: Sequence[str] | None = None) -> str:
     """Return a certificate in one of `FORMS`, with what contradicts the rest of it.
 
     `found` is what contradicts the rest, each with its place; None: they are looked for, except in JSON.
@@ -67,14 +67,12 @@ def _contradictory(data: Record, found: Sequence[str]) -> str:
     return _json(report)
 
 
-def contradictions(data: CertificateModel | AmplificationCertificate) -> list[str]:
+def contradictions(data: CertificateModel | AmplificationData) -> list[str]:
     """What in a certificate contradicts the rest of it, each with its place."""
     return [f"{one.path}: {one.message}" for one in inconsistencies(data)]
 
 
-def save(
-    data: CertificateModel | AmplificationCertificate, path: str | os.PathLike[str], form: str | None = None
-) -> None:
+def save(data: CertificateModel | AmplificationData, path: str | os.PathLike[str], form: str | None = None) -> None:
     """Write a certificate whole or not at all, as `form` or the ending of its name says. Raises `DomainError`, `OSError`."""
     if form is not None and form not in FORMS:
         raise DomainError(f"form = {form!r} is outside its domain: {', '.join(FORMS)}")

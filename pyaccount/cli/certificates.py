@@ -27,7 +27,7 @@ from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.forms import FORMS
 
 if TYPE_CHECKING:
-    from pyaccount.training.holding import RecordVerdict
+    from pyaccount.training.reporting import RecordVerdict
 
 
 @click.command(short_help="Show a certificate as an HTML page, as Markdown or as text.")
@@ -69,7 +69,7 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     from pyaccount.certificate.report import page_of
     from pyaccount.certificate.saving import contradictions, written
     from pyaccount.files import write_atomically
-    from pyaccount.pages.forms import printed
+    from pyaccount.pages.readable import printed
     from pyaccount.training.reporting import with_run
 
     output = None if output == STDOUT else output

@@ -104,7 +104,7 @@ def progress(*, quiet: bool) -> AbstractContextManager[Report | None]:
     """A progress bar on a terminal, nothing elsewhere."""
     if quiet or not sys.stderr.isatty():
         return nullcontext()
-    from pyaccount.execute.bar import progress_bar
+    from pyaccount.execute.progress import progress_bar
 
     return progress_bar()
 

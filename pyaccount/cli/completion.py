@@ -124,7 +124,7 @@ class OverrideType(click.ParamType[str]):
 
 def overridable() -> Iterator[tuple[str, tuple[str, ...], str]]:
     """Each path of a document with one body, the words that may stand there, and what the key means."""
-    from pyaccount.document.sections import SingleDocument
+    from pyaccount.document.models import SingleDocument
     from pyaccount.document.shape import leaves, words_of
     from pyaccount.errors import path_text
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import logging
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyaccount.certificate.identity import identity
 from pyaccount.cluster.runner import Distributed
-from pyaccount.cluster.scheduler import ANSWER, FORKED, PAUSE, Connection, address_of, closed, connected
+from pyaccount.cluster.scheduler import ANSWER, FORKED, Connection, address_of, closed, connected
 from pyaccount.cluster.tasks import admitted, refusal
-from pyaccount.cluster.waiting import ATTEMPTS, result_of
-from pyaccount.errors import ClusterError, MissingExtraError, PyaccountError
+from pyaccount.cluster.waiting import result_of, threads_of_workers
+from pyaccount.errors import ClusterError, MissingExtraError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -41,20 +40,11 @@ class Cluster:
 
         Raises `ClusterError`, and what `look` raises.
         """
-        lost: Exception | None = None
-        for _ in range(ATTEMPTS):
-            try:
-                return sum(self.connection.client(look).nthreads().values())
-            except PyaccountError:
-                raise
-            except Exception as error:  # whatever Dask makes of a scheduler that is gone, or of a client that is closed
-                lost = error
-                time.sleep(PAUSE)
-        raise ClusterError(f"the scheduler does not say which workers there are: {lost}") from lost
+        return threads_of_workers(self.connection, look)
 
     def runner(self, here: Runner) -> Runner:
         """Who draws waves there, and what is estimated `here`."""
-        return Distributed(self, here)
+        return Distributed(self.connection, here)
 
     def call(self, work: Callable[..., Result], *arguments: Any) -> Result:
         """`work(*arguments)`, done by a worker: a function of a module, of arguments that can be pickled.

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.identity import identity
 from pyaccount.cluster import tasks
-from pyaccount.cluster.waiting import cancel, result_of
+from pyaccount.cluster.waiting import cancel, result_of, threads_of_workers
 from pyaccount.execute.sampling.jobs import pieces
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-    from pyaccount.cluster.connection import Cluster
+    from pyaccount.cluster.scheduler import Connection
     from pyaccount.execute.sampling.jobs import Balanced, BalancedJob, Job, Remaining, Runner, Wave
 
 #: Waves under way for each thread of the workers, and beyond: none of them waits for the next, and few are drawn in vain.
@@ -29,12 +29,12 @@ GONE = ("cancelled", "error", "lost")
 class Distributed:
     """Waves from the workers of a cluster, in order; what is estimated, which takes a moment, is drawn by another runner."""
 
-    cluster: Cluster
+    connection: Connection
     here: Runner
 
     def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
         """Some are under way at any time; those not asked for are cancelled at the end."""
-        connection = self.cluster.connection
+        connection = self.connection
         shared: Future | None = None
         under_way: deque[tuple[tuple[int, int], Future | None]] = deque()
         left = pieces(job, count, first)
@@ -55,7 +55,7 @@ class Distributed:
                     raise
                 return None
 
-        most, taken = AHEAD * self.cluster.threads(remaining) + BEYOND, 0
+        most, taken = AHEAD * threads_of_workers(connection, remaining) + BEYOND, 0
         try:
             while True:
                 # Many jobs end with their first waves: what is drawn ahead grows with what was asked for.

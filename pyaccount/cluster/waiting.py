@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pyaccount import _core
+from pyaccount.cluster.scheduler import PAUSE
 from pyaccount.errors import ClusterError, PyaccountError
 
 if TYPE_CHECKING:
@@ -53,6 +55,23 @@ def result_of(
                 raise
             lost, future = error, None
     raise ClusterError(f"work was lost {ATTEMPTS} times: {lost}") from lost
+
+
+def threads_of_workers(connection: Connection, look: Callable[[], object] = lambda: None) -> int:
+    """Return how many threads the workers have, now. `look` is called every moment while a lost scheduler is looked for.
+
+    Raises `ClusterError`, and what `look` raises.
+    """
+    lost: Exception | None = None
+    for _ in range(ATTEMPTS):
+        try:
+            return sum(connection.client(look).nthreads().values())
+        except PyaccountError:
+            raise
+        except Exception as error:  # whatever Dask makes of a scheduler that is gone, or of a client that is closed
+            lost = error
+            time.sleep(PAUSE)
+    raise ClusterError(f"the scheduler does not say which workers there are: {lost}") from lost
 
 
 def _waited(connection: Connection, future: Future, look: Callable[[], object]) -> Any:

@@ -5,25 +5,28 @@ from __future__ import annotations
 import csv
 import io
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import yaml
 
 from pyaccount.arguments import number_of, whole_of
 from pyaccount.data.attribution import AttributionTable, Integers
 from pyaccount.data.batches import BatchLaw, simulated
 from pyaccount.data.bounding import Mask, bounded, neighbours, rule, within_neighbourhoods
-from pyaccount.data.filling import filled, one_body, text_of
 from pyaccount.data.reading import COLUMNS, attribution_of
 from pyaccount.data.report import BatchReport, Counts, Dropped, Preparation
 from pyaccount.document import Document
+from pyaccount.document.foreign import from_value
+from pyaccount.document.nodes import Table, place_of
+from pyaccount.document.overrides import set_at
 from pyaccount.document.ranges import RECORDS_PER_USER, SEED, SEPARATION
-from pyaccount.document.rates import expected_batch_size as batch_of
-from pyaccount.document.rates import separation
-from pyaccount.errors import DomainError, Path, path_text
+from pyaccount.errors import DocumentError, DomainError, Path, Problem, path_text
 from pyaccount.files import write_atomically
+from pyaccount.plan import compile_document
 
 #: The word for the rule of thumb b·p·k_e < 1.
 RULE = "rule"
@@ -192,7 +195,7 @@ def _asked(
         (body,) = document.bodies
         if apart is not None:
             raise DomainError("min_separation is what the document says: leave it out, or change it there")
-        users, apart = body.sampler.protects_users, separation(body)
+        users, apart = body.sampler.protects_users, body.separation()
         if users and apart is None:
             raise DomainError("the bands of the document are still to be chosen: give sampler.min_separation there")
         if users and batch is None and probability is None:
@@ -294,5 +297,36 @@ def _batch(
     if law is not None and p is not None:
         drawn = simulated(table, p, law.separation, seed, shared=law.shared)
         return BatchReport(law.expected(p), drawn)
-    expected = None if document is None else batch_of(document.bodies[0])
+    expected = None if document is None else document.bodies[0].expected_batch_size()
     return None if expected is None else BatchReport(expected, None)
+
+
+def filled(document: Document, changes: Mapping[Path, object]) -> Document:
+    """The document with these values, all at once; errors keep the places of what stood there. Raises `DocumentError`.
+
+    It can be planned: what has no valid bound is refused here.
+    """
+    root = document.root
+    problems: list[Problem] = []
+    for path, value in changes.items():
+        node, found = from_value(value, place_of(root, path))
+        changed = set_at(root, path, node)
+        assert isinstance(changed, Table), "sections of a valid document are mappings"
+        root, problems = changed, [*problems, *found]
+    changed_document = Document(root, document.file, problems)
+    compile_document(changed_document)
+    return changed_document
+
+
+def one_body(document: Document) -> None:
+    """Refuse documents with phases: which of them draws the records is not said."""
+    if len(document.bodies) != 1 or document.bodies[0].path:
+        message = "prepare fills documents without phases: prepare one for each, and put them together"
+        raise DocumentError([document.problem("contradiction", ("phases",), message)])
+
+
+def text_of(mapping: Mapping[str, object], comments: list[str]) -> str:
+    """A document, or a part of one, as YAML text below comments."""
+    return "".join(f"# {line}\n" for line in comments) + yaml.safe_dump(
+        dict(mapping), sort_keys=False, allow_unicode=True
+    )

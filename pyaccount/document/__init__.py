@@ -35,20 +35,6 @@ if TYPE_CHECKING:
     from pyaccount.document.noise import AnyNoise, Gaussian, Laplace
     from pyaccount.document.overrides import Override
     from pyaccount.document.policy import Limits, Policy, load_policy
-    from pyaccount.document.rates import (
-        bands,
-        batch_size,
-        bins,
-        draws_per_iteration,
-        epoch,
-        expected_batch_size,
-        participation_rate,
-        participations,
-        sampling_probability,
-        separation,
-        truncation,
-        user_probability,
-    )
     from pyaccount.document.samplers import (
         FIXED_DRAWS,
         AnySampler,
@@ -109,23 +95,11 @@ __all__ = [
     "Training",
     "UserBMinSep",
     "WithReplacement",
-    "bands",
-    "batch_size",
-    "bins",
-    "draws_per_iteration",
-    "epoch",
-    "expected_batch_size",
     "load",
     "load_any",
     "load_policy",
     "load_written",
-    "participation_rate",
-    "participations",
-    "sampling_probability",
-    "separation",
     "sha256_of",
-    "truncation",
-    "user_probability",
 ]
 
 #: The module of each name; modules load when a name is first used, since a gate needs few of them.
@@ -139,8 +113,6 @@ _HOMES = {
     "noise": "Gaussian Laplace AnyNoise",
     "overrides": "Override",
     "policy": "Limits Policy load_policy",
-    "rates": "bands batch_size bins draws_per_iteration epoch expected_batch_size participation_rate participations "
-    "sampling_probability separation truncation user_probability",
     "samplers": "FIXED_DRAWS BallsInBins BMinSep CyclicPoisson Deterministic FixedSize MustOW MustWO MustWW Poisson "
     "AnySampler UserBMinSep WithReplacement",
     "words": "VERSION",

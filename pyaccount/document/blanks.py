@@ -10,10 +10,10 @@ from pyaccount.document.stated import number
 from pyaccount.errors import Path, Problem, path_text
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
+    from pyaccount.document.views import Mechanism
 
 
-def blanks(document: Document) -> list[Path]:
+def blanks(document: Mechanism) -> list[Path]:
     """The paths of the document's blanks, in the order of the text."""
     privacy = [path for path in BLANKS if path[0] == "privacy"]
     found: list[Path] = [path for path in privacy if getattr(document.stated_privacy, path[1]) == SOLVE]
@@ -24,7 +24,7 @@ def blanks(document: Document) -> list[Path]:
     return sorted(found, key=document.position)
 
 
-def one_blank(document: Document) -> Iterator[Problem]:
+def one_blank(document: Mechanism) -> Iterator[Problem]:
     """A document has one blank, or none."""
     found = blanks(document)
     remedy = "leave one of them solve, and write a number for every other"
@@ -42,7 +42,7 @@ def one_blank(document: Document) -> Iterator[Problem]:
         yield document.problem("several-blanks", extra, message, allowed="a number")
 
 
-def choices(document: Document) -> Iterator[Path]:
+def choices(document: Mechanism) -> Iterator[Path]:
     """The paths of the document's `choose:` lists."""
     for body in document.bodies:
         for name, section in (("matrix", body.matrix), ("sampler", body.sampler)):
@@ -51,14 +51,14 @@ def choices(document: Document) -> Iterator[Path]:
                     yield body.at(name, field)
 
 
-def choice_at(document: Document, path: Path) -> tuple[int | float | str, ...]:
+def choice_at(document: Mechanism, path: Path) -> tuple[int | float | str, ...]:
     """The alternatives at a path of `choices`."""
     body = next(body for body in document.bodies if path[: len(body.path)] == body.path)
     chosen: Choose = getattr(getattr(body, str(path[-2])), str(path[-1]))
     return chosen.choose
 
 
-def searches_have_a_target(document: Document) -> Iterator[Problem]:
+def searches_have_a_target(document: Mechanism) -> Iterator[Problem]:
     """A matrix is optimised under its sampler at one target, so ε and δ are numbers and the noise is what is solved for."""
     for body in document.bodies:
         if not body.matrix.searched:
@@ -68,7 +68,7 @@ def searches_have_a_target(document: Document) -> Iterator[Problem]:
             message = (
                 "a matrix is optimised for the sampling of documents with one body: in phases leave optimize_for out"
             )
-        elif document.risk is not None:
+        elif document.stated_privacy.risk is not None:
             message = (
                 "a matrix is optimised at an epsilon and a delta, not at a budget of risk: give these instead of risk"
             )
@@ -79,7 +79,7 @@ def searches_have_a_target(document: Document) -> Iterator[Problem]:
         yield document.problem("contradiction", path, message, allowed="column-norm")
 
 
-def choices_compare_noise(document: Document) -> Iterator[Problem]:
+def choices_compare_noise(document: Mechanism) -> Iterator[Problem]:
     """A choice is made by the error at the target, so the noise is what is solved for."""
     for path in choices(document):
         if len(document.bodies) > 1:

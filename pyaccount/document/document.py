@@ -11,19 +11,18 @@ from pydantic import BaseModel
 from pyaccount.document.blanks import blanks, choice_at, choices
 from pyaccount.document.fields import WHOLE_BLANKS
 from pyaccount.document.foreign import from_value
+from pyaccount.document.models import PhasedDocument, SingleDocument
 from pyaccount.document.nodes import Scalar, Table, find, place_of, plain, replaced
 from pyaccount.document.overrides import set_at
-from pyaccount.document.rates import in_iterations
 from pyaccount.document.risk import target
 from pyaccount.document.rules import broken_rules
-from pyaccount.document.sections import Accounting, PhasedDocument, Privacy, Risk, SingleDocument
+from pyaccount.document.sections import Risk
 from pyaccount.document.validation import validate
-from pyaccount.document.views import Body, bodies_of
-from pyaccount.document.written import Written
+from pyaccount.document.views import Mechanism, bodies_of
 from pyaccount.errors import DocumentError, Path, Problem, path_text
 
 
-class Document(Written):
+class Document(Mechanism):
     """A mechanism document without problems. It never changes; `with_value` makes another one.
 
     Two documents are equal if they say the same, wherever they were read from. The order of keys and the spelling of
@@ -36,11 +35,11 @@ class Document(Written):
         shape: type[SingleDocument | PhasedDocument] = PhasedDocument if "phases" in raw else SingleDocument
         model, invalid = validate(root, raw, shape)
         super().__init__(root, file, model)
-        self.name: str = model.name
-        self.accounting: Accounting = model.accounting
-        self.bodies: tuple[Body, ...] = tuple(in_iterations(body) for body in bodies_of(model))
-        self.stated_privacy: Privacy = model.privacy
-        self.privacy: Privacy = target(model.privacy, self.bodies)
+        self.name = model.name
+        self.accounting = model.accounting
+        self.bodies = tuple(body.in_iterations() for body in bodies_of(model))
+        self.stated_privacy = model.privacy
+        self.privacy = target(model.privacy, self.bodies)
         found = [*problems, *invalid]
         # A mapping that lost keys in reading would only be told what follows from the loss.
         if not any(problem.slug in ("merge-key", "non-string-key") for problem in found):
@@ -128,7 +127,7 @@ class Document(Written):
         model = _changed(self._model, path, kept)
         assert isinstance(model, SingleDocument | PhasedDocument)
         document.root, document._model, document.blank = root, model, None
-        document.bodies = tuple(in_iterations(body) for body in bodies_of(model))
+        document.bodies = tuple(body.in_iterations() for body in bodies_of(model))
         document.stated_privacy = model.privacy
         document.privacy = target(model.privacy, document.bodies)
         return document

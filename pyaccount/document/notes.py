@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pyaccount.document.epochs import epochs_of
 from pyaccount.document.nodes import find, place_of, plain
-from pyaccount.document.rates import draws_per_iteration, epoch
 from pyaccount.document.stated import number
 from pyaccount.errors import Path, path_text
 from pyaccount.rounding import plain as number_text
@@ -42,7 +42,7 @@ def notes(document: Document) -> Iterator[str]:
                 "this is less than one record in a batch. It counts records; a share of them is stated by sampling_probability, "
                 "or by participation_rate",
             )
-        draws = draws_per_iteration(body)
+        draws = body.draws_per_iteration()
         if batch is not None and draws > 1:
             yield _note(
                 document,
@@ -58,7 +58,7 @@ def notes(document: Document) -> Iterator[str]:
 
 def _on_epochs(document: Document, body: Body) -> Iterator[str]:
     """What the document asks for in other words than it may have meant."""
-    length, rounds = epoch(body), number(body.training.iterations)
+    length, rounds = body.epoch(), number(body.training.iterations)
     if length is not None and rounds is not None:
         told = body.sampler.on_epochs(body, length, int(rounds))
         if told is not None:
@@ -67,11 +67,9 @@ def _on_epochs(document: Document, body: Body) -> Iterator[str]:
 
 def _on_iterations(document: Document, body: Body) -> Iterator[str]:
     """Iterations that go through the data more often than training does: they may count micro-batches, which have no noise."""
-    length, rounds = epoch(body), number(body.training.iterations)
+    length, rounds = body.epoch(), number(body.training.iterations)
     if length is None or rounds is None or length < FEWEST_ROUNDS or rounds <= MOST_EPOCHS * length:
         return
-    from pyaccount.document.epochs import epochs_of  # few documents come here
-
     epochs = epochs_of(int(rounds), length)
     yield _note(
         document,

@@ -17,8 +17,7 @@ from pyaccount.rounding import plain
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.views import Body, Mechanism
 
 #: The fields that say a budget; the second of a pair says where the first is.
 MEASURES = ("advantage", "true_positive_rate", "gaussian_mu")
@@ -41,7 +40,7 @@ def target(privacy: Privacy, bodies: Iterable[Body]) -> Privacy:
     return privacy.model_copy(update={"epsilon": SOLVE, "delta": delta})
 
 
-def one_target(document: Document) -> Iterator[Problem]:
+def one_target(document: Mechanism) -> Iterator[Problem]:
     """ε and δ, or a budget of risk."""
     privacy = document.stated_privacy
     for name in ("epsilon", "delta"):
@@ -57,7 +56,7 @@ def one_target(document: Document) -> Iterator[Problem]:
             yield document.problem("contradiction", path, message)
 
 
-def one_budget(document: Document) -> Iterator[Problem]:
+def one_budget(document: Mechanism) -> Iterator[Problem]:
     """One budget, which some mechanism keeps and not every one."""
     risk, path = document.stated_privacy.risk, ("privacy", "risk")
     if not isinstance(risk, Risk):
@@ -84,7 +83,7 @@ def _allowed(section: type[Section], name: str) -> str | None:
     return None if reader is None else reader.allowed
 
 
-def _rates(document: Document, rate: float | None, at: float | None) -> Iterator[Problem]:
+def _rates(document: Mechanism, rate: float | None, at: float | None) -> Iterator[Problem]:
     """Guessing has equal rates; and what is above the falling diagonal is said by its mirror image."""
     if rate is None or at is None:
         return
@@ -105,7 +104,7 @@ def _rates(document: Document, rate: float | None, at: float | None) -> Iterator
         yield document.problem("contradiction", path, message, allowed=f"a number of at most {1.0 - at:.10g}")
 
 
-def _gaussian(document: Document, mu: float | None) -> Iterator[Problem]:
+def _gaussian(document: Mechanism, mu: float | None) -> Iterator[Problem]:
     """The budget's own profile must reach the δ down to which it is to be kept."""
     delta = number(document.privacy.delta)
     if mu is None or delta is None:

@@ -17,8 +17,8 @@ from pyaccount.document.amplification import AmplificationModel
 from pyaccount.document.fields import DURATION_TEXT, NUMBER_TEXT
 from pyaccount.document.grid import VARIES, SweepModel
 from pyaccount.document.kinds import Section
+from pyaccount.document.models import BODY_KEYS, PhasedDocument, SingleDocument
 from pyaccount.document.policy import PolicyModel
-from pyaccount.document.sections import BODY_KEYS, PhasedDocument, SingleDocument
 from pyaccount.document.words import VERSION
 
 _TEXTS = {"NumberText": NUMBER_TEXT, "DurationText": DURATION_TEXT}

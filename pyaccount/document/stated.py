@@ -2,10 +2,64 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pyaccount.document.views import Body
+    from pyaccount.document.sections import Training
+    from pyaccount.errors import Path
+
+
+class StatedSampler(Protocol):
+    """What a rate means for a sampler."""
+
+    def rate_of(self, body: StatedBody, probability: float) -> float | None:
+        """The participation rate that goes with a sampling probability."""
+
+    def most_drawn(self, records: float) -> float:
+        """The most records that a round can have."""
+
+
+class StatedMatrix(Protocol):
+    """What samplers and workloads ask of a matrix."""
+
+    @property
+    def kind(self) -> object:
+        """Its kind, or a choice of kinds."""
+
+    @property
+    def banded(self) -> bool:
+        """Whether it has a number of bands."""
+
+    @property
+    def optimized(self) -> bool:
+        """Whether it is optimised."""
+
+    def diagonals(self) -> int | None:
+        """The number of its non-zero diagonals."""
+
+
+class StatedBody(Protocol):
+    """What a body of a document states, as its sampler, its matrix and its workload read it: see `views.Body`."""
+
+    @property
+    def training(self) -> Training:
+        """The rounds, and how often a record takes part in them."""
+
+    @property
+    def sampler(self) -> StatedSampler:
+        """How records are drawn."""
+
+    @property
+    def matrix(self) -> StatedMatrix:
+        """How the noise of the rounds is correlated."""
+
+    @property
+    def epochs(self) -> float | None:
+        """The epochs that the document asks for."""
+
+    def at(self, *path: str) -> Path:
+        """The document path of something in this body."""
+
 
 #: The fields that state a rate by themselves.
 RATE_FIELDS = ("sampling_probability", "participation_rate")
@@ -16,7 +70,7 @@ def number(value: object) -> int | float | None:
     return value if isinstance(value, int | float) else None
 
 
-def stated_rates(body: Body) -> dict[str, float]:
+def stated_rates(body: StatedBody) -> dict[str, float]:
     """The participation rates a body states, by the field that states them; `expected_batch_size` does with `dataset_size`."""
     training = body.training
     rates: dict[str, float] = {}

@@ -109,7 +109,7 @@ class _Review:
         records = numerals.parse_number(records) if isinstance(records, str) else records
         if isinstance(records, int | float) and not isinstance(records, bool) and 1.0 <= share * records < 1e15:
             return numerals.spelled(share * records)
-        from pyaccount.document.sections import SingleDocument  # for documents about mechanisms only
+        from pyaccount.document.models import SingleDocument  # for documents about mechanisms only
 
         sampler = member_at(SingleDocument, ("sampler",), {"sampler": value_at(self.raw, (*path[:-2], "sampler"))})
         return f"{getattr(sampler, 'share_field', 'sampling_probability')}: {suggestion}"
@@ -227,7 +227,7 @@ def _written(value: object, *, keyed: bool) -> str:
 @cache
 def _homes() -> dict[str, Path]:
     """Where each field of a document with one body belongs."""
-    from pyaccount.document.sections import SingleDocument  # for documents about mechanisms only
+    from pyaccount.document.models import SingleDocument  # for documents about mechanisms only
 
     homes: dict[str, Path] = {}
     for name, field in SingleDocument.model_fields.items():
@@ -241,7 +241,7 @@ def _homes() -> dict[str, Path]:
 @cache
 def _also_called() -> dict[str, Path]:
     """The fields of kinds by what other libraries call them."""
-    from pyaccount.document.sections import SingleDocument  # for documents about mechanisms only
+    from pyaccount.document.models import SingleDocument  # for documents about mechanisms only
 
     names: dict[str, Path] = {}
     for path, field in leaves(SingleDocument):
@@ -276,6 +276,6 @@ def _meant_field(key: str, parent: Path, fields: list[str], mechanism: bool) -> 
 
 
 def _absolute(home: Path, body: Path) -> Path:
-    from pyaccount.document.sections import BODY_KEYS  # for documents about mechanisms only
+    from pyaccount.document.models import BODY_KEYS  # for documents about mechanisms only
 
     return (*body, *home) if home[0] in BODY_KEYS else home

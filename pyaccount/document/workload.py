@@ -15,8 +15,8 @@ from pyaccount.document.stated import number
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
+    from pyaccount.document.written import Written
 
 
 class StatedWorkload(Section):
@@ -48,9 +48,8 @@ class StatedWorkload(Section):
     )
 
 
-def workload_problems(document: Document, body: Body) -> Iterator[Problem]:
+def workload_problems(document: Written, body: StatedBody, workload: StatedWorkload | None) -> Iterator[Problem]:
     """Learning rates there are as many as iterations, and not all of them are 0; of some errors no search knows the least."""
-    workload = body.workload
     if workload is None:
         return
     rates, rounds = workload.learning_rates, body.training.iterations

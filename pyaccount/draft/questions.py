@@ -15,9 +15,9 @@ from pydantic_core import PydanticCustomError
 from pyaccount.document.asking import Asked
 from pyaccount.document.fields import SOLVE, FieldReader, listed
 from pyaccount.document.kinds import Kinds, Section, word_of
+from pyaccount.document.models import SingleDocument
 from pyaccount.document.numerals import parse_scalar
 from pyaccount.document.risk import AT_A_RATE, MEASURES
-from pyaccount.document.sections import SingleDocument
 from pyaccount.document.shape import field_at, reader_of, union_of
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_options
 from pyaccount.document.spelling import meant_kind, nearest_value

@@ -8,8 +8,9 @@ import textwrap
 from typing import Any
 
 from pyaccount.document.fields import SOLVE
+from pyaccount.document.models import SingleDocument
 from pyaccount.document.numerals import parse_scalar
-from pyaccount.document.sections import Accounting, SingleDocument
+from pyaccount.document.sections import Accounting
 from pyaccount.document.shape import field_at, member_at
 from pyaccount.draft.questions import BLANKS, NOTHING, QUESTIONS, Answers, blank_of, has_budget, meanings
 from pyaccount.errors import Path

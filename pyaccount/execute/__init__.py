@@ -25,8 +25,8 @@ from pyaccount.execute.solve import Solution, bracket, decide, solve
 from pyaccount.execute.target import Found, said
 from pyaccount.execute.unamplified import contrast
 from pyaccount.plan.alike import composed_alike
-from pyaccount.plan.profile import default_profile
-from pyaccount.plan.reduction import Bounds
+from pyaccount.plan.common import default_profile
+from pyaccount.plan.rounds import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling import SampledEvidence
     from pyaccount.execute.sampling.jobs import Runner
     from pyaccount.plan.compiled import CompiledDocument, Instance
-    from pyaccount.plan.reduction import DirectedBounds
+    from pyaccount.plan.rounds import DirectedBounds
 
 __all__ = [
     "RESOLVED",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyaccount.directions import Direction
     from pyaccount.execute.engine import Engine
-    from pyaccount.plan.reduction import DirectedBounds
+    from pyaccount.plan.rounds import DirectedBounds
 
 #: How far a chord may lie above the profile: as a share of the height of a picture of ln δ, and in ln δ where attacks that are
 #: wrong at least as often as `SEEN` look at it.

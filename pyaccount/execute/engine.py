@@ -14,10 +14,10 @@ from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.errors import TIME_IS_UP, LimitError, NumericsError
 from pyaccount.plan.largest_loss import bounded, largest_loss
-from pyaccount.plan.reduction import DirectedBounds
+from pyaccount.plan.rounds import DirectedBounds
 
 if TYPE_CHECKING:
-    from pyaccount.plan.reduction import Part, Rounds
+    from pyaccount.plan.rounds import Part, Rounds
 
 #: The δ at which ε is asked: nothing below is resolved but 0, and close to 1 there is nothing to resolve.
 RESOLVED = (SMALLEST_DELTA, 1.0 - 1e-9)

@@ -17,7 +17,7 @@ from pyaccount.execute.progress import Stage, left, limit_of, limited
 from pyaccount.execute.shared_points import points_of, shared
 from pyaccount.execute.solve import ROUGH, decide, solve
 from pyaccount.plan.alike import composed_alike
-from pyaccount.plan.profile import default_profile
+from pyaccount.plan.common import default_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.forecast import Forecast
     from pyaccount.plan.compiled import CompiledDocument, Instance
-    from pyaccount.plan.reduction import DirectedBounds
+    from pyaccount.plan.rounds import DirectedBounds
 
 #: Candidates that a search still tries once it knows the blank to `ROUGH`, at the tolerance asked for.
 STEPS_LEFT = 5

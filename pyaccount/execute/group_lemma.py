@@ -7,8 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document import batch_size
-from pyaccount.document.rates import RATE_FIELDS
+from pyaccount.document.stated import RATE_FIELDS
 from pyaccount.execute.engine import RESOLVED, Engine, Question
 from pyaccount.plan.common import whole
 from pyaccount.plan.compiling import compile_document
@@ -83,7 +82,7 @@ def _single(document: Document, group: int) -> Document:
     # The chain passes through smaller data sets, where a batch of the same size is a larger share.
     for body in document.bodies:
         if body.sampler.fixed_draws and body.training.dataset_size is not None:
-            sizes = {"dataset_size": body.training.dataset_size - group + 1, "expected_batch_size": batch_size(body)}
+            sizes = {"dataset_size": body.training.dataset_size - group + 1, "expected_batch_size": body.batch_size()}
             # A rate would give another batch.
             stated = body.training.model_dump(exclude_none=True, exclude=set(RATE_FIELDS))
             single = single.with_value((*body.path, "training"), stated | sizes)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.execute.curve import CurvePoint
     from pyaccount.plan.compiled import Instance
-    from pyaccount.plan.reduction import DirectedBounds, Rounds
+    from pyaccount.plan.rounds import DirectedBounds, Rounds
 
     #: Points that are known of each direction's curve.
     Known = Mapping[Direction, Sequence[CurvePoint]]

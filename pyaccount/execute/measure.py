@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
-from pyaccount.plan.reduction import reversed_rounds
+from pyaccount.plan.rounds import reversed_rounds
 from pyaccount.risk.budget import Enclosure, attained_at_least
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyaccount.directions import Direction
     from pyaccount.execute.engine import Engine
-    from pyaccount.plan.reduction import DirectedBounds, Rounds
+    from pyaccount.plan.rounds import DirectedBounds, Rounds
     from pyaccount.risk.budget import Budget, Points
 
 #: How often points are added, and the width of δ at them relative to that asked for.

@@ -98,3 +98,41 @@ def knowing(known: Callable[[], Iterable[str]]) -> Iterator[None]:
     except LimitError as error:
         error.known = (*known(), *error.known)
         raise
+
+
+#: Work shorter than this many seconds shows nothing.
+PATIENCE = 0.7
+
+
+@contextmanager
+def progress_bar() -> Iterator[Report]:
+    """A `Report` that draws a bar with the current stage."""
+    from rich.console import Console  # only for long work
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    task = bar.add_task("starting", total=None)
+    began = time.monotonic()
+    started = False
+
+    def report(stage: str, done: int, total: int | None) -> None:
+        nonlocal started
+        if not console.is_terminal:
+            return
+        if not started and time.monotonic() - began > PATIENCE:
+            bar.start()
+            started = True
+        bar.update(task, description=stage, completed=done, total=total)
+
+    try:
+        yield report
+    finally:
+        bar.stop()

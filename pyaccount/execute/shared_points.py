@@ -16,7 +16,7 @@ from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyaccount.plan.reduction import DirectedBounds, Rounds
+    from pyaccount.plan.rounds import DirectedBounds, Rounds
 
     #: (lower, upper) bounds on δ of laws, at each ε.
     Curves = Mapping[tuple[Rounds, ...], Mapping[float, tuple[float, float]]]

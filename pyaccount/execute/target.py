@@ -18,7 +18,7 @@ from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
-    from pyaccount.plan.reduction import Bounds, DirectedBounds
+    from pyaccount.plan.rounds import Bounds, DirectedBounds
     from pyaccount.risk.budget import Budget
 
 

@@ -11,22 +11,22 @@ from pyaccount.errors import LimitError
 from pyaccount.execute.engine import Answer, DirectedAnswer, Engine
 from pyaccount.plan.largest_loss import largest_loss
 from pyaccount.plan.noises import noise_plan
-from pyaccount.plan.reduction import Bounds, DirectedBounds, combine
+from pyaccount.plan.rounds import Bounds, DirectedBounds, combine
 
 if TYPE_CHECKING:
     from pyaccount.document import Document
     from pyaccount.execute.engine import Question
     from pyaccount.plan.compiled import Instance
-    from pyaccount.plan.reduction import Rounds
+    from pyaccount.plan.rounds import Rounds
 
 
 def unamplified_bounds(document: Document) -> DirectedBounds:
     """One Gaussian mechanism, and Laplace releases: each body's run with a record's participations public and as bad as can be.
 
-    The sensitivity is k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows (`plan.worst`
-    has them, in words too). A mixture is dominated by its worst component (joint quasi-convexity of the hockey stick), so this
-    bounds the sampled run too, except that of a sampler with a fixed number of draws: there a record takes another one's place,
-    or is drawn several times in a round, and the contrast is the run on whole batches that it stands for.
+    The sensitivity is k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows
+    (`plan.contrast` has them, in words too). A mixture is dominated by its worst component (joint quasi-convexity of the hockey
+    stick), so this bounds the sampled run too, except that of a sampler with a fixed number of draws: there a record takes
+    another one's place, or is drawn several times in a round, and the contrast is the run on whole batches that it stands for.
     """
     return combine([noise_plan(body).public(document, body) for body in document.bodies], merge_gaussians=True)
 

@@ -14,14 +14,12 @@ from pyaccount.document.nodes import Place, Table
 from pyaccount.document.policy import Policy, load_policy
 from pyaccount.document.words import VERSION
 from pyaccount.errors import CertificateError, DomainError
-from pyaccount.gate.demands import too_easy, without_limit
 from pyaccount.gate.rules import About, judge
-from pyaccount.gate.seal import Seal, seal_of
+from pyaccount.gate.seal import Seal, seal_of, too_easy, without_limit
 from pyaccount.gate.verdict import Attested, Judged, PolicyUsed, Rule, Unreadable, Verdict
 
 if TYPE_CHECKING:
-    from pyaccount.attestation.opening import Envelope
-    from pyaccount.attestation.signing import Attestation
+    from pyaccount.attestation.opening import Attestation, Envelope
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.reading import Read
     from pyaccount.document import Document

@@ -19,7 +19,7 @@ from pyaccount.gate.agreement import LEFT_OUT, UNSTATED, Difference, Terms, diff
 from pyaccount.gate.verification import Verification
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.amplification_data import AmplificationData
     from pyaccount.certificate.model import CertificateModel
 
 #: The versions that digits depend on.
@@ -39,7 +39,7 @@ class Examination:
     beside: str | None = None
 
     @classmethod
-    def of(cls, read: Read, data: CertificateModel | AmplificationCertificate) -> Examination:
+    def of(cls, read: Read, data: CertificateModel | AmplificationData) -> Examination:
         """The examination of a certificate as it was read, with what contradicts the rest of it or was left out."""
         found = inconsistencies(data)
         if data.content_sha256 is None and not is_older(CONTENT, data.versions, data.created):

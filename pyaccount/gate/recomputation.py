@@ -15,10 +15,10 @@ from pyaccount.execute import Engine
 from pyaccount.execute.progress import left
 from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms, differences
 from pyaccount.gate.cross_check import ComposedCrossCheck, SampledCrossCheck
+from pyaccount.plan.common import default_profile
 from pyaccount.plan.compiled import COMPOSED_TOLERANCE
 from pyaccount.plan.drawing import DrawingRule
 from pyaccount.plan.matrices import strategy
-from pyaccount.plan.profile import default_profile
 from pyaccount.running import compile_document
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from pyaccount.attestation.subjects import Subject
+from pyaccount.attestation.statement import Subject
 from pyaccount.errors import CertificateError, shown
 from pyaccount.pages.page import Badge, Block, Fact, FactList, Page, PageSection, PageTable, Paragraph
 from pyaccount.pages.readable import Readable

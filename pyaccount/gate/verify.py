@@ -26,7 +26,7 @@ from pyaccount.gate.verdict import Attested
 from pyaccount.gate.verification import Verification
 
 if TYPE_CHECKING:
-    from pyaccount.attestation.signing import Attestation
+    from pyaccount.attestation.opening import Attestation
     from pyaccount.execute.progress import Report
 
 

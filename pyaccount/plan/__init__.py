@@ -11,7 +11,8 @@ computed here; of ε and δ only those of one draw, closed forms (`amplification
 from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.plan.compiled import CompiledDocument, Instance
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.reduction import Analysis, Bounds, DirectedBounds, Part, Reduction, Rounds
+from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds
 
 __all__ = [
     "DIRECTIONS",

@@ -26,12 +26,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.directions import DIRECTIONS
-from pyaccount.plan.reduction import Bounds, Part, Rounds, counted
+from pyaccount.plan.rounds import Bounds, Part, Rounds, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyaccount.plan.reduction import DirectedBounds
+    from pyaccount.plan.rounds import DirectedBounds
 
 #: Up to so many kinds of rounds are composed as they are.
 MANY = 768

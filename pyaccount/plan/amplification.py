@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.document import LaplaceBase, StatedBase, draws_per_iteration, sampling_probability
+from pyaccount.document import LaplaceBase, StatedBase
 from pyaccount.errors import DocumentError
 from pyaccount.plan.samplers import PLANS
 
@@ -52,7 +52,7 @@ class AmplificationPlan:
             base=base.kind,
             noise_multiplier=0.0 if isinstance(base, StatedBase) else base.multiplier,
             deltas=list(base.group_deltas) if isinstance(base, StatedBase) else [],
-            probability=sampling_probability(body) if law is None else None,
+            probability=body.sampling_probability() if law is None else None,
             draw=None if law is None else law.draws,
         )
         effects = tuple(
@@ -74,7 +74,7 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
         )
         path = ("sampler", "truncate_to")
         raise DocumentError([document.problem("no-valid-bound", path, message, allowed="no truncation")])
-    if draws_per_iteration(body) != 1:
+    if body.draws_per_iteration() != 1:
         message = "the mechanism is run once, on one batch that is drawn once: leave draws_per_iteration out"
         path = ("sampler", "draws_per_iteration")
         raise DocumentError([document.problem("contradiction", path, message, allowed="1")])
@@ -89,7 +89,7 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
     )
     law = PLANS[body.sampler.kind].fixed_draws(body)
     if law is None:
-        p = sampling_probability(body)
+        p = body.sampling_probability()
         return AmplificationPlan(
             document,
             "Poisson sampling",

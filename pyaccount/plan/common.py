@@ -1,8 +1,12 @@
-"""What the reductions share: words of assumptions, the refusal of groups, and how parameters that may be blank are written."""
+"""What the reductions share: words of assumptions, the refusal of groups, how parameters that may be blank are written, and the
+ε values of a profile that the document leaves open.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from pyaccount.document.epochs import counted, epochs_of
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document, Privacy, Solve
@@ -92,10 +96,7 @@ def rounds(body: Body) -> int:
 
 def length_text(body: Body) -> str | None:
     """What the rounds of a run have to do with the epochs that its document asks for; None where it asks for none."""
-    from pyaccount.document.epochs import counted, epochs_of  # few documents count in epochs
-    from pyaccount.document.rates import epoch
-
-    length = None if body.epochs is None else epoch(body)
+    length = None if body.epochs is None else body.epoch()
     if length is None or body.epochs is None or body.training.iterations == "solve":
         return None
     done = whole(body.training.iterations)
@@ -121,3 +122,15 @@ def neighbours(privacy: Privacy) -> str:
         size = "k" if privacy.group_size == "solve" else str(privacy.group_size)
         words = {"up_to": f"up to {size} records", "contributions": "contributions are", "others": "arbitrary others"}
     return ADJACENCY[privacy.adjacency].format(**words)
+
+
+#: Where a profile is told, as shares of the certified ε. What an attacker can do follows from these points alone: small ε, and 0
+#: itself, limit attacks that may often be wrong, large ε those that may not.
+PROFILE_SHARES = (0.0, 0.0625, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.125, 1.25, 1.375, 1.5)
+
+
+def default_profile(epsilon: float) -> tuple[float, ...]:
+    """The ε values of a profile that the document leaves open: 0 and around the certified one, two digits each."""
+    if epsilon <= 0.0:
+        return (0.0,)
+    return tuple(float(f"{share * epsilon:.2g}") for share in PROFILE_SHARES)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyaccount.document import sampling_probability
 from pyaccount.errors import path_text
 from pyaccount.plan.alike import MANY, grouped
 from pyaccount.plan.common import length_text
 from pyaccount.plan.drawing import NEWEST, DrawingRule
-from pyaccount.plan.reduction import DirectedBounds, combine
+from pyaccount.plan.rounds import DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.risk.budgets import budget_of
 from pyaccount.rounding import plain
@@ -204,7 +203,7 @@ class CompiledDocument:
         if len(self.analyses) <= MANY or self.sampled or self.closed_form or budget_of(self.document) is not None:
             return False
         kinds = {
-            (body.noise.multiplier, body.training.expected_batch_size, sampling_probability(body))
+            (body.noise.multiplier, body.training.expected_batch_size, body.sampling_probability())
             if body.training.expected_batch_size != "solve"
             else (body.noise.multiplier, "solve", 0.0)
             for analysis, body in zip(self.analyses, self.document.bodies, strict=True)

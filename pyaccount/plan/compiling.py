@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.document import truncation
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiled import CompiledDocument, worded
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
@@ -38,21 +37,7 @@ def compile_document(document: Document) -> CompiledDocument:
 
 
 def _compile_one(document: Document) -> CompiledDocument:
-    problems = []
-    for body in document.bodies:
-        if body.matrix.kind != "identity" and sampler_plan(body).round_by_round:
-            problems.append(
-                document.problem(
-                    "no-valid-bound",
-                    body.at("sampler", "kind"),
-                    f"with a matrix the rounds depend on one another, and no bound is implemented for {body.sampler.kind} "
-                    f"sampling{sampler_plan(body).known_with_matrix}; b-min-sep, balls-in-bins and cyclic-poisson keep a "
-                    "record's participations apart",
-                    allowed="b-min-sep, balls-in-bins, cyclic-poisson or none",
-                )
-            )
-            problems += sampler_plan(body).matrix_refusals(document, body)
-    _refuse(problems)
+    _refuse(_dependent_rounds(document))
     _refuse(
         [problem for body in document.bodies if body.matrix.searched for problem in _search_refusals(document, body)]
     )
@@ -119,6 +104,23 @@ def _workload_refusals(document: Document, body: Body) -> list[Problem]:
     return []
 
 
+def _dependent_rounds(document: Document) -> list[Problem]:
+    """Refuse a matrix beside a sampler that is analysed round by round: its rounds depend on one another."""
+    problems = []
+    for body in document.bodies:
+        plan = sampler_plan(body)
+        if body.matrix.kind != "identity" and plan.round_by_round:
+            message = (
+                f"with a matrix the rounds depend on one another, and no bound is implemented for {body.sampler.kind} "
+                f"sampling{plan.known_with_matrix}; b-min-sep, balls-in-bins and cyclic-poisson keep a record's participations "
+                "apart"
+            )
+            allowed = "b-min-sep, balls-in-bins, cyclic-poisson or none"
+            problems.append(document.problem("no-valid-bound", body.at("sampler", "kind"), message, allowed=allowed))
+            problems += plan.matrix_refusals(document, body)
+    return problems
+
+
 def _search_refusals(document: Document, body: Body) -> list[Problem]:
     """Why no matrix can be optimised for the sampling of a body; empty where one can."""
 
@@ -142,7 +144,7 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
     if document.privacy.adjacency == "replace-one":
         message = "derivatives of δ are implemented for one record added or removed, not for one that is replaced"
         problems.append(refused(("privacy", "adjacency"), message, "use add-remove or zero-out"))
-    if truncation(body) is not None:
+    if body.truncation() is not None:
         message = "a matrix is not optimised for truncated batches"
         problems.append(refused(body.at("sampler", "truncate_to"), message, "leave truncate_to out"))
     if body.count > 1:

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document import participation_rate, truncation
-from pyaccount.plan.profile import PROFILE_SHARES
+from pyaccount.plan.common import PROFILE_SHARES
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def composing_cost(plan: CompiledDocument) -> Cost:
         for body in document.bodies
     )
     points = max(15 * math.sqrt(iterations / tolerance), *(50 / _rate(body) for body in document.bodies))
-    if any(truncation(body) is not None for body in document.bodies):
+    if any(body.truncation() is not None for body in document.bodies):
         points *= REACH
     length = 2 ** min(22, max(6, round(math.log2(points))))
     seconds = questions * (evaluations * (components + 2) * 0.5e-6 + length * 0.1e-6)
@@ -122,6 +121,6 @@ def duration(seconds: float) -> str:
 def _rate(body: Body) -> float:
     """How often a record takes part, roughly: 1 where that is still to be found, or no one rate."""
     try:
-        return participation_rate(body)
+        return body.participation_rate()
     except ValueError:
         return 1.0

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyaccount.plan.reduction import DirectedBounds, Part, Rounds
+    from pyaccount.plan.rounds import DirectedBounds, Part, Rounds
 
 
 class LargestLoss(NamedTuple):

@@ -1,63 +1,16 @@
-"""What a reduction is: a theorem that turns a part of the document into rounds the core can compose.
-
-`Part` names a core profile by its constructor and arguments, so that equal rounds of different phases compare equal and
-are counted together. `Bounds` holds, for each direction, the rounds whose composition bounds the mechanism from above and
-the rounds of a concrete pair of data sets that bounds it from below (the same where the theorem is tight).
-"""
+"""What a reduction is: a theorem, in words, and how it turns a body of the document into rounds or into a sampled mechanism."""
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from pyaccount import _core
-from pyaccount.directions import DIRECTIONS, Direction
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Path, Problem
+    from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.plan.sampled import SampledMechanism
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A profile of the core: the name of its constructor, positional arguments, keyword arguments."""
-
-    constructor: str
-    arguments: tuple[float | str | tuple[float, ...] | tuple[tuple[float, ...], ...], ...]
-    options: tuple[tuple[str, bool], ...] = ()
-
-    def build(self) -> _core.RoundProfile:
-        """The profile itself."""
-        constructor: Callable[..., _core.RoundProfile] = getattr(_core.RoundProfile, self.constructor)
-        return constructor(*self.arguments, **dict(self.options))
-
-
-@dataclass(frozen=True, slots=True)
-class Rounds:
-    """`count` rounds with the same profile."""
-
-    part: Part
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The rounds that bound a mechanism in one direction, from above and from below."""
-
-    upper: tuple[Rounds, ...]
-    lower: tuple[Rounds, ...]
-    #: Where `upper` are laws above those of the theorem's rounds: laws below them. None where they are the theorem's own.
-    inner: tuple[Rounds, ...] | None = None
-    #: Of how many kinds the rounds were, where those that are nearly alike are bounded by one of them (`pyaccount.plan.alike`):
-    #: then `lower` and `inner` are laws below those that `upper` are above.
-    kinds: int | None = None
-
-
-DirectedBounds = dict[Direction, Bounds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,90 +51,3 @@ class Analysis:
     gaussian: bool = False
     #: Whether a round is bounded by one with less noise and a larger rate: see `pyaccount.plan.alike`.
     alike: bool = False
-
-
-def tight(remove: Part, add: Part, count: int) -> DirectedBounds:
-    """Bounds whose upper and lower rounds are the same."""
-    rounds = {"remove": (Rounds(remove, count),), "add": (Rounds(add, count),)}
-    return {direction: Bounds(rounds[direction], rounds[direction]) for direction in DIRECTIONS}
-
-
-def enclosed(upper: tuple[Part, Part], lower: tuple[Part, Part], count: int) -> DirectedBounds:
-    """Bounds with separate upper and lower rounds, each given as (remove, add)."""
-    return {
-        direction: Bounds((Rounds(above, count),), (Rounds(below, count),))
-        for direction, above, below in zip(DIRECTIONS, upper, lower, strict=True)
-    }
-
-
-def gaussian(sensitivity: float, noise_multiplier: float) -> Part:
-    """The Gaussian mechanism with this sensitivity."""
-    return Part("gaussian", (sensitivity, noise_multiplier))
-
-
-def reversed_rounds(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...] | None:
-    """The rounds of (Q, P) for those of (P, Q); None where it is not known.
-
-    Gaussian and Laplace pairs are their own reversals up to a reflection, and so are two mirror images.
-    """
-    reversals = []
-    for item in rounds:
-        part, options = item.part, dict(item.part.options)
-        symmetric = part.constructor in ("gaussian", "laplace") or options.get("two_sided", False)
-        if not symmetric:
-            if part.constructor not in ("poisson", "copies", "summed_outputs"):
-                return None
-            flipped = tuple((name, not value if name == "reverse" else value) for name, value in part.options)
-            part = Part(part.constructor, part.arguments, flipped)
-        reversals.append(Rounds(part, item.count))
-    return counted(reversals)
-
-
-def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> DirectedBounds:
-    """The bounds of several bodies in sequence.
-
-    Equal rounds are counted together, in a fixed order, so that `count: k` and k equal phases are one computation. With
-    `merge_gaussians` all Gaussian rounds become one: the composition of Gaussian mechanisms with sensitivities s_i and noise
-    σ_i is exactly the Gaussian mechanism with (s/σ)² = Σ (s_i/σ_i)² (Dong, Roth & Su 2022, Corollary 3.3).
-    """
-    bodies = list(parts)
-    combined: DirectedBounds = {}
-    for direction in DIRECTIONS:
-        upper = counted(rounds for body in bodies for rounds in body[direction].upper)
-        lower = counted(rounds for body in bodies for rounds in body[direction].lower)
-        inner = None
-        if any(body[direction].inner is not None for body in bodies):
-            inner = counted(rounds for body in bodies for rounds in body[direction].inner or body[direction].upper)
-        if merge_gaussians:
-            upper, lower = _merged(upper, rounding=1.0), _merged(lower, rounding=-1.0)
-            inner = None if inner is None else _merged(inner, rounding=-1.0)
-        combined[direction] = Bounds(upper, lower, inner)
-    return combined
-
-
-def counted(rounds: Iterable[Rounds]) -> tuple[Rounds, ...]:
-    """Return the rounds with equal ones counted together, in a fixed order."""
-    counts: dict[Part, int] = {}
-    for item in rounds:
-        counts[item.part] = counts.get(item.part, 0) + item.count
-    order = sorted(counts, key=lambda part: (part.constructor, part.arguments, part.options))
-    return tuple(Rounds(part, counts[part]) for part in order)
-
-
-def _merged(rounds: tuple[Rounds, ...], *, rounding: float) -> tuple[Rounds, ...]:
-    gaussians = [item for item in rounds if item.part.constructor == "gaussian"]
-    if not gaussians:
-        return rounds
-    squares = math.fsum(item.count * _ratio(item.part) ** 2 for item in gaussians)
-    # Quotient, square, product, sum and root: at most 3 units of rounding; 8 are moved to the safe side.
-    ratio = math.sqrt(squares) * (1.0 + rounding * 4.0 * sys.float_info.epsilon)
-    rest = tuple(item for item in rounds if item.part.constructor != "gaussian")
-    return (Rounds(gaussian(ratio, 1.0), 1), *rest)
-
-
-def _ratio(part: Part) -> float:
-    """Sensitivity over noise of a Gaussian part."""
-    sensitivity, noise_multiplier = part.arguments
-    assert isinstance(sensitivity, int | float)
-    assert isinstance(noise_multiplier, int | float)
-    return sensitivity / noise_multiplier

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING
 
+from pyaccount import _core
 from pyaccount.plan.added import added_bound, added_profile
-from pyaccount.plan.composed import composed_bound, composed_bounds
 from pyaccount.plan.rare_truncation import RareTruncation
 from pyaccount.plan.recipe import Recipe
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyaccount import _core
     from pyaccount.directions import Direction
-    from pyaccount.plan.reduction import Rounds
+    from pyaccount.plan.rounds import Rounds
 
 #: Mean scales at which δ is bounded without samples.
 MEAN_SCALES: Mapping[Direction, tuple[float, ...]] = {
@@ -168,3 +168,26 @@ def _together(
         side: tuple(replace(one, count=one.count * runs) for part, runs in parts for one in part[side])
         for side in known
     }
+
+
+#: The relative width of what is composed, and the δ below which no more is resolved.
+TOLERANCE, IGNORED = 1e-2, 1e-120
+
+
+@lru_cache(maxsize=64)
+def composed_bound(rounds: tuple[Rounds, ...], epsilon: float) -> float:
+    """Return an upper bound on δ(ε) of these rounds. Raises `LimitError` at the deadline that was entered."""
+    found = _core.answer_all([(_built(rounds), epsilon, None, TOLERANCE)], threads=1)
+    return min(1.0, found[0].upper)
+
+
+def composed_bounds(rounds: tuple[Rounds, ...], epsilons: Sequence[float]) -> list[float]:
+    """Return an upper bound on δ at each of these ε ≥ 0, in any order. Raises `LimitError` at the deadline that was entered."""
+    ascending = sorted(set(epsilons))
+    ((points, _),) = _core.curve_all([(_built(rounds), ascending, TOLERANCE, IGNORED)], threads=1)
+    bounds = {epsilon: min(1.0, upper) for epsilon, (_, upper) in zip(ascending, points, strict=True)}
+    return [bounds[epsilon] for epsilon in epsilons]
+
+
+def _built(rounds: tuple[Rounds, ...]) -> list[tuple[_core.RoundProfile, int]]:
+    return [(one.part.build(), one.count) for one in rounds]

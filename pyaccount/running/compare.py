@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.certificate import Certificate
-from pyaccount.certificate.compared import FailedRecord, Why, is_certificate
-from pyaccount.certificate.comparison import Comparison, row_of
+from pyaccount.certificate.compared import FailedRecord, Why, is_certificate, row_of
+from pyaccount.certificate.comparison import Comparison
 from pyaccount.document.sources import Handed
 from pyaccount.errors import DocumentError, DomainError, PyaccountError
 from pyaccount.running.plan import Plan, compile_document

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from pyaccount.sweeping.table import Sweep, SweptRecord
+    from pyaccount.sweeping.records import SweptCells, SweptRecord
 
 #: What can be drawn beside what varies, and how an axis calls it.
 QUANTITIES: dict[str, tuple[str, Callable[[SweptRecord], float | None]]] = {
@@ -41,7 +41,7 @@ class _Shown:
     of: Callable[[SweptRecord], float | None]
 
 
-def picture(sweep: Sweep, path: str | Path | None, x: str | None = None, y: str | None = None) -> Figure:
+def picture(sweep: SweptCells, path: str | Path | None, x: str | None = None, y: str | None = None) -> Figure:
     """Draw a sweep: `y` over `x`, a line for everything else that varies; or `y` as colours over the two numbers that vary.
 
     `x` and `y` are paths that vary with numbers, or among `QUANTITIES`. Without them `y` is the value of the blank (for claims ε)
@@ -69,7 +69,7 @@ def picture(sweep: Sweep, path: str | Path | None, x: str | None = None, y: str 
     return drawn
 
 
-def _axis(sweep: Sweep, which: str, name: str, numeric: Sequence[str], solved: str | None) -> _Shown:
+def _axis(sweep: SweptCells, which: str, name: str, numeric: Sequence[str], solved: str | None) -> _Shown:
     """What an axis shows."""
     if name in sweep.varied:
         if name not in numeric:
@@ -85,7 +85,7 @@ def _axis(sweep: Sweep, which: str, name: str, numeric: Sequence[str], solved: s
     return _Shown(name, label, of)
 
 
-def _lines(sweep: Sweep, over: _Shown, across: _Shown) -> Plot:
+def _lines(sweep: SweptCells, over: _Shown, across: _Shown) -> Plot:
     names = [name for name in sweep.varied if name not in (over.name, across.name)]
     several = len({row.name for row in sweep.rows}) > 1
     lines: dict[str, list[tuple[float, float]]] = {}
@@ -122,7 +122,7 @@ def _scaled(label: str, values: Sequence[float]) -> Axis:
     return Axis(label, low - room, high + room)
 
 
-def _heat_map(sweep: Sweep, over: _Shown, up: _Shown, across: _Shown) -> HeatMap:
+def _heat_map(sweep: SweptCells, over: _Shown, up: _Shown, across: _Shown) -> HeatMap:
     places = [tuple(sorted({axis.of(row) or 0.0 for row in sweep.rows})) for axis in (over, up)]
     found = {(over.of(row), up.of(row)): across.of(row) for row in sweep.rows}
     grid = tuple(tuple(_or_nan(found.get((right, above))) for right in places[0]) for above in places[1])

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.certificate.comparison import row_of
+from pyaccount.certificate.compared import row_of
 from pyaccount.errors import DomainError, PyaccountError, StoreError
 from pyaccount.files import write_atomically
 from pyaccount.running.compare import why
 from pyaccount.running.plan import Plan, compile_document
-from pyaccount.sweeping.table import FailedCell, Sweep, SweptRecord
+from pyaccount.sweeping.records import FailedCell, SweptRecord
+from pyaccount.sweeping.table import Sweep
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate

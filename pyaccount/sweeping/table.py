@@ -5,16 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
-from pyaccount.certificate.compared import WORDS, FailedRecord
-from pyaccount.certificate.comparison import ComparedRecord
-from pyaccount.certificate.model import Record
+from pyaccount.certificate.compared import WORDS
 from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.errors import MissingExtraError
-from pyaccount.pages.forms import printed
 from pyaccount.pages.page import (
     Content,
     Page,
@@ -27,8 +24,9 @@ from pyaccount.pages.page import (
     every_digit,
     exact,
 )
-from pyaccount.pages.readable import Readable
+from pyaccount.pages.readable import Readable, printed
 from pyaccount.rounding import up
+from pyaccount.sweeping.records import FailedCell, SweptCells, SweptRecord
 from pyaccount.tables import data_frame
 
 if TYPE_CHECKING:
@@ -40,33 +38,10 @@ if TYPE_CHECKING:
 
 #: The width of the table as text in a file.
 WIDTH = 180
-_SETTINGS = "What varies, by its path, with its value in this cell."
 
 
-class SweptRecord(ComparedRecord):
-    """The certificate of a cell, in a row."""
-
-    place: int = Field(ge=0, description="The place of the cell in the sweep, counted from 0.")
-    settings: dict[str, JsonValue] = Field(description=_SETTINGS)
-    solved: str | None = Field(description="The path of the blank; null for a claim.")
-    value: float | None = Field(description="The computed value of the blank.")
-
-
-class FailedCell(FailedRecord):
-    """A cell without a certificate."""
-
-    settings: dict[str, JsonValue] = Field(description=_SETTINGS)
-
-
-class Sweep(Record, Readable):
+class Sweep(SweptCells, Readable):
     """The cells of a sweep: those that were certified, and those that were not."""
-
-    pyaccount: Literal[1] = Field(description="The version of this format.")
-    kind: Literal["sweep-table"] = Field(description="The kind of this JSON: the table of a sweep.")
-    name: str | None = Field(description="The name of the sweep.")
-    varied: list[str] = Field(description="The paths that vary.")
-    rows: list[SweptRecord] = Field(description="One row for each certificate, in the order of the cells.")
-    failures: list[FailedCell] = Field(default_factory=list, description="The cells without a certificate, and why.")
 
     @property
     def holds(self) -> bool:

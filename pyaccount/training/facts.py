@@ -13,7 +13,6 @@ import numpy as np
 
 from pyaccount.arguments import number_of
 from pyaccount.certificate.provenance import versions
-from pyaccount.document import expected_batch_size
 from pyaccount.errors import DocumentError, DomainError, RunError, shown
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices import strategy
@@ -82,7 +81,7 @@ def normaliser_of(document: Document, body: Body, given: float | None) -> float:
     """
     if given is not None:
         return number_of("normaliser", given, "greater than 0 and finite", 5e-324, float("inf"))
-    expected = expected_batch_size(body)
+    expected = body.expected_batch_size()
     if expected is None:
         message = (
             "the document says no expected batch size, by which sums are divided: state it, or give the run a constant "

@@ -6,94 +6,27 @@ import hashlib
 import math
 import os
 import re
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyaccount.errors import DomainError, RunError, shown
-from pyaccount.pages.readable import Readable
 from pyaccount.plan.common import number
-from pyaccount.training.assumptions import Assumption, held
+from pyaccount.training.assumptions import held
 from pyaccount.training.certified import Certified, certified
 from pyaccount.training.facts import ALSO, matrix_hash
 from pyaccount.training.folder import SIZES
-from pyaccount.training.record import STREAMS, Ending, Recorded, contains
+from pyaccount.training.record import STREAMS, Recorded, contains
+from pyaccount.training.reporting import RecordVerdict
 from pyaccount.training.source import FROM_KEY
 from pyaccount.training.sums import ALONE
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
-    from pyaccount.pages.page import Page
 
 #: Standard deviations are recorded as they were drawn, rounded up: by no more than this, relatively, above σ times the clip norm.
 ROUNDED_UP = 1e-12
 
-#: What a record of version 1 leaves open.
-WITHOUT_NONCES = (
-    "the record is of version 1, whose noise is a function of the key and the round: if the run's folder was ever put back, two "
-    "sums may have been released with one noise"
-)
-
 _HASH = re.compile("[0-9a-fA-F]{64}")
-
-
-@dataclass(frozen=True, slots=True)
-class RecordVerdict(Readable):
-    """What a record says of the run of a certificate."""
-
-    file: str
-    #: The hash of the file's bytes.
-    sha256: str
-    #: Whether the record is one of this certificate's run, as far as that went.
-    agrees: bool
-    #: How many rounds the file has; the run may have released more unless the ending says that it did not.
-    released: int
-    rounds: int
-    #: How often an earlier checkpoint was taken up and rounds given up; these are among the released ones.
-    rewinds: int
-    key_commitment: str | None
-    #: What is not as it should be.
-    problems: tuple[str, ...]
-    assumptions: tuple[Assumption, ...]
-    #: How the record ends, None where it cannot be read.
-    ending: Ending | None = None
-    #: The hash of the last line.
-    head: str | None = None
-    #: Whether the run began without a certificate.
-    uncertified: bool = False
-    #: Of the record's form, None where it cannot be read.
-    version: int | None = None
-
-    def __bool__(self) -> bool:
-        """Whether the record agrees."""
-        return self.agrees
-
-    @property
-    def at_least(self) -> bool:
-        """Whether the run may have released more rounds than the file has."""
-        return self.ending == "open"
-
-    @property
-    def ended(self) -> str:
-        """How the record ends, in words."""
-        match self.ending:
-            case "exhausted":
-                return "the whole run"
-            case "closed":
-                return "then the run was closed"
-            case "abandoned":
-                return "then the run was abandoned"
-        return "as far as this file goes: it has no closing line, so the run is open or was killed, or the file was cut"
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The verdict as data."""
-        return asdict(self) | {"at_least": self.at_least}
-
-    def page(self) -> Page:
-        """Return the verdict as a page."""
-        from pyaccount.training.reporting import record_page
-
-        return record_page(self)
 
 
 def hold_record(

@@ -1,9 +1,9 @@
-"""What pages say of the run of a certificate: how far it got, and who sees to each assumption."""
+"""What a record says of the run of a certificate, as data and as pages: how far it got, and who sees to each assumption."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from pyaccount.pages.page import (
     Badge,
@@ -17,10 +17,17 @@ from pyaccount.pages.page import (
     Paragraph,
     exact,
 )
-from pyaccount.training.holding import WITHOUT_NONCES
+from pyaccount.pages.readable import Readable
 
 if TYPE_CHECKING:
-    from pyaccount.training.holding import RecordVerdict
+    from pyaccount.training.assumptions import Assumption
+    from pyaccount.training.record import Ending
+
+#: What a record of version 1 leaves open.
+WITHOUT_NONCES = (
+    "the record is of version 1, whose noise is a function of the key and the round: if the run's folder was ever put back, two "
+    "sums may have been released with one noise"
+)
 
 #: The note on numbers from a record.
 ORIGIN = "training"
@@ -37,6 +44,63 @@ BEGAN_UNCERTIFIED = (
     "This run began UNCERTIFIED, from the document alone: this certificate was not used for it, or was made later."
 )
 LEFT = "Check each assumption that is yours against the training code; the run enforces or checks the others."
+
+
+@dataclass(frozen=True, slots=True)
+class RecordVerdict(Readable):
+    """What a record says of the run of a certificate."""
+
+    file: str
+    #: The hash of the file's bytes.
+    sha256: str
+    #: Whether the record is one of this certificate's run, as far as that went.
+    agrees: bool
+    #: How many rounds the file has; the run may have released more unless the ending says that it did not.
+    released: int
+    rounds: int
+    #: How often an earlier checkpoint was taken up and rounds given up; these are among the released ones.
+    rewinds: int
+    key_commitment: str | None
+    #: What is not as it should be.
+    problems: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
+    #: How the record ends, None where it cannot be read.
+    ending: Ending | None = None
+    #: The hash of the last line.
+    head: str | None = None
+    #: Whether the run began without a certificate.
+    uncertified: bool = False
+    #: Of the record's form, None where it cannot be read.
+    version: int | None = None
+
+    def __bool__(self) -> bool:
+        """Whether the record agrees."""
+        return self.agrees
+
+    @property
+    def at_least(self) -> bool:
+        """Whether the run may have released more rounds than the file has."""
+        return self.ending == "open"
+
+    @property
+    def ended(self) -> str:
+        """How the record ends, in words."""
+        match self.ending:
+            case "exhausted":
+                return "the whole run"
+            case "closed":
+                return "then the run was closed"
+            case "abandoned":
+                return "then the run was abandoned"
+        return "as far as this file goes: it has no closing line, so the run is open or was killed, or the file was cut"
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The verdict as data."""
+        return asdict(self) | {"at_least": self.at_least}
+
+    def page(self) -> Page:
+        """Return the verdict as a page."""
+        return record_page(self)
 
 
 def with_run(page: Page, verdict: RecordVerdict) -> Page:

@@ -1,8 +1,11 @@
-"""The state of a run as a checkpoint holds it, and where the run goes on from one."""
+"""The state of a run as a checkpoint holds it, where the run goes on from one, and that all its processes are at the same round.
+
+Nothing here lets processes talk: whoever trains has a way to, and gathers what each rank says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +53,21 @@ def position_of(state: Mapping[str, Any], header: Mapping[str, Any], released: i
             "record was put back to an earlier state and has gone on from there. Find the record that contains the line"
         )
     return done
+
+
+#: What a rank says of itself: its number, the next round, how many were released, and a part of the last one's seed, by which
+#: branches of a run whose folder was put back are told apart. Nothing of it is secret.
+RankState = tuple[int, int, int, int]
+
+
+def check_ranks(gathered: Iterable[Sequence[int]], world: int) -> None:
+    """Raise `RunError` unless every rank is there once, and at the same round: shards of other batches do not add up.
+
+    `gathered` has a `RankState` of each process.
+    """
+    states = [tuple(int(number) for number in state) for state in gathered]
+    if sorted(rank for rank, *_ in states) != list(range(world)):
+        ranks = ", ".join(str(rank) for rank, *_ in states)
+        raise RunError(f"every process needs a rank of its own, 0 to {world - 1}, and these are here: {ranks}")
+    if len({tuple(rest) for _, *rest in states}) > 1:
+        raise RunError("the ranks are at different rounds: take the same checkpoint up in all of them")

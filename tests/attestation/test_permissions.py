@@ -13,7 +13,7 @@ from securesystemslib.signer import CryptoSigner
 
 import pyaccount
 from pyaccount import cli, files
-from pyaccount.attestation import permissions
+from pyaccount.attestation import keys
 from pyaccount.training import key as run_keys
 from pyaccount.training.key import RunKey
 
@@ -154,7 +154,7 @@ def test_a_system_without_modes_is_said_to_check_nothing_once(
 ) -> None:
     RunKey.create(tmp_path / "run.key")
     (tmp_path / "run.key").chmod(0o644)
-    monkeypatch.setattr(permissions, "HAS_MODES", False)
+    monkeypatch.setattr(keys, "HAS_MODES", False)
     monkeypatch.setattr(run_keys, "HAS_MODES", False)
     files.warn_without_modes.cache_clear()
     (project.folder / "signing.pem").chmod(0o644)

@@ -29,9 +29,9 @@ from pyaccount.certificate.report import curves, page_of
 from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.certificate.report.yaml_text import yaml_text
 from pyaccount.forms import FORMS
-from pyaccount.pages.forms import printed
 from pyaccount.pages.page import SENSES, Figure, Page, PageTable, Quantity
 from pyaccount.pages.plot import Axis, Plot, Series, log_axis
+from pyaccount.pages.readable import printed
 from pyaccount.pages.svg import svg
 from pyaccount.rounding import up
 from pyaccount.schemas import SCHEMAS

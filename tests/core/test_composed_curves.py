@@ -31,7 +31,7 @@ from pyaccount.execute.sampling.profile import draw
 from pyaccount.execute.sampling.proposals import plain, proposed
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.recipe import Recipe
-from pyaccount.plan.reduction import Bounds, DirectedBounds, Part, Rounds, gaussian, reversed_rounds, tight
+from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, gaussian, reversed_rounds, tight
 from pyaccount.plan.sampled import SampledMechanism, together
 
 Array = np.ndarray[Any, np.dtype[np.float64]]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyaccount.adapters import opacus
-from pyaccount.document import epoch, load
+from pyaccount.document import load
 from pyaccount.document.epochs import epochs_of, iterations_of
 from pyaccount.document.notes import notes
 
@@ -210,9 +210,9 @@ def test_documents_in_iterations_stay_what_they_were(tmp_path: Path) -> None:
 
 def test_an_epoch_of_a_body() -> None:
     (body,) = load(mapping(POISSON, {"dataset_size": 50_000, "expected_batch_size": 256, "iterations": 5})).bodies
-    assert epoch(body) == Fraction(50_000, 256)
+    assert body.epoch() == Fraction(50_000, 256)
     (body,) = load(mapping({"kind": "none"}, {"iterations": 5})).bodies
-    assert epoch(body) is None
+    assert body.epoch() is None
 
 
 NOTED = [

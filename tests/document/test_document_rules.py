@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from document_samples import BASE, edited, found, load_text, problems_of, written
 
-from pyaccount.document import batch_size, load, sampling_probability
+from pyaccount.document import load
 
 HEAD = """\
 pyaccount: 1
@@ -40,13 +40,13 @@ ACCEPTED = [
 def test_rates(sampler: str, training: str, rate: float, batch: int | None, tmp_path: Path) -> None:
     text = f"{HEAD}sampler: {{kind: {sampler}}}\ntraining: {{iterations: 10, {training}}}\n"
     (body,) = load_text(tmp_path, text).bodies
-    assert sampling_probability(body) == pytest.approx(rate, rel=1e-15)
+    assert body.sampling_probability() == pytest.approx(rate, rel=1e-15)
     if batch is None:
         with pytest.raises(ValueError, match="no fixed batch size"):
-            batch_size(body)
+            body.batch_size()
     else:
-        assert batch_size(body) == batch
-        assert isinstance(batch_size(body), int)
+        assert body.batch_size() == batch
+        assert isinstance(body.batch_size(), int)
 
 
 REFUSED = [
@@ -195,15 +195,15 @@ def test_a_blank_batch_has_no_rate_yet(tmp_path: Path) -> None:
         document = load_text(tmp_path, edited({**changes, 12: f"  kind: {kind}"}))
         assert document.blank == ("training", "expected_batch_size")
         with pytest.raises(ValueError, match="to be solved"):
-            sampling_probability(document.bodies[0])
+            document.bodies[0].sampling_probability()
         filled = document.with_value(("training", "expected_batch_size"), 250)
-        assert sampling_probability(filled.bodies[0]) == 0.005
+        assert filled.bodies[0].sampling_probability() == 0.005
 
 
 def test_a_deterministic_order_has_no_rate(tmp_path: Path) -> None:
     document = load_text(tmp_path, edited({12: "  kind: none"}))
     with pytest.raises(ValueError, match="deterministic"):
-        sampling_probability(document.bodies[0])
+        document.bodies[0].sampling_probability()
 
 
 def test_rules_stay_silent_about_what_was_reported(tmp_path: Path) -> None:

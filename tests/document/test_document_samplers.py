@@ -9,18 +9,7 @@ import pytest
 from document_samples import edited, found, load_text, problems_of, written
 
 import pyaccount
-from pyaccount.document import (
-    BallsInBins,
-    Body,
-    Document,
-    bands,
-    batch_size,
-    bins,
-    expected_batch_size,
-    participation_rate,
-    sampling_probability,
-    separation,
-)
+from pyaccount.document import BallsInBins, Body, Document
 from pyaccount.document.ranges import RATE_AGREEMENT
 from pyaccount.errors import DocumentError
 
@@ -80,12 +69,12 @@ RATES = [
 def test_rates(case: tuple[str, str, str, int, float, float, float | None], tmp_path: Path) -> None:
     sampler, training, matrix, b, rate, probability, batch = case
     body = body_of(tmp_path, sampler, training, matrix)
-    assert separation(body) == b
-    assert participation_rate(body) == pytest.approx(rate, rel=1e-14)
-    assert sampling_probability(body) == pytest.approx(probability, rel=1e-14)
-    assert expected_batch_size(body) == (None if batch is None else pytest.approx(batch, rel=1e-14))
+    assert body.separation() == b
+    assert body.participation_rate() == pytest.approx(rate, rel=1e-14)
+    assert body.sampling_probability() == pytest.approx(probability, rel=1e-14)
+    assert body.expected_batch_size() == (None if batch is None else pytest.approx(batch, rel=1e-14))
     with pytest.raises(ValueError, match="no fixed batch size"):
-        batch_size(body)
+        body.batch_size()
 
 
 BINS = [
@@ -108,19 +97,19 @@ BINS = [
 def test_bins(sampler: str, training: str, count: int, batch: float | None, tmp_path: Path) -> None:
     body = body_of(tmp_path, sampler, training, BSR3)
     assert isinstance(body.sampler, BallsInBins)
-    assert bins(body) == count
-    assert isinstance(bins(body), int)
-    assert participation_rate(body) == sampling_probability(body) == 1 / count
-    assert expected_batch_size(body) == (None if batch is None else pytest.approx(batch, rel=1e-14))
-    assert separation(body) is None
+    assert body.bins() == count
+    assert isinstance(body.bins(), int)
+    assert body.participation_rate() == body.sampling_probability() == 1 / count
+    assert body.expected_batch_size() == (None if batch is None else pytest.approx(batch, rel=1e-14))
+    assert body.separation() is None
 
 
 def test_a_deterministic_order_has_neither_rate_nor_separation(tmp_path: Path) -> None:
     body = body_of(tmp_path, "none, min_separation: 5", "dataset_size: 9")
-    assert (separation(body), expected_batch_size(body)) == (None, None)
+    assert (body.separation(), body.expected_batch_size()) == (None, None)
     with pytest.raises(ValueError, match="deterministic"):
-        participation_rate(body)
-    assert expected_batch_size(body_of(tmp_path, "none", "dataset_size: 9, expected_batch_size: 3")) == 3
+        body.participation_rate()
+    assert body_of(tmp_path, "none", "dataset_size: 9, expected_batch_size: 3").expected_batch_size() == 3
 
 
 B = [1, 2, 3, 7, 10, 100, 1000, 16_384]
@@ -131,16 +120,16 @@ def test_the_two_ends_of_the_rate(b: int, tmp_path: Path) -> None:
     """The rate 1/b is that of probability 1, which nothing exceeds; b = 1 is Poisson sampling."""
     for kind in (f"b-min-sep, min_separation: {b}", f"cyclic-poisson, partitions: {b}"):
         full = body_of(tmp_path, kind, f"participation_rate: {1 / b!r}")
-        assert sampling_probability(full) <= 1
+        assert full.sampling_probability() <= 1
         # Near the end, the conversion multiplies the rounding of the rate by b.
-        assert sampling_probability(full) == pytest.approx(1, abs=1e-15 * b)
+        assert full.sampling_probability() == pytest.approx(1, abs=1e-15 * b)
         above = body_of(tmp_path, kind, f"participation_rate: {min(1.0, (1 + 0.9 * RATE_AGREEMENT) / b)!r}")
-        assert sampling_probability(above) == 1
+        assert above.sampling_probability() == 1
         certain = body_of(tmp_path, kind, "sampling_probability: 1")
-        assert sampling_probability(certain) == 1
-        assert participation_rate(certain) == pytest.approx(1 / b, rel=1e-15)
+        assert certain.sampling_probability() == 1
+        assert certain.participation_rate() == pytest.approx(1 / b, rel=1e-15)
     small = body_of(tmp_path, f"b-min-sep, min_separation: {b}", "sampling_probability: 1e-9")
-    assert participation_rate(small) == pytest.approx(1e-9 / (1 + (b - 1) * 1e-9), rel=1e-14)
+    assert small.participation_rate() == pytest.approx(1e-9 / (1 + (b - 1) * 1e-9), rel=1e-14)
 
 
 @pytest.mark.parametrize("p", [1e-9, 0.001, 0.3, 1.0])
@@ -154,9 +143,9 @@ def test_a_separation_of_one_is_poisson_sampling(p: float, tmp_path: Path) -> No
     ):
         for field in ("sampling_probability", "participation_rate"):
             body = body_of(tmp_path, kind, f"dataset_size: 1000, {field}: {p!r}")
-            assert participation_rate(body) == pytest.approx(p, rel=1e-15)
-            assert sampling_probability(body) == pytest.approx(p, rel=1e-15)
-            assert expected_batch_size(body) == pytest.approx(1000 * p, rel=1e-15)
+            assert body.participation_rate() == pytest.approx(p, rel=1e-15)
+            assert body.sampling_probability() == pytest.approx(p, rel=1e-15)
+            assert body.expected_batch_size() == pytest.approx(1000 * p, rel=1e-15)
 
 
 @pytest.mark.parametrize("b", B)
@@ -168,13 +157,15 @@ def test_conversion_there_and_back(b: int, p: float, tmp_path: Path) -> None:
         (f"cyclic-poisson, partitions: {b}", p / b),
     ):
         body = body_of(tmp_path, kind, f"sampling_probability: {p!r}")
-        assert sampling_probability(body) == p
-        assert participation_rate(body) == pytest.approx(rate, rel=1e-14)
-        back = body_of(tmp_path, kind, f"participation_rate: {participation_rate(body)!r}")
-        assert sampling_probability(back) == pytest.approx(p, rel=1e-14 * (1 + b * p))
+        assert body.sampling_probability() == p
+        assert body.participation_rate() == pytest.approx(rate, rel=1e-14)
+        back = body_of(tmp_path, kind, f"participation_rate: {body.participation_rate()!r}")
+        assert back.sampling_probability() == pytest.approx(p, rel=1e-14 * (1 + b * p))
         # Both at once agree.
-        both = body_of(tmp_path, kind, f"sampling_probability: {p!r}, participation_rate: {participation_rate(body)!r}")
-        assert sampling_probability(both) >= p
+        both = body_of(
+            tmp_path, kind, f"sampling_probability: {p!r}, participation_rate: {body.participation_rate()!r}"
+        )
+        assert both.sampling_probability() >= p
 
 
 BANDS = [
@@ -195,8 +186,8 @@ def test_bands(matrix: str, width: int | None, tmp_path: Path) -> None:
     # b-min-sep is refused where nothing says how far apart participations are.
     for kind in ("cyclic-poisson",) if "dense" in matrix else ("b-min-sep", "cyclic-poisson"):
         body = body_of(tmp_path, kind, "participation_rate: 0.1", matrix)
-        assert bands(body) == separation(body) == width
-    assert bands(body_of(tmp_path, "none", "dataset_size: 7", matrix)) == width
+        assert body.bands() == body.separation() == width
+    assert body_of(tmp_path, "none", "dataset_size: 7", matrix).bands() == width
 
 
 def test_defaults(tmp_path: Path) -> None:
@@ -491,7 +482,7 @@ def test_bins_that_fit_can_be_typed_in(sampler: str, training: str, fixes: dict[
         document = load_text(
             tmp_path, spelled(f"balls-in-bins, bins: {count}", "iterations: 2000, dataset_size: 60_000")
         )
-        assert f"{expected_batch_size(document.bodies[0]):.6g}" == batch or "/" in batch
+        assert f"{document.bodies[0].expected_batch_size():.6g}" == batch or "/" in batch
     if "expected_batch_size: 300" in training:
         load_text(tmp_path, spelled("balls-in-bins, bins: 200", f"iterations: 2000, {training}"))
     else:
@@ -581,11 +572,11 @@ def test_blanks(tmp_path: Path) -> None:
     for kind in ("b-min-sep", "cyclic-poisson", "balls-in-bins"):
         text = edited({9: "  expected_batch_size: solve", 12: f"  kind: {kind}", 14: "  multiplier: 1"})
         document = load_text(tmp_path, text)
-        for question in (participation_rate, sampling_probability):
+        for question in (Body.participation_rate, Body.sampling_probability):
             with pytest.raises(ValueError, match=r"to be solved|not given"):
                 question(document.bodies[0])
-        assert expected_batch_size(filled(document, 500)) == 500
-        assert participation_rate(filled(document, 500)) == pytest.approx(0.01, rel=1e-15)
+        assert filled(document, 500).expected_batch_size() == 500
+        assert filled(document, 500).participation_rate() == pytest.approx(0.01, rel=1e-15)
         text = edited(
             {10: "  iterations: solve", 12: f"  kind: {kind}", 14: "  multiplier: 1", 15: f"matrix: {{{BSR3}}}"}
         )
@@ -627,7 +618,7 @@ def test_the_formula_of_b_min_sep(tmp_path: Path) -> None:
     b, p = 5, 0.3
     gap = b - 1 + math.fsum(k * p * (1 - p) ** (k - 1) for k in range(1, 400))
     body = body_of(tmp_path, f"b-min-sep, min_separation: {b}", f"sampling_probability: {p}")
-    assert participation_rate(body) == pytest.approx(1 / gap, rel=1e-13)
+    assert body.participation_rate() == pytest.approx(1 / gap, rel=1e-13)
 
 
 @pytest.mark.parametrize("matrix", [{"kind": "blt", "buffers": 2}, {"kind": "banded-inverse", "bands": 4}])

@@ -10,7 +10,6 @@ import yaml
 from document_samples import BASE, edited, found, load_text, problems_of
 
 import pyaccount
-from pyaccount.document import draws_per_iteration
 from pyaccount.document.notes import notes
 from pyaccount.errors import DocumentError
 
@@ -19,9 +18,9 @@ DRAWS = BASE.replace("kind: poisson\n", "kind: poisson\n  draws_per_iteration: 4
 
 def test_it_is_one_unless_it_is_said(tmp_path: Path) -> None:
     (body,) = load_text(tmp_path, BASE).bodies
-    assert draws_per_iteration(body) == 1
+    assert body.draws_per_iteration() == 1
     (body,) = load_text(tmp_path, DRAWS).bodies
-    assert draws_per_iteration(body) == 4
+    assert body.draws_per_iteration() == 4
     # As those of every document that was written before there was such a key.
     assert load_text(tmp_path, BASE).to_mapping()["sampler"] == {"kind": "poisson"}
 

@@ -26,10 +26,10 @@ import click
 from pyaccount import reference, schemas
 from pyaccount.cli.init import init
 from pyaccount.cli.completion import overridable
-from pyaccount.document import load, participation_rate, sampling_probability
+from pyaccount.document import load
 from pyaccount.document.samplers import SAMPLERS
 from pyaccount.document.shape import union_of
-from pyaccount.document.sections import SingleDocument
+from pyaccount.document.models import SingleDocument
 from pyaccount.draft.interview import needed
 from pyaccount.draft.questions import QUESTIONS, meanings
 from pyaccount.draft.writing import text_of
@@ -45,8 +45,8 @@ def told(path):
     return {
         "sampler": document.to_mapping()["sampler"],
         "iterations": body.training.iterations,
-        "rate": participation_rate(body),
-        "probability": sampling_probability(body),
+        "rate": body.participation_rate(),
+        "probability": body.sampling_probability(),
         "again": again == document,
     }
 

@@ -18,8 +18,9 @@ from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import estimates as estimating
 from pyaccount.execute.sampling.estimates import Estimator, _estimate, _shared
 from pyaccount.execute.sampling.jobs import SHARD, Component
-from pyaccount.execute.sampling.profile import SampledPoint, larger
+from pyaccount.execute.sampling.profile import larger
 from pyaccount.execute.sampling.proposals import library, plain
+from pyaccount.execute.sampling.proven import SampledPoint
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism

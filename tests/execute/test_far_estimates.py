@@ -19,8 +19,8 @@ from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling import proposals
 from pyaccount.execute.sampling.estimates import Estimate, Estimator, _estimate, told
 from pyaccount.execute.sampling.jobs import Balanced
-from pyaccount.execute.sampling.profile import SampledPoint
 from pyaccount.execute.sampling.proposals import plain
+from pyaccount.execute.sampling.proven import SampledPoint
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.sampled import SampledMechanism
 

@@ -20,7 +20,7 @@ from pyaccount.execute import Engine, Question
 from pyaccount.execute.curve import MOST, CurvePoint, between
 from pyaccount.plan import compile_document
 from pyaccount.plan.largest_loss import LargestLoss, largest_loss
-from pyaccount.plan.reduction import Part, Rounds, gaussian
+from pyaccount.plan.rounds import Part, Rounds, gaussian
 
 
 def releases(count: int, scale: float | str, **changes: Any) -> dict[str, Any]:

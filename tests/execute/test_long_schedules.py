@@ -15,7 +15,7 @@ from pyaccount.certificate.brief import brief
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.gate.cross_check import ComposedCrossCheck
 from pyaccount.plan import alike
-from pyaccount.plan.reduction import Bounds, Part, Rounds
+from pyaccount.plan.rounds import Bounds, Part, Rounds
 
 DELTA = 1e-5
 KINDS = 90

@@ -26,10 +26,9 @@ from pyaccount.execute.sampling.moments import chernoff
 from pyaccount.execute.sampling.proposals import powered
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.composed import composed_bound, composed_bounds
 from pyaccount.plan.recipe import Recipe
-from pyaccount.plan.reduction import Rounds, gaussian
-from pyaccount.plan.sampled import SampledMechanism
+from pyaccount.plan.rounds import Rounds, gaussian
+from pyaccount.plan.sampled import SampledMechanism, composed_bound, composed_bounds
 
 
 @dataclass(frozen=True)

@@ -190,7 +190,7 @@ def _draws(body: object) -> float:
 def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
     """How often a record takes part, where that is stated or a quotient of what is: such numbers are the same to the last bit.
 
-    `document.rates` derives all of them, from models that take longer to load than everything else here to run.
+    The package derives all of them from its models.
     """
     names = ("sampling_probability", "participation_rate", "expected_batch_size", "dataset_size")
     stated = {name: at(body, "training", name) for name in names}

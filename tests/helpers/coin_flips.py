@@ -19,7 +19,7 @@ from pyaccount.document.stated import RATE_FIELDS, number
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
 
@@ -36,16 +36,16 @@ class CoinFlips(SamplerKind):
         AlsoCalled("tosses"),
     ] = Field(description="How often a coin is flipped.")
 
-    def participation_rate(self, body: Body) -> float:
+    def participation_rate(self, body: StatedBody) -> float:
         """One of the outcomes, which are all as probable."""
         return 0.5**self.flips
 
-    def epoch(self, body: Body, *, bins: int | None = None) -> Fraction | None:
+    def epoch(self, body: StatedBody, *, bins: int | None = None) -> Fraction | None:
         """As many rounds as there are outcomes."""
         flips = number(self.flips)
         return None if flips is None else Fraction(2 ** int(flips))
 
-    def rate_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+    def rate_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The coin says how much joins."""
         for field in ("expected_batch_size", *RATE_FIELDS):
             if getattr(body.training, field) is not None:

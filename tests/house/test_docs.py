@@ -283,7 +283,7 @@ def test_simulations_have_the_rates_that_are_accounted_for() -> None:
     runs = 300
     for name in ("poisson", "fixed-size", "b-min-sep", "balls-in-bins", "cyclic-poisson"):
         (body,) = SCRIPT["document"](name).bodies
-        rate = pyaccount.document.participation_rate(body)  # type: ignore[attr-defined]
+        rate = body.participation_rate()
         early = total = 0
         for seed in range(runs):
             raster = SCRIPT["SIMULATIONS"][name](body, random.Random(seed))
@@ -353,7 +353,7 @@ def test_a_reader_who_follows_the_tutorial_sees_what_it_shows(tmp_path: Path) ->
 
 
 def test_the_glossary_has_every_key_and_kind_of_the_language() -> None:
-    from pyaccount.document.sections import SingleDocument
+    from pyaccount.document.models import SingleDocument
     from pyaccount.document.shape import leaves, words_of
 
     text = (DOCS / "glossary.md").read_text(encoding="utf-8")

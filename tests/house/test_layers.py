@@ -204,3 +204,36 @@ def test_an_import_of_a_test_is_seen() -> None:
     )
     found = [part for _, part in sorted(parts_imported(ast.parse(program))) if part.startswith("test_")]
     assert found == ["test_one", "test_two", "test_three", "test_four"]
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package, by its name."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def test_no_circle_of_modules() -> None:
+    """A room has a bottom and a top: no module imports, lazily or for types, what imports it."""
+    known = modules()
+    # The package itself offers its version and the core to all.
+    imports: dict[str, set[str]] = {name: set() for name in known if name != "pyaccount"}
+    for name, below in imports.items():
+        for node in ast.walk(ast.parse(known[name].read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                whole = {f"{node.module}.{one.name}" for one in node.names}
+                below.update((whole & imports.keys()) or ({node.module} & imports.keys()))
+            elif isinstance(node, ast.Import):
+                below.update({one.name for one in node.names} & imports.keys())
+        below.discard(name)
+    # What imports nothing that is left goes; what stays is in a circle, or above one.
+    left = dict(imports)
+    while free := [name for name, needed in left.items() if not needed & left.keys()]:
+        for name in free:
+            del left[name]
+    while roots := [name for name in left if not any(name in needed for needed in left.values())]:
+        for name in roots:
+            del left[name]
+    assert sorted(left) == []

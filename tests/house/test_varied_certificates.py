@@ -21,7 +21,8 @@ from schema_mutations import Varied
 
 import pyaccount
 from pyaccount import cli, schemas
-from pyaccount.certificate.comparison import Comparison, row_of
+from pyaccount.certificate.compared import row_of
+from pyaccount.certificate.comparison import Comparison
 from pyaccount.certificate.comparison import written as compared
 from pyaccount.certificate.model import CertificateModel
 from pyaccount.certificate.reading import parse

@@ -14,7 +14,6 @@ from scipy.stats import chi2
 
 from pyaccount import _core, load
 from pyaccount.data.prepare import prepare
-from pyaccount.document import sampling_probability
 from pyaccount.errors import DocumentError, RunError
 from pyaccount.training.batches import Batch, Batches, batches_of
 from pyaccount.training.key import RunKey
@@ -231,7 +230,7 @@ def test_probabilities_are_those_of_the_analysis() -> None:
     """To the last bit: an expected batch is turned into a probability once, in the document room."""
     stated = sampled("poisson", 3, 3_000_000, expected_batch_size=7)
     loaded = load(stated)
-    p = sampling_probability(loaded.bodies[0])
+    p = loaded.bodies[0].sampling_probability()
     again = made(sampled("poisson", 3, 3_000_000, sampling_probability=p))
     assert all(np.array_equal(made(stated).batch(t).indices, again.batch(t).indices) for t in range(3))
 

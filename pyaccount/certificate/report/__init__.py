@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.amplification_data import AmplificationData
     from pyaccount.certificate.model import CertificateModel
     from pyaccount.pages.page import Page
 
 
-def page_of(data: CertificateModel | AmplificationCertificate, contradictions: Sequence[str] = ()) -> Page:
+def page_of(data: CertificateModel | AmplificationData, contradictions: Sequence[str] = ()) -> Page:
     """Return the page of a certificate of either kind; `contradictions` are what in it contradicts the rest, with its place."""
     if data.kind == "certificate":
         from pyaccount.certificate.report.sections import certificate_page

@@ -29,10 +29,10 @@ from pyaccount.pages.plot import Axis, Plot, Series
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.amplification_data import AmplificationData
 
 
-def amplification_page(data: AmplificationCertificate, contradictions: Sequence[str] = ()) -> Page:
+def amplification_page(data: AmplificationData, contradictions: Sequence[str] = ()) -> Page:
     """Return the page of an amplification certificate; `contradictions` are what in it contradicts the rest."""
     eta = at_most(data.eta, "probability", "amplification")
     headline = [
@@ -85,7 +85,7 @@ def amplification_page(data: AmplificationCertificate, contradictions: Sequence[
     )
 
 
-def _effects(data: AmplificationCertificate) -> PageTable:
+def _effects(data: AmplificationData) -> PageTable:
     rows = tuple(
         (
             (chosen(row.epsilon, "nats"),),
@@ -100,7 +100,7 @@ def _effects(data: AmplificationCertificate) -> PageTable:
     return PageTable(("Without sampling: ε and δ; with it: ε′ and δ′.",), headings, rows, words=("effect of sampling",))
 
 
-def brief_effects(data: AmplificationCertificate) -> tuple[Fact, ...]:
+def brief_effects(data: AmplificationData) -> tuple[Fact, ...]:
     """Return the short answer: the statement, and what becomes of each ε and δ of the document."""
     rows = [Fact("statement", (data.statement,))]
     for row in data.effects:
@@ -120,7 +120,7 @@ def brief_effects(data: AmplificationCertificate) -> tuple[Fact, ...]:
     return tuple(rows)
 
 
-def aligned_profile(data: AmplificationCertificate) -> Plot:
+def aligned_profile(data: AmplificationData) -> Plot:
     """Return the aligned privacy profile: how much ε falls against how much δ does, as ε without sampling varies.
 
     Right of 0 and above it sampling helps in both.
@@ -144,7 +144,7 @@ def aligned_profile(data: AmplificationCertificate) -> Plot:
     )
 
 
-def _picture(data: AmplificationCertificate) -> Figure:
+def _picture(data: AmplificationData) -> Figure:
     """ε′ over ε, against no effect at all."""
     rows = sorted((row.epsilon, row.amplified_epsilon) for row in data.effects)
     high = max(max(row) for row in rows) or 1.0

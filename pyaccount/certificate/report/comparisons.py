@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.compared import WORDS
-from pyaccount.certificate.comparison import alike, protects, remarks
+from pyaccount.certificate.compared import WORDS, alike, protects, remarks
 from pyaccount.certificate.error_lines import ErrorLines
 from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.certificate.words import counted
@@ -32,25 +31,24 @@ from pyaccount.pages.plot import MANY, BarGroup, Bars, Plot, Series, around
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from pyaccount.certificate.comparison import ComparedRecord, Comparison
+    from pyaccount.certificate.compared import ComparedRecord, FailedRecord
 
 _Cell = tuple[str, "Callable[[ComparedRecord], Content]"]
 
 
-def comparison_page(data: Comparison) -> Page:
-    """Return the page of certificates side by side."""
-    rows = data.rows
+def comparison_page(rows: Sequence[ComparedRecord], failed: Sequence[FailedRecord]) -> Page:
+    """Return the page of certificates side by side, and of what has none."""
     holding = sum(row.holds for row in rows)
     statement = f"Of {counted(len(rows), 'certificate')}, {holding} hold{'s' if holding == 1 else ''}."
-    if rows and alike(data):
+    if rows and alike(rows):
         statement += f" All are about {protects(rows[0])}."
-    sections = [PageSection("certificates", "The certificates", tuple(_tables(data)))] if rows else []
-    if data.failures:
-        failures = tuple(Fact(one.name, (f"{WORDS[one.why]}: {one.message}",)) for one in data.failures)
+    sections = [PageSection("certificates", "The certificates", tuple(_tables(rows)))] if rows else []
+    if failed:
+        failures = tuple(Fact(one.name, (f"{WORDS[one.why]}: {one.message}",)) for one in failed)
         sections.append(PageSection("failures", "What has no certificate", (FactList(failures),)))
-    opening = (*(Paragraph((remark,)) for remark in remarks(data)), _picture(data))
+    opening = (*(Paragraph((remark,)) for remark in remarks(rows)), _picture(rows))
     sections.append(PageSection("errors", "Noise and error", opening))
     return Page(
         title="Comparison",
@@ -64,10 +62,10 @@ def comparison_page(data: Comparison) -> Page:
     )
 
 
-def _picture(data: Comparison) -> Block:
+def _picture(rows: Sequence[ComparedRecord]) -> Block:
     """The picture of the errors, or why there is none."""
     try:
-        drawn = ErrorLines.of(data)
+        drawn = ErrorLines.of(rows)
     except DomainError as error:
         return Paragraph((f"{error}.".capitalize(),))
     left_out = "Certificates that do not hold, or have no single error, are left out."
@@ -127,16 +125,16 @@ def _bars(drawn: ErrorLines, epsilon: float) -> Bars:
     )
 
 
-def _tables(data: Comparison) -> list[PageTable]:
+def _tables(rows: Sequence[ComparedRecord]) -> list[PageTable]:
     """What is certified, at which error, and how it is known."""
-    who: list[_Cell] = [] if alike(data) else [("protects", lambda row: (protects(row),))]
+    who: list[_Cell] = [] if alike(rows) else [("protects", lambda row: (protects(row),))]
     workload: list[_Cell] = [
         ("workload", lambda row: (row.workload or "",)),
         ("its MSE", lambda row: _exact(row.workload_mse)),
     ]
     return [
         _table(
-            data,
+            rows,
             "What is certified. Each ε is in nats; unamplified: if no participations were secret.",
             (("guarantee", lambda row: (row.kind,)),),
             (
@@ -147,18 +145,18 @@ def _tables(data: Comparison) -> list[PageTable]:
             ),
         ),
         _table(
-            data,
+            rows,
             "At which noise and error.",
             (("sampler", lambda row: (row.sampler,)), ("matrix", lambda row: (row.matrix or "several phases",))),
             (
                 ("σ", _noise),
                 ("distinct records a batch", lambda row: _exact(row.distinct_records, "records")),
                 ("prefix-sum MSE", lambda row: _exact(row.prefix_sum_mse)),
-                *(workload if any(row.workload for row in data.rows) else []),
+                *(workload if any(row.workload for row in rows) else []),
             ),
         ),
         _table(
-            data,
+            rows,
             "Of which documents.",
             (*who, ("SHA-256", lambda row: (Literally(row.document_sha256),))),
             (("seconds", _seconds),),
@@ -166,10 +164,12 @@ def _tables(data: Comparison) -> list[PageTable]:
     ]
 
 
-def _table(data: Comparison, caption: str, words: tuple[_Cell, ...], numbers: tuple[_Cell, ...]) -> PageTable:
+def _table(
+    compared: Sequence[ComparedRecord], caption: str, words: tuple[_Cell, ...], numbers: tuple[_Cell, ...]
+) -> PageTable:
     """A table of all certificates, by name."""
     columns = (*words, *numbers)
-    rows = tuple((_name(row), *(show(row) for _, show in columns)) for row in data.rows)
+    rows = tuple((_name(row), *(show(row) for _, show in columns)) for row in compared)
     return PageTable(
         (caption,),
         ("name", *(heading for heading, _ in columns)),

@@ -25,7 +25,7 @@ from pyaccount.pages.page import (
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.amplification import AmplificationCertificate
+    from pyaccount.certificate.amplification_data import AmplificationData
     from pyaccount.certificate.model import (
         CertificateModel,
         ComposedCurveRecord,
@@ -296,7 +296,7 @@ def budget_section(data: CertificateModel) -> PageSection:
     )
 
 
-def provenance_section(data: CertificateModel | AmplificationCertificate, seed: int | None = None) -> PageSection:
+def provenance_section(data: CertificateModel | AmplificationData, seed: int | None = None) -> PageSection:
     """What made the certificate, and from what."""
     rows = [
         Fact("document", (Literally(data.document_sha256),), ("SHA-256 of its canonical JSON",)),

@@ -14,8 +14,8 @@ from pyaccount.document.stated import number
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
+    from pyaccount.document.written import Written
 
 
 class BandedInverse(FullColumn):
@@ -42,7 +42,7 @@ class BandedInverse(FullColumn):
         """The number of diagonals of the inverse, however it is given."""
         return len(self.inverse_coefficients) if self.inverse_coefficients is not None else self.bands or 0
 
-    def misfits(self, document: Document, body: Body) -> Iterator[Problem]:
+    def misfits(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The inverse has no more diagonals than there are rounds."""
         yield from super().misfits(document, body)
         rounds, width = number(body.training.iterations), number(self.bands)

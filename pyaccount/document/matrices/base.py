@@ -13,8 +13,8 @@ from pyaccount.document.stated import number
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
+    from pyaccount.document.written import Written
 
 ASKED_BANDS = Asked(
     "Number of bands of the matrix", trial="8", usual="the minimum distance between participations", metavar="B"
@@ -62,7 +62,7 @@ class MatrixKind(Kind):
         """The fields that name files to be read."""
         return ()
 
-    def problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """What is wrong with how it is described: here, more diagonals than rounds."""
         rounds, width = number(body.training.iterations), self.diagonals()
         if rounds is not None and width is not None and width > rounds:
@@ -78,7 +78,7 @@ class FullColumn(MatrixKind):
     #: The fields of each way.
     ways: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]]
 
-    def problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """It is described in one way, and in full."""
         first, second = self.ways
         given = [way for way in self.ways if any(getattr(self, field) is not None for field in way)]
@@ -97,7 +97,7 @@ class FullColumn(MatrixKind):
                 yield document.problem("missing-key", body.at("matrix", field), message)
         yield from self.misfits(document, body)
 
-    def misfits(self, document: Document, body: Body) -> Iterator[Problem]:
+    def misfits(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """What of the description fits neither itself nor the run: here, a column that is longer than it can be."""
         rounds = number(body.training.iterations)
         if rounds is not None and rounds not in BANDS:

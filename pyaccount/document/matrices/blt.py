@@ -14,8 +14,8 @@ from pyaccount.document.ranges import BUFFERS, BUFFERS_LISTED, COEFFICIENT, DECA
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
+    from pyaccount.document.written import Written
 
 
 class BLT(FullColumn):
@@ -61,7 +61,7 @@ class BLT(FullColumn):
         """Where it is to be optimal under the sampler."""
         return self.optimize_for == "sampling"
 
-    def misfits(self, document: Document, body: Body) -> Iterator[Problem]:
+    def misfits(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Every buffer has a scale and a decay."""
         lengths = [len(listed) for listed in (self.scales, self.decays) if isinstance(listed, tuple)]
         if len(set(lengths)) == 2:

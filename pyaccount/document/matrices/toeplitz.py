@@ -14,8 +14,8 @@ from pyaccount.document.ranges import COEFFICIENT, COEFFICIENTS
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
+    from pyaccount.document.written import Written
 
 
 class Toeplitz(MatrixKind):
@@ -37,7 +37,7 @@ class Toeplitz(MatrixKind):
         used = [k for k, c in enumerate(listed) if isinstance(c, int | float) and c != 0.0]
         return used[-1] + 1 if used else None
 
-    def problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Also: none but the last coefficients may be 0."""
         yield from super().problems(document, body)
         if not isinstance(self.coefficients, tuple):

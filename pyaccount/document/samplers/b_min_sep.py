@@ -14,8 +14,10 @@ from pyaccount.document.samplers.spaced import CHOSEN, MinSeparation, SpacedByRa
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from fractions import Fraction
+
+    from pyaccount.document.stated import StatedBody
+    from pyaccount.document.written import Written
 
 
 class BMinSep(SpacedByRate):
@@ -42,12 +44,17 @@ class BMinSep(SpacedByRate):
         "available then (cold).",
     )
 
-    def spacing_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def spacing_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """A matrix that is not banded does not say how far apart participations are."""
         yield from super().spacing_problems(document, body)
         if self.min_separation is None and not body.matrix.banded:
             message = f"a {body.matrix.kind} matrix has no number of bands that could be the separation: give it"
             yield document.problem("missing-key", body.at("sampler", "min_separation"), message)
+
+    def between_chances(self, body: StatedBody, chances: Fraction) -> Fraction | None:
+        """Return b − 1 + 1/p: the rounds that a record waits, and those in which it may be drawn."""
+        b = self.separation(body)
+        return None if b is None else b - 1 + chances
 
     def rate_at(self, probability: float, separation: int) -> float:
         """Rounds sat out, and the mean wait for a draw."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from pyaccount.document.asking import AlsoCalled, Asked
-from pyaccount.document.fields import Choose, Number
+from pyaccount.document.fields import SOLVE, Choose, Number
 from pyaccount.document.fitting import bins_that_fit
 from pyaccount.document.ranges import BINS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import Truncatable
@@ -18,10 +19,7 @@ from pyaccount.document.stated import number, stated_rates
 from pyaccount.errors import Path, Problem
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
 
@@ -46,20 +44,20 @@ class BallsInBins(Truncatable):
         f"whole number.{CHOSEN}",
     )
 
-    def rate_of(self, body: Body, probability: float) -> float | None:
+    def rate_of(self, body: StatedBody, probability: float) -> float | None:
         """No probability is drawn with."""
         return None
 
-    def participation_rate(self, body: Body) -> float:
+    def participation_rate(self, body: StatedBody) -> float:
         """Once in T rounds."""
         return 1.0 / self.bins_of(body)
 
-    def usual_pattern(self, body: Body, iterations: int) -> tuple[int, int]:
+    def usual_pattern(self, body: StatedBody, iterations: int) -> tuple[int, int]:
         """Once in each turn."""
         apart = self.bins_of(body)
         return apart, -(-iterations // apart)
 
-    def bins_of(self, body: Body) -> int:
+    def bins_of(self, body: StatedBody) -> int:
         """T, given or by a rate."""
         if isinstance(self.bins, Choose):
             raise ValueError("the number of bins is still to be chosen")
@@ -69,17 +67,23 @@ class BallsInBins(Truncatable):
             return max(1, round(1.0 / rate))
         raise ValueError("the number of bins is not given")
 
-    def epoch(self, body: Body, *, bins: int | None = None) -> Fraction | None:
-        """All bins once."""
-        listed = number(self.bins)
-        return super().epoch(body, bins=bins if listed is None else round(listed))
+    def epoch(self, body: StatedBody) -> Fraction | None:
+        """Return T, the rounds in which all bins have their turn."""
+        listed, length = number(self.bins), super().epoch(body)
+        if listed is not None and body.training.expected_batch_size != SOLVE:
+            return Fraction(round(listed))
+        return None if length is None else Fraction(max(1, round(length)))
 
-    def problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def between_chances(self, body: StatedBody, chances: Fraction) -> Fraction | None:
+        """Return None: no probability is drawn."""
+        return None
+
+    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The bins first: nothing else says as much."""
         yield from self.bin_problems(document, body)
         yield from super().problems(document, body)
 
-    def bin_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def bin_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The participation rate is 1/T, and every bin has its turn."""
         if number(body.training.sampling_probability) is not None:
             message = "balls in bins draw no probability: give sampler.bins, participation_rate or expected_batch_size"
@@ -106,7 +110,7 @@ class BallsInBins(Truncatable):
                 message = f"this makes {count} bins; their number must be {BINS.describe()}"
                 yield document.problem("out-of-range", path, message)
 
-    def _unfit(self, body: Body, field: str, rate: float, count: float) -> str:
+    def _unfit(self, body: StatedBody, field: str, rate: float, count: float) -> str:
         """Why a rate is not that of so many bins."""
         if field == "expected_batch_size":
             batch, records = number(body.training.expected_batch_size), number(body.training.dataset_size)
@@ -122,7 +126,7 @@ class BallsInBins(Truncatable):
             return f"this is a participation rate of {rate:.10g}, but with {count} bins it is 1/{count} = {1.0 / count:.6g}"
         return f"the participation rate is 1 over a whole number of bins, but this is 1/{1.0 / rate:.10g}"
 
-    def rate_missing(self, document: Written, body: Body) -> Iterator[Problem]:
+    def rate_missing(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The bins say it by themselves."""
         if self.bins is None:
             message = (
@@ -131,17 +135,17 @@ class BallsInBins(Truncatable):
             )
             yield document.problem("missing-key", body.at("sampler", "bins"), message)
 
-    def rate_is_stated(self, body: Body) -> bool:
+    def rate_is_stated(self, body: StatedBody) -> bool:
         """By the bins as well."""
         return self.bins is not None or super().rate_is_stated(body)
 
-    def fixing_batch(self, body: Body) -> Iterator[Path]:
+    def fixing_batch(self, body: StatedBody) -> Iterator[Path]:
         """The bins as well."""
         yield from super().fixing_batch(body)
         if number(self.bins) is not None:
             yield body.at("sampler", "bins")
 
-    def epoch_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """An epoch is a turn of all bins."""
         if isinstance(self.bins, Choose):
             message = "how many iterations this is depends on the bins that are chosen: give iterations instead"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from pyaccount.document.epochs import counted, epochs_of, exactly
 from pyaccount.document.fields import SOLVE, Choose, Number
 from pyaccount.document.kinds import Kind
 from pyaccount.document.ranges import LARGEST_BATCH, RATE_AGREEMENT
@@ -21,8 +22,7 @@ from pyaccount.errors import Path, Problem
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
 
@@ -57,7 +57,7 @@ class SamplerKind(Kind):
 
     # ---- what it draws
 
-    def draws(self, body: Body) -> int | None:
+    def draws(self, body: StatedBody) -> int | None:
         """How many batches are drawn, each by itself, for the sum of one round; None where that was reported as wrong."""
         return 1
 
@@ -65,11 +65,11 @@ class SamplerKind(Kind):
         """The most records of a data set of this size that a round can have, each counted as often as it is drawn."""
         return records
 
-    def rate_of(self, body: Body, probability: float) -> float | None:
+    def rate_of(self, body: StatedBody, probability: float) -> float | None:
         """The participation rate that goes with a sampling probability; None where none does, or where that is still open."""
         return probability
 
-    def participation_rate(self, body: Body) -> float:
+    def participation_rate(self, body: StatedBody) -> float:
         """The long-run share of rounds that a record takes part in. Raises `ValueError` if there is none, or none yet."""
         rates = stated_rates(body)
         if rates:
@@ -82,23 +82,23 @@ class SamplerKind(Kind):
         open_fields = (name for name in type(asked).model_fields if isinstance(getattr(asked, name, None), Choose))
         return {name: getattr(self, name) for name in open_fields}
 
-    def batch_share(self, body: Body) -> float:
+    def batch_share(self, body: StatedBody) -> float:
         """The share of the records that a batch has in the mean: by this runs with batches of different sizes are compared."""
         return self.participation_rate(body)
 
-    def sampling_probability(self, body: Body) -> float:
+    def sampling_probability(self, body: StatedBody) -> float:
         """What the sampler draws with. Raises `ValueError` as above."""
         return self.participation_rate(body)
 
-    def user_probability(self, body: Body) -> float:
+    def user_probability(self, body: StatedBody) -> float:
         """The probability that whoever is protected is drawn while available: a record, unless this samples users."""
         return self.sampling_probability(body)
 
-    def separation(self, body: Body) -> int | None:
+    def separation(self, body: StatedBody) -> int | None:
         """The rounds between two chances of a record. None while that is a choice, and for a sampler without chances."""
         return None
 
-    def usual_pattern(self, body: Body, iterations: int) -> tuple[int, int]:
+    def usual_pattern(self, body: StatedBody, iterations: int) -> tuple[int, int]:
         """How far apart whoever is protected usually takes part in so many rounds, and how often."""
         apart = min(iterations, round((self.separation(body) or 1) - 1 + 1.0 / self.user_probability(body)))
         return apart, -(-iterations // apart)
@@ -107,29 +107,40 @@ class SamplerKind(Kind):
         """The largest number of so many rounds in which one record takes part."""
         return iterations
 
-    def batch_size(self, body: Body) -> int:
+    def batch_size(self, body: StatedBody) -> int:
         """The number of draws in each batch, if that is fixed. Raises `ValueError` if it is not, or not yet known."""
         raise ValueError("this sampler has no fixed batch size")
 
-    def bins_of(self, body: Body) -> int:
+    def bins_of(self, body: StatedBody) -> int:
         """The number of bins that records are put in. Raises `ValueError` if there are none, or if nothing states it."""
         raise ValueError("this sampler has no bins")
 
-    def truncation(self, body: Body) -> int | None:
+    def truncation(self, body: StatedBody) -> int | None:
         """The size that larger batches are cut to; None where no batch of the data set can be larger."""
         return None
 
-    def epoch(self, body: Body, *, bins: int | None = None) -> Fraction | None:
-        """The rounds of an epoch, as `epochs.epoch_of` says; None where the body does not say it, or leaves it open."""
-        from pyaccount.document.epochs import epoch_of  # few documents count in epochs
+    def epoch(self, body: StatedBody) -> Fraction | None:
+        """Return the rounds of an epoch, exactly: 1/p₀, the rounds in which a record takes part once, in the long run.
 
+        None where the body does not say it, or leaves it open. Of several statements, which agree to rounding, the sizes count
+        first, then the participation rate, then the sampling probability.
+        """
         training = body.training
         if training.expected_batch_size == SOLVE:
             return None
-        stated = {
-            field: number(getattr(training, field)) for field in ("dataset_size", "expected_batch_size", *RATE_FIELDS)
-        }
-        return epoch_of(self.kind, stated, bins=bins, separation=self.separation(body), draws=self.draws(body) or 1)
+        records, batch = number(training.dataset_size), number(training.expected_batch_size)
+        probability, rate = number(training.sampling_probability), number(training.participation_rate)
+        if records is not None and batch is not None:
+            return exactly(records) / exactly(batch)
+        if rate is not None:
+            return 1 / exactly(rate)
+        if probability is None:
+            return None
+        return self.between_chances(body, 1 / ((self.draws(body) or 1) * exactly(probability)))
+
+    def between_chances(self, body: StatedBody, chances: Fraction) -> Fraction | None:
+        """Return the rounds until a record is drawn that needs so many chances on average; None where no probability is drawn."""
+        return chances
 
     # ---- users with several records
 
@@ -142,26 +153,26 @@ class SamplerKind(Kind):
 
     # ---- what is wrong with a document
 
-    def problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """What is wrong with how a run draws its batches, in the order in which it is told."""
         yield from self.draw_problems(document, body)
         yield from self.blank_batch_problems(document, body)
 
-    def draw_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+    def draw_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The same of a single draw, which need not be part of a training run."""
         yield from self.rate_problems(document, body)
         yield from self.dataset_problems(document, body)
         yield from self.batch_problems(document, body)
         yield from self.disagreements(document, body)
 
-    def rate_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+    def rate_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Sampling needs to know how much of the data set joins a round."""
         training = body.training
         given = [training.expected_batch_size, *(getattr(training, field) for field in RATE_FIELDS)]
         if all(value is None for value in given):
             yield from self.rate_missing(document, body)
 
-    def rate_missing(self, document: Written, body: Body) -> Iterator[Problem]:
+    def rate_missing(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """What to give where `training` says nothing of it."""
         fields = [self.share_field, *(field for field in RATE_FIELDS if field != self.share_field)]
         message = (
@@ -175,14 +186,14 @@ class SamplerKind(Kind):
         """What a message calls the sampler, before the word sampling."""
         return self.kind
 
-    def dataset_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+    def dataset_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """A batch is a rate only in proportion to the data set."""
         reason = self.dataset_reason(document, body)
         if reason is not None and body.training.dataset_size is None:
             message = f"dataset_size is required: {reason}"
             yield document.problem("missing-key", body.at("training", "dataset_size"), message)
 
-    def dataset_reason(self, document: Written, body: Body) -> str | None:
+    def dataset_reason(self, document: Written, body: StatedBody) -> str | None:
         """Why the number of records must be known, if it must."""
         batch = body.training.expected_batch_size
         if not self.common_rate or batch is None:
@@ -193,11 +204,11 @@ class SamplerKind(Kind):
             return None
         return "expected_batch_size gives the sampling rate only together with it"
 
-    def rate_is_stated(self, body: Body) -> bool:
+    def rate_is_stated(self, body: StatedBody) -> bool:
         """Whether something says the rate that needs no data set."""
         return any(getattr(body.training, field) is not None for field in RATE_FIELDS)
 
-    def batch_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+    def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """No round has more records than there are."""
         batch, records = number(body.training.expected_batch_size), number(body.training.dataset_size)
         if batch is not None and records is not None and batch > (most := self.most_drawn(records)):
@@ -207,7 +218,7 @@ class SamplerKind(Kind):
             allowed = f"at most {most}; or a larger dataset_size"
             yield document.problem("contradiction", path, message, allowed=allowed)
 
-    def disagreements(self, document: Written, body: Body) -> Iterator[Problem]:
+    def disagreements(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """A rate that is given in several ways is the same in all."""
         rates = {body.at("training", field): rate for field, rate in stated_rates(body).items()}
         paths = sorted(rates, key=document.position)
@@ -221,29 +232,27 @@ class SamplerKind(Kind):
                 )
                 yield document.problem("contradiction", path, message)
 
-    def blank_batch_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def blank_batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """An expected batch size can be solved for if nothing else fixes it."""
         if body.training.expected_batch_size == SOLVE:
             for path in self.fixing_batch(body):
                 message = "expected_batch_size is to be solved, which this would fix: leave this out"
                 yield document.problem("contradiction", path, message)
 
-    def fixing_batch(self, body: Body) -> Iterator[Path]:
+    def fixing_batch(self, body: StatedBody) -> Iterator[Path]:
         """The places of what says how large a batch is without its size."""
         for field in RATE_FIELDS:
             if number(getattr(body.training, field)) is not None:
                 yield body.at("training", field)
 
-    def epoch_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Why it is not known how many rounds an epoch has, where no other rule asks for what says it."""
         yield from ()
 
     # ---- what its author may not have meant
 
-    def on_epochs(self, body: Body, epoch: Fraction, iterations: int) -> str | None:
+    def on_epochs(self, body: StatedBody, epoch: Fraction, iterations: int) -> str | None:
         """What is worth a note about epochs that a document asks for, given the rounds of one and the iterations of all."""
-        from pyaccount.document.epochs import counted, epochs_of  # as above
-
         done = counted(epochs_of(iterations, epoch))
         if done == counted(body.epochs or 0.0):
             return None
@@ -275,12 +284,12 @@ class Truncatable(SamplerKind):
         "(Smaller batches may be padded.) Dropped records count as drawn. Default: batches are not truncated.",
     )
 
-    def truncation(self, body: Body) -> int | None:
+    def truncation(self, body: StatedBody) -> int | None:
         """The size that larger batches are cut to; None where none can be larger, and where it is not said how large."""
         limit, records = self.truncate_to, body.training.dataset_size
         return limit if isinstance(limit, int) and isinstance(records, int) and limit < records else None
 
-    def dataset_reason(self, document: Written, body: Body) -> str | None:
+    def dataset_reason(self, document: Written, body: StatedBody) -> str | None:
         """As above, and because of what is cut off."""
         if number(self.truncate_to) is not None:
             return "how often batches are truncated depends on the number of records, which is public then"
@@ -292,10 +301,10 @@ class UnreadSampler(SamplerKind):
     sampler are reported.
     """
 
-    def epoch(self, body: Body, *, bins: int | None = None) -> Fraction | None:
-        """Nobody knows."""
+    def epoch(self, body: StatedBody) -> Fraction | None:
+        """Return None: nobody knows."""
         return None
 
-    def rate_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+    def rate_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Nothing is asked for."""
         yield from ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,11 @@ from pyaccount.document.asking import Asked
 from pyaccount.document.fields import Choice, Choose, Number
 from pyaccount.document.ranges import PARTITIONS
 from pyaccount.document.samplers.spaced import CHOSEN, SpacedByRate
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from pyaccount.document.stated import StatedBody
 
 
 class CyclicPoisson(SpacedByRate):
@@ -34,6 +39,11 @@ class CyclicPoisson(SpacedByRate):
         description="Whether the part of each record is fixed and may be known (fixed), or is drawn at random for "
         "this run, independently of the other records, and is secret (random).",
     )
+
+    def between_chances(self, body: StatedBody, chances: Fraction) -> Fraction | None:
+        """Return b/p: a record may be drawn in every b-th round."""
+        b = self.separation(body)
+        return None if b is None else b * chances
 
     def rate_at(self, probability: float, separation: int) -> float:
         """A record's part has every b-th turn."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from pyaccount.document.asking import AlsoCalled, Asked
+from pyaccount.document.epochs import exactly
 from pyaccount.document.fields import SOLVE, Number
 from pyaccount.document.ranges import PARTICIPATIONS
 from pyaccount.document.samplers.base import SamplerKind
@@ -17,10 +19,7 @@ from pyaccount.document.stated import RATE_FIELDS, number
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
 
@@ -47,11 +46,11 @@ class Deterministic(SamplerKind):
         default=None, description="The minimum distance between two participations of a record, in rounds. Default: 1."
     )
 
-    def participation_rate(self, body: Body) -> float:
+    def participation_rate(self, body: StatedBody) -> float:
         """There is none."""
         raise ValueError("a deterministic order has no sampling rate")
 
-    def usual_pattern(self, body: Body, iterations: int) -> tuple[int, int]:
+    def usual_pattern(self, body: StatedBody, iterations: int) -> tuple[int, int]:
         """As near and as often as it may."""
         apart = self.min_separation or 1
         return apart, self.most_participations(iterations)
@@ -65,7 +64,7 @@ class Deterministic(SamplerKind):
             limits.append(-(-iterations // self.min_separation))
         return min(limits)
 
-    def problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Also what a deterministic order cannot have."""
         yield from super().problems(document, body)
         for field in RATE_FIELDS:
@@ -78,17 +77,22 @@ class Deterministic(SamplerKind):
             message = f"no record can take part more often than there are rounds, which are {rounds:_}"
             yield document.problem("contradiction", body.at("sampler", "max_participations"), message)
 
-    def draw_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+    def draw_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Nothing is asked for, and the batches matter to epochs alone."""
         yield from self.batch_problems(document, body)
 
-    def blank_batch_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def blank_batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The batches are no part of the guarantee."""
         if body.training.expected_batch_size == SOLVE:
             message = "a deterministic order has no batch size to solve for: the guarantee does not depend on it"
             yield document.problem("contradiction", body.at("training", "expected_batch_size"), message)
 
-    def epoch_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def epoch(self, body: StatedBody) -> Fraction | None:
+        """Return ⌈N/B⌉: the records are dealt into batches, of which the last may be smaller."""
+        records, batch = number(body.training.dataset_size), number(body.training.expected_batch_size)
+        return None if records is None or batch is None else Fraction(math.ceil(exactly(records) / exactly(batch)))
+
+    def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """An epoch is a pass over the batches, so that their number must be known."""
         for field in ("dataset_size", "expected_batch_size"):
             if getattr(body.training, field) is None:
@@ -98,7 +102,7 @@ class Deterministic(SamplerKind):
                 )
                 yield document.problem("missing-key", body.at("training", field), message)
 
-    def on_epochs(self, body: Body, epoch: Fraction, iterations: int) -> str | None:
+    def on_epochs(self, body: StatedBody, epoch: Fraction, iterations: int) -> str | None:
         """How often a record comes where nothing is drawn."""
         if self.max_participations is not None or iterations <= 1:
             return None

@@ -12,7 +12,7 @@ from pyaccount.document.stated import RATE_FIELDS, number, stated_rates
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
 # The most by which a rate times the data set may miss a whole number, whatever the data set's size, and what the
@@ -26,12 +26,12 @@ class FixedDraws(SamplerKind):
     fixed_draws = True
     single_draw = True
 
-    def participation_rate(self, body: Body) -> float:
+    def participation_rate(self, body: StatedBody) -> float:
         """The expected number of times that a record is drawn in a round."""
         assert body.training.dataset_size is not None
         return self.batch_size(body) / body.training.dataset_size
 
-    def batch_size(self, body: Body) -> int:
+    def batch_size(self, body: StatedBody) -> int:
         """The number of draws, given or by a rate."""
         records = body.training.dataset_size
         if records is None:
@@ -43,12 +43,12 @@ class FixedDraws(SamplerKind):
             return round(rate * records)
         raise ValueError("the batch size is still to be solved")
 
-    def rate_missing(self, document: Written, body: Body) -> Iterator[Problem]:
+    def rate_missing(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The number of draws says most."""
         message = f"{self.kind} sampling needs the size of its batches: give expected_batch_size"
         yield document.problem("missing-key", body.at("training", "expected_batch_size"), message)
 
-    def dataset_reason(self, document: Written, body: Body) -> str | None:
+    def dataset_reason(self, document: Written, body: StatedBody) -> str | None:
         """The records are drawn from, however much is said of the batch."""
         reason = f"{self.kind} sampling draws from a known number of records"
         privacy = getattr(document, "privacy", None)
@@ -56,12 +56,12 @@ class FixedDraws(SamplerKind):
             reason += "; under add-remove give a public lower bound on that of the larger data set"
         return reason
 
-    def batch_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+    def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """No batch has more records than there are, and it has a whole number of draws, at least one."""
         yield from super().batch_problems(document, body)
         yield from self.whole_draws(document, body)
 
-    def whole_draws(self, document: Written, body: Body) -> Iterator[Problem]:
+    def whole_draws(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """A fixed number of draws is a whole number, at least one."""
         training = body.training
         records = number(training.dataset_size)
@@ -94,7 +94,7 @@ class FixedDraws(SamplerKind):
 class Repeating(FixedDraws):
     """A sampler that may draw a record several times in a round, so that a batch may be larger than the data set."""
 
-    def batch_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+    def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The draws are a whole number, given as such and not too large to be analysed."""
         yield from self.whole_draws(document, body)
         for field in RATE_FIELDS:

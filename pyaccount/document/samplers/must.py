@@ -15,7 +15,7 @@ from pyaccount.document.stated import number
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
 
@@ -47,7 +47,7 @@ class MustOW(TwoStages):
         description="A subset is drawn without replacement, then a batch from it with replacement."
     )
 
-    def batch_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+    def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The records of the subset are distinct."""
         yield from super().batch_problems(document, body)
         subset, records = number(self.subset_size), number(body.training.dataset_size)
@@ -69,7 +69,7 @@ class MustWO(TwoStages):
         description="A subset is drawn with replacement, then a batch from it without replacement."
     )
 
-    def batch_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+    def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The draws of the batch are distinct draws of the subset."""
         yield from super().batch_problems(document, body)
         subset, batch = number(self.subset_size), number(body.training.expected_batch_size)

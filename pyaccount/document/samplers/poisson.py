@@ -15,7 +15,7 @@ from pyaccount.document.stated import number, stated_rates
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
 
 
 class Poisson(Truncatable):
@@ -42,11 +42,11 @@ class Poisson(Truncatable):
         """A name."""
         return "Poisson"
 
-    def separation(self, body: Body) -> int | None:
+    def separation(self, body: StatedBody) -> int | None:
         """A record has a chance in every round."""
         return 1
 
-    def draws(self, body: Body) -> int | None:
+    def draws(self, body: StatedBody) -> int | None:
         """As the document says."""
         stated = number(self.draws_per_iteration)
         return None if stated is None else int(stated)
@@ -56,12 +56,12 @@ class Poisson(Truncatable):
         stated = number(self.draws_per_iteration)
         return math.inf if stated is None else records * stated
 
-    def rate_of(self, body: Body, probability: float) -> float | None:
+    def rate_of(self, body: StatedBody, probability: float) -> float | None:
         """The expected number of times that a record is drawn in a round."""
         draws = self.draws(body)
         return None if draws is None else draws * probability
 
-    def sampling_probability(self, body: Body) -> float:
+    def sampling_probability(self, body: StatedBody) -> float:
         """That of one draw. A stated one counts to the last bit, and so does the quotient of a stated batch."""
         draws, training = self.draws(body) or 1, body.training
         if draws == 1:
@@ -79,7 +79,7 @@ class Poisson(Truncatable):
         # Several statements agree to rounding; the largest is safe.
         return max(found)
 
-    def on_epochs(self, body: Body, epoch: Fraction, iterations: int) -> str | None:
+    def on_epochs(self, body: StatedBody, epoch: Fraction, iterations: int) -> str | None:
         """A loader that draws so often has whole batches, and another probability."""
         told = super().on_epochs(body, epoch, iterations)
         if told is None or epoch.denominator == 1 or self.draws(body) != 1:

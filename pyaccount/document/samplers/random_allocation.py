@@ -17,8 +17,7 @@ from pyaccount.document.stated import number, stated_rates
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
 
@@ -49,11 +48,11 @@ class RandomAllocation(SamplerKind):
         """A name."""
         return "Random-allocation"
 
-    def participation_rate(self, body: Body) -> float:
+    def participation_rate(self, body: StatedBody) -> float:
         """k rounds of t."""
         return self.participations / self.iterations_per_allocation
 
-    def rate_of(self, body: Body, probability: float) -> float | None:
+    def rate_of(self, body: StatedBody, probability: float) -> float | None:
         """No probability is drawn with."""
         return None
 
@@ -61,26 +60,22 @@ class RandomAllocation(SamplerKind):
         """In so many rounds, which are whole allocations."""
         return iterations // self.iterations_per_allocation * self.participations
 
-    def usual_pattern(self, body: Body, iterations: int) -> tuple[int, int]:
+    def usual_pattern(self, body: StatedBody, iterations: int) -> tuple[int, int]:
         """Once in every t/k rounds."""
         apart = max(1, self.iterations_per_allocation // self.participations)
         return min(apart, iterations), -(-iterations // apart)
 
-    def epoch(self, body: Body, *, bins: int | None = None) -> Fraction | None:
-        """As many rounds as a record takes part in one of, in the mean."""
-        from pyaccount.document.epochs import epoch_of  # few documents count in epochs
-
+    def epoch(self, body: StatedBody) -> Fraction | None:
+        """Return t/k: a record takes part once in so many rounds, on average."""
         rounds, taken = number(self.iterations_per_allocation), number(self.participations)
-        return epoch_of(
-            self.kind, {}, allocation=None if rounds is None or taken is None else (int(rounds), int(taken))
-        )
+        return None if rounds is None or taken is None else Fraction(int(rounds), int(taken))
 
-    def problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """What an allocation is, first."""
         yield from self.allocation_problems(document, body)
         yield from super().problems(document, body)
 
-    def allocation_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+    def allocation_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """k of t rounds, and whole allocations."""
         rounds, taken = number(self.iterations_per_allocation), number(self.participations)
         iterations = number(body.training.iterations)
@@ -102,7 +97,7 @@ class RandomAllocation(SamplerKind):
             message = "an allocation draws no probability: it is k rounds of t"
             yield document.problem("contradiction", body.at("training", "sampling_probability"), message)
 
-    def disagreements(self, document: Written, body: Body) -> Iterator[Problem]:
+    def disagreements(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """What else states a rate states k/t."""
         rounds, taken = number(self.iterations_per_allocation), number(self.participations)
         if rounds is None or taken is None:
@@ -116,11 +111,11 @@ class RandomAllocation(SamplerKind):
                     allowed = f"{records * taken / rounds:.10g}, or leave it out: it follows from the allocation"
                 yield document.problem("contradiction", body.at("training", field), message, allowed=allowed)
 
-    def rate_missing(self, document: Written, body: Body) -> Iterator[Problem]:
+    def rate_missing(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The allocation says it by itself."""
         yield from ()
 
-    def rate_is_stated(self, body: Body) -> bool:
+    def rate_is_stated(self, body: StatedBody) -> bool:
         """By the allocation."""
         return True
 

@@ -18,8 +18,8 @@ from pyaccount.document.stated import number, stated_rates
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from pyaccount.document.stated import StatedBody
+    from pyaccount.document.written import Written
 
 ASKED_SEPARATION = Asked("Minimum distance between two participations of a record, in rounds", trial="8", metavar="B")
 CALLED_SEPARATION = AlsoCalled("min_sep separation b")
@@ -44,17 +44,17 @@ class Spaced(Truncatable):
         """What the field says: a number, or None where it is omitted."""
         return getattr(self, self.spacing)
 
-    def separation(self, body: Body) -> int | None:
+    def separation(self, body: StatedBody) -> int | None:
         """The rounds between two chances of a record."""
         b = self.stated_separation
         return body.matrix.diagonals() if b is None else b if isinstance(b, int) else None
 
-    def problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The distance first: more follows from it than from the rest."""
         yield from self.spacing_problems(document, body)
         yield from super().problems(document, body)
 
-    def spacing_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def spacing_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Participations of a record must not overlap in the matrix: at least `bands` rounds lie between them."""
         b, width = self.separation(body), body.matrix.diagonals()
         if b is not None and width is not None and width > b:
@@ -87,12 +87,12 @@ class SpacedByRate(Spaced):
     def probability_at(self, rate: float, separation: int) -> float:
         """The sampling probability at a participation rate; infinite or above 1 where rounding made the rate too large."""
 
-    def rate_of(self, body: Body, probability: float) -> float | None:
+    def rate_of(self, body: StatedBody, probability: float) -> float | None:
         """The participation rate that goes with a sampling probability."""
         b = self.separation(body)
         return None if b is None else self.rate_at(probability, b)
 
-    def sampling_probability(self, body: Body) -> float:
+    def sampling_probability(self, body: StatedBody) -> float:
         """What the sampler draws with: the probability where a record has a chance."""
         stated, rate = number(body.training.sampling_probability), self.participation_rate(body)
         b = self.separation(body)
@@ -104,7 +104,7 @@ class SpacedByRate(Spaced):
         # Several statements agree to rounding; the largest is safe. One alone is not converted there and back.
         return max(stated, converted) if len(stated_rates(body)) > 1 else stated
 
-    def spacing_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def spacing_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Also: a record that takes part at most every b rounds has a participation rate of at most 1/b."""
         yield from super().spacing_problems(document, body)
         b = self.separation(body)
@@ -123,7 +123,7 @@ class SpacedByRate(Spaced):
                 allowed = largest_rate(field, b, records)
                 yield document.problem("infeasible-rate", body.at("training", field), message, allowed=allowed)
 
-    def epoch_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """The separation is still to be chosen, or the bands that are the separation."""
         if self.separation(body) is None and number(body.training.sampling_probability) is not None:
             what = "bands that are" if self.stated_separation is None else f"{self.spacing} that is"

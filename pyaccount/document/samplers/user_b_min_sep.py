@@ -16,8 +16,9 @@ from pyaccount.document.stated import number
 from pyaccount.errors import Path, Problem
 
 if TYPE_CHECKING:
-    from pyaccount.document.document import Document
-    from pyaccount.document.views import Body
+    from fractions import Fraction
+
+    from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
 _ATTRIBUTIONS = {"single": "each record belongs to one user", "shared": "a record may belong to several users"}
@@ -74,26 +75,26 @@ class UserBMinSep(Spaced):
         "left out because of another of its users.",
     )
 
-    def rate_of(self, body: Body, probability: float) -> float | None:
+    def rate_of(self, body: StatedBody, probability: float) -> float | None:
         """It depends on how many records a user has, and who shares them."""
         return None
 
-    def participation_rate(self, body: Body) -> float:
+    def participation_rate(self, body: StatedBody) -> float:
         """There is none."""
         raise ValueError("users with different numbers of records have no common participation rate")
 
-    def sampling_probability(self, body: Body) -> float:
+    def sampling_probability(self, body: StatedBody) -> float:
         """That of one record, while its users are available."""
         stated = number(body.training.sampling_probability)
         assert stated is not None  # the document's rules require it
         return stated
 
-    def user_probability(self, body: Body) -> float:
+    def user_probability(self, body: StatedBody) -> float:
         """The probability that a user is drawn, by at least one of the k records that it may have: 1 − (1 − p)^k."""
         p, k = self.sampling_probability(body), self.records_per_user
         return 1.0 if p >= 1.0 else -math.expm1(k * math.log1p(-p))
 
-    def batch_share(self, body: Body) -> float:
+    def batch_share(self, body: StatedBody) -> float:
         """If every user has k records: p/P of a record's chance are its own where its user is drawn, P = 1 − (1 − p)^k."""
         drawn, apart = self.user_probability(body), self.separation(body)
         assert apart is not None  # choices are made before anything is compared
@@ -106,7 +107,7 @@ class UserBMinSep(Spaced):
             ("sampler", "attribution"): "shared" if shared else "single",
         }
 
-    def rate_problems(self, document: Written, body: Body) -> Iterator[Problem]:
+    def rate_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Users differ in how many records they have, so no batch size or rate says with which probability one is drawn."""
         if body.training.sampling_probability is None:
             message = (
@@ -121,7 +122,11 @@ class UserBMinSep(Spaced):
                 path = body.at("training", field)
                 yield document.problem("contradiction", path, message, allowed="sampling_probability instead")
 
-    def epoch_problems(self, document: Document, body: Body) -> Iterator[Problem]:
+    def epoch(self, body: StatedBody) -> Fraction | None:
+        """Return None: users have different numbers of records."""
+        return None
+
+    def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """None is common to all."""
         message = "users have different numbers of records, so there is no common epoch: give iterations instead"
         path = body.at("training", "epochs")

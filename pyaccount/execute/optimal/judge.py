@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.optimal.parametrisation import ColumnFamily
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import CompiledDocument, Proposed
-    from pyaccount.plan.differentiable import Differentiable
+    from pyaccount.plan.samplers.base import Differentiable
 
 #: How closely σ is found, relatively, and the shards of an estimate.
 PRECISION, SHARDS = 3e-3, 8

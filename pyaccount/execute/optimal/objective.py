@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.optimal.parametrisation import ColumnFamily, Vector
     from pyaccount.execute.sampling.jobs import Component
     from pyaccount.execute.sampling.shards import Sampler
-    from pyaccount.plan.differentiable import Differentiable
+    from pyaccount.plan.samplers.base import Differentiable
     from pyaccount.strategies.measure import Workload
     from pyaccount.strategies.toeplitz import Objective
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pyaccount.document import load, participation_rate, separation
+from pyaccount.document import load
 from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import NOISE_RANGE, Question
 from pyaccount.execute.sampling.error_probability import STARTS, of_claim
@@ -169,8 +169,8 @@ def cyclic_noise(session: Session) -> float | None:
     if body.sampler.kind != "b-min-sep" or not body.matrix.banded:
         return None
     raw = document.to_mapping()
-    raw["sampler"] = {"kind": "cyclic-poisson", "partitions": separation(body)}
-    raw["training"] = {"participation_rate": participation_rate(body), "iterations": body.training.iterations}
+    raw["sampler"] = {"kind": "cyclic-poisson", "partitions": body.separation()}
+    raw["training"] = {"participation_rate": body.participation_rate(), "iterations": body.training.iterations}
     raw["accounting"] = {}
     cyclic = compile_document(load(raw))
     low, high = NOISE_RANGE

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 from pyaccount.directions import DIRECTIONS
 from pyaccount.execute.engine import Engine, Question, finite
 from pyaccount.plan.recipe import Recipe
-from pyaccount.plan.reduction import reversed_rounds
+from pyaccount.plan.rounds import reversed_rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyaccount import _core
     from pyaccount.directions import Direction
-    from pyaccount.plan.reduction import DirectedBounds, Rounds
+    from pyaccount.plan.rounds import DirectedBounds, Rounds
 
 #: Nodes on each side of 0.
 NODES = 1024

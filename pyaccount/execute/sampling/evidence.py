@@ -15,15 +15,15 @@ from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT, told
 from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.jobs import SHARD, Proposal
 from pyaccount.execute.sampling.lower_ends import Sought, fewer, lower_ends, of_a_power
-from pyaccount.execute.sampling.profile import Curve, Histogram, SampledPoint, curve, draw, larger
+from pyaccount.execute.sampling.profile import Curve, Histogram, curve, draw, larger
 from pyaccount.execute.sampling.proposals import plain
-from pyaccount.execute.sampling.proven import Known, Proven, proven
+from pyaccount.execute.sampling.proven import Known, Proven, SampledPoint, proven
 from pyaccount.execute.sampling.session import FINENESS, open_session
 from pyaccount.execute.sampling.tests_of_claims import FixedSample, Test
 from pyaccount.execute.unamplified import contrast, unsampled_bounds
+from pyaccount.plan.common import default_profile
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.drawing import DrawingRule
-from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

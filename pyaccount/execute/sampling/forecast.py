@@ -28,8 +28,8 @@ from pyaccount.execute.sampling.once import once_on
 from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.renyi import moments_of
 from pyaccount.execute.sampling.session import open_session
+from pyaccount.plan.common import default_profile
 from pyaccount.plan.cost import duration
-from pyaccount.plan.profile import default_profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

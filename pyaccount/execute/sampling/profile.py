@@ -16,17 +16,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.sampling.jobs import SHARD, Proposal
+from pyaccount.execute.sampling.proven import SampledPoint
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import divergence
 
 if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.directions import Direction
-    from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.execute.sampling.proven import Proven
     from pyaccount.plan.sampled import SampledMechanism
 
@@ -37,33 +37,6 @@ STEPS = 128
 LEAST_CENTRE = 0.1
 #: The bins' width in nats; 4096 of them.
 BIN_WIDTH = 1.0 / 32.0
-
-
-#: An estimate that lies above a proven bound by so many standard errors is one of something else.
-BEYOND = 4.0
-
-
-@dataclass(frozen=True, slots=True)
-class SampledPoint:
-    """δ at one ε: bounds that hold with probability at least 1 − q each, and an estimate where enough was seen for one."""
-
-    epsilon: float
-    upper: float
-    lower: float
-    estimate: float | None = None
-    standard_error: float | None = None
-
-    def estimated(self, found: Estimate) -> SampledPoint:
-        """The same with an estimate, inside of the bounds; none if too little was seen.
-
-        Samples are of a pair that need not be attained. If what is proven in another way lies well below their estimate, they say
-        nothing of the run itself, and there is no estimate either.
-        """
-        if not found.known or found.value - self.upper > BEYOND * found.standard_error:
-            return self
-        return replace(
-            self, estimate=min(max(found.value, self.lower), self.upper), standard_error=found.standard_error
-        )
 
 
 @dataclass(frozen=True, slots=True)

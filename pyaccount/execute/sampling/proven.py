@@ -34,14 +34,39 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyaccount.directions import Direction
+    from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.execute.sampling.moments import MomentProof
-    from pyaccount.execute.sampling.profile import SampledPoint
     from pyaccount.execute.sampling.session import Session
     from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import Instance
 
 #: The relative width of what is known without samples, where it is composed.
 TOLERANCE = 1e-2
+#: An estimate so many standard errors above what is proven says nothing of the run itself.
+BEYOND = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class SampledPoint:
+    """δ at one ε: bounds that hold with probability at least 1 − q each, and an estimate where enough was seen for one."""
+
+    epsilon: float
+    upper: float
+    lower: float
+    estimate: float | None = None
+    standard_error: float | None = None
+
+    def estimated(self, found: Estimate) -> SampledPoint:
+        """The same with an estimate, inside of the bounds; none if too little was seen.
+
+        Samples are of a pair that need not be attained. If what is proven in another way lies well below their estimate, they say
+        nothing of the run itself, and there is no estimate either.
+        """
+        if not found.known or found.value - self.upper > BEYOND * found.standard_error:
+            return self
+        return replace(
+            self, estimate=min(max(found.value, self.lower), self.upper), standard_error=found.standard_error
+        )
 
 
 @dataclass(frozen=True, slots=True)

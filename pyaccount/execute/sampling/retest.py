@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyaccount.document.policy import GuaranteeKind
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.moments import MomentProof
-    from pyaccount.execute.sampling.profile import SampledPoint
+    from pyaccount.execute.sampling.proven import SampledPoint
     from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import CompiledDocument
 

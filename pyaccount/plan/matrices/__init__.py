@@ -1,7 +1,7 @@
 """The matrices, as the plan room knows them: built, in words, and cut short with a run.
 
 A matrix is a module with a class; `PLANS` has one for each kind that documents may name, and everything else asks it. `built` is
-what comes out, with the `sensitivity` of participation patterns; `full_column` has the noise of a matrix that is cut short.
+what comes out, with the `sensitivity` of participation patterns.
 """
 
 from __future__ import annotations

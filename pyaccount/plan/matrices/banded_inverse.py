@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document import BandedInverse
 from pyaccount.plan.common import number
-from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
+from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, rounds_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
-from pyaccount.plan.matrices.full_column import cut_noise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount.document import BLT
 from pyaccount.plan.common import number
-from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
+from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, rounds_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
-from pyaccount.plan.matrices.full_column import cut_noise
 from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:

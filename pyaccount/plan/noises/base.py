@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
-    from pyaccount.plan.reduction import Analysis, DirectedBounds
+    from pyaccount.plan.reduction import Analysis
+    from pyaccount.plan.rounds import DirectedBounds
 
 
 class NoisePlan(ABC):
@@ -25,7 +26,7 @@ class NoisePlan(ABC):
 
     @abstractmethod
     def public(self, document: Document, body: Body) -> DirectedBounds:
-        """A body with a record's participations public and as bad as can be (`plan.worst`)."""
+        """A body with a record's participations public and as bad as can be (`plan.contrast`)."""
 
     @abstractmethod
     def convention(self, document: Document) -> str:

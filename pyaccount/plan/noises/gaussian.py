@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import moves, whole
+from pyaccount.plan.contrast import worst
 from pyaccount.plan.noises import several
 from pyaccount.plan.noises.base import NoisePlan
-from pyaccount.plan.reduction import enclosed, gaussian
+from pyaccount.plan.rounds import enclosed, gaussian
 from pyaccount.plan.samplers import sampler_plan, truncated
-from pyaccount.plan.worst import worst
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
-    from pyaccount.plan.reduction import Analysis, DirectedBounds
+    from pyaccount.plan.reduction import Analysis
+    from pyaccount.plan.rounds import DirectedBounds
 
 INDEPENDENT = (
     "σ is the standard deviation of the noise added to each released sum, in units of the clip norm of one record."

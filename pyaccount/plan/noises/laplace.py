@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.document import participations
 from pyaccount.plan.common import moves, neighbours, number, shown, whole
 from pyaccount.plan.noises.base import NoisePlan
-from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, tight
+from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.rounds import DirectedBounds, Part, tight
 from pyaccount.plan.samplers.deterministic import order_assumptions
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def words(document: Document, body: Body) -> Reduction:
     privacy = document.privacy
     factor = moves(document)
     k, scale = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "b")
-    m = "m" if body.training.iterations == "solve" else str(participations(body))
+    m = "m" if body.training.iterations == "solve" else str(body.participations())
     return Reduction(
         path=body.path,
         subject="a number with Laplace noise",
@@ -52,7 +52,7 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     """One release for each round in which the group takes part."""
     sensitivity = moves(document) * whole(document.privacy.group_size)
     part = Part("laplace", (float(sensitivity), number(body.noise.multiplier)))
-    return tight(part, part, body.count * participations(body))
+    return tight(part, part, body.count * body.participations())
 
 
 def refusals(document: Document, body: Body) -> list[Problem]:

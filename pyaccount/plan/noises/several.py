@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.releases import effective
 from pyaccount.plan.common import NOISE, number
-from pyaccount.plan.reduction import Analysis, Bounds
+from pyaccount.plan.reduction import Analysis
+from pyaccount.plan.rounds import Bounds
 from pyaccount.rounding import plain
 
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
-    from pyaccount.plan.reduction import DirectedBounds, Reduction
+    from pyaccount.plan.reduction import Reduction
+    from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.plan.sampled import SampledMechanism
 
 MAIN_NOISE = (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount import _core
 from pyaccount.plan.common import number
-from pyaccount.plan.reduction import DirectedBounds, Part, enclosed, gaussian
+from pyaccount.plan.rounds import DirectedBounds, Part, enclosed, gaussian
 
 if TYPE_CHECKING:
     from pyaccount.document import Document

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.document import BMinSep, sampling_probability, separation, truncation
+from pyaccount.document import BMinSep
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.samplers import poisson
 from pyaccount.plan.samplers.renewal import Renewal
@@ -27,8 +27,8 @@ class BMinSepPlan(Renewal):
 
     def analysis(self, document: Document, body: Body) -> Analysis:
         """On the whole run, unless its rounds are independent."""
-        samples = document.accounting.method == "monte-carlo" or truncation(body) is not None
-        if not samples and separation(body) == 1 and _independent(document, body):
+        samples = document.accounting.method == "monte-carlo" or body.truncation() is not None
+        if not samples and body.separation() == 1 and _independent(document, body):
             return poisson.ANOTHER
         return super().analysis(document, body)
 
@@ -49,7 +49,7 @@ class BMinSepPlan(Renewal):
 
     def largest_rate(self, body: Body) -> float:
         """With a cold start that of the first round."""
-        return sampling_probability(body) if self.start(body) == "cold" else super().largest_rate(body)
+        return body.sampling_probability() if self.start(body) == "cold" else super().largest_rate(body)
 
 
 def _independent(document: Document, body: Body) -> bool:

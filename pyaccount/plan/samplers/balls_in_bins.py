@@ -7,26 +7,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
-from pyaccount.document import bins, truncation
 from pyaccount.plan.common import OTHER_BLANKS, number, shown, whole
 from pyaccount.plan.compiled import SAMPLED_TOLERANCE
-from pyaccount.plan.differentiable import Differentiable
 from pyaccount.plan.matrices import disjoint_modes, strategy
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import Analysis
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.allocation import RATIO, allocation, resolved
-from pyaccount.plan.samplers.base import Worst
+from pyaccount.plan.samplers.base import Differentiable, Worst
 from pyaccount.plan.samplers.whole_run import WholeRun
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
-    from pyaccount.plan.differentiable import Vector
-    from pyaccount.plan.reduction import DirectedBounds, Reduction
+    from pyaccount.plan.reduction import Reduction
+    from pyaccount.plan.rounds import DirectedBounds
     from pyaccount.plan.samplers.allocation import Squares
+    from pyaccount.plan.samplers.base import Vector
 
 #: Nanoseconds for a sample and a pair of bins on one core, and what a sample takes however few bins there are.
 BINS_COST, LEAST_COST = 0.3, 200.0
@@ -44,7 +43,7 @@ class BallsInBinsPlan(WholeRun):
 
     def law(self, body: Body) -> str:
         """Uniform over the bins."""
-        return f"x = the rounds of one of {bins(body)} bins, each with probability 1/{bins(body)}"
+        return f"x = the rounds of one of {body.bins()} bins, each with probability 1/{body.bins()}"
 
     def source(self, body: Body) -> str:
         """The paper that has the sampler."""
@@ -53,8 +52,8 @@ class BallsInBinsPlan(WholeRun):
     def sampling(self, body: Body) -> str:
         """Drawn once for a run."""
         return (
-            f"Every record is put in one of {bins(body)} bins uniformly at random, independently of the others, "
-            f"{'once' if body.count == 1 else 'anew for each run'}; iteration i uses the records of bin i mod {bins(body)}."
+            f"Every record is put in one of {body.bins()} bins uniformly at random, independently of the others, "
+            f"{'once' if body.count == 1 else 'anew for each run'}; iteration i uses the records of bin i mod {body.bins()}."
         )
 
     def analysis(self, document: Document, body: Body) -> Analysis:
@@ -62,7 +61,7 @@ class BallsInBinsPlan(WholeRun):
         if (
             document.accounting.method != "monte-carlo"
             and document.privacy.adjacency != "replace-one"
-            and truncation(body) is None
+            and body.truncation() is None
             and "solve" not in (body.training.iterations, body.training.expected_batch_size)
             and self.orthogonal(document, body)
         ):
@@ -71,7 +70,7 @@ class BallsInBinsPlan(WholeRun):
 
     def orthogonal(self, document: Document, body: Body) -> bool:
         """Whether the bins' modes are, and few enough of them differ for a law that is as narrow as samples would be."""
-        count = bins(body)
+        count = body.bins()
         if not disjoint_modes(document, body, count):
             return False
         squares = strategy(document, body).mode_squares(count, upper=True)
@@ -87,7 +86,7 @@ class BallsInBinsPlan(WholeRun):
             theorem="mixture over the bins, whose rounds are none of another's",
             source=f"{self.source(body)}. {RATIO}",
             pair=f"(1/T) Σ_t N({'√E_t' if independent else '‖m_t‖'} e_t, {sigma}²I) against N(0, {sigma}²I), "
-            f"{turns if independent else mode} of T = {bins(body)}",
+            f"{turns if independent else mode} of T = {body.bins()}",
         )
 
     def allocated(self, document: Document, body: Body) -> DirectedBounds:
@@ -96,7 +95,7 @@ class BallsInBinsPlan(WholeRun):
 
         def squares(*, upper: bool) -> Squares:
             return tuple(
-                (square / (sigma * sigma), count) for square, count in built.mode_squares(bins(body), upper=upper)
+                (square / (sigma * sigma), count) for square, count in built.mode_squares(body.bins(), upper=upper)
             )
 
         return allocation(document, squares(upper=True), body.count, below=squares(upper=False))
@@ -112,7 +111,7 @@ class BallsInBinsPlan(WholeRun):
 
     def truncated_assumptions(self, body: Body, usual: tuple[str, ...]) -> tuple[str, ...]:
         """What is kept of a bin is chosen once."""
-        limit = truncation(body)
+        limit = body.truncation()
         cut = (
             f"Of a bin with more than {limit} records {limit} are kept, chosen uniformly at random once, the same ones whenever "
             "its turn comes; smaller batches may be padded with empty records."
@@ -123,7 +122,7 @@ class BallsInBinsPlan(WholeRun):
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
         """The modes' Gram matrix, in units of σ²."""
-        built, count = strategy(document, body), bins(body)
+        built, count = strategy(document, body), body.bins()
         gram, _ = built.bin_gram(count)
         recipe: Recipe[_core.Sampled] = Recipe(
             "Sampled.bins", (tuple(entry / (sigma * sigma) for entry in gram), built.iterations)
@@ -140,7 +139,7 @@ class BallsInBinsPlan(WholeRun):
 
         from pyaccount.strategies import sums
 
-        n, count = whole(body.training.iterations), bins(body)
+        n, count = whole(body.training.iterations), body.bins()
 
         def modes(c: Vector) -> Vector:
             first = np.zeros(n)
@@ -177,11 +176,11 @@ class BallsInBinsPlan(WholeRun):
 
     def worst(self, document: Document, body: Body) -> Worst:
         """The bin known."""
-        turns = -(-whole(body.training.iterations) // bins(body))
+        turns = -(-whole(body.training.iterations) // body.bins())
         words = f"the bin known: each record in {'one round' if turns == 1 else f'up to {turns} rounds'}"
 
         def norm() -> float:
-            built, count = strategy(document, body), bins(body)
+            built, count = strategy(document, body), body.bins()
             if disjoint_modes(document, body, count):
                 # The same without vectors as long as the run.
                 return math.sqrt(max(square for square, _ in built.mode_squares(count, upper=True))) * (
@@ -193,11 +192,11 @@ class BallsInBinsPlan(WholeRun):
 
     def shortest_run(self, body: Body, rounds: int) -> int:
         """Every bin has had its turn."""
-        return max(rounds, bins(body))
+        return max(rounds, body.bins())
 
     def cut(self, body: Body, rounds: int) -> dict[str, Any]:
         """The number of bins, which may follow from the rate."""
-        return {"bins": bins(body)}
+        return {"bins": body.bins()}
 
 
 PLAN = BallsInBinsPlan()

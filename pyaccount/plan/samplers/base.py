@@ -12,15 +12,44 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.document import expected_batch_size
 from pyaccount.plan.common import whole
 from pyaccount.plan.matrices import strategy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pyaccount import _core
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
-    from pyaccount.plan.differentiable import Differentiable
     from pyaccount.plan.reduction import Analysis
+
+    Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Differentiable:
+    """The mechanism of one run for any first column c and noise multiplier σ, and what its gradient says about c.
+
+    Nothing is rounded in a safe direction: with these a matrix is proposed, and what is certified is built by its analysis.
+    """
+
+    core: Callable[[Vector, float], _core.Sampled]
+    #: ∂δ/∂c_j for each j, from the derivatives that the core gives at (c, σ).
+    slopes: Callable[[Vector, float, _core.DeltaGradient], Vector]
+
+    @classmethod
+    def of_coefficients(cls, build: Callable[[list[float]], _core.Sampled]) -> Differentiable:
+        """Of mechanisms that are built from c/σ: the core's derivatives are ∂δ/∂(c_j/σ)."""
+        import numpy as np  # only searches for a matrix need it
+
+        return cls(
+            lambda c, sigma: build((c / sigma).tolist()),
+            lambda _c, sigma, gradient: np.array(gradient.derivatives) / sigma,
+        )
+
 
 #: What a record can do at worst, in words that several samplers share.
 EVERY_ROUND = "every record in every round"
@@ -124,7 +153,7 @@ class SamplerPlan(ABC):
 
     def distinct_records(self, body: Body) -> float | None:
         """The expected number of distinct records in a batch, where the size of the data set is known."""
-        return expected_batch_size(body)
+        return body.expected_batch_size()
 
 
 def moved(document: Document, body: Body, apart: int, most: int, records: int = 1) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
-from pyaccount.document import CyclicPoisson, sampling_probability, separation
+from pyaccount.document import CyclicPoisson
 from pyaccount.plan.common import (
     BANDED,
     NO_ITERATIONS,
@@ -25,12 +25,12 @@ from pyaccount.plan.common import (
     shown,
     whole,
 )
-from pyaccount.plan.differentiable import Differentiable
 from pyaccount.plan.matrices import matrix_text, strategy
 from pyaccount.plan.recipe import Recipe
-from pyaccount.plan.reduction import Analysis, Bounds, DirectedBounds, Part, Reduction, Rounds, gaussian
+from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, gaussian
 from pyaccount.plan.sampled import SampledMechanism
-from pyaccount.plan.samplers.base import Worst, public_participation
+from pyaccount.plan.samplers.base import Differentiable, Worst, public_participation
 from pyaccount.plan.samplers.renewal import STEP_COST, scaled_coefficients
 from pyaccount.plan.samplers.whole_run import WholeRun
 
@@ -44,8 +44,8 @@ def words(document: Document, body: Body) -> Reduction:
     """The composition for a record of the first part."""
     two_sided = document.privacy.adjacency == "replace-one"
     blank = body.training.expected_batch_size == "solve"
-    b = separation(body) or 1
-    p = "p" if blank else repr(sampling_probability(body))
+    b = body.separation() or 1
+    p = "p" if blank else repr(body.sampling_probability())
     sigma = shown(body.noise.multiplier, "σ")
     turns = "⌈n/b⌉" if body.training.iterations == "solve" else str(-(-body.training.iterations // b))
     runs = "" if body.count == 1 else f"{body.count} × "
@@ -92,8 +92,8 @@ def refusals(document: Document, body: Body) -> list[Problem]:
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
     """The rounds of the first part: all columns but the last are whole."""
-    n, b = whole(body.training.iterations), separation(body) or 1
-    p, sigma = sampling_probability(body), number(body.noise.multiplier)
+    n, b = whole(body.training.iterations), body.separation() or 1
+    p, sigma = body.sampling_probability(), number(body.noise.multiplier)
     two_sided = document.privacy.adjacency == "replace-one"
     built = strategy(document, body)
     assert built.coefficients is not None
@@ -148,7 +148,7 @@ class CyclicPoissonPlan(WholeRun):
 
     def law(self, body: Body) -> str:
         """A phase, and of its rounds some."""
-        b, p = separation(body) or 1, sampling_probability(body)
+        b, p = body.separation() or 1, body.sampling_probability()
         return f"x = a phase φ of {b}, each with probability 1/{b}, and of the rounds φ, φ + {b}, … each with probability {p!r}"
 
     def source(self, body: Body) -> str:
@@ -160,7 +160,7 @@ class CyclicPoissonPlan(WholeRun):
 
     def sampling(self, body: Body) -> str:
         """Parts of independent records."""
-        b, p = separation(body) or 1, sampling_probability(body)
+        b, p = body.separation() or 1, body.sampling_probability()
         return (
             f"Every record is put in one of {b} parts uniformly at random, independently of the others, before the run; the "
             "parts are secret and not used for another run. "
@@ -178,7 +178,7 @@ class CyclicPoissonPlan(WholeRun):
             )
             allowed = "a banded matrix, or the sampler b-min-sep or balls-in-bins"
             problems.append(document.problem("no-valid-bound", body.at("matrix", "kind"), message, allowed=allowed))
-        parts, iterations = separation(body) or 1, body.training.iterations
+        parts, iterations = body.separation() or 1, body.training.iterations
         if iterations != "solve" and parts > iterations:
             message = f"there are {parts} random parts, but only {iterations} iterations: some parts never have a turn"
             field = "partitions" if _sampler(body).partitions is not None else "kind"
@@ -190,7 +190,7 @@ class CyclicPoissonPlan(WholeRun):
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
         """The recursion, averaged over the phases."""
-        n, b, p = whole(body.training.iterations), separation(body) or 1, sampling_probability(body)
+        n, b, p = whole(body.training.iterations), body.separation() or 1, body.sampling_probability()
         recipe: Recipe[_core.Sampled] = Recipe(
             "Sampled.phases", (tuple(scaled_coefficients(document, body, sigma)), n, b, p)
         )
@@ -200,7 +200,7 @@ class CyclicPoissonPlan(WholeRun):
         """By the coefficients, where the phase is random."""
         if _sampler(body).phase != "random":
             return None
-        n, b, p = whole(body.training.iterations), separation(body) or 1, sampling_probability(body)
+        n, b, p = whole(body.training.iterations), body.separation() or 1, body.sampling_probability()
         return Differentiable.of_coefficients(lambda coefficients: _core.Sampled.phases(coefficients, n, b, p))
 
     def spaced_pattern(self, body: Body) -> tuple[int, int] | None:
@@ -209,7 +209,7 @@ class CyclicPoissonPlan(WholeRun):
         The last of them may be cut off by the end of the run: what that gives is not searched for.
         """
         fixed = _sampler(body).phase != "random" and body.matrix.banded
-        return (separation(body) or 1, 1) if fixed else None
+        return (body.separation() or 1, 1) if fixed else None
 
     def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
         """Nobody knows how large the parts are."""
@@ -226,15 +226,15 @@ class CyclicPoissonPlan(WholeRun):
 
     def shortest_run(self, body: Body, rounds: int) -> int:
         """Every random part has had its turn."""
-        return max(rounds, separation(body) or 1) if _sampler(body).phase == "random" else rounds
+        return max(rounds, body.separation() or 1) if _sampler(body).phase == "random" else rounds
 
     def cut(self, body: Body, rounds: int) -> dict[str, Any]:
         """The number of parts, which may be the bands of the whole run's matrix."""
-        return {"partitions": separation(body)}
+        return {"partitions": body.separation()}
 
     def largest_batch(self, document: Document, body: Body) -> int:
         """A batch comes from one of the parts."""
-        return super().largest_batch(document, body) // (separation(body) or 1)
+        return super().largest_batch(document, body) // (body.separation() or 1)
 
 
 def _sampler(body: Body) -> CyclicPoisson:

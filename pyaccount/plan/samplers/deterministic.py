@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.document import Deterministic, participations
+from pyaccount.document import Deterministic
 from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, moves, number, shown, whole
 from pyaccount.plan.matrices import matrix_text, strategy
-from pyaccount.plan.reduction import Analysis, DirectedBounds, Reduction, enclosed, gaussian, tight
+from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.rounds import DirectedBounds, enclosed, gaussian, tight
 from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst, moved
 from pyaccount.rounding import down, up
 
@@ -25,7 +26,7 @@ def words(document: Document, body: Body) -> Reduction:
     factor = moves(document)
     k, sigma = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "σ")
     per_round = k if factor == 1 else f"2·{k}"
-    m = "m" if body.training.iterations == "solve" else str(participations(body))
+    m = "m" if body.training.iterations == "solve" else str(body.participations())
     return Reduction(
         path=body.path,
         subject="no sampling",
@@ -45,9 +46,9 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     group, noise = moves(document) * whole(document.privacy.group_size), number(body.noise.multiplier)
     if body.matrix.kind == "identity":
         part = gaussian(float(group), noise)
-        return tight(part, part, body.count * participations(body))
+        return tight(part, part, body.count * body.participations())
     built = strategy(document, body)
-    above, below = built.sensitivity(separation_of(body), participations(body))
+    above, below = built.sensitivity(separation_of(body), body.participations())
     upper = gaussian(group * above * (1.0 + built.slack), noise)
     lower = gaussian(group * below * (1.0 - built.slack), noise)
     return enclosed((upper, upper), (lower, lower), body.count)
@@ -66,7 +67,7 @@ ANALYSIS = Analysis(words, bounds, refusals=refusals, gaussian=True)
 
 def _with_matrix(document: Document, body: Body) -> Reduction:
     privacy = document.privacy
-    factor, m = moves(document), participations(body)
+    factor, m = moves(document), body.participations()
     above, below = strategy(document, body).sensitivity(separation_of(body), m)
     attained = above == below
     k, sigma = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "σ")
@@ -131,14 +132,14 @@ class DeterministicPlan(SamplerPlan):
 
     def worst(self, document: Document, body: Body) -> Worst:
         """As often and as near as the order allows."""
-        most, apart = participations(body), separation_of(body)
+        most, apart = body.participations(), separation_of(body)
         if body.matrix.kind == "identity":
             return Worst(_in_order(body), lambda: 1.0, body.count * most)
         return Worst(_in_order(body), lambda: moved(document, body, apart, most), body.count)
 
     def spaced_pattern(self, body: Body) -> tuple[int, int] | None:
         """As near and as often as the order allows: nothing else is known of it."""
-        return separation_of(body), participations(body)
+        return separation_of(body), body.participations()
 
     def cut(self, body: Body, rounds: int) -> dict[str, Any]:
         """No more participations than there are rounds."""
@@ -149,7 +150,7 @@ class DeterministicPlan(SamplerPlan):
 
 def _in_order(body: Body) -> str:
     """How often a record takes part, in words."""
-    most, apart = participations(body), separation_of(body)
+    most, apart = body.participations(), separation_of(body)
     if most == whole(body.training.iterations):
         return f"{EVERY_ROUND}, without sampling"
     distance = f", {apart} or more apart" if apart > 1 and most > 1 else ""

@@ -11,11 +11,11 @@ import math
 from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount import _core
-from pyaccount.document import batch_size
 from pyaccount.document.ranges import DRAWS
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import SECRET, basic_assumptions, number, rounds, rounds_text, shown, whole
-from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, enclosed, tight
+from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.rounds import DirectedBounds, Part, enclosed, tight
 from pyaccount.plan.samplers.base import DrawnBatch, SamplerPlan, Worst
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class FixedDrawsPlan(SamplerPlan):
         """How a body of this family draws, for the core: sampler, data set, batch, subset."""
         dataset = body.training.dataset_size
         assert dataset is not None  # the document's rules require it for these samplers
-        return self.core, dataset, batch_size(body), self.subset(body)
+        return self.core, dataset, body.batch_size(), self.subset(body)
 
     def exchangeable(self, body: Body) -> bool:
         """Whether what else is drawn does not depend on how often the group is, given that number."""
@@ -164,7 +164,7 @@ class FixedDrawsPlan(SamplerPlan):
         return template.format(
             k=shown(document.privacy.group_size, "k"),
             n=body.training.dataset_size,
-            m="m" if blank else batch_size(body),
+            m="m" if blank else body.batch_size(),
             b=self.subset(body),
         )
 
@@ -190,7 +190,7 @@ class FixedDrawsPlan(SamplerPlan):
     def _opposed(self, document: Document, body: Body) -> bool:
         """Whether a record that is set to zero is drawn once at most: then all others can oppose it."""
         single = document.privacy.adjacency == "zero-out" and document.privacy.group_size == 1
-        return single and (self.once or (body.training.expected_batch_size != "solve" and batch_size(body) == 1))
+        return single and (self.once or (body.training.expected_batch_size != "solve" and body.batch_size() == 1))
 
     def _lower_end(self, document: Document, body: Body) -> str:
         """The data sets of `bounds`."""

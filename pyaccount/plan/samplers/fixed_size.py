@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.document import batch_size
 from pyaccount.plan.common import rounds
 from pyaccount.plan.samplers.base import EVERY_ROUND, Worst
 from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
@@ -35,7 +34,7 @@ class FixedSizePlan(FixedDrawsPlan):
 
     def distinct_drawn(self, body: Body) -> tuple[int, Path]:
         """All of the batch."""
-        return batch_size(body), body.at("training", "expected_batch_size")
+        return body.batch_size(), body.at("training", "expected_batch_size")
 
     def largest_batch(self, document: Document, body: Body) -> int:
         """The data set; under add-remove the smaller of two."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.document import MustOW, MustWO, MustWW, batch_size
+from pyaccount.document import MustOW, MustWO, MustWW
 from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class TwoStagesPlan(FixedDrawsPlan):
 
     def same_as(self, body: Body) -> str | None:
         """One draw from a subset is one from the data set: no record comes first in either stage."""
-        if body.training.expected_batch_size != "solve" and batch_size(body) == 1:
+        if body.training.expected_batch_size != "solve" and body.batch_size() == 1:
             return "One draw from a uniformly random subset is one uniform draw from the data set: sampling with replacement."
         return None
 

@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.document import draws_per_iteration, expected_batch_size, sampling_probability, truncation
 from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, rounds, rounds_text, shown, whole
-from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, enclosed, gaussian, tight
+from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.rounds import DirectedBounds, Part, enclosed, gaussian, tight
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.base import EVERY_ROUND, Worst
 from pyaccount.plan.samplers.renewal import Renewal
@@ -32,11 +32,11 @@ def words(document: Document, body: Body, subject: str = "Poisson sampling") -> 
     in one: each draw of each of them is a coin of its own, and each moves the sum by 1 at most. So the m draws of a group of k
     are one draw of k·m records, of which the theorems are, and that is attained by the same gradients.
     """
-    privacy, draws = document.privacy, draws_per_iteration(body)
+    privacy, draws = document.privacy, body.draws_per_iteration()
     two_sided = privacy.adjacency == "replace-one"
     blank_rate = body.training.expected_batch_size == "solve"
     k = shown(privacy.group_size if privacy.group_size == "solve" else draws * privacy.group_size, _times("k", draws))
-    p = "p" if blank_rate else repr(sampling_probability(body))
+    p = "p" if blank_rate else repr(body.sampling_probability())
     sigma = shown(body.noise.multiplier, "σ")
     mixture = f"Σ_j Bin(j; {k}, {p})·N({{sign}}j, {sigma}²)"
     other = mixture.format(sign="−") if two_sided else f"N(0, {sigma}²)"
@@ -81,7 +81,7 @@ def _counted_draws(group: int | str, draws: int) -> str:
 
 def _several(body: Body, draws: int) -> tuple[str, ...]:
     """How the draws of a round are made, and what of them is a batch."""
-    expected = expected_batch_size(body)
+    expected = body.expected_batch_size()
     size = "" if expected is None else f", {expected:.10g} records in the mean, each counted as often as it is drawn"
     return (
         f"For every iteration {draws} batches are drawn, independently of one another and of those of other iterations; every "
@@ -97,8 +97,8 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     """The pair of every round."""
     privacy = document.privacy
     two_sided = privacy.adjacency == "replace-one"
-    group = whole(privacy.group_size) * draws_per_iteration(body)
-    rate, noise = sampling_probability(body), number(body.noise.multiplier)
+    group = whole(privacy.group_size) * body.draws_per_iteration()
+    rate, noise = body.sampling_probability(), number(body.noise.multiplier)
     if rate >= 1.0:
         # Every record is in every batch: a Gaussian mechanism.
         part = gaussian(2.0 * group if two_sided else float(group), noise)
@@ -118,7 +118,7 @@ def another_words(document: Document, body: Body) -> Reduction:
 
 def truncated_words(document: Document, body: Body) -> Reduction:
     """Rounds that release r, the other records' count, and the sum, composed."""
-    usual, limit = words(document, body), truncation(body)
+    usual, limit = words(document, body), body.truncation()
     return replace(
         usual,
         subject=f"{usual.subject}, batches truncated to {limit}",
@@ -129,7 +129,7 @@ def truncated_words(document: Document, body: Body) -> Reduction:
             "(1 − q)N(0) + qN(2) against (1 − q)N(0) + qN(−1)"
         ),
         tight=False,
-        remark=truncated.remark(body, sampling_probability),
+        remark=truncated.remark(body, lambda one: one.sampling_probability()),
         assumptions=truncated.assumptions(body, usual.assumptions, KEPT),
         # Up to 256 each r of a batch that is truncated is a term of its own, from there on r/32 of them are one.
         components=3 + (64 if limit is None else min(64, round(384.0 / math.sqrt(limit)))),
@@ -143,7 +143,7 @@ def truncated_words(document: Document, body: Body) -> Reduction:
 def truncated_bounds(document: Document, body: Body) -> DirectedBounds:
     """The rounds given r. The lower end is that of others without contributions."""
     assert document.privacy.adjacency == "zero-out"
-    p, sigma, limit = sampling_probability(body), number(body.noise.multiplier), truncation(body)
+    p, sigma, limit = body.sampling_probability(), number(body.noise.multiplier), body.truncation()
     records = body.training.dataset_size
     assert records is not None
     assert limit is not None
@@ -195,7 +195,7 @@ class PoissonPlan(Renewal):
         """Of its rounds, unless samples are asked for."""
         if document.accounting.method == "monte-carlo":
             return super().analysis(document, body)
-        return ANALYSIS if truncation(body) is None else TRUNCATED
+        return ANALYSIS if body.truncation() is None else TRUNCATED
 
     def cut(self, body: Body, rounds: int) -> dict[str, Any]:
         """There is nothing that follows from the length."""
@@ -203,7 +203,7 @@ class PoissonPlan(Renewal):
 
     def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
         """Several draws, of which each may be truncated."""
-        if draws_per_iteration(body) == 1:
+        if body.draws_per_iteration() == 1:
             return []
         message = (
             "truncation is analysed for one draw in a round: with several, a record may survive one of them and not another; "
@@ -214,7 +214,7 @@ class PoissonPlan(Renewal):
 
     def matrix_refusals(self, document: Document, body: Body) -> list[Problem]:
         """Several draws, of which a matrix allows none."""
-        if draws_per_iteration(body) == 1:
+        if body.draws_per_iteration() == 1:
             return []
         message = "several draws in a round are analysed for independent noise: leave the matrix out, or this"
         path = body.at("sampler", "draws_per_iteration")
@@ -222,7 +222,7 @@ class PoissonPlan(Renewal):
 
     def own_refusals(self, document: Document, body: Body) -> list[Problem]:
         """Several draws: a renewal process has one participation in a round."""
-        if draws_per_iteration(body) == 1:
+        if body.draws_per_iteration() == 1:
             return []
         message = "rounds with several draws are composed, not sampled"
         path = ("accounting", "method")
@@ -230,25 +230,25 @@ class PoissonPlan(Renewal):
 
     def worst(self, document: Document, body: Body) -> Worst:
         """In every draw of every round."""
-        draws = draws_per_iteration(body)
+        draws = body.draws_per_iteration()
         words = EVERY_ROUND if draws == 1 else f"{EVERY_ROUND}, drawn {draws} times"
         return Worst(words, lambda: float(draws), rounds(body))
 
     def largest_batch(self, document: Document, body: Body) -> int:
         """Every record in every draw."""
-        return draws_per_iteration(body) * super().largest_batch(document, body)
+        return body.draws_per_iteration() * super().largest_batch(document, body)
 
     def largest_rate(self, body: Body) -> float:
         """The probability of one draw at least. Of rounds with one draw, as elsewhere."""
-        draws = draws_per_iteration(body)
-        return super().largest_rate(body) if draws == 1 else _at_least_once(sampling_probability(body), draws)
+        draws = body.draws_per_iteration()
+        return super().largest_rate(body) if draws == 1 else _at_least_once(body.sampling_probability(), draws)
 
     def distinct_records(self, body: Body) -> float | None:
         """N(1 − (1 − p)^m)."""
-        draws, records = draws_per_iteration(body), body.training.dataset_size
+        draws, records = body.draws_per_iteration(), body.training.dataset_size
         if draws == 1 or records is None:
             return super().distinct_records(body)
-        return records * _at_least_once(sampling_probability(body), draws)
+        return records * _at_least_once(body.sampling_probability(), draws)
 
 
 def _at_least_once(probability: float, draws: int) -> float:

@@ -23,7 +23,8 @@ from pyaccount.plan.common import (
     whole,
 )
 from pyaccount.plan.recipe import Recipe
-from pyaccount.plan.reduction import Analysis, Bounds, DirectedBounds, Reduction, combine, gaussian, tight
+from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.rounds import Bounds, DirectedBounds, combine, gaussian, tight
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.samplers.allocation import RATIO, ROUNDING, allocation, several
 from pyaccount.plan.samplers.base import SamplerPlan, Worst

@@ -8,14 +8,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.document import sampling_probability, separation
 from pyaccount.plan.common import whole
-from pyaccount.plan.differentiable import Differentiable
 from pyaccount.plan.matrices import columns, product_cost, strategy
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
-from pyaccount.plan.samplers.base import Worst, public_participation
+from pyaccount.plan.samplers.base import Differentiable, Worst, public_participation
 from pyaccount.plan.samplers.whole_run import WholeRun
 from pyaccount.rounding import up
 
@@ -55,7 +53,7 @@ class Renewal(WholeRun):
 
     def law(self, body: Body) -> str:
         """While available, joins with probability p, then sits out b − 1 rounds."""
-        b, p = separation(body) or 1, sampling_probability(body)
+        b, p = body.separation() or 1, body.sampling_probability()
         return (
             f"x = a renewal process: while available, joins with probability {p!r}, then sits out {b - 1} rounds; "
             f"{START[self.start(body)][0]} at first"
@@ -67,7 +65,7 @@ class Renewal(WholeRun):
 
     def sampling(self, body: Body) -> str:
         """Each record for itself."""
-        b, p = separation(body) or 1, sampling_probability(body)
+        b, p = body.separation() or 1, body.sampling_probability()
         return (
             f"Every record joins each iteration in which it is available with probability {p!r}, independently of the "
             f"others, and is unavailable for the next {b - 1} iterations after joining; {START[self.start(body)][1]}."
@@ -75,7 +73,7 @@ class Renewal(WholeRun):
 
     def enclosure(self, document: Document, body: Body) -> str | None:
         """What is given up where columns overlap; None where they do not."""
-        b = separation(body) or 1
+        b = body.separation() or 1
         if body.matrix.banded or body.training.iterations == "solve" or body.training.iterations <= b:
             return None
         gap = columns(document, body, b).core.gap
@@ -102,7 +100,7 @@ class Renewal(WholeRun):
 
     def recursion(self, body: Body, coefficients: Sequence[float], iterations: int) -> Recipe[_core.Sampled]:
         """The core's mechanism for columns that do not overlap."""
-        b, p, warm = separation(body) or 1, sampling_probability(body), self.start(body) == "warm"
+        b, p, warm = body.separation() or 1, body.sampling_probability(), self.start(body) == "warm"
         return Recipe("Sampled.renewal", (tuple(coefficients), iterations, b, p, warm))
 
     def differentiable(self, document: Document, body: Body) -> Differentiable | None:
@@ -116,9 +114,9 @@ class Renewal(WholeRun):
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
         """Columns that may be longer than the separation."""
-        matrix_columns, steps = columns(document, body, separation(body) or 1), whole(body.training.iterations)
+        matrix_columns, steps = columns(document, body, body.separation() or 1), whole(body.training.iterations)
         records, warm = self.records(body), self.start(body) == "warm"
-        p = sampling_probability(body)
+        p = body.sampling_probability()
         described = (matrix_columns, sigma, p, records, warm)
         above: Recipe[_core.Sampled] = Recipe("Sampled.overlapping", (*described, False))
         below: Recipe[_core.Sampled] = Recipe("Sampled.overlapping", (*described, True))
@@ -134,13 +132,13 @@ class Renewal(WholeRun):
         assert body.training.dataset_size is not None
         # A tail may grow by many times what a rate does: the rate is rounded up.
         rate, rest = self.largest_rate(body) * (1.0 + truncated.ROUNDING), body.training.dataset_size - 1
-        n, b = whole(body.training.iterations), separation(body) or 1
+        n, b = whole(body.training.iterations), body.separation() or 1
         return min(1.0, min(n * rate, math.ceil(n / b)) * rarely.upper_tail(rest, rate, limit) * (1.0 + 1e-12))
 
     def rare_truncation(self, body: Body, limit: int) -> RareTruncation:
         """With the probability that a record is drawn in each round, from either start."""
         assert body.training.dataset_size is not None
-        b, p, rounds = separation(body) or 1, sampling_probability(body), whole(body.training.iterations)
+        b, p, rounds = body.separation() or 1, body.sampling_probability(), whole(body.training.iterations)
         if self.start(body) == "warm":
             # A tail may grow by many times what a rate does: the rate is rounded up.
             stationary = max(self.largest_rate(body), p / (1.0 + (b - 1) * p))
@@ -158,7 +156,7 @@ class Renewal(WholeRun):
 
     def cut(self, body: Body, rounds: int) -> dict[str, Any]:
         """The separation, which may be the bands of the whole run's matrix."""
-        return {"min_separation": separation(body)}
+        return {"min_separation": body.separation()}
 
 
 def scaled_coefficients(document: Document, body: Body, sigma: float) -> list[float]:

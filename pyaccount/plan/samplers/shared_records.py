@@ -21,7 +21,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.document import UserBMinSep, sampling_probability, separation
+from pyaccount.document import UserBMinSep
 from pyaccount.plan.common import (
     GROUP_LEMMA,
     NO_ITERATIONS,
@@ -33,7 +33,8 @@ from pyaccount.plan.common import (
     whole,
 )
 from pyaccount.plan.matrices import columns, matrix_text, strategy
-from pyaccount.plan.reduction import Analysis, DirectedBounds, Part, Reduction, enclosed
+from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.rounds import DirectedBounds, Part, enclosed
 from pyaccount.plan.samplers.renewal import START
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def refusals(document: Document, body: Body) -> list[Problem]:
 def _work(body: Body) -> float:
     """The additions that the law of S takes, as the core counts them."""
     assert isinstance(body.sampler, UserBMinSep)
-    n, b, k = whole(body.training.iterations), separation(body) or 1, body.sampler.records_per_user
+    n, b, k = whole(body.training.iterations), body.separation() or 1, body.sampler.records_per_user
     return float(n) * (k * k * -(-n // b) + 1) * k
 
 
@@ -132,7 +133,7 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     """The run of a user whose draws are known, and the sums of one whose draws are secret."""
     assert isinstance(body.sampler, UserBMinSep)
     built = strategy(document, body)
-    b, p, k = separation(body) or 1, sampling_probability(body), body.sampler.records_per_user
+    b, p, k = body.separation() or 1, body.sampling_probability(), body.sampler.records_per_user
     sigma = number(body.noise.multiplier)
     # With others' records in the way a user waits less often than alone, so the stationary law of a user alone says nothing
     # about the start; being available at once is the worst there is.
@@ -167,7 +168,7 @@ def _shifts(built: Strategy, m: int, sigma: float) -> tuple[float, ...]:
 def _norm_bounds(document: Document, body: Body) -> list[float]:
     """What each round adds to ‖Cx‖² at most, at σ = 1: ‖c_i‖² of the part within the run, and Γ_i where columns overlap."""
     if not body.matrix.banded:
-        return columns(document, body, separation(body) or 1).core.norm_bounds
+        return columns(document, body, body.separation() or 1).core.norm_bounds
     built = strategy(document, body)
     assert built.coefficients is not None
     # Summed from the smallest part: the column of the last round has one entry.
@@ -200,7 +201,7 @@ def unit_refusals(document: Document) -> list[Problem]:
 def users_text(body: Body) -> str:
     """How users' records are sampled, as an assumption."""
     assert isinstance(body.sampler, UserBMinSep)
-    b, p = separation(body) or 1, sampling_probability(body)
+    b, p = body.separation() or 1, body.sampling_probability()
     most, start = f"No user has more than {body.sampler.records_per_user} records", body.sampler.start
     if body.sampler.attribution == "single":
         return (

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pyaccount.document import truncation
 from pyaccount.plan.common import GROUP_LEMMA, SECRET
 from pyaccount.rounding import up
 
@@ -57,7 +56,7 @@ def refusals(document: Document, own: list[Problem]) -> list[Problem]:
 
 def assumptions(body: Body, usual: tuple[str, ...], kept: str) -> tuple[str, ...]:
     """Those of untruncated batches, but for the sizes; `kept` says what becomes of those left out."""
-    limit = truncation(body)
+    limit = body.truncation()
     cut = (
         f"Of a batch with more than {limit} records {limit} are kept, chosen uniformly at random each time; "
         f"smaller batches may be padded with empty records. {kept}"
@@ -76,7 +75,7 @@ def remark(body: Body, largest_rate: Callable[[Body], float]) -> str:
     """How often a batch is truncated at most: each record is in it with no more than this rate, independently of the others."""
     if body.training.expected_batch_size == "solve":
         return "The expected batch size is that of the records drawn, before truncation."
-    limit, records = truncation(body), body.training.dataset_size
+    limit, records = body.truncation(), body.training.dataset_size
     assert limit is not None
     assert records is not None
     return (

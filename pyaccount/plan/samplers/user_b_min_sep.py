@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.document import UserBMinSep, sampling_probability, separation
+from pyaccount.document import UserBMinSep
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.samplers import shared_records
 from pyaccount.plan.samplers.renewal import START, Renewal
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.document import Body, Document
     from pyaccount.errors import Problem
-    from pyaccount.plan.differentiable import Differentiable
     from pyaccount.plan.reduction import Analysis
+    from pyaccount.plan.samplers.base import Differentiable
 
 
 class UserBMinSepPlan(Renewal):
@@ -43,7 +43,7 @@ class UserBMinSepPlan(Renewal):
 
     def law(self, body: Body) -> str:
         """While available, Bin(k, p) of the user's records join."""
-        b, p = separation(body) or 1, sampling_probability(body)
+        b, p = body.separation() or 1, body.sampling_probability()
         return (
             f"x = a renewal process: while available, Bin({self.records(body)}, {p!r}) records join, then all sit out {b - 1} "
             f"rounds; {START[self.start(body)][0]} at first"
@@ -61,7 +61,7 @@ class UserBMinSepPlan(Renewal):
 
     def recursion(self, body: Body, coefficients: Sequence[float], iterations: int) -> Recipe[_core.Sampled]:
         """With a number of records that join."""
-        b, p, warm = separation(body) or 1, sampling_probability(body), self.start(body) == "warm"
+        b, p, warm = body.separation() or 1, body.sampling_probability(), self.start(body) == "warm"
         return Recipe("Sampled.users", (tuple(coefficients), iterations, b, p, self.records(body), warm))
 
     def unit_refusals(self, document: Document, body: Body) -> list[Problem]:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.directions import sampled_directions
-from pyaccount.document import truncation
 from pyaccount.plan.common import (
     NORMALISATION,
     OTHER_BLANKS,
@@ -105,7 +104,7 @@ class WholeRun(SamplerPlan):
 
     def analysis(self, document: Document, body: Body) -> Analysis:
         """The pair on the whole run; see the head of this file."""
-        limit = truncation(body)
+        limit = body.truncation()
         if limit is None:
             return Analysis(self.words, mechanism=self.mechanism, refusals=self.refusals)
         if rarely.known(document):
@@ -142,7 +141,7 @@ class WholeRun(SamplerPlan):
 
     def truncated_words(self, document: Document, body: Body) -> Reduction:
         """Of runs in which they are, given the other records' counts."""
-        usual, limit = self.words(document, body), truncation(body)
+        usual, limit = self.words(document, body), body.truncation()
         return replace(
             usual,
             subject=f"{usual.subject}, batches truncated to {limit}",
@@ -160,7 +159,7 @@ class WholeRun(SamplerPlan):
 
     def _lower_end(self, document: Document, body: Body) -> str:
         """Of runs without truncation; how far these are off is not known while a rate is the blank."""
-        limit = truncation(body)
+        limit = body.truncation()
         assert limit is not None
         return truncated.lower_end(self.displaced(body, limit) if rarely.known(document) else None)
 
@@ -170,7 +169,7 @@ class WholeRun(SamplerPlan):
 
     def rarely_truncated_words(self, document: Document, body: Body) -> Reduction:
         """Of runs in which batches are truncated so seldom that the pair without truncation serves."""
-        usual, limit = self.words(document, body), truncation(body)
+        usual, limit = self.words(document, body), body.truncation()
         assert limit is not None
         found = self.rare_truncation(body, limit)
         assert found is not None
@@ -193,13 +192,13 @@ class WholeRun(SamplerPlan):
 
     def rarely_truncated(self, document: Document, body: Body) -> SampledMechanism:
         """The same, with what truncation adds."""
-        limit = truncation(body)
+        limit = body.truncation()
         assert limit is not None
         return replace(self.mechanism(document, body), rare_truncation=self.rare_truncation(body, limit))
 
     def truncated_mechanism(self, document: Document, body: Body) -> SampledMechanism:
         """The likelihood ratio of a run and of the other records' counts."""
-        built, limit = self.mechanism(document, body), truncation(body)
+        built, limit = self.mechanism(document, body), body.truncation()
         assert limit is not None
         assert body.training.dataset_size is not None
         recipe: Recipe[_core.Sampled] = Recipe("Sampled.truncated", (built.recipe, body.training.dataset_size, limit))

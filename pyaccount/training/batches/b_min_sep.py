@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyaccount import _core
-from pyaccount.document import BMinSep, sampling_probability, separation
+from pyaccount.document import BMinSep
 from pyaccount.forks import cached_property
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
 
@@ -26,7 +26,7 @@ class BMinSepBatches(RunBatches):
         body = drawing.body
         assert isinstance(body.sampler, BMinSep)
         listable(self.dataset_size, body.sampler.kind)
-        self._separation, self._probability = separation(body) or 1, sampling_probability(body)
+        self._separation, self._probability = body.separation() or 1, body.sampling_probability()
         self._warm = body.sampler.start == "warm"
 
     @cached_property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pyaccount import _core
-from pyaccount.document import bins
 from pyaccount.forks import cached_property
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
 
@@ -18,7 +17,7 @@ class BallsInBinsBatches(RunBatches):
     def __init__(self, drawing: Drawing) -> None:
         """With the bins that were analysed."""
         super().__init__(drawing)
-        self._bins = bins(drawing.body)
+        self._bins = drawing.body.bins()
         listable(self.dataset_size, drawing.body.sampler.kind)
 
     @cached_property

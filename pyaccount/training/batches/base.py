@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from pyaccount import _core
 from pyaccount.data.attribution import Attribution
-from pyaccount.document import truncation
 from pyaccount.document.ranges import DATASET_SIZE
 from pyaccount.errors import DocumentError, RunError
 from pyaccount.plan.common import whole
@@ -88,7 +87,7 @@ class RunBatches(Batches):
         self.dataset_size = self._records(drawing)
         stated = body.training.dataset_size
         self.most = round(DATASET_SIZE.maximum) if stated is None else stated
-        self._limit = truncation(body)
+        self._limit = body.truncation()
         if self._limit is not None:
             problems = sampler_plan(body).truncation_refusals(drawing.document, body)
             if problems:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pyaccount import _core
-from pyaccount.document import CyclicPoisson, sampling_probability, separation
+from pyaccount.document import CyclicPoisson
 from pyaccount.forks import cached_property
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
 
@@ -23,7 +23,7 @@ class CyclicPoissonBatches(RunBatches):
         super().__init__(drawing)
         body = drawing.body
         assert isinstance(body.sampler, CyclicPoisson)
-        self._parts, self._probability = separation(body) or 1, sampling_probability(body)
+        self._parts, self._probability = body.separation() or 1, body.sampling_probability()
         self._random = body.sampler.phase == "random" or drawing.document.privacy.adjacency == "add-remove"
         if self._random:
             listable(self.dataset_size + self._parts, body.sampler.kind)

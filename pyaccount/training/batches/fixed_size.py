@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pyaccount.document import batch_size
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices
 
 
@@ -12,7 +11,7 @@ class FixedSizeBatches(RunBatches):
     def __init__(self, drawing: Drawing) -> None:
         """With the number of draws that was analysed."""
         super().__init__(drawing)
-        self.most = self._size = batch_size(drawing.body)
+        self.most = self._size = drawing.body.batch_size()
 
     def _drawn(self, round: int) -> Records:
         return indices(self._streams.without_replacement(round, self.dataset_size, self._size))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pyaccount.document import MustOW, MustWO, MustWW, batch_size
+from pyaccount.document import MustOW, MustWO, MustWW
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices
 
 
@@ -22,7 +22,7 @@ class TwoStageBatches(RunBatches):
         if body.sampler.rounds_per_subset != 1:
             path = body.at("sampler", "rounds_per_subset")
             raise drawing.refused("no-valid-bound", path, "only a fresh subset for each round is analysed", "1")
-        self.most = self._size = batch_size(body)
+        self.most = self._size = body.batch_size()
         self._subset = body.sampler.subset_size
 
     def _drawn(self, round: int) -> Records:

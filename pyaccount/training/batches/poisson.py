@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pyaccount.document import draws_per_iteration, sampling_probability
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices
 
 
@@ -16,8 +15,8 @@ class PoissonBatches(RunBatches):
     def __init__(self, drawing: Drawing) -> None:
         """With the probability and the draws that were analysed."""
         super().__init__(drawing)
-        self._probability = sampling_probability(drawing.body)
-        self._draws = draws_per_iteration(drawing.body)
+        self._probability = drawing.body.sampling_probability()
+        self._draws = drawing.body.draws_per_iteration()
         if self._limit is None:
             self.most *= self._draws
 

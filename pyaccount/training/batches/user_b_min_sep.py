@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyaccount import _core
-from pyaccount.document import UserBMinSep, sampling_probability, separation
+from pyaccount.document import UserBMinSep
 from pyaccount.errors import RunError
 from pyaccount.forks import cached_property
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
@@ -31,7 +31,7 @@ class UserBatches(RunBatches):
                 f"{beyond:_} users have more than {most:_} records, which is the document's records_per_user: drop records of "
                 "theirs, or certify a larger number"
             )
-        self._probability, self._separation = sampling_probability(body), separation(body) or 1
+        self._probability, self._separation = body.sampling_probability(), body.separation() or 1
         self._warm = sampler.start == "warm"
 
     def _records(self, drawing: Drawing) -> int:

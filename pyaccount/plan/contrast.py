@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.document import truncation
 from pyaccount.errors import path_text
 from pyaccount.plan.samplers import Worst, sampler_plan
 
@@ -22,7 +21,7 @@ def worst(document: Document, body: Body) -> Worst:
     then the sum moves by up to 2.
     """
     found = sampler_plan(body).worst(document, body)
-    if truncation(body) is None:
+    if body.truncation() is None:
         return found
     return Worst(f"{found.words}, in another one's place", lambda: 2.0 * found.norm(), found.count)
 
