@@ -224,9 +224,9 @@ def _certificates() -> Iterator[str]:
     yield "# Certificates, format version 1"
     yield ""
     yield (
-        "This page describes every field of what `pyaccount certify -o` writes. *At most* is a proven upper bound, "
-        "*at least* is a proven lower bound; estimates are labelled as such. Fields are always present, unless "
-        "their description says otherwise. The JSON that `check`, `verify` and `compare` print is described in "
+        "This page describes every field of what `pyaccount certify -o` writes. Upper bounds and lower bounds are proven; "
+        "estimates are labelled as such. Fields are always present, unless their description says otherwise. The JSON "
+        "that `check`, `verify` and `compare` print is described in "
         "[schemas/](../../schemas)."
     )
     for name, title in (

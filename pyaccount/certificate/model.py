@@ -399,8 +399,7 @@ class ProposalRecord(LaterRecord):
     )
     mixture: list[ComponentRecord] = Field(
         default=[],
-        description="The mixture from which the samples were drawn, if this proposal only bounds them. "
-        "Empty if there is none.",
+        description="The parts of the mixture, if samples were drawn from one; this proposal bounds them. Empty otherwise.",
     )
 
 
