@@ -226,8 +226,9 @@ class PhaseRecord(LaterRecord):
     )
     sampling_probability: Finite | None = Field(
         description="The probability with which the sampler draws. For b-min-sep: of an available record; for cyclic "
-        "Poisson: of a record of the current part; if an iteration has several draws: in one of them. Null "
-        "without sampling, and for balls in bins."
+        "Poisson: of a record of the current part; if an iteration has several draws: in one of them. Null for samplers "
+        "that do not draw with one probability: without sampling, with replacement, in two stages, random allocation "
+        "and balls in bins."
     )
     draws_per_iteration: int | None = Field(
         default=None,
@@ -687,8 +688,8 @@ class EvidenceRecord(LaterRecord):
     )
     alike: AlikeRecord | None = Field(
         default=None,
-        description="The number of groups in which nearly alike rounds of a long schedule were composed. Absent if "
-        "each kind of round was composed separately.",
+        description="How nearly alike rounds of a long schedule were composed in groups. Absent if each kind of round was "
+        "composed separately.",
     )
     error_budget: list[BudgetLine] = Field(description="Every source of error in the upper bound, one per line.")
 
