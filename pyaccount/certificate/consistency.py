@@ -41,7 +41,7 @@ class Inconsistency:
 def content_sha256(data: CertificateModel | AmplificationData) -> str:
     """Return the SHA-256 of the canonical JSON of a certificate, without the hash and without fields that are null or empty.
 
-    These fields count as absent, so that a later version, which has more optional fields, gives the same hash.
+    Null and empty fields count as absent, so that a later version, which has more optional fields, gives the same hash.
     """
     content = _stated(data.model_dump(mode="json", exclude={CONTENT}))
     text = json.dumps(integral(content), sort_keys=True, separators=(",", ":"), allow_nan=False)
