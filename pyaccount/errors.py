@@ -27,13 +27,13 @@ SLUGS: dict[str, str] = {
     "empty-document": "The file has no content.",
     "file-not-found": "No file exists under this name.",
     "file-too-large": "The file is larger than any mechanism document.",
-    "fractional-batch": "The batch size of fixed-size sampling is not a whole number of records.",
+    "fractional-batch": "The sampler draws a fixed number of records, but the batch size is not a whole number.",
     "infeasible-rate": "The document states that a record takes part more often than is possible.",
     "matrix-file": "The file of the matrix cannot be read, or does not contain a valid matrix.",
     "merge-key": "The YAML merge key `<<` is not part of the document language.",
     "missing-key": "A required key is absent.",
-    "no-equivalent": "Another library describes something that no document means exactly, or a document something "
-    "that the other library cannot describe.",
+    "no-equivalent": "No document means exactly what another library describes, or the other library cannot describe "
+    "what the document means.",
     "no-optimum": "A matrix cannot be optimised for this sampler, or together with other values of the document.",
     "no-valid-bound": "No bound is implemented for this combination of sampler, adjacency and sizes.",
     "non-string-key": "A key of a mapping is not text.",
@@ -76,7 +76,7 @@ FAILURES: dict[str, str] = {
     "limit": "A limit of time or of the machine was reached.",
     "missing-extra": "A package that this function of pyaccount needs is not installed.",
     "numerics": "A number could not be bounded.",
-    "plan-exceeded": "A round after the end of the planned run.",
+    "plan-exceeded": "The round is after the end of the planned run.",
     "store": "A run store cannot be opened, read or written, or the file is not a run store.",
     "table": "A table (of records and users, or of scores) cannot be read, or does not contain what was asked for.",
     "training-run": "A training run cannot continue as accounted: its key, its record, its data or its state do not "
@@ -274,7 +274,7 @@ class AttestationError(PyaccountError):
 
 
 class PlanExceededError(PyaccountError):
-    """A round after the end of the planned run, for which nothing was certified."""
+    """The round is after the end of the planned run, so nothing was certified for it."""
 
     exit_code = 1
     slug = "plan-exceeded"

@@ -92,8 +92,8 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
         shown["phases"] = PhasedDocument.model_fields["phases"]
         yield ""
         yield (
-            "`training`, `sampler`, `matrix`, `noise` and `count` describe one mechanism. `phases` lists several "
-            "mechanisms instead."
+            "`training`, `sampler`, `matrix`, `workload`, `noise` and `count` describe one mechanism. `phases` lists "
+            "several mechanisms instead."
         )
     yield from _fields(shown, instead=("phases",))
     for key, field in shown.items():
@@ -102,7 +102,7 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
         if union is not None:
             yield from ("", f"### {title}: `{path}`", "", str(field.description))
             for word, member in union.by_kind.items():
-                default = "(default)" if word == union.default else ""
+                default = " (default)" if word == union.default else ""
                 yield from ("", f"#### `kind: {word}`{default}", "", _paragraph(member))
                 rest = {key: field for key, field in member.model_fields.items() if key != "kind"}
                 yield from _fields(rest) if rest else ("", "No further keys.")
@@ -113,7 +113,10 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
                         yield from _fields(entry.model_fields)
         elif key == "phases":
             yield from ("", f"### {title}: `phases`", "", str(field.description), "")
-            yield "Each entry has the keys `training`, `sampler`, `matrix`, `noise` and `count` as above, and this key:"
+            yield (
+                "Each entry has the keys `training`, `sampler`, `matrix`, `workload`, `noise` and `count` as above, and "
+                "this key:"
+            )
             yield from _fields({"name": Phase.model_fields["name"]})
         elif section is not None:
             yield from _section(title, path, field, section)
@@ -221,9 +224,9 @@ def _certificates() -> Iterator[str]:
     yield "# Certificates, format version 1"
     yield ""
     yield (
-        "This page describes every field of what `pyaccount certify -o` writes. *At most* is a proven upper bound, "
-        "*at least* is a proven lower bound; estimates are labelled as such. Fields are always present, unless "
-        "their description says otherwise. The JSON that `check`, `verify` and `compare` print is described in "
+        "This page describes every field of what `pyaccount certify -o` writes. Upper bounds and lower bounds are proven; "
+        "estimates are labelled as such. Fields are always present, unless their description says otherwise. The JSON "
+        "that `check`, `verify` and `compare` print is described in "
         "[schemas/](../../schemas)."
     )
     for name, title in (

@@ -50,6 +50,6 @@ class AmplificationData(LaterRecord):
     created: str = Field(description="When the certificate was made: UTC, ISO 8601.")
     content_sha256: str | None = Field(
         default=None,
-        description="The SHA-256 of the canonical JSON of all other fields that are neither null nor empty; absent "
-        "in older certificates.",
+        description="The SHA-256 of the canonical JSON of all other fields that are neither null nor empty; absent in "
+        "older certificates.",
     )

@@ -193,8 +193,7 @@ class ReleaseRecord(Record):
 
     what: str = Field(description="What is released, as in the document.")
     noise_multiplier: Finite = Field(
-        description="The standard deviation of its noise, in units of its own clip norm: the most that one record "
-        "contributes."
+        description="The standard deviation of its noise, in units of its own clip norm: the most that one record contributes."
     )
 
 
@@ -229,8 +228,9 @@ class PhaseRecord(LaterRecord):
     )
     sampling_probability: Finite | None = Field(
         description="The probability with which the sampler draws. For b-min-sep: of an available record; for cyclic "
-        "Poisson: of a record of the current part; if an iteration has several draws: in one of them. Null "
-        "without sampling, and for balls in bins."
+        "Poisson: of a record of the current part; if an iteration has several draws: in one of them. Null for samplers "
+        "that do not draw with one probability: without sampling, with replacement, in two stages, random allocation "
+        "and balls in bins."
     )
     draws_per_iteration: int | None = Field(
         default=None,
@@ -402,8 +402,7 @@ class ProposalRecord(LaterRecord):
     )
     mixture: list[ComponentRecord] = Field(
         default=[],
-        description="The mixture from which the samples were drawn, if this proposal only bounds them. "
-        "Empty if there is none.",
+        description="The parts of the mixture, if samples were drawn from one; this proposal bounds them. Empty otherwise.",
     )
 
 
@@ -691,8 +690,8 @@ class EvidenceRecord(LaterRecord):
     )
     alike: AlikeRecord | None = Field(
         default=None,
-        description="The number of groups in which nearly alike rounds of a long schedule were composed. Absent if "
-        "each kind of round was composed separately.",
+        description="How nearly alike rounds of a long schedule were composed in groups. Absent if each kind of round was "
+        "composed separately.",
     )
     error_budget: list[BudgetLine] = Field(description="Every source of error in the upper bound, one per line.")
 

@@ -286,8 +286,8 @@ def check(
 @click.option(
     "--expected-head",
     metavar="HASH",
-    help="The hash of a line that the record must contain. Note it elsewhere during the run: it shows that the end "
-    "of the record was not lost since then.",
+    help="The hash of a line that the record must contain, which was noted elsewhere during the run. It shows that "
+    "the end of the record was not lost since then.",
 )
 @click.option("--quiet", is_flag=True, help="Do not show progress, and print only what does not agree.")
 def verify(

@@ -27,8 +27,8 @@ class _BodyFields(Section):
     # None where the document says nothing of it.
     workload: StatedWorkload = Field(
         default=None,  # type: ignore[assignment]
-        description="What the optimizer computes from the noisy sums. The certificate states the error of it, and "
-        "matrices are optimised and chosen for it. Default: prefix sums.",
+        description="What the optimizer computes from the noisy sums. The certificate states its error, and matrices are "
+        "optimised and chosen for it. Default: prefix sums.",
     )
     noise: AnyNoise = Field(description="The noise of each round.")
     count: Annotated[int, Number(ranges.COUNT, whole=True)] = Field(

@@ -41,7 +41,7 @@ WIDTH = 180
 
 
 class Sweep(SweptCells, Readable):
-    """The cells of a sweep, those certified and those that were not."""
+    """The cells of a sweep: those that were certified, and those that were not."""
 
     @property
     def holds(self) -> bool:

@@ -270,7 +270,7 @@ def test_the_command_takes_parquet(tmp_path: Path, capsys: pytest.CaptureFixture
     ("options", "words"),
     [
         (["--records-per-user", "2", "-o", str(AUTHORS)], "is the input"),
-        (["--records-per-user", "2", "--records", "-"], "names a file"),
+        (["--records-per-user", "2", "--records", "-"], "needs the name of a file"),
         (["--records-per-user", "2", "--set", "name=x"], "give --document too"),
         (["--records-per-user", "2", "-o", "a.yaml", "--records", "./a.yaml"], "is also the file of the document"),
         (["--records-per-user", "2", "--neighbour-limit", "some"], "--neighbour-limit"),
