@@ -200,7 +200,7 @@ def test_a_small_delta_of_added_records_takes_few_samples(
     assert same.identical, same.to_text()
     assert other.agrees, other.to_text()
     assert cli.run(["report", str(save(tmp_path, certificate)), "--format", "text"]) == 0
-    assert "E D, λ =" in " ".join(capsys.readouterr().out.split())
+    assert "a mean that bounds δ, λ =" in " ".join(capsys.readouterr().out.split())
     assert "a mean that bounds δ" in pyaccount.Certificate.from_json(json.dumps(certificate)).to_html()
 
 
@@ -250,7 +250,7 @@ def test_a_second_moment_is_tested_where_none_is_known(
     same = pyaccount.verify(save(tmp_path, certificate), threads=1)
     assert same.identical, same.to_text()
     assert cli.run(["report", str(save(tmp_path, certificate)), "--format", "text"]) == 0
-    assert "E V², λ =" in " ".join(capsys.readouterr().out.split())
+    assert "after their second moment, λ =" in " ".join(capsys.readouterr().out.split())
     assert "after their second moment" in pyaccount.Certificate.from_json(json.dumps(certificate)).to_html()
     # Above ε what the second moment implies is far below the guarantee.
     profile = certificate["directions"]["add"]["profile"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from certificate_oracle import inconsistencies
 from exact_documents import Truth
 from gate_tools import save
 from scipy.stats import norm
@@ -103,15 +104,12 @@ def test_a_certificate_has_the_polynomial_and_every_bound_is_above_the_truth(
         ("log_moments_lower", lambda values: [0.0, 0.0, *(value + 1.0 for value in values[2:])]),
     ],
 )
-def test_a_polynomial_that_proves_less_is_a_contradiction(
-    certificate: dict[str, Any], field: str, change: Any, tmp_path: Path
-) -> None:
+def test_a_polynomial_that_proves_less_is_a_contradiction(certificate: dict[str, Any], field: str, change: Any) -> None:
     forged = json.loads(json.dumps(certificate))
     polynomial = forged["evidence"]["sampling"]["moment"]["polynomial"]
     polynomial[field] = change(polynomial[field])
-    verdict = pyaccount.check(save(tmp_path, forged), max_epsilon=2, max_delta=1e-2)
-    wrong = [str(rule) for rule in verdict.certificates[0].rules if not rule.passes]
-    assert any("evidence.sampling.moment" in one for one in wrong)
+    found = inconsistencies(pyaccount.Certificate.from_json(json.dumps(forged)).data)
+    assert any(one.path.startswith("evidence.sampling.moment") for one in found)
 
 
 def test_a_claim_that_one_moment_misses_follows_from_all() -> None:
