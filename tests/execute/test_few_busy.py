@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from certificate_oracle import inconsistencies
 from gate_tools import save
 from made import sampled
 from plain_documents import with_changes
@@ -103,7 +104,7 @@ def test_a_claim_is_proven_by_few_busy_replicas_and_recomputed(
     assert pyaccount.verify(save(tmp_path, certificate.to_json())).identical
 
 
-def test_few_busy_replicas_are_fewer_than_all_and_not_in_blocks(tmp_path: Path) -> None:
+def test_few_busy_replicas_are_fewer_than_all_and_not_in_blocks() -> None:
     raw = json.loads(
         pyaccount.certify(
             document(noise__multiplier=3.0, privacy__delta=1e-8, accounting__method="monte-carlo"), threads=2
@@ -114,9 +115,8 @@ def test_few_busy_replicas_are_fewer_than_all_and_not_in_blocks(tmp_path: Path) 
     assert "order" in tests[place]["proposal"]
     for changes in ({"most_busy": 63}, {"most_busy": 2, "block": 2}):
         tests[place]["proposal"] |= changes
-        (found,) = pyaccount.check(save(tmp_path, raw), max_epsilon=4, max_delta=1e-3).certificates
-        wrong = [str(rule) for rule in found.rules if not rule.passes]
-        assert any(f"tests[{place}].proposal.most_busy" in rule for rule in wrong), changes
+        found = inconsistencies(pyaccount.Certificate.from_json(json.dumps(raw)).data)
+        assert f"evidence.sampling.tests[{place}].proposal.most_busy" in {one.path for one in found}, changes
 
 
 def test_a_claim_that_was_refused_is_proven_by_few_busy_replicas() -> None:
