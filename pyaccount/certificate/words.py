@@ -41,13 +41,6 @@ RISKS = {
     "gaussian_mu": "Gaussian μ",
 }
 
-#: Of what the sampling probability is one, by sampler; with the other samplers, of every record in every iteration.
-_DRAWN = {
-    "b-min-sep": "for an available record",
-    "cyclic-poisson": "within the current part",
-    "user-b-min-sep": "for each record",
-}
-
 _SEEDS = {
     "document": "fixed in the document, before any result was seen",
     "system": "from the operating system's entropy",
@@ -76,8 +69,11 @@ def symbol(phase: PhaseRecord) -> str:
 
 
 def drawn(sampler: str) -> str:
-    """Of what a sampler's probability is one."""
-    return _DRAWN.get(sampler, "for each record in each iteration")
+    """For whom, and when, a sampler's probability is the probability of being drawn."""
+    # Pages are built where documents may not have been read.
+    from pyaccount.document.samplers import BY_WORD, SamplerKind
+
+    return BY_WORD.get(sampler, SamplerKind).drawn
 
 
 def met(evidence: EvidenceRecord) -> str:

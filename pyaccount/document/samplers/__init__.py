@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pyaccount.document.kinds import Kinds
+from pyaccount.document.kinds import Kinds, word_of
 from pyaccount.document.samplers.b_min_sep import BMinSep
 from pyaccount.document.samplers.balls_in_bins import BallsInBins
 from pyaccount.document.samplers.base import SamplerKind, UnreadSampler
@@ -61,6 +61,9 @@ SAMPLERS: tuple[type[SamplerKind], ...] = (
     CyclicPoisson,
     Deterministic,
 )
+
+#: Each by the word that documents and certificates call it by.
+BY_WORD = {word_of(sampler): sampler for sampler in SAMPLERS}
 
 #: The samplers whose batches have a fixed number of draws.
 FIXED_DRAWS = tuple(sampler for sampler in SAMPLERS if sampler.fixed_draws)

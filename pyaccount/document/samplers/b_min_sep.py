@@ -29,6 +29,7 @@ class BMinSep(SpacedByRate):
     """
 
     aliases = "bminsep min-sep b-minsep b-min-separation"
+    drawn = "for an available record"
 
     kind: Literal["b-min-sep"] = Field(
         description="Each record joins at random, but not until b rounds after its last participation."

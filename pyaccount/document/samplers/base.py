@@ -48,6 +48,8 @@ class SamplerKind(Kind):
     protects_users = False
     #: Whether the batches have a fixed number of draws.
     fixed_draws = False
+    #: For whom, and when, the sampling probability is the probability of being drawn.
+    drawn = "for each record in each iteration"
     #: Whether a document of kind amplification may be about one draw by it.
     single_draw = False
     #: The field that says how far apart a record's participations are, if there is one, and whether drawing always keeps them

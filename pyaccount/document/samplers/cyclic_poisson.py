@@ -25,6 +25,7 @@ class CyclicPoisson(SpacedByRate):
     """
 
     aliases = "cyclicpoisson cyclic"
+    drawn = "within the current part"
     spacing = "partitions"
     spacing_called = "partitions"
 

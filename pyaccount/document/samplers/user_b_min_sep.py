@@ -33,6 +33,7 @@ class UserBMinSep(Spaced):
     """
 
     aliases = "user-bminsep user-level-b-min-sep user-min-sep"
+    drawn = "for each record"
     common_rate = False
     protects_users = True
 
