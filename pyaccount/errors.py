@@ -211,7 +211,7 @@ class LimitError(PyaccountError):
         """How far the work came, in words."""
         counts = []
         if self.samples is not None:
-            counts.append(f"{_counted(self.samples)} samples")
+            counts.append(f"{abbreviated(self.samples)} samples")
         if self.compositions is not None and (self.compositions or self.samples is None):
             counts.append(f"{self.compositions} composition{'' if self.compositions == 1 else 's'}")
         done = f"after {' and '.join(counts)}" if counts else ""
@@ -379,10 +379,12 @@ def shortened(text: str) -> str:
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 
-def _counted(number: int) -> str:
-    """A count for people: 1.2M."""
-    size, letter = next((one for one in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= one[0]), (1.0, ""))
-    return f"{number / size:.3g}{letter}"
+def abbreviated(number: float) -> str:
+    """Return a count or a rate with three digits and a letter for thousands, millions or billions: 1.2M."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{letter}"
+    return f"{number:.0f}"
 
 
 def _reading_order(problem: Problem) -> tuple[bool, int, int]:

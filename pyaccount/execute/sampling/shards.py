@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.errors import TIME_IS_UP, LimitError
+from pyaccount.errors import TIME_IS_UP, LimitError, abbreviated
 from pyaccount.execute.sampling.jobs import FIRST_WAVES, SHARD, BalancedJob, Job, Local, for_core
 from pyaccount.plan.drawing import NEWEST, DrawingRule
 
@@ -90,7 +90,7 @@ class Sampler:
         rate = self.samples / max(now - self._began, 1e-3)
         spent = now - self._stage_began
         left = f", about {spent * (1.0 - done) / done:.0f} s left" if 0.02 < done < 1.0 and spent > 1.0 else ""
-        words = f"{self._stage}: {shown(self.samples)} samples, {shown(rate)}/s{left}"
+        words = f"{self._stage}: {abbreviated(self.samples)} samples, {abbreviated(rate)}/s{left}"
         self.report(words, int(1000 * min(done, 1.0)), 1000)
 
     def limits(
@@ -305,11 +305,3 @@ class Sampler:
         except LimitError as error:
             error.stage, error.samples, error.seed = self._stage, self.samples, self.seed
             raise
-
-
-def shown(number: float) -> str:
-    """A count for people: 1.2M."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.3g}{letter}"
-    return f"{number:.0f}"
