@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.model import Record
+from pyaccount.certificate.record import Record
 from pyaccount.errors import CertificateError, DocumentError, LimitError, PyaccountError, TableError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from pyaccount.certificate.model import Record
+from pyaccount.certificate.record import Record
 from pyaccount.document import sha256_of
 from pyaccount.errors import StateError, path_text, shown
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.model import LaterRecord, NonNegative, Probability, Record
+from pyaccount.certificate.record import LaterRecord, NonNegative, Probability, Record
 
 Effects = Literal["strong amplification", "weak amplification, type I", "weak amplification, type II", "dilution"]
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from pyaccount.certificate.certificate import Certificate
-from pyaccount.certificate.model import NonNegative, Probability, Record
 from pyaccount.certificate.reading import LARGEST_FILE
+from pyaccount.certificate.record import NonNegative, Probability, Record
 from pyaccount.document.sources import Handed
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from pyaccount.certificate.compared import ComparedRecord, FailedRecord
-from pyaccount.certificate.model import Record
+from pyaccount.certificate.record import Record
 from pyaccount.pages.readable import Readable, printed
 
 if TYPE_CHECKING:

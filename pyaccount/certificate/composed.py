@@ -5,18 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.certificate.model import (
-    AlikeRecord,
-    BudgetLine,
-    Composition,
-    CurveRecord,
-    DirectionResult,
-    Directions,
-    EvidenceRecord,
-    Guarantee,
-    ProfilePoint,
-    Solved,
-)
+from pyaccount.certificate.evidence import AlikeRecord, BudgetLine, Composition, EvidenceRecord
+from pyaccount.certificate.model import CurveRecord, DirectionResult, Directions, Guarantee, ProfilePoint, Solved
 from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, considered, ordered, searched
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import path_text

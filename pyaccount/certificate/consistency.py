@@ -24,7 +24,8 @@ from pyaccount.errors import printable, shown
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification_data import AmplificationData
-    from pyaccount.certificate.model import CertificateModel, DirectionResult, Guarantee, SamplingRecord, TestRecord
+    from pyaccount.certificate.evidence import SamplingRecord, TestRecord
+    from pyaccount.certificate.model import CertificateModel, DirectionResult, Guarantee
 
 #: The field with the hash of all others.
 CONTENT = "content_sha256"

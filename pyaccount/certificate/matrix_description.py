@@ -6,18 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from pyaccount.certificate.evidence import ConsideredRecord, SearchedRecord
 from pyaccount.certificate.issue import matrix_record, workload_utility
 from pyaccount.certificate.matrix import StrategyMatrix
-from pyaccount.certificate.model import (
-    ConsideredRecord,
-    Finite,
-    MatrixRecord,
-    Record,
-    SearchedRecord,
-    WorkloadUtility,
-)
+from pyaccount.certificate.model import MatrixRecord, WorkloadUtility
 from pyaccount.certificate.numbers import considered, searched
 from pyaccount.certificate.provenance import versions
+from pyaccount.certificate.record import Finite, Record
 from pyaccount.certificate.report.evidence import searched_facts
 from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.errors import DocumentError

@@ -16,7 +16,8 @@ from pyaccount.risk.rate import with_more_points
 from pyaccount.risk.tradeoff import Bound, TradeOff
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, SamplingRecord
+    from pyaccount.certificate.evidence import SamplingRecord
+    from pyaccount.certificate.model import CertificateModel
     from pyaccount.directions import Direction
 
 #: False-positive rates at which attacks are reported.

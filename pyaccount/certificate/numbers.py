@@ -6,12 +6,13 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.certificate.model import BudgetLine, ConsideredRecord, SearchedRecord
+from pyaccount.certificate.evidence import BudgetLine, ConsideredRecord, SearchedRecord
 from pyaccount.errors import NumericsError
 from pyaccount.plan.workload import has_workload
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import Directions, EvidenceRecord, Guarantee, ProfilePoint, Solved
+    from pyaccount.certificate.evidence import EvidenceRecord
+    from pyaccount.certificate.model import Directions, Guarantee, ProfilePoint, Solved
     from pyaccount.directions import Direction
     from pyaccount.execute.engine import DirectedAnswer
     from pyaccount.plan.compiled import CompiledDocument

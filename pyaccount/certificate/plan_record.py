@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.model import NonNegative, Record, ReductionRecord
+from pyaccount.certificate.model import ReductionRecord
 from pyaccount.certificate.provenance import versions
+from pyaccount.certificate.record import NonNegative, Record
 from pyaccount.errors import path_text
 from pyaccount.plan.cost import composing_cost, sampling_cost
 from pyaccount.plan.workload import has_workload

@@ -6,24 +6,20 @@ import math
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.certificate.model import (
+from pyaccount.certificate.evidence import (
     BudgetLine,
     ComponentRecord,
     ComposedCurveRecord,
-    DirectionResult,
-    Directions,
     EvidenceRecord,
-    Guarantee,
     LogSobolevRecord,
     MomentPolynomialRecord,
     MomentRecord,
-    ProfilePoint,
     ProposalRecord,
     SamplingRecord,
     SecondMomentRecord,
-    Solved,
     TestRecord,
 )
+from pyaccount.certificate.model import DirectionResult, Directions, Guarantee, ProfilePoint, Solved
 from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, considered, ordered, searched
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import path_text

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from pyaccount.certificate.consistency import inconsistencies
-from pyaccount.certificate.model import Record
+from pyaccount.certificate.record import Record
 from pyaccount.errors import DomainError
 from pyaccount.files import write_atomically
 from pyaccount.forms import FORMS, form_of

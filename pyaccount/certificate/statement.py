@@ -8,7 +8,8 @@ from pyaccount.document.words import ADJACENCIES
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import Guarantee, PrivacyUnit, RiskRecord, SamplingRecord
+    from pyaccount.certificate.evidence import SamplingRecord
+    from pyaccount.certificate.model import Guarantee, PrivacyUnit, RiskRecord
     from pyaccount.document import Document
 
 

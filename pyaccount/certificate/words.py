@@ -9,16 +9,8 @@ from pyaccount.rounding import down, plain, up
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.certificate.model import (
-        CertificateModel,
-        ConsideredRecord,
-        EvidenceRecord,
-        MatrixRecord,
-        PhaseRecord,
-        RiskRecord,
-        SamplingRecord,
-        SearchedRecord,
-    )
+    from pyaccount.certificate.evidence import ConsideredRecord, EvidenceRecord, SamplingRecord, SearchedRecord
+    from pyaccount.certificate.model import CertificateModel, MatrixRecord, PhaseRecord, RiskRecord
 
 #: What is said first of a certificate whose parts do not fit one another, and instead of whether it holds.
 CONTRADICTS = "This certificate contradicts itself: do not rely on its figures."

@@ -25,16 +25,15 @@ from pyaccount.risk.budgets import BUDGETS
 from pyaccount.risk.polynomials import MomentPolynomial
 
 if TYPE_CHECKING:
+    from pyaccount.certificate.evidence import MomentRecord, SamplingRecord
     from pyaccount.certificate.model import (
         CertificateModel,
         CurveRecord,
         DirectionResult,
         Guarantee,
         MatrixRecord,
-        MomentRecord,
         PhaseRecord,
         RiskRecord,
-        SamplingRecord,
     )
     from pyaccount.risk.budget import Budget
     from pyaccount.strategies.measure import Workload

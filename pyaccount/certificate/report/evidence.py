@@ -26,14 +26,14 @@ from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification_data import AmplificationData
-    from pyaccount.certificate.model import (
-        CertificateModel,
+    from pyaccount.certificate.evidence import (
         ComposedCurveRecord,
         Composition,
         SamplingRecord,
         SearchedRecord,
         TestRecord,
     )
+    from pyaccount.certificate.model import CertificateModel
 
 
 #: Below the tests, where one of them is of a harder claim than the guarantee.

@@ -1,0 +1,403 @@
+"""How the numbers of a certificate were computed, as data: compositions, tests by samples, moments, and candidates.
+
+Names of fields never change. Annotations are not strings in this module, because compiling them would cost every command that
+reads a certificate milliseconds.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from pyaccount.certificate.record import Finite, LaterRecord, NonNegative, Probability, Record
+
+
+class Composition(Record):
+    """One composition that the guarantee is based on."""
+
+    direction: Literal["remove", "add", "both"] = Field(
+        description="The direction, or both if the composition is for both."
+    )
+    bound: Literal["mechanism", "upper", "concrete-pair", "lower"] = Field(
+        description="What was composed. mechanism: a tight pair; upper: a bound that is not attained, such as a "
+        "distribution above that of a tight pair; concrete-pair: two data sets; lower: a distribution below that "
+        "of two data sets. Of `upper`, only the upper end bounds the mechanism; of `concrete-pair` and `lower`, "
+        "only the lower end does."
+    )
+    question: str = Field(description="What was computed, e.g. ε at a δ.")
+    lower: NonNegative = Field(description="Lower bound on the answer.")
+    upper: NonNegative = Field(description="Upper bound on the answer.")
+    spacing: NonNegative = Field(description="The spacing of the lattice in nats; 0 if no lattice was needed.")
+    profile_evaluations: int = Field(description="The number of values of the rounds' profiles that were computed.")
+    transform_length: int = Field(description="The number of points of the Fourier transform; 0 if there was none.")
+    tilt: NonNegative = Field(description="λ of the exponential change of measure; 0 if there was none.")
+
+
+class BudgetLine(Record):
+    """One source of error in the upper bound of the guarantee, in units of δ unless stated otherwise."""
+
+    source: str = Field(description="The source of the error in words.")
+    direction: Literal["remove", "add", "both", "replace"] = Field(
+        description="The direction in which it occurs, or both."
+    )
+    contribution: NonNegative = Field(description="The most that it may add to the upper bound.")
+
+
+class ComponentRecord(Record):
+    """A part of a mixture from which samples were drawn: another distribution of participations with scaled means, or a tilt."""
+
+    share: Probability = Field(description="The share of the samples that were drawn from this part.")
+    tilt: Finite | None = Field(
+        default=None, description="θ of the mechanism tilted along its mean participation; 0 means plain sampling."
+    )
+    parameters: list[Finite] = Field(
+        default=[],
+        description="The probabilities (or the exponents of the weights of the bins) of its participation patterns.",
+    )
+    stretch: Finite | None = Field(default=None, description="The mean scale κ, that is, the factor on the means.")
+
+
+class LogSobolevRecord(Record):
+    """Samples of D, whose mean bounds δ if a record is added: δ ≤ λ^λ/(1+λ)^{1+λ}·exp(−λε − ‖d‖²/2 + E D)."""
+
+    size: NonNegative = Field(
+        description="The factor of d: d is this multiple of the mean participation Cx̄, in units of σ, and y ~ N(−d, I)."
+    )
+    exponent: NonNegative = Field(
+        description="λ of D = −λ(ln f − ⟨∇ln f(−d), y + d⟩) + ‖λ∇ln f − d‖²/2, where f is the likelihood ratio at y."
+    )
+
+
+class ProposalRecord(LaterRecord):
+    """The distribution from which samples were drawn; the documentation of sampling explains it."""
+
+    later: ClassVar[tuple[str, ...]] = ("order", "block", "most_busy", "log_sobolev")
+
+    parameter: Finite = Field(
+        description="The probability (or the exponent of the weights of the bins) with which participation patterns "
+        "were drawn."
+    )
+    stretch: Finite = Field(
+        description="The mean scale κ, that is, the factor on the means. If `order` is given: that order."
+    )
+    order: int | None = Field(
+        default=None,
+        ge=2,
+        le=64,
+        description="m, if samples are drawn from the power fᵐ of the likelihood ratio f, with m replicas. Absent "
+        "otherwise.",
+    )
+    block: int | None = Field(
+        default=None,
+        ge=2,
+        description="The number of rounds in a block, if replicas are drawn by blocks. Absent if they are drawn "
+        "round by round.",
+    )
+    most_busy: int | None = Field(
+        default=None,
+        ge=2,
+        le=63,
+        description="K, if at most K replicas take part within as many rounds as the separation of the sampler. What "
+        "this leaves out is subtracted from the claim that is tested. Absent if all replicas may take part.",
+    )
+    log_sobolev: LogSobolevRecord | None = Field(
+        default=None,
+        description="The mean that was tested, if the test was of a mean that bounds δ. Then `cap` is the largest D, "
+        "and `mean` is an estimate of the bound. Absent otherwise.",
+    )
+    others: list[Finite] = Field(
+        default=[], description="The parameters of the further sampled phases, if several phases are sampled together."
+    )
+    mixture: list[ComponentRecord] = Field(
+        default=[],
+        description="The parts of the mixture, if samples were drawn from one; this proposal bounds them. Empty otherwise.",
+    )
+
+
+class SecondMomentRecord(Record):
+    """A test that E V² ≤ bound, where V are the samples of another test. It uses E V² ≤ 4(λ/(2+λ))^λ/(2+λ)²·exp(−λε − ‖d‖² +
+    E D).
+    """
+
+    bound: NonNegative = Field(description="Upper bound on the second moment.")
+    size: NonNegative = Field(
+        description="The factor of d: d is this multiple of the mean participation Cx̄, in units of σ, and y ~ N(−d, "
+        "I), as for the same share of V."
+    )
+    exponent: NonNegative = Field(
+        description="λ of D = −λ(ln f − ⟨∇ln f(−d), y + d⟩) + ‖λ∇ln f − 2d‖²/2, where f is the likelihood ratio at y."
+    )
+    cap: Finite = Field(description="The largest possible D.")
+    stakes: list[Finite] = Field(
+        description="The betting fractions. Empty if the bound on D is sufficient without samples."
+    )
+    samples: int = Field(description="The number of samples of this test, in addition to those of V.")
+    log_capital: Finite = Field(
+        description="The logarithm of the highest wealth that was reached. To certify, it must be at least "
+        "log_target of the test."
+    )
+
+
+class TestRecord(LaterRecord):
+    """One test of a claim δ(ε) < threshold, as it was run."""
+
+    later: ClassVar[tuple[str, ...]] = ("second_moment",)
+
+    direction: Literal["remove", "add", "replace"] = Field(description="The direction, or replacement.")
+    noise_multiplier: Finite = Field(description="The σ that was tested.")
+    epsilon: NonNegative = Field(description="ε of the claim.")
+    threshold: Probability = Field(description="δ of the claim.")
+    proposal: ProposalRecord = Field(description="The distribution from which the samples were drawn.")
+    cap: NonNegative = Field(description="The weight bound, that is, the largest value that one sample can contribute.")
+    stakes: list[Finite] = Field(
+        description="The betting fractions λ of the bets. The wealth of the test is the mean of their wealth. Empty "
+        "for a fixed sample."
+    )
+    samples: int = Field(description="The number of samples of the test.")
+    log_capital: Finite = Field(description="The logarithm of the highest wealth that was reached.")
+    log_target: Finite = Field(description="ln(1/q), the logarithm of the wealth that certifies the claim.")
+    mean: NonNegative = Field(
+        description="The mean of the samples. This is an estimate: tests that may stop early bias it, and few busy "
+        "replicas lower it by what they leave out."
+    )
+    standard_error: NonNegative | None = Field(
+        description="The standard error of the mean; an estimate. Null if no sample counted, or too few for an "
+        "estimate."
+    )
+    accepted: bool = Field(description="Whether the claim was certified.")
+    second_moment: SecondMomentRecord | None = Field(
+        default=None,
+        description="The test that was run before this one, if clipped samples need a bound on their second moment "
+        "that is not known without samples. Absent otherwise.",
+    )
+
+    @property
+    def all_samples(self) -> int:
+        """Return how many samples it took, those for the second moment included."""
+        return self.samples + (0 if self.second_moment is None else self.second_moment.samples)
+
+
+class ComposedCurveRecord(Record):
+    """The composed profile of the phases that are not sampled, as the curve by which every sample is weighed."""
+
+    nodes: int = Field(
+        description="The number of values of ε at which δ of the composed phases is bounded, for each direction."
+    )
+    spacing: NonNegative = Field(
+        description="The distance between the nodes in nats. Between them δ is interpolated linearly in e^ε, which "
+        "is an upper bound."
+    )
+    reach: NonNegative = Field(description="The nodes are between −reach and reach.")
+    compositions: int = Field(description="The number of compositions that the curve is based on.")
+    floor: Probability = Field(
+        description="The tail mass: the δ beyond the curve is at most this, which is added to every estimate."
+    )
+    relative_gap: NonNegative = Field(
+        description="The largest relative distance between the upper and the lower bound at a node, where δ is above "
+        "a thousandth."
+    )
+
+
+class MomentPolynomialRecord(Record):
+    """A polynomial p(x) with p(x) ≥ (x − 1)₊ for x ≥ 0, and the moments that together with it prove δ(ε) ≤ Σ a_k e^{(1−k)ε} E
+    f^k.
+    """
+
+    coefficients: list[float] = Field(
+        min_length=2, max_length=25, description="a_0, a_1, …, which are exact binary fractions."
+    )
+    log_moments_lower: list[float] = Field(
+        description="Lower bounds on ln E f^k for k = 0, 1, …, which are used where a_k is negative."
+    )
+    log_moments_upper: list[float] = Field(
+        description="Upper bounds on ln E f^k for k = 0, 1, …, which are used where a_k is positive."
+    )
+
+
+class MomentRecord(LaterRecord):
+    """A claim that is proven by moments of the likelihood ratio f of the whole run. Means are under the distribution without
+    the record.
+    """
+
+    later: ClassVar[tuple[str, ...]] = ("most_busy", "polynomial")
+
+    order: int = Field(ge=2, description="m: the claim follows from E f^m.")
+    log_moment: NonNegative = Field(
+        description="Upper bound on ln E f^m, from a chain over m replicas of the participations of a record."
+    )
+    states: int = Field(ge=1, description="The number of states of this chain.")
+    most_busy: int | None = Field(
+        default=None,
+        ge=2,
+        le=63,
+        description="K, if at most K replicas take part within as many rounds as the separation of the sampler; "
+        "`log_moment` includes what this leaves out. Absent if all replicas may take part.",
+    )
+    remove: Probability = Field(
+        description="Upper bound on δ(ε) if a record is removed, from this moment or from the polynomial."
+    )
+    add: Probability = Field(
+        description="Upper bound on δ(ε) if a record is added, from a bound on the weights of a proposal."
+    )
+    polynomial: MomentPolynomialRecord | None = Field(
+        default=None,
+        description="The polynomial, if several moments together prove the claim. Certificates contain it since "
+        "version 0.1.0.",
+    )
+
+
+class SamplingRecord(LaterRecord):
+    """What was sampled."""
+
+    later: ClassVar[tuple[str, ...]] = ("profile_failure_probability", "moment")
+
+    verification: Literal["betting", "fixed-sample"] = Field(description="The kind of test.")
+    seed: int = Field(
+        ge=0,
+        le=2**64 - 1,
+        description="The seed of all samples. The same document and the same seed give the same certificate.",
+    )
+    seed_source: Literal["document", "system"] = Field(
+        description="document: the seed is stated in the document, and was fixed before any result was known. "
+        "system: it is from the entropy of the operating system."
+    )
+    samples: int = Field(description="The number of all samples, including those of the pilot.")
+    shard_size: int = Field(description="The number of samples for each stream of random numbers.")
+    test_probability: Probability = Field(
+        description="Upper bound on the probability that one fixed-sequence test accepts a false claim."
+    )
+    total_probability: Probability = Field(
+        description="q: upper bound on the probability that anything false is "
+        "certified, in all sequences that are allowed."
+    )
+    pointwise_failure_probability: Probability = Field(
+        description="Upper bound on the probability that a single lower bound, or a single bound of a point of the "
+        "profile, is wrong."
+    )
+    profile_failure_probability: Probability | None = Field(
+        default=None,
+        description="Upper bound on the probability that the upper bound of a point of the profile is wrong, if a "
+        "tested guarantee bounds the profile too. It is wrong only if its own samples or the tests err. Absent "
+        "for deterministic guarantees, and in certificates whose profile is from its own samples alone.",
+    )
+    tests: list[TestRecord] = Field(description="Every test that was run.")
+    composed_curve: ComposedCurveRecord | None = Field(
+        default=None, description="The composed profile. Null if no phases are composed with the sampled ones."
+    )
+    moment: MomentRecord | None = Field(
+        default=None, description="What proves the guarantee without samples. Absent if no moment proves it."
+    )
+
+
+class ConsideredRecord(LaterRecord):
+    """One candidate of a choice. The values are estimates."""
+
+    later: ClassVar[tuple[str, ...]] = ("workload_error_estimate", "sampler", "relative_error_estimate")
+
+    matrix: str = Field(description="The kind of matrix.")
+    bands: int = Field(description="The number of its bands.")
+    noise_multiplier_estimate: Finite = Field(description="The σ that it would need; an estimate.")
+    prefix_sum_mse_estimate: Finite = Field(description="The error of prefix sums that it would have; an estimate.")
+    workload_error_estimate: Finite | None = Field(
+        default=None,
+        description="The squared error under the workload of the document, which is compared: the mean or the "
+        "largest, as the document asks. An estimate. Absent if the document has no workload.",
+    )
+    sampler: dict[str, int] | None = Field(
+        default=None,
+        description="Its values of the sampler's keys that the document leaves to `choose:` lists. Absent if there "
+        "are no such keys.",
+    )
+    relative_error_estimate: Finite | None = Field(
+        default=None,
+        description="If keys of the sampler are chosen: the squared error, divided by the square of the share of the "
+        "records that a batch contains. It is compared instead of the error, because batches may differ in size. "
+        "An estimate.",
+    )
+
+
+class SearchedRecord(LaterRecord):
+    """How the matrix was searched for under its sampler. The values are estimates; the guarantee does not depend on them."""
+
+    later: ClassVar[tuple[str, ...]] = ("start_workload_error_estimate", "workload_error_estimate")
+
+    optimized_for: Literal["sampling"] = Field(description="What the matrix was optimised for, as in the document.")
+    start_noise_multiplier_estimate: Finite = Field(
+        description="The σ that is needed with the matrix at the start of the search, which is the better of two "
+        "that are known without sampling. An estimate."
+    )
+    start_prefix_sum_mse_estimate: Finite = Field(description="The error of prefix sums with that matrix; an estimate.")
+    noise_multiplier_estimate: Finite = Field(
+        description="The σ that is needed with the matrix that was found; an estimate."
+    )
+    prefix_sum_mse_estimate: Finite = Field(
+        description="The error of prefix sums with the matrix that was found; an estimate."
+    )
+    start_workload_error_estimate: Finite | None = Field(
+        default=None,
+        description="The squared error under the workload of the document (the mean or the largest, as the document "
+        "asks), with the matrix at the start of the search; an estimate. Absent if the document has no workload.",
+    )
+    workload_error_estimate: Finite | None = Field(
+        default=None,
+        description="The same with the matrix that was found; this was minimised. Absent if the document has no "
+        "workload.",
+    )
+    gradient_norm_estimate: NonNegative = Field(
+        description="The norm of the gradient of ln(MSE) at the matrix that was found, in the parameters of the "
+        "search; with a workload, of the logarithm of its squared error. An estimate."
+    )
+    gradient_error_estimate: NonNegative = Field(
+        description="The norm of the standard errors of its components: the root mean square of the norm that would "
+        "be found if the gradient were 0. An estimate; 0 if no samples were needed because the run is not "
+        "sampled."
+    )
+    rounds: int = Field(
+        ge=0, description="The number of rounds of the search. Each had its own samples, if samples were needed."
+    )
+    note: str | None = Field(
+        description="Why the search ended, unless it ended because no further improvement was to be expected."
+    )
+
+    @property
+    def by_samples(self) -> bool:
+        """Whether any were needed; the gradient then has an error."""
+        return self.gradient_error_estimate > 0.0
+
+
+class AlikeRecord(Record):
+    """Rounds that are nearly alike, which are composed as if each of them were the worst of its group for the upper bound,
+    and the best of its group for the lower bound.
+    """
+
+    kinds: int = Field(
+        ge=1, description="The number of kinds of rounds in the document, in the direction that has the most."
+    )
+    composed: int = Field(ge=1, description="The number of kinds that were composed for the upper bound.")
+
+
+class EvidenceRecord(LaterRecord):
+    """How the numbers were computed."""
+
+    later: ClassVar[tuple[str, ...]] = ("searched", "alike")
+
+    engine: str = Field(description="The engine that computed the numbers.")
+    tolerance: Finite = Field(description="The relative width of the interval that was asked for.")
+    within_tolerance: bool = Field(
+        description="Whether every composition met the tolerance. The interval is proven in either case."
+    )
+    compositions: list[Composition] = Field(description="Every composition that the guarantee is based on.")
+    sampling: SamplingRecord | None = Field(description="What was sampled; null if nothing was.")
+    considered: list[ConsideredRecord] = Field(
+        description="The candidates of every choice; empty if there was no choice."
+    )
+    searched: SearchedRecord | None = Field(
+        default=None,
+        description="How the matrix was found whose coefficients the phase states. Absent if no matrix was searched "
+        "for under its sampler.",
+    )
+    alike: AlikeRecord | None = Field(
+        default=None,
+        description="How nearly alike rounds of a long schedule were composed in groups. Absent if each kind of round was "
+        "composed separately.",
+    )
+    error_budget: list[BudgetLine] = Field(description="Every source of error in the upper bound, one per line.")

@@ -1,0 +1,35 @@
+"""What every part of a certificate is: immutable data with ranges, in which unknown fields are errors.
+
+Annotations are not strings in this module, because compiling them would cost every command that reads a certificate
+milliseconds.
+"""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+
+
+class Record(BaseModel):
+    """Base of all parts of a certificate: immutable, and unknown fields are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class LaterRecord(Record):
+    """A part with fields that older certificates do not have. A field of `later` that is not set is not written."""
+
+    #: The names of these fields. They are None where there is nothing to say.
+    later: ClassVar[tuple[str, ...]]
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_there(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        """The type of what is given is not stated, since the JSON Schema would be of that type instead of the fields."""
+        written: dict[str, Any] = serialize(self)
+        for name in self.later:
+            if written.get(name) is None:
+                written.pop(name, None)
+        return written
