@@ -16,7 +16,7 @@ from typing import Any
 import pyaccount
 from pyaccount.directions import Direction
 from pyaccount.document import Document, load_any
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import betting_choice
 from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_betting
 from pyaccount.execute.sampling.calibrate import noise_search
@@ -65,9 +65,7 @@ def main() -> None:
         if document.blank is None or document.blank[-1] != "multiplier":
             continue
         # Powers of the likelihood ratio would serve instead: see powers.py.
-        session = open_session(
-            replace(plan, drawing=DrawingRule.BEFORE_POWERS), threads=0, time_limit=None, report=silent, seed=1
-        )
+        session = open_session(replace(plan, drawing=DrawingRule.BEFORE_POWERS), RunOptions(threads=0, seed=1))
         search = noise_search(session)
         for distance in DISTANCES:
             filled, epsilon, acceptance = search.claim(search.pilot_value * (1.0 + distance))

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyaccount.document import Document, load
 from pyaccount.errors import LimitError, NumericsError
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.execute import execute_sampled
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.drawing import NEWEST, DrawingRule
@@ -62,7 +62,7 @@ def main() -> None:
             began = sum(os.times()[:2])
             try:
                 found = execute_sampled(
-                    replace(plan, drawing=drawing), threads=0, time_limit=options.time_limit, report=silent, seed=1
+                    replace(plan, drawing=drawing), RunOptions(threads=0, time_limit=options.time_limit, seed=1)
                 )
             except (LimitError, NumericsError) as error:
                 print(f"{label:16}{error}", flush=True)

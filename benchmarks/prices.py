@@ -18,6 +18,7 @@ from typing import Any
 import pyaccount
 from pyaccount.document import Document, load_any
 from pyaccount.execute.forecast import price
+from pyaccount.execute.options import RunOptions
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
@@ -30,7 +31,7 @@ def told(path: Path) -> tuple[float, float]:
     """The price, and how long asking for it took."""
     plan = pyaccount.compile(load_any(path))
     began = time.monotonic()
-    seconds = price(plan).seconds
+    seconds = price(plan, RunOptions()).seconds
     return seconds, time.monotonic() - began
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pyaccount.document import Document, load
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.evidence import SampledEvidence
 from pyaccount.execute.sampling.execute import execute_sampled
 from pyaccount.execute.sampling.shards import Sampler
@@ -83,7 +83,7 @@ def certified(plan: CompiledDocument, seed: int) -> tuple[SampledEvidence, dict[
 
     Sampler.stage = stage  # type: ignore[method-assign]
     try:
-        found = execute_sampled(plan, threads=0, time_limit=None, report=silent, seed=seed)
+        found = execute_sampled(plan, RunOptions(threads=0, seed=seed))
         stages.enter(None, "end")
     finally:
         Sampler.stage = original  # type: ignore[method-assign]

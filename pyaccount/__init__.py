@@ -428,7 +428,10 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     """
     from contextlib import nullcontext
 
+    from pyaccount.arguments import seconds_of, threads_of
     from pyaccount.errors import DomainError
+    from pyaccount.execute.options import RunOptions
+    from pyaccount.execute.progress import silent
     from pyaccount.gate.verify import How, verify_attestation
     from pyaccount.gate.verify import verify as recompute
 
@@ -437,14 +440,15 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     if attestation is None and (trusted_keys is not None or subjects or any_subject):
         message = "trusted_keys, subjects and any_subject are for an attestation: nobody signed a certificate by itself"
         raise DomainError(message)
-
+    threads, time_limit = threads_of(threads), seconds_of(time_limit)
     shown: AbstractContextManager[Report | None] = nullcontext()
     if progress:
         from pyaccount.execute.progress import progress_bar
 
         shown = progress_bar()
     with shown as report:
-        how = How(threads, time_limit, report, folder, same_version, seed)
+        options = RunOptions(threads=threads, time_limit=time_limit, report=report or silent)
+        how = How(options, folder=folder, same_version=same_version, seed=seed)
         if attestation is not None:
             return verify_attestation(
                 attestation, how, trusted_keys=trusted_keys, subjects=subjects, any_subject=any_subject

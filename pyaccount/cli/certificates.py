@@ -322,6 +322,8 @@ def verify(
     130 interrupted, 70 a bug.
     """
     from pyaccount.arguments import seconds_of
+    from pyaccount.execute.options import RunOptions
+    from pyaccount.execute.progress import silent
     from pyaccount.gate.verify import How, verify_attestation
     from pyaccount.gate.verify import verify as recompute
 
@@ -337,7 +339,8 @@ def verify(
     seconds = seconds_of(time_limit, "--time-limit")
     verdict = None if record is None or certificate is None else _recorded(record, certificate, expected_head)
     with progress(quiet=quiet) as report:
-        how = How(threads, seconds, report, folder, same_version, seed, "--time-limit", "--folder")
+        options = RunOptions(threads=threads, time_limit=seconds, limited_by="--time-limit", report=report or silent)
+        how = How(options, folder, same_version, seed, "--folder")
         if certificate is not None:
             verification = recompute(certificate, how)
         else:
@@ -366,8 +369,8 @@ def verify(
             click.echo()
             print_page(verdict.page(), piped=None)
 
-    silent = quiet and agrees and not (verdict is not None and verdict.uncertified)
-    asked = RequestedOutput(None, None if form == "text" else form, quiet=silent)
+    unprinted = quiet and agrees and not (verdict is not None and verdict.uncertified)
+    asked = RequestedOutput(None, None if form == "text" else form, quiet=unprinted)
     if not hand_over("verdict", lambda _: json_of(), show_it, asked):
         return STOPPED
     return HOLDS if agrees else FAILS

@@ -269,9 +269,11 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
     found = None
     if estimate:
         from pyaccount.execute.forecast import price
+        from pyaccount.execute.options import RunOptions
+        from pyaccount.execute.progress import silent
 
         with progress(quiet=False) as report:
-            found = price(compiled, threads=threads, report=report)
+            found = price(compiled, RunOptions(threads=threads, report=report or silent))
 
     def as_json(_: str = "json") -> str:
         from pyaccount.certificate.plan_record import plan_record

@@ -8,7 +8,7 @@ core; it does not know how a certificate is worded.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyaccount import _core
@@ -19,7 +19,8 @@ from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Q
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
 from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, profile_tolerance, read_profile
 from pyaccount.execute.measure import MeasuredRisk, risk_attained
-from pyaccount.execute.progress import NotComputed, Report, Stage, knowing, left, limit_of, limited, silent
+from pyaccount.execute.options import RunOptions
+from pyaccount.execute.progress import NotComputed, Report, knowing
 from pyaccount.execute.shared_points import points_of
 from pyaccount.execute.solve import Solution, bracket, decide, solve
 from pyaccount.execute.target import Found, said
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document import Document
     from pyaccount.execute.sampling import SampledEvidence
-    from pyaccount.execute.sampling.jobs import Runner
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.rounds import DirectedBounds
 
@@ -47,6 +47,7 @@ __all__ = [
     "Evidence",
     "Question",
     "Report",
+    "RunOptions",
     "asked_at",
     "execute",
     "run",
@@ -140,72 +141,39 @@ class Evidence:
         return self.instance.document
 
 
-def run(  # noqa: PLR0913 - a plan, and how it may be run
-    plan: CompiledDocument,
-    *,
-    threads: int = 0,
-    time_limit: float | None = None,
-    report: Report | None = None,
-    seed: int | None = None,
-    limited_by: str = "time_limit=",
-    runner: Runner | None = None,
-    since: float | None = None,
-) -> tuple[CompiledDocument, Evidence | SampledEvidence]:
-    """Make the choices that the document leaves open, then run the plan. Gives the plan that was run, and its evidence.
+def run(plan: CompiledDocument, options: RunOptions) -> tuple[CompiledDocument, Evidence | SampledEvidence]:
+    """Make the choices that the document leaves open, then run the plan. Return the plan that was run, and its evidence.
 
-    `seed` repeats a run of a document that states none; one that the document states comes first. `limited_by` is what the
-    caller's users know a `time_limit` by. `runner` runs what is sampled for the certificate, instead of this process's threads.
-    A time limit counts from now on, or `since` then, of `time.monotonic`.
+    Raises `DocumentError` where nothing reaches the target, `LimitError` at the time limit.
     """
-    stage, limit = Stage(report), limit_of(plan.document, time_limit, limited_by)
-    with limited(limit, stage, since) as deadline:
-        return _run(plan, threads, deadline, stage, seed, runner)
+    with options.begun(plan.document) as begun:
+        plan, options = _settled(plan, begun)
+        if not plan.sampled:
+            return plan, execute(plan, options)
+        from pyaccount.execute.sampling import execute_sampled  # that room imports this one's engine
+
+        return plan, execute_sampled(plan, options)
 
 
-def _run(  # noqa: PLR0913, PLR0917 - as `run`
-    plan: CompiledDocument,
-    threads: int,
-    deadline: float | None,
-    report: Report,
-    seed: int | None,
-    runner: Runner | None,
-) -> tuple[CompiledDocument, Evidence | SampledEvidence]:
-    """`run` with a deadline, of `time.monotonic`."""
-    plan, seed = _settled(plan, threads, deadline, report, seed)
-    remaining = left(deadline)
-    if not plan.sampled:
-        return plan, execute(plan, threads=threads, time_limit=remaining, report=report)
-    from pyaccount.execute.sampling import execute_sampled  # that room imports this one's engine
-
-    return plan, execute_sampled(plan, threads=threads, time_limit=remaining, report=report, seed=seed, runner=runner)
+def settle(plan: CompiledDocument, options: RunOptions) -> CompiledDocument:
+    """Return the plan with its choices made and its matrix found; nothing else is computed. Raises as `run`."""
+    with options.begun(plan.document) as begun:
+        return _settled(plan, begun)[0]
 
 
-def settle(plan: CompiledDocument, *, threads: int = 0, report: Report | None = None) -> CompiledDocument:
-    """The plan with the choices made that its document leaves open, and its matrix found; nothing else is computed.
-
-    Raises as `run`.
-    """
-    stage, limit = Stage(report), limit_of(plan.document, None, "")
-    with limited(limit, stage) as deadline:
-        return _settled(plan, threads, deadline, stage, None)[0]
-
-
-def _settled(
-    plan: CompiledDocument, threads: int, deadline: float | None, report: Report, seed: int | None
-) -> tuple[CompiledDocument, int]:
-    """`settle` with a deadline, and the seed of everything that is sampled for the plan."""
+def _settled(plan: CompiledDocument, options: RunOptions) -> tuple[CompiledDocument, RunOptions]:
+    """Return the plan with its choices made, and the options with the seed of everything that is sampled for it."""
     # One seed for the choice and for the certificate: the recorded one repeats both.
-    stated = plan.document.accounting.seed
-    if stated is not None:
-        seed = stated
-    elif seed is None:
-        # What is only composed needs none.
+    seed = options.seed if plan.document.accounting.seed is None else plan.document.accounting.seed
+    if seed is None:
+        # A plan that is only composed needs no seed.
         seed = secrets.randbits(64) if plan.sampled or plan.candidates else 0
+    options = replace(options, seed=seed)
     if plan.candidates:
         from pyaccount.execute.choose import choose  # seldom needed
 
-        plan = choose(plan, threads=threads, deadline=deadline, seed=seed, report=report)
-    return plan, seed
+        plan = choose(plan, options)
+    return plan, options
 
 
 def given(value: float | None) -> float:
@@ -214,14 +182,10 @@ def given(value: float | None) -> float:
     return value
 
 
-def execute(
-    plan: CompiledDocument, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None
-) -> Evidence:
-    """Run a plan. Raises `DocumentError` for an infeasible target, `LimitError` at the time limit."""
-    report = report or silent
-    document = plan.document
-    limit = document.accounting.time_limit if time_limit is None else time_limit
-    engine = Engine(threads=threads, time_limit=limit)
+def execute(plan: CompiledDocument, options: RunOptions) -> Evidence:
+    """Run a plan whose rounds compose. Raises `DocumentError` for an infeasible target, `LimitError` at the time limit."""
+    report, document = options.report, plan.document
+    engine = Engine(threads=options.threads, time_limit=options.remaining)
     solution, holds, known = None, True, None
     if plan.blank is not None:
         solution = solve(plan, engine, report)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError, LimitError
 from pyaccount.execute.engine import Engine
-from pyaccount.execute.progress import during, knowing, left, silent
+from pyaccount.execute.progress import during, knowing, silent
 from pyaccount.execute.solve import solve
 from pyaccount.plan.common import whole
 from pyaccount.plan.compiled import CompiledDocument, Considered
@@ -26,7 +26,7 @@ from pyaccount.plan.proposed import proposed
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyaccount.execute.progress import Report
+    from pyaccount.execute.options import RunOptions
 
 #: How well the noise that a sampled candidate needs is known, relatively, and the shards of an estimate.
 PRECISION, SHARDS = 3e-3, 8
@@ -39,18 +39,10 @@ class Pricing:
     seconds: float = 0.0
 
 
-def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
-    plan: CompiledDocument,
-    *,
-    threads: int,
-    deadline: float | None,
-    seed: int,
-    report: Report,
-    pricing: Pricing | None = None,
-) -> CompiledDocument:
-    """The plan for the best candidate, with what was considered.
+def choose(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None = None) -> CompiledDocument:
+    """Return the plan of the best candidate, with what was considered.
 
-    All candidates share the deadline (of `time.monotonic`). Raises `DocumentError` if none reaches the target, `LimitError`.
+    All candidates share the time limit. Raises `DocumentError` if none reaches the target, `LimitError`.
     """
     assert plan.asked is not None
     considered: list[Considered] = []
@@ -63,7 +55,7 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
         label = f"{matrix.kind}, {bands} bands{_with(chosen)}"
         several = f"comparing {len(plan.candidates)} matrices"
         stage = f"{several}: {label}" if len(plan.candidates) > 1 else label
-        report(stage, k, len(plan.candidates))
+        options.report(stage, k, len(plan.candidates))
         try:
             # The first of them is what the plan was compiled as.
             compiled = replace(plan if k == 0 else compile_document(candidate), candidates=(), drawing=plan.drawing)
@@ -72,13 +64,11 @@ def choose(  # noqa: PLR0913 - a plan, and how its candidates are compared
                     from pyaccount.execute.optimal import optimise  # scipy, and seldom needed
 
                     with during("optimising the matrix"):
-                        compiled = optimise(compiled, threads=threads, deadline=deadline, seed=seed, report=report)
+                        compiled = optimise(compiled, options)
                 if compiled.searched is not None and pricing is None:
                     sigma, seconds = compiled.searched.found.noise_multiplier, None
                 else:
-                    sigma, seconds = _noise(
-                        compiled, threads=threads, time_limit=left(deadline), seed=seed, pricing=pricing
-                    )
+                    sigma, seconds = _noise(compiled, replace(options, report=silent), pricing)
         except LimitError as error:
             error.stage = f"{stage}{': ' if error.stage else ''}{error.stage}"
             raise
@@ -119,9 +109,7 @@ def _target(plan: CompiledDocument) -> float:
     return delta
 
 
-def _noise(
-    plan: CompiledDocument, *, threads: int, time_limit: float | None, seed: int, pricing: Pricing | None
-) -> tuple[float, float | None]:
+def _noise(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None) -> tuple[float, float | None]:
     """The noise multiplier that a candidate needs, near enough to compare, and what certifying it takes if that is asked for."""
     if plan.sampled:
         from pyaccount.execute.sampling.budget import take_claim
@@ -130,7 +118,7 @@ def _noise(
         from pyaccount.execute.sampling.forecast import tests_price
         from pyaccount.execute.sampling.session import open_session
 
-        session = open_session(plan, threads=threads, time_limit=time_limit, report=silent, seed=seed)
+        session = open_session(plan, options)
         take_claim(session)
         sigma = pilot_noise(session, _target(session.plan) * (1.0 - FAILURE_SHARE), precision=PRECISION, shards=SHARDS)[
             0
@@ -141,6 +129,6 @@ def _noise(
         seconds = tests_price(session, sigma)
         pricing.seconds += time.monotonic() - began
         return sigma, seconds
-    engine = Engine(threads=threads, time_limit=time_limit)
+    engine = Engine(threads=options.threads, time_limit=options.remaining)
     began = time.monotonic()
-    return float(solve(plan, engine, silent).value), time.monotonic() - began
+    return float(solve(plan, engine, options.report).value), time.monotonic() - began

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
@@ -13,7 +13,6 @@ from pyaccount.execute.curve import CurvePoint, curves
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.execute.group_lemma import group_lemma
 from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, profile_tolerance, read_profile
-from pyaccount.execute.progress import Stage, left, limit_of, limited
 from pyaccount.execute.shared_points import points_of, shared
 from pyaccount.execute.solve import ROUGH, decide, solve
 from pyaccount.plan.alike import composed_alike
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import Direction
-    from pyaccount.execute.progress import Report
+    from pyaccount.execute.options import RunOptions
     from pyaccount.execute.sampling.forecast import Forecast
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.rounds import DirectedBounds
@@ -47,42 +46,38 @@ class Price:
         return sum(self.stages.values())
 
 
-def price(
-    plan: CompiledDocument, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None
-) -> Price:
-    """The price of a plan's certificate. Raises as `run` does."""
-    stage, limit = Stage(report), limit_of(plan.document, time_limit, "time_limit=")
-    with limited(limit, stage) as deadline:
-        return _price(plan, threads, deadline, stage)
+def price(plan: CompiledDocument, options: RunOptions) -> Price:
+    """Return the price of a plan's certificate on this machine. Raises as `run` does."""
+    with options.begun(plan.document) as begun:
+        return _price(plan, begun)
 
 
-def _price(plan: CompiledDocument, threads: int, deadline: float | None, report: Report) -> Price:
-    """`price` with a deadline, of `time.monotonic`."""
+def _price(plan: CompiledDocument, options: RunOptions) -> Price:
+    """Return the price, with a time limit that counts already."""
     stages: dict[str, float] = {}
     if plan.candidates:
         began = time.monotonic()
-        stated = plan.document.accounting.seed
         pricing = Pricing()
-        plan = choose(plan, threads=threads, deadline=deadline, seed=stated or 0, report=report, pricing=pricing)
+        plan = choose(plan, replace(options, seed=plan.document.accounting.seed or 0), pricing)
         # Certifying makes the choice too, and prices no tests.
         stages["choice"] = time.monotonic() - began - pricing.seconds
     if not plan.sampled:
-        return Price(plan, stages | _composed(plan, threads, left(deadline), report))
+        return Price(plan, stages | _composed(plan, options))
     from pyaccount.execute.sampling.forecast import forecast  # that room imports this one's engine
 
-    found = forecast(plan, threads=threads, time_limit=left(deadline), report=report)
+    found = forecast(plan, options)
     return Price(plan, stages | found.stages, found)
 
 
-def _composed(plan: CompiledDocument, threads: int, time_limit: float | None, report: Report) -> dict[str, float]:
+def _composed(plan: CompiledDocument, options: RunOptions) -> dict[str, float]:
     """Timed: a rough search for the blank, one question at the tolerance asked for, and one point of the profile."""
-    engine = Engine(threads=threads, time_limit=time_limit)
+    engine = Engine(threads=options.threads, time_limit=options.remaining)
     stages: dict[str, float] = {}
     if plan.blank is None:
         instance = plan.at()
     else:
         began = time.monotonic()
-        instance = solve(plan, engine, report, tolerance=ROUGH).instance
+        instance = solve(plan, engine, options.report, tolerance=ROUGH).instance
         rough = time.monotonic() - began
         began = time.monotonic()
         decide(instance, engine, plan.tolerance)

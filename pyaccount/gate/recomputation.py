@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ from pyaccount.certificate.history import drawing_of, is_older
 from pyaccount.certificate.issue import issue, matrix_record
 from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute import Engine
-from pyaccount.execute.progress import left
 from pyaccount.gate.agreement import ROUNDING, Difference, Mode, Terms, differences
 from pyaccount.gate.cross_check import ComposedCrossCheck, SampledCrossCheck
 from pyaccount.plan.common import default_profile
@@ -24,7 +22,7 @@ from pyaccount.running import compile_document
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel
     from pyaccount.document import Document
-    from pyaccount.execute.progress import Report
+    from pyaccount.execute.options import RunOptions
     from pyaccount.execute.sampling.retest import Retest, Statement
     from pyaccount.gate.examination import Examination
     from pyaccount.gate.verification import Verification
@@ -56,16 +54,13 @@ class Recomputation:
     examination: Examination
     data: CertificateModel
     document: Document
-    threads: int
-    time_limit: float | None
-    report: Report
+    #: With a time limit that counts already.
+    options: RunOptions
     #: Draw other samples than the recorded ones.
     seed: int | None = None
 
     def verdict(self) -> Verification:
         """Recompute and compare, as the kind of numbers and the version that made them demand. Raises as `Plan.run`."""
-        limit = self.document.accounting.time_limit if self.time_limit is None else self.time_limit
-        deadline = None if limit is None else time.monotonic() + limit
         plan = self._planned()
         sampling = self.data.evidence.sampling
         other = self.seed is not None and (sampling is None or sampling.seed != self.seed)
@@ -90,10 +85,10 @@ class Recomputation:
             blank=blank if blank in _BOUNDS else None,  # type: ignore[arg-type]
         )
         if mode == "digits":
-            return self._composed(plan, terms, deadline)
+            return self._composed(plan, terms)
         if mode == "bounds":
-            return self._sampled(terms, deadline)
-        first = self._run(plan, deadline)
+            return self._sampled(terms)
+        first = self._run(plan)
         return self.examination.verdict(first, terms, _seed(self.examination.read.raw, first))
 
     def _before_moments(self) -> bool:
@@ -141,13 +136,13 @@ class Recomputation:
         ]
         return bool(found) and all(difference.agrees for difference in found)
 
-    def _run(self, plan: Plan, deadline: float | None) -> dict[str, Any]:
+    def _run(self, plan: Plan) -> dict[str, Any]:
         """The certificate anew. Raises `LimitError` where time was up before all that this one states."""
         sampling = self.data.evidence.sampling
         certificate = plan.run(
-            threads=self.threads,
-            time_limit=left(deadline),
-            report=self.report,
+            threads=self.options.threads,
+            time_limit=self.options.remaining,
+            report=self.options.report,
             seed=None if sampling is None else sampling.seed,
         )
         fresh = json.loads(certificate.to_json())
@@ -164,13 +159,13 @@ class Recomputation:
                     fresh["evidence"][key] = self.examination.read.raw["evidence"][key]
         return fresh
 
-    def _composed(self, plan: Plan, terms: Terms, deadline: float | None) -> Verification:
+    def _composed(self, plan: Plan, terms: Terms) -> Verification:
         """Recompute; where the search ended elsewhere, judge the claim at the certificate's own value of the blank."""
-        fresh = self._run(plan, deadline)
+        fresh = self._run(plan)
         terms = replace(terms, tolerance=max(terms.tolerance, _width(fresh)))
         more: list[Difference] = []
         moved, filled = self._moved(fresh, terms), self._filled()
-        judge = self._judge(filled, plan.tolerance, deadline)
+        judge = self._judge(filled, plan.tolerance)
         if moved > 0.0 and filled is not None and judge is not None:
             assert self.data.solved is not None
             value = self.data.solved.value
@@ -178,7 +173,7 @@ class Recomputation:
                 more.append(Difference("solved.value", value, None, False, "the claim could not be certified with it"))
             if moved > ROUNDING:
                 searched = fresh
-                fresh = self._run(compile_document(filled), deadline)
+                fresh = self._run(compile_document(filled))
                 for key in ("document", "document_sha256", "solved"):
                     fresh[key] = searched[key]
                 fresh["evidence"]["considered"] = searched["evidence"]["considered"]
@@ -187,7 +182,7 @@ class Recomputation:
                 terms = replace(terms, filled=True)
         return self.examination.verdict(fresh, replace(terms, judge=judge), more)
 
-    def _sampled(self, terms: Terms, deadline: float | None) -> Verification:
+    def _sampled(self, terms: Terms) -> Verification:
         """Test the certificate's own statement with new samples, and compare what is no sample."""
         from pyaccount.execute.sampling.retest import retest  # seldom needed
 
@@ -202,7 +197,7 @@ class Recomputation:
         recorded = sampling.seed if filled.accounting.seed is None else filled.accounting.seed
         plan = replace(compile_document(filled), drawing=self._drawing())
         seed = recorded if self.seed is None else self.seed
-        found = retest(plan, statement, threads=self.threads, time_limit=left(deadline), report=self.report, seed=seed)
+        found = retest(plan, statement, replace(self.options, seed=seed))
         more = []
         if not found.accepted:
             more.append(Difference(self._tested(), self.data.statement, None, False, _refused(found)))
@@ -266,10 +261,10 @@ class Recomputation:
             epsilon = risk.epsilon
         return default_profile(epsilon) if listed is None else tuple(listed)
 
-    def _judge(self, filled: Document | None, tolerance: float, deadline: float | None) -> ComposedCrossCheck | None:
+    def _judge(self, filled: Document | None, tolerance: float) -> ComposedCrossCheck | None:
         if filled is None:
             return None
-        engine = Engine(threads=self.threads, time_limit=left(deadline))
+        engine = Engine(threads=self.options.threads, time_limit=self.options.remaining)
         plan = compile_document(self._chosen())
         # A document that could be filled has a value, unless nothing of its mechanism is blank.
         value = None if plan.blank is None or self.data.solved is None else self.data.solved.value

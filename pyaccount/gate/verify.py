@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.arguments import seconds_of, threads_of
 from pyaccount.attestation.opening import envelope_of
 from pyaccount.certificate.amplification import AmplificationCertificate, amplify
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.reading import AMPLIFICATION, Read, parse, read
 from pyaccount.document import Amplification, Document
 from pyaccount.errors import AttestationError, DocumentError, DomainError, path_text, printable
-from pyaccount.execute.progress import Stage, limit_of, limited
+from pyaccount.execute.options import RunOptions
 from pyaccount.gate.agreement import Difference, Terms
 from pyaccount.gate.examination import Examination
 from pyaccount.gate.recomputation import Recomputation
@@ -27,31 +26,26 @@ from pyaccount.gate.verification import Verification
 
 if TYPE_CHECKING:
     from pyaccount.attestation.opening import Attestation
-    from pyaccount.execute.progress import Report
 
 
 @dataclass(frozen=True, slots=True)
 class How:
     """How a certificate is recomputed: with what, and what it is held against."""
 
-    threads: int = 0
-    time_limit: float | str | None = None
-    report: Report | None = None
+    #: Threads, time limit, whom it reports to; the seed is that of the certificate, or follows from `seed`.
+    options: RunOptions
     #: Where files lie that the document names, if not beside the certificate.
     folder: str | os.PathLike[str] | None = None
     #: Whether a certificate that names another version does not agree: how it is compared follows from its own word.
     same_version: bool = False
     #: Of other samples than those recorded: a number in [0, 2⁶⁴), or `new` for one drawn now.
     seed: int | Literal["new"] | None = None
-    #: What messages call the option that set `time_limit`.
-    limited_by: str = "time_limit="
-    #: The same of what set `folder`.
+    #: What messages call the option that set `folder`.
     folder_by: str = "folder="
 
 
 def verify(source: str | os.PathLike[str] | Certificate | AmplificationCertificate, how: How) -> Verification:
-    """Recompute a certificate and compare every field. The time limit is in seconds, or spelled as in a document
-    (`10 min`), and overrides the document's.
+    """Recompute a certificate and compare every field. A time limit overrides the document's.
 
     Raises `CertificateError` for what is no certificate, `DocumentError` if a file that its document names is missing,
     `LimitError`; Ctrl-C raises `KeyboardInterrupt`.
@@ -95,7 +89,6 @@ def verify_attestation(
 
 
 def _recompute(found: Read, how: How) -> Verification:
-    threads, limit = threads_of(how.threads), seconds_of(how.time_limit)
     if found.kind == AMPLIFICATION:
         return _amplification(found, same_version=how.same_version)
     data = found.certificate()
@@ -109,11 +102,9 @@ def _recompute(found: Read, how: How) -> Verification:
     document = examination.document()
     if not isinstance(document, Document):
         return examination.verdict(None, Terms("digits", 0.0, examination.same_version), [])
-    stage = Stage(how.report)
-    recomputation = Recomputation(examination, data, document, threads, limit, stage, _drawn(how.seed))
     try:
-        with limited(limit_of(document, limit, how.limited_by), stage):
-            return recomputation.verdict()
+        with how.options.begun(document) as options:
+            return Recomputation(examination, data, document, options, _drawn(how.seed)).verdict()
     except DocumentError as error:
         if any(problem.slug == "matrix-file" for problem in error.problems):
             hint = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
 from pyaccount import plan as planning
 from pyaccount.arguments import threads_of
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate.matrix_description import MatrixDescription
     from pyaccount.cluster import Cluster
     from pyaccount.document import Document
+    from pyaccount.execute.options import RunOptions
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.jobs import Runner
     from pyaccount.pages.page import Page
@@ -75,8 +76,18 @@ class Plan(CompiledDocument, Readable):
         A `cluster` is a `distributed.Client`, the address of a scheduler, or `local:4`. Its workers draw the samples of
         tests and profiles; a plan that is not sampled is run by one of them. `ClusterError` where that fails.
         """
-        options = {"time_limit": time_limit, "report": report, "limited_by": limited_by, "since": since}
-        threads = threads_of(threads)
+        # Planning needs nothing that runs.
+        from pyaccount.execute.options import RunOptions
+        from pyaccount.execute.progress import silent
+
+        options = RunOptions(
+            threads=threads_of(threads),
+            time_limit=time_limit,
+            limited_by=limited_by,
+            since=since,
+            report=report or silent,
+            seed=seed,
+        )
         with ExitStack() as stack:
             # Few runs are kept, and few on a cluster.
             there: Cluster | None = None
@@ -91,18 +102,17 @@ class Plan(CompiledDocument, Readable):
                 kept = stack.enter_context(kept_in(store, self.asked or self.document, seed, store_errors))
             certificate = None if kept is None else kept.finished()
             if certificate is None:
-                certificate = self._issued(threads, seed, kept, there, options)
+                certificate = self._issued(options, kept, there)
                 if kept is not None:
                     kept.finish(certificate)
             return certificate
 
-    def _issued(
-        self, threads: int, seed: int | None, kept: KeptRun | None, cluster: Cluster | None, options: dict[str, Any]
-    ) -> Certificate:
+    def _issued(self, options: RunOptions, kept: KeptRun | None, cluster: Cluster | None) -> Certificate:
+        """Run the plan with these options, and certify the result."""
         if kept is not None:
-            seed = kept.seed
+            options = replace(options, seed=kept.seed)
         if cluster is not None and not self.sampled:
-            return cluster.call(run_there, self, seed, options["time_limit"], options["limited_by"])
+            return cluster.call(run_there, self, options.seed, options.time_limit, options.limited_by)
         # Planning needs neither room, and is often all that is wanted.
         from pyaccount.certificate.issue import issue
         from pyaccount.execute import run
@@ -111,10 +121,10 @@ class Plan(CompiledDocument, Readable):
         if self.sampled and (cluster is not None or kept is not None):
             from pyaccount.execute.sampling.jobs import Local  # and what it needs
 
-            runner = Local(threads)
+            runner = Local(options.threads)
             runner = runner if cluster is None else cluster.runner(runner)
             runner = runner if kept is None else kept.runner(runner)
-        plan, evidence = run(self, threads=threads, seed=seed, runner=runner, **options)
+        plan, evidence = run(self, replace(options, runner=runner))
         return issue(plan, evidence)
 
     def matrix(self, *, threads: int = 0, report: Report | None = None) -> MatrixDescription:
@@ -123,9 +133,11 @@ class Plan(CompiledDocument, Readable):
         Nothing is certified. Raises `DocumentError` also where the number of iterations is the blank, and as `run` does.
         """
         from pyaccount.certificate.matrix_description import matrix_description
-        from pyaccount.execute import settle
+        from pyaccount.execute import RunOptions, settle
+        from pyaccount.execute.progress import silent
 
-        return matrix_description(settle(self, threads=threads_of(threads), report=report))
+        options = RunOptions(threads=threads_of(threads), report=report or silent)
+        return matrix_description(settle(self, options))
 
 
 def run_there(plan: Plan, seed: int | None, time_limit: float | None, limited_by: str) -> Certificate:

@@ -16,7 +16,7 @@ from pyaccount.accountant.planned import Planned
 from pyaccount.certificate.saving import written
 from pyaccount.errors import DocumentError
 from pyaccount.execute.choose import choose
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.plan.compiling import compile_document
 
 Array = NDArray[np.float64]
@@ -180,7 +180,7 @@ def test_choices_are_made_by_it(error: str) -> None:
     workload = {"momentum": 0.95, "ema_decay": 0.9, "error": error}
     raw = document(workload, matrix={"kind": "banded-square-root", "bands": {"choose": [2, 12]}})
     raw["sampler"] = {"kind": "none", "max_participations": 3, "min_separation": 6}
-    plan = choose(compile_document(pyaccount.load(raw)), threads=1, deadline=None, seed=1, report=silent)
+    plan = choose(compile_document(pyaccount.load(raw)), RunOptions(threads=1, seed=1))
     certificates = []
     for one in plan.considered:
         fixed = raw | {"matrix": {"kind": "banded-square-root", "bands": one.bands}}

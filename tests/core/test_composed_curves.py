@@ -22,7 +22,7 @@ from scipy.stats import binom
 from pyaccount import _core
 from pyaccount.errors import DomainError, NumericsError
 from pyaccount.execute.engine import Engine
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import tests_of_claims
 from pyaccount.execute.sampling.betting_choice import Betting, Claim
 from pyaccount.execute.sampling.composed_profile import IGNORED_SHARE, NODES, ComposedProfile, composed_profile
@@ -393,7 +393,7 @@ def with_curves(name: str, direction: Any) -> tuple[SampledMechanism, float]:
 
 
 def sampler(seed: int) -> Sampler:
-    return Sampler(seed=seed, threads=0, time_limit=None, report=silent)
+    return Sampler(RunOptions(seed=seed, threads=0))
 
 
 @pytest.mark.parametrize("proposal", PROPOSALS[:4], ids=str)

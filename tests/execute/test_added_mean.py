@@ -22,7 +22,7 @@ import pyaccount
 from pyaccount import _core, cli
 from pyaccount.document import load
 from pyaccount.errors import NumericsError
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import betting_choice, evidence, tests_of_claims
 from pyaccount.execute.sampling.added_mean import SquareClaim, choose_mean, mean_claim
 from pyaccount.execute.sampling.betting_choice import Betting, Claim
@@ -52,7 +52,7 @@ def made(seed: int = 5) -> tuple[Sampler, SampledMechanism]:
         "noise": {"multiplier": 1.0},
         "accounting": {"method": "monte-carlo"},
     }
-    session = open_session(compile_document(load(document)), threads=1, time_limit=None, report=silent, seed=seed)
+    session = open_session(compile_document(load(document)), RunOptions(threads=1, seed=seed))
     return session.sampler, session.mechanism(session.plan.at())
 
 
@@ -369,7 +369,7 @@ def test_only_tests_whose_errors_are_counted_bound_a_profile() -> None:
             "noise": {"multiplier": 1.0},
         }
     )
-    session = open_session(compile_document(document), threads=1, time_limit=None, report=silent, seed=1)
+    session = open_session(compile_document(document), RunOptions(threads=1, seed=1))
     instance = session.plan.at()
     shape = LogSobolev(2.0, 3.0)
     limits = SampleLimits(1.0, 0.0, 0.0)

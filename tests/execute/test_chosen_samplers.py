@@ -11,7 +11,7 @@ import pyaccount
 from pyaccount.certificate.certificate import resolved
 from pyaccount.errors import DocumentError
 from pyaccount.execute.choose import choose
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.plan.compiling import compile_document
 
 HEAD: dict[str, Any] = {
@@ -84,7 +84,7 @@ def shares(name: str) -> dict[int, float]:
 @pytest.mark.parametrize("name", LISTS)
 def test_the_choice_has_the_least_error_relative_to_the_batch(name: str) -> None:
     _, _, key, expected = LISTS[name]
-    plan = choose(compile_document(pyaccount.load(document(name))), threads=1, deadline=None, seed=7, report=silent)
+    plan = choose(compile_document(pyaccount.load(document(name))), RunOptions(threads=1, seed=7))
     assert [(one.bands, dict(one.chosen)[key]) for one in plan.considered] == expected
     for one in plan.considered:
         share = shares(name)[dict(one.chosen)[key]]
@@ -143,7 +143,7 @@ def test_another_choice_is_seen(certificate: pyaccount.Certificate, value: Any) 
 def test_matrices_are_optimised_for_each_choice() -> None:
     matrix = {"kind": "optimal-toeplitz", "bands": 2, "optimize_for": "sampling"}
     raw = document("bins", sampler={"kind": "balls-in-bins", "bins": {"choose": [3, 4]}}, matrix=matrix)
-    plan = choose(compile_document(pyaccount.load(raw)), threads=1, deadline=None, seed=7, report=silent)
+    plan = choose(compile_document(pyaccount.load(raw)), RunOptions(threads=1, seed=7))
     assert plan.searched is not None
     best = min(plan.considered, key=lambda one: one.compared)
     assert plan.searched.found.prefix_sum_mse == best.prefix_sum_mse

@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 import pyaccount
 from pyaccount import _core
 from pyaccount.errors import DomainError
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import betting_choice
 from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
 from pyaccount.execute.sampling.estimates import Estimator
@@ -35,7 +35,7 @@ COLUMN = np.array([1.0, 0.5])
 
 
 def sampler(seed: int = 3) -> Sampler:
-    return Sampler(seed=seed, threads=0, time_limit=None, report=silent)
+    return Sampler(RunOptions(seed=seed, threads=0))
 
 
 class Law:

@@ -14,7 +14,7 @@ from scipy.stats import binom, norm
 
 from pyaccount import _core
 from pyaccount.errors import DomainError, LimitError
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import estimates as estimating
 from pyaccount.execute.sampling.estimates import Estimator, _estimate, _shared
 from pyaccount.execute.sampling.jobs import SHARD, Component
@@ -31,7 +31,7 @@ PLAIN = Component(0, (), 0.0)
 
 
 def sampler(seed: int = 3, threads: int = 0) -> Sampler:
-    return Sampler(seed=seed, threads=threads, time_limit=None, report=silent)
+    return Sampler(RunOptions(seed=seed, threads=threads))
 
 
 def one_round(sigma: float = 1.0) -> SampledMechanism:
@@ -235,7 +235,7 @@ def test_mixtures_that_are_none_are_refused(name: str, components: Any) -> None:
 
 
 def test_a_time_limit_says_how_far_it_came() -> None:
-    one = Sampler(seed=1, threads=1, time_limit=1e-9, report=silent)
+    one = Sampler(RunOptions(seed=1, threads=1, time_limit=1e-9))
     one.stage("pilot")
     with pytest.raises(LimitError, match=r"pilot, after 0 samples; .*seed 1"):
         Estimator(one).at(one_round(), "remove", 1.0)

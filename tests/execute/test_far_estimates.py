@@ -15,7 +15,7 @@ from made import sampled
 from sampled_tools import bin_law, lower_toeplitz, renewal_law
 from scipy.stats import binom
 
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import proposals
 from pyaccount.execute.sampling.estimates import Estimate, Estimator, _estimate, told
 from pyaccount.execute.sampling.jobs import Balanced
@@ -64,7 +64,7 @@ def estimates(name: str, epsilon: float) -> list[Estimate]:
     mechanism, _ = CASES[name]
     found = []
     for seed in range(SEEDS):
-        estimator = Estimator(Sampler(seed=seed, threads=1, time_limit=None, report=silent))
+        estimator = Estimator(Sampler(RunOptions(seed=seed, threads=1)))
         found += told(estimator, mechanism, "remove", (epsilon,), shards=16, most=64)
     return found
 

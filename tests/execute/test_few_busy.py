@@ -17,7 +17,7 @@ from plain_documents import with_changes
 import pyaccount
 from pyaccount.errors import NumericsError
 from pyaccount.execute.engine import Engine
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import moments
 from pyaccount.execute.sampling.jobs import Replicas
 from pyaccount.execute.sampling.lower_ends import of_a_power
@@ -141,7 +141,7 @@ def test_lower_ends_beside_a_proof_are_drawn_from_a_power_that_can_be() -> None:
     """Of 26 replicas in blocks of 16 rounds there are too many placements, however few states the chain has."""
     core = sampled("renewal", [0.2] * 4, 100, 64, 0.01, True)
     mechanism = SampledMechanism(core, ("remove", "add"), 100, 100.0, 0.01)
-    drawing = Sampler(seed=1, threads=1, time_limit=None, report=silent)
+    drawing = Sampler(RunOptions(seed=1, threads=1))
     with pytest.raises(NumericsError, match="too many ways"):
         drawing.limits(mechanism, "remove", powered(mechanism, Replicas(26, 16)), 2.0)
     found = of_a_power(drawing, mechanism, (26, 2.0), blocks=True)

@@ -19,7 +19,7 @@ from false_claims import SMALL_BETS, Q, accepted, betting, by_rounds, few_busy, 
 from pyaccount import _core
 from pyaccount.document import load
 from pyaccount.errors import DocumentError, DomainError, NumericsError
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import tests_of_claims
 from pyaccount.execute.sampling.betting_choice import Claim
 from pyaccount.execute.sampling.execute import execute_sampled
@@ -78,7 +78,7 @@ def test_no_test_looks_at_samples_that_anything_else_has_seen(solved: str) -> No
         raw["privacy"][solved] = "solve"
     runner = Recording()
     plan = compile_document(load(raw))
-    found = execute_sampled(plan, threads=1, time_limit=None, report=silent, seed=5, runner=runner)
+    found = execute_sampled(plan, RunOptions(threads=1, seed=5, runner=runner))
     tests = [job for job in runner.jobs if job.key[1] == PURPOSES["verification"]]
     assert len(tests) == sum(test.samples > 0 for test in found.tests) > 1
     assert any(isinstance(job, Job) and job.proposal.replicas is not None for job in tests)
@@ -141,7 +141,7 @@ def test_runs_that_compose_have_the_mean_of_all_together(block: int) -> None:
     both = replace(one, recipe=Recipe("Sampled.together", (((one.recipe, 2),),)))
     exact = hockey_stick(truth.beside(truth), nothing(4), 1.5)
     assert exact > 1.5 * hockey_stick(truth, nothing(2), 1.5)
-    drawing, proposal = Sampler(seed=7, threads=1, time_limit=None, report=silent), powered(both, Replicas(3, block))
+    drawing, proposal = Sampler(RunOptions(seed=7, threads=1)), powered(both, Replicas(3, block))
     limits = drawing.limits(both, "remove", proposal, 1.5)
     tables = [BetTable(1.5, math.inf)]
     sums = drawing.run(both, "remove", proposal, tables, purpose="verification", candidate=1, count=64)
@@ -175,7 +175,7 @@ def test_infinite_losses_beside_the_samples_are_added_to_their_mean() -> None:
     curve: Recipe[_core.ComposedCurve] = Recipe("ComposedCurve", (float(nodes[0]), 0.05, tuple(values), pairs))
     mechanism = replace(single.mechanism, curves={"remove": curve})
     setting = replace(single, mechanism=mechanism, delta=ATOM + (1.0 - ATOM) * single.delta)
-    drawing = Sampler(seed=8, threads=1, time_limit=None, report=silent)
+    drawing = Sampler(RunOptions(seed=8, threads=1))
     limits = drawing.limits(mechanism, "remove", setting.proposal, setting.epsilon)
     assert limits.tail_mass == pytest.approx(ATOM, rel=1e-9)
     setting = replace(setting, weight_bound=limits.weight_bound)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pyaccount.document import load
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.evidence import SampledEvidence
 from pyaccount.execute.sampling.execute import execute_sampled
 from pyaccount.execute.sampling.lower_ends import AWAY, _enough
@@ -40,7 +40,7 @@ TINY: dict[str, Any] = {
 
 def executed(document: dict[str, Any], rule: DrawingRule = NEWEST) -> SampledEvidence:
     plan = replace(compile_document(load(document)), drawing=rule)
-    return execute_sampled(plan, threads=1, time_limit=None, report=silent, seed=7)
+    return execute_sampled(plan, RunOptions(threads=1, seed=7))
 
 
 def test_a_lower_end_is_as_near_as_the_tolerance_says() -> None:

@@ -18,7 +18,7 @@ import pyaccount
 from pyaccount import cli
 from pyaccount.directions import Direction
 from pyaccount.document import load
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.betting_choice import Claim
 from pyaccount.execute.sampling.calibrate import noise_search
 from pyaccount.execute.sampling.error_probability import Acceptance
@@ -130,7 +130,7 @@ def single_round(seed: int) -> Session:
         "noise": {"multiplier": 1.0},
         "accounting": {"method": "monte-carlo"},
     }
-    return open_session(compile_document(load(document)), threads=1, time_limit=None, report=silent, seed=seed)
+    return open_session(compile_document(load(document)), RunOptions(threads=1, seed=seed))
 
 
 def test_a_direction_that_is_false_is_accepted_as_seldom_as_it_may_be() -> None:
@@ -232,7 +232,7 @@ def test_no_other_noise_carries_a_guarantee_whose_noise_was_given() -> None:
 
 def test_grids_whose_easiest_values_need_no_samples_are_searched_too() -> None:
     """Of such a grid only optional values are left."""
-    session = open_session(compile_document(load(SOLVED)), threads=1, time_limit=None, report=silent, seed=1)
+    session = open_session(compile_document(load(SOLVED)), RunOptions(threads=1, seed=1))
     search = noise_search(session)
     found = once_on(session, search, Grid((), (0.02, 0.01)))
     assert found == Once(0.01, ADD, REMOVE)

@@ -21,7 +21,7 @@ from pyaccount.execute.optimal.improvement import CLOSE, PATIENCE, SHARDS, Impro
 from pyaccount.execute.optimal.judge import Judge
 from pyaccount.execute.optimal.objective import LogError
 from pyaccount.execute.optimal.parametrisation import around, positive
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.plan.compiled import CompiledDocument
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.workload import workload_of
@@ -56,7 +56,7 @@ def planned(raw: dict[str, Any]) -> CompiledDocument:
 
 
 def searched(raw: dict[str, Any], threads: int = 1) -> CompiledDocument:
-    return optimise(planned(raw), threads=threads, deadline=None, seed=7, report=silent)
+    return optimise(planned(raw), RunOptions(threads=threads, seed=7))
 
 
 def column(plan: CompiledDocument) -> Array:
@@ -97,7 +97,7 @@ def test_what_is_next_to_nothing_is_raised() -> None:
 def objective_of(name: str, close: float, **changes: Any) -> LogError:
     """Around a column that is not optimal, so that no derivative is next to nothing."""
     plan = planned(document(name, **changes))
-    judge = Judge(plan, 1, None, 7)
+    judge = Judge(plan, RunOptions(threads=1, seed=7))
     judged = judge(around(np.array([1.0, 0.6, 0.2, 0.3])))
     sigma = judged.proposed.noise_multiplier
     samples = replace(judge.samples(judged.columns, sigma), candidate=3, shards=2)
@@ -266,7 +266,7 @@ def test_a_weak_round_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(improvement, "_improved", once_weak)
     plan = planned(document("warm"))
-    judge = Judge(plan, 1, None, 7)
+    judge = Judge(plan, RunOptions(threads=1, seed=7))
     judged = judge(around(np.array([1.0, 0.6, 0.2, 0.3])))
     way = Improvement(judge, judged.columns, judged.proposed.noise_multiplier)
     way.step()
@@ -329,7 +329,7 @@ def test_one_band_leaves_nothing_to_search() -> None:
 
 def test_bands_are_chosen_with_their_matrices() -> None:
     asked = planned(document("bins", {"choose": [2, 4]}))
-    plan = choose(asked, threads=1, deadline=None, seed=7, report=silent)
+    plan = choose(asked, RunOptions(threads=1, seed=7))
     assert plan.searched is not None
     assert [one.bands for one in plan.considered] == [2, 4]
     assert plan.searched.found.prefix_sum_mse == min(one.prefix_sum_mse for one in plan.considered)

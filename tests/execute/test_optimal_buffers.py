@@ -17,7 +17,7 @@ from pyaccount.execute.optimal import optimise
 from pyaccount.execute.optimal.judge import Judge
 from pyaccount.execute.optimal.objective import LogError
 from pyaccount.execute.optimal.parametrisation import LEAST, BufferedColumns
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.plan.compiled import CompiledDocument
 from pyaccount.plan.compiling import compile_document
 from pyaccount.strategies import optimal_blt
@@ -77,7 +77,7 @@ def test_no_step_leaves_the_stable_matrices() -> None:
 
 
 def test_the_gradient_is_that_of_the_objective_with_the_same_samples() -> None:
-    judge = Judge(planned(document(2)), 1, None, 7)
+    judge = Judge(planned(document(2)), RunOptions(threads=1, seed=7))
     columns = BufferedColumns.of(np.array([0.4, 0.2]), np.array([0.3, 0.8]), N)
     sigma = judge(columns).proposed.noise_multiplier
     samples = replace(judge.samples(columns, sigma), candidate=3, shards=2)
@@ -109,7 +109,7 @@ def test_the_optimum_is_that_of_quadrature() -> None:
 
     With two bins the second coefficient would have to be paid for twice.
     """
-    plan = optimise(planned(document()), threads=1, deadline=None, seed=7, report=silent)
+    plan = optimise(planned(document()), RunOptions(threads=1, seed=7))
     assert plan.searched is not None
     matrix = plan.document.to_mapping()["matrix"]
     (scale,), (decay,) = matrix["scales"], matrix["decays"]

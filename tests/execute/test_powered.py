@@ -16,7 +16,7 @@ from sampled_tools import lower_toeplitz, renewal_law
 import pyaccount
 from pyaccount import _core
 from pyaccount.errors import LimitError, NumericsError
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.betting_choice import Betting, Claim, _sampled_replicas, choose_betting
 from pyaccount.execute.sampling.estimates import Estimate, Estimator
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Replicas
@@ -37,7 +37,7 @@ SMALL: list[tuple[int, int, float, bool, list[float]]] = [
 
 
 def sampler(seed: int = 3) -> Sampler:
-    return Sampler(seed=seed, threads=1, time_limit=None, report=silent)
+    return Sampler(RunOptions(seed=seed, threads=1))
 
 
 def made(n: int, b: int, p: float, warm: bool, coefficients: list[float]) -> SampledMechanism:

@@ -18,7 +18,7 @@ import pyaccount
 from pyaccount import _core
 from pyaccount.document import load
 from pyaccount.errors import DocumentError, LimitError, NumericsError
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
 from pyaccount.execute.sampling.estimates import Estimator
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Replicas
@@ -86,7 +86,7 @@ SMALL = (
 
 
 def sampler(seed: int = 3) -> Sampler:
-    return Sampler(seed=seed, threads=1, time_limit=None, report=silent)
+    return Sampler(RunOptions(seed=seed, threads=1))
 
 
 @cache

@@ -17,7 +17,7 @@ from scipy.stats import binom, norm
 
 import pyaccount
 from pyaccount import _core, cli
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import betting_choice, tests_of_claims
 from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_betting
 from pyaccount.execute.sampling.estimates import Estimate, told
@@ -56,7 +56,7 @@ MONTE_CARLO = {"method": "monte-carlo", "seed": 7, "profile": [0.5, 1.0]}
 
 
 def sampler(seed: int = 3) -> Sampler:
-    return Sampler(seed=seed, threads=0, time_limit=None, report=silent)
+    return Sampler(RunOptions(seed=seed, threads=0))
 
 
 #: One round of Poisson sampling, p = 0.2, σ = 1: every figure has a closed form.
@@ -140,7 +140,7 @@ def test_min_separation_of_one_is_poisson_sampling(adjacency: str) -> None:
     assert pyaccount.certify(document(**common, sampler=sampler)).data.guarantee == composed.data.guarantee
     sampled = document(**common, sampler=sampler, accounting=MONTE_CARLO)
     plan = pyaccount.compile(sampled)
-    session = open_session(plan, threads=0, time_limit=None, report=silent, seed=0)
+    session = open_session(plan, RunOptions(threads=0, seed=0))
     # Each direction by itself: beside a larger one, one that is next to nothing gets no more than a glance.
     mechanism = session.mechanism(plan.at())
     estimates = {side: session.estimator.at(mechanism, side, 2.0, shards=128) for side in mechanism.directions}
@@ -315,7 +315,7 @@ def test_profiles_of_sampled_mechanisms_enclose_composed_ones() -> None:
     loaded = pyaccount.load(document(**common, sampler={"kind": "poisson"}, accounting=MONTE_CARLO))
     curve = curve_of(loaded, (2.0, 1.0), 5, 1e-6)
     epsilons = (0.0, 0.5, 1.0, 2.0, 3.0)
-    session = open_session(pyaccount.compile(loaded), threads=0, time_limit=None, report=silent, seed=5)
+    session = open_session(pyaccount.compile(loaded), RunOptions(threads=0, seed=5))
     mechanism = session.mechanism(session.plan.at())
     estimates = told(session.estimator, mechanism, "remove", epsilons, shards=64, most=64)
     for epsilon, estimate in zip(epsilons, estimates, strict=True):
@@ -551,15 +551,15 @@ def test_a_forecast_says_where_tests_draw_from_and_why_not_from_a_power() -> Non
         "accounting": {"seed": 3, "tolerance": 0.03},
     }
     plan = pyaccount.compile(document)
-    (removed,) = [line for line in forecast(plan).draws if line.startswith("remove")]
+    (removed,) = [line for line in forecast(plan, RunOptions()).draws if line.startswith("remove")]
     assert re.fullmatch(
         r"remove: about \S+ samples from the power \d+ of the likelihood ratio( by .*)?, a chain of \d+ states", removed
     )
     with patch.object(betting_choice, "MOST_SAMPLED", 10):
-        _, why = [line for line in forecast(plan).draws if line.startswith("remove")]
+        _, why = [line for line in forecast(plan, RunOptions()).draws if line.startswith("remove")]
     assert why.startswith("remove: a power of the likelihood ratio needs a chain of at least 15 states")
     with patch.object(betting_choice, "SLOWER", 1e6):
-        _, why = [line for line in forecast(plan).draws if line.startswith("remove")]
+        _, why = [line for line in forecast(plan, RunOptions()).draws if line.startswith("remove")]
     assert why.endswith("that is expected to cost more than it saves")
 
 
@@ -575,7 +575,7 @@ def test_an_epsilon_of_zero_has_a_price_too() -> None:
         "noise": {"multiplier": 3},
     }
     plan = pyaccount.compile(document)
-    found = forecast(plan)
+    found = forecast(plan, RunOptions())
     assert (found.pilot_value, found.ends_at) == (0.0, 0.0)
     assert [one.value for one in found.trade] == [0.0]
     assert plan.run().epsilon == 0.0

@@ -12,6 +12,7 @@ from places import ROOT
 
 from pyaccount.certificate.history import drawing_of
 from pyaccount.document import load
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.drawing import NEWEST, DrawingRule
@@ -56,5 +57,5 @@ def test_a_session_draws_as_its_plan_says() -> None:
     plan = compile_document(load(ROOT / "examples" / "production-b-min-sep.yaml"))
     assert plan.drawing is NEWEST
     for rule in DrawingRule:
-        opened = open_session(replace(plan, drawing=rule), threads=1, time_limit=None, report=lambda *_: None, seed=1)
+        opened = open_session(replace(plan, drawing=rule), RunOptions(threads=1, seed=1))
         assert opened.sampler.drawing is rule

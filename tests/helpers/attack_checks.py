@@ -10,6 +10,7 @@ from exact_documents import Truth
 
 import pyaccount
 from pyaccount.errors import PyaccountError
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.forecast import forecast
 
 #: What the truth's own error, and rounding to the digits of a document, may amount to.
@@ -231,7 +232,7 @@ class Attack:
     def _forecast(self, plan: Any) -> None:
         """The estimates of `plan --estimate`, and its σ, against the truth."""
         try:
-            made = forecast(plan, threads=1, time_limit=self.limit)
+            made = forecast(plan, RunOptions(threads=1, time_limit=self.limit))
         except PyaccountError as error:
             self._refused("forecast", error)
             return

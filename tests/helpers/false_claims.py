@@ -17,7 +17,7 @@ from scipy.stats import binom
 
 from pyaccount import _core
 from pyaccount.directions import Direction
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import tests_of_claims
 from pyaccount.execute.sampling.added_mean import SquareClaim, mean_claim
 from pyaccount.execute.sampling.betting_choice import Betting, Claim
@@ -69,7 +69,7 @@ def small(n: int, b: int, p: float, coefficients: list[float], *, warm: bool) ->
 
 
 def _sampler(seed: int) -> Sampler:
-    return Sampler(seed=seed, threads=1, time_limit=None, report=silent)
+    return Sampler(RunOptions(seed=seed, threads=1))
 
 
 def _powered(made: tuple[SampledMechanism, Mixture], epsilon: float, replicas: Replicas) -> Setting:

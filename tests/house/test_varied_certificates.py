@@ -30,6 +30,7 @@ from pyaccount.certificate.report import page_of
 from pyaccount.certificate.report.sections import profile_page
 from pyaccount.certificate.saving import contradictions, written
 from pyaccount.document.policy import load_policy
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import retest
 from pyaccount.gate.check import check
 from pyaccount.gate.verify import How, verify
@@ -109,7 +110,7 @@ def test_a_varied_certificate_gets_a_verdict_or_a_located_error(seed: int, monke
             if number % PRINTED == 0:
                 printed(text)
             if number % RECOMPUTED == 0:
-                found = verify(pyaccount.Certificate.from_json(text.decode()), How(time_limit=2.0))
+                found = verify(pyaccount.Certificate.from_json(text.decode()), How(RunOptions(time_limit=2.0)))
                 found.to_json().encode()
                 found.to_text()
         except pyaccount.PyaccountError:

@@ -18,7 +18,7 @@ from sampled_tools import Array, Law, counts_law, lower_toeplitz, pair_given, re
 import pyaccount
 from pyaccount import _core
 from pyaccount.errors import DocumentError
-from pyaccount.execute.progress import silent
+from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
 from pyaccount.execute.sampling.profile import draw
 from pyaccount.execute.sampling.proposals import plain
@@ -411,7 +411,7 @@ NAMES = {"delta": "delta", "epsilon": "epsilon"}
 def test_points_of_a_profile_count_it_on_both_sides(direction: Any) -> None:
     """The same histogram, read with and without."""
     plan = pyaccount.compile(pyaccount.load(document()))
-    sampler = open_session(plan, threads=1, time_limit=None, report=silent, seed=3).sampler
+    sampler = open_session(plan, RunOptions(threads=1, seed=3)).sampler
     mechanism = plan.at().mechanism()
     histogram = draw(sampler, mechanism, direction, plain(mechanism, direction), 0.05, 8)
     bare = replace(histogram, mechanism=replace(mechanism, rare_truncation=None))
@@ -425,7 +425,7 @@ def test_points_of_a_profile_count_it_on_both_sides(direction: Any) -> None:
 def test_a_claim_is_tested_less_what_is_added() -> None:
     """A claim that is just above a bound on every sample needs none without truncation, and samples with it."""
     plan = pyaccount.compile(pyaccount.load(document()))
-    session = open_session(plan, threads=1, time_limit=None, report=silent, seed=3)
+    session = open_session(plan, RunOptions(threads=1, seed=3))
     mechanism = plan.at().mechanism()
     bare = replace(mechanism, rare_truncation=RareTruncation(0.0, 0.0))
     heavy = replace(mechanism, rare_truncation=RareTruncation(0.0, 0.01))

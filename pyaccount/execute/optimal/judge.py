@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pyaccount.execute.engine import NOISE_RANGE
 from pyaccount.execute.optimal.objective import FrozenSamples, log_squares
-from pyaccount.execute.progress import left, silent
 from pyaccount.execute.sampling.calibrate import pilot_noise
 from pyaccount.execute.sampling.error_probability import FAILURE_SHARE
 from pyaccount.execute.sampling.fixed_sequence import root
@@ -24,6 +23,7 @@ from pyaccount.plan.workload import workload_of
 if TYPE_CHECKING:
     from pyaccount.execute.optimal.objective import LogSquares
     from pyaccount.execute.optimal.parametrisation import ColumnFamily
+    from pyaccount.execute.options import RunOptions
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import CompiledDocument, Proposed
     from pyaccount.plan.samplers.base import Differentiable
@@ -53,9 +53,7 @@ class Judge:
     """Judges the matrices of one search, and draws the samples of its rounds."""
 
     plan: CompiledDocument
-    threads: int
-    deadline: float | None
-    seed: int
+    options: RunOptions
     #: What was compiled, by the column.
     _plans: dict[bytes, CompiledDocument] = field(default_factory=dict)
 
@@ -110,5 +108,4 @@ class Judge:
             written = compile_document(columns.written(self.plan.document))
             self._plans[key] = replace(written, drawing=self.plan.drawing)
         plan = self._plans[key]
-        remaining = left(self.deadline)
-        return plan, open_session(plan, threads=self.threads, time_limit=remaining, report=silent, seed=self.seed)
+        return plan, open_session(plan, self.options)

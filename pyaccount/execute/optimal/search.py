@@ -10,7 +10,7 @@ from pyaccount.execute.optimal.improvement import Improvement
 from pyaccount.execute.optimal.judge import Judge
 from pyaccount.execute.optimal.parametrisation import family
 from pyaccount.execute.optimal.unsampled import optimise_unsampled
-from pyaccount.execute.progress import knowing
+from pyaccount.execute.progress import knowing, silent
 from pyaccount.plan.common import whole
 from pyaccount.plan.compiled import Searched
 from pyaccount.plan.compiling import compile_document
@@ -18,16 +18,14 @@ from pyaccount.plan.matrices import matrix_plan
 from pyaccount.plan.samplers import sampler_plan
 
 if TYPE_CHECKING:
-    from pyaccount.execute.progress import Report
+    from pyaccount.execute.options import RunOptions
     from pyaccount.plan.compiled import CompiledDocument
 
 #: Rounds at most.
 ROUNDS = 10
 
 
-def optimise(
-    plan: CompiledDocument, *, threads: int, deadline: float | None, seed: int, report: Report
-) -> CompiledDocument:
+def optimise(plan: CompiledDocument, options: RunOptions) -> CompiledDocument:
     """The plan of the document with the coefficients found, and what is to be said of the search; for one band the identity.
 
     The search begins with the better of the matrices that are known without it (of bands: the column that is optimal for its
@@ -40,8 +38,8 @@ def optimise(
     if body.matrix.diagonals() == 1:
         return compile_document(plan.document.with_coefficients((1.0,)))
     if sampler_plan(body).spaced_pattern(body) is not None:
-        return optimise_unsampled(plan, threads=threads, deadline=deadline, report=report)
-    judge = Judge(plan, threads, deadline, seed)
+        return optimise_unsampled(plan, options)
+    judge, report = Judge(plan, replace(options, report=silent)), options.report
     report("optimising the matrix: where to begin", 0, ROUNDS + 2)
     first, *rest = (family(listed, iterations) for listed in matrix_plan(body).search_starts(body))
     one = judge(first)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute.engine import Engine
 from pyaccount.execute.optimal.parametrisation import positive
-from pyaccount.execute.progress import left, silent
+from pyaccount.execute.progress import silent
 from pyaccount.execute.solve import solve
 from pyaccount.plan.common import whole
 from pyaccount.plan.compiled import Searched
@@ -25,7 +25,7 @@ from pyaccount.strategies import optimal_spaced
 
 if TYPE_CHECKING:
     from pyaccount.execute.optimal.parametrisation import Vector
-    from pyaccount.execute.progress import Report
+    from pyaccount.execute.options import RunOptions
     from pyaccount.plan.compiled import CompiledDocument, Proposed
 
 #: A gain that is no more than rounding, relatively.
@@ -34,9 +34,7 @@ ROUNDING = 1e-9
 STATIONARY = 1e-4
 
 
-def optimise_unsampled(
-    plan: CompiledDocument, *, threads: int, deadline: float | None, report: Report
-) -> CompiledDocument:
+def optimise_unsampled(plan: CompiledDocument, options: RunOptions) -> CompiledDocument:
     """The plan with the coefficients of least error at the σ that they need, and what is to be said of the search.
 
     It is never worse than the better of the column that is optimal for its norm and the banded square root; which of all, and
@@ -49,8 +47,10 @@ def optimise_unsampled(
     assert bands is not None
     assert pattern is not None
     workload = workload_of(body)
-    report("optimising the matrix", 0, 2)
-    engine = Engine(threads=threads, time_limit=left(deadline))
+    options.report("optimising the matrix", 0, 2)
+    remaining = options.remaining
+    deadline = None if remaining is None else time.monotonic() + remaining
+    engine = Engine(threads=options.threads, time_limit=options.remaining)
 
     def planned(column: Vector) -> CompiledDocument:
         return compile_document(plan.document.with_coefficients(column))
@@ -66,7 +66,7 @@ def optimise_unsampled(
     start = min(map(planned, known), key=_error)
     optimum = optimal_spaced(iterations, bands, *pattern, workload, in_time)
     found = planned(positive(optimum.column))
-    report("optimising the matrix: the noise that it needs", 1, 2)
+    options.report("optimising the matrix: the noise that it needs", 1, 2)
     gained = _error(found) < _error(start) * (1.0 - ROUNDING)
     best = found if gained else start
     if optimum.gradient_norm > STATIONARY:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from pyaccount import _core
 from pyaccount.errors import LimitError
 from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question
-from pyaccount.execute.progress import NotComputed, silent
+from pyaccount.execute.options import RunOptions
+from pyaccount.execute.progress import NotComputed
 from pyaccount.execute.sampling.composed_profile import ComposedProfile
 from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT, told
 from pyaccount.execute.sampling.fixed_sequence import root
@@ -365,7 +366,7 @@ def _bounds(
 def curve_of(document: Document, guarantee: tuple[float, float], seed: int, failure_probability: float) -> Curve:
     """The profile of a mechanism without blanks, of which a guarantee (ε, δ) is known, from new samples around this ε."""
     plan = compile_document(document)
-    session = open_session(plan, threads=0, time_limit=None, report=silent, seed=seed)
+    session = open_session(plan, RunOptions(seed=seed))
     instance, epsilon = plan.at(), guarantee[0]
     mechanism = session.mechanism(instance)
     estimates = session.estimate(mechanism, epsilon)

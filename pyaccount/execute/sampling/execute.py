@@ -15,25 +15,16 @@ from pyaccount.execute.sampling.renyi import execute_renyi
 from pyaccount.execute.sampling.session import open_session
 
 if TYPE_CHECKING:
-    from pyaccount.execute.progress import Report
+    from pyaccount.execute.options import RunOptions
     from pyaccount.execute.sampling.evidence import SampledEvidence
-    from pyaccount.execute.sampling.jobs import Runner
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import CompiledDocument
 
 
-def execute_sampled(  # noqa: PLR0913 - a plan, and how it may be run
-    plan: CompiledDocument,
-    *,
-    threads: int,
-    time_limit: float | None,
-    report: Report,
-    seed: int,
-    runner: Runner | None = None,
-) -> SampledEvidence:
+def execute_sampled(plan: CompiledDocument, options: RunOptions) -> SampledEvidence:
     """Run a plan whose mechanism is sampled. Raises as `execute` does."""
-    session = open_session(plan, threads=threads, time_limit=time_limit, report=report, seed=seed, runner=runner)
-    report("bounds without samples", 0, None)
+    session = open_session(plan, options)
+    options.report("bounds without samples", 0, None)
     with knowing(lambda: session.known):
         take_claim(session)
         return _execute(session)

@@ -13,7 +13,6 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling.betting_choice import BLOCKS, CHAIN, FIRST, MOST_SAMPLED, Claim, choose_betting
 from pyaccount.execute.sampling.budget import take_claim
 from pyaccount.execute.sampling.calibrate import cyclic_noise, noise_search
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyaccount.directions import Direction
-    from pyaccount.execute.progress import Report
+    from pyaccount.execute.options import RunOptions
     from pyaccount.execute.sampling.estimates import Estimate
     from pyaccount.execute.sampling.fixed_sequence import Once
     from pyaccount.execute.sampling.jobs import Proposal
@@ -230,21 +229,13 @@ def _planned(
     return tests
 
 
-def forecast(
-    plan: CompiledDocument, *, threads: int = 0, time_limit: float | None = None, report: Report | None = None
-) -> Forecast:
+def forecast(plan: CompiledDocument, options: RunOptions) -> Forecast:
     """Estimate the blank, δ at the document's ε, and the price of the certificate.
 
     For plans without a choice whose mechanism is sampled. Raises as `execute_sampled` does.
     """
     stated = plan.document.accounting.seed
-    session = open_session(
-        plan,
-        threads=threads,
-        time_limit=time_limit,
-        report=report or silent,
-        seed=secrets.randbits(64) if stated is None else stated,
-    )
+    session = open_session(plan, replace(options, seed=secrets.randbits(64) if stated is None else stated))
     began = time.monotonic()
     take_claim(session)
     document = session.plan.document

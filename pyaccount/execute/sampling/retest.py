@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from pyaccount.execute.progress import silent
 from pyaccount.execute.sampling.confidence import FAR_DELTA_DISTANCES
 from pyaccount.execute.sampling.error_probability import FAILURE_SHARE, STARTS, Acceptance, beside, folded, of_claim
 from pyaccount.execute.sampling.evidence import (
@@ -28,7 +27,7 @@ from pyaccount.execute.sampling.session import Session, open_session
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document.policy import GuaranteeKind
-    from pyaccount.execute.progress import Report
+    from pyaccount.execute.options import RunOptions
     from pyaccount.execute.sampling.moments import MomentProof
     from pyaccount.execute.sampling.proven import SampledPoint
     from pyaccount.execute.sampling.tests_of_claims import Test
@@ -110,22 +109,14 @@ class Retest:
         return [side for side in self.evidence.histograms if direction is None or side in (direction, "replace")]
 
 
-def retest(  # noqa: PLR0913 - a statement, and what to test it with
-    plan: CompiledDocument,
-    stated: Statement,
-    *,
-    threads: int,
-    time_limit: float | None,
-    report: Report | None,
-    seed: int,
-) -> Retest:
+def retest(plan: CompiledDocument, stated: Statement, options: RunOptions) -> Retest:
     """Retest a statement. The plan's noise is filled in; ε or δ may be its blank, and is then taken from the statement.
 
     A verified statement is about the document's own ε and δ, a statement of confidence about the document's δ (or its ε, where
     δ is the blank): what it says of these beside the document is for the caller to compare. A deterministic
     statement is recomputed. Raises as `execute_sampled`.
     """
-    session = open_session(plan, threads=threads, time_limit=time_limit, report=report or silent, seed=seed)
+    session = open_session(plan, options)
     session.told_at = stated.told_at
     instance, privacy = plan.at(), plan.document.privacy
     epsilon = stated.epsilon if privacy.epsilon == "solve" or not stated.holds else privacy.epsilon

@@ -20,9 +20,8 @@ from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
-    from pyaccount.execute.progress import Report
+    from pyaccount.execute.options import RunOptions
     from pyaccount.execute.sampling.error_probability import Acceptance
-    from pyaccount.execute.sampling.jobs import Runner
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.sampled import SampledMechanism
 
@@ -165,17 +164,10 @@ class Session:
         return tests
 
 
-def open_session(  # noqa: PLR0913 - a plan, and how it may be run
-    plan: CompiledDocument,
-    *,
-    threads: int,
-    time_limit: float | None,
-    report: Report,
-    seed: int,
-    runner: Runner | None = None,
-) -> Session:
-    """A session for a plan; the document's time limit holds unless another is given."""
-    limit = plan.document.accounting.time_limit if time_limit is None else time_limit
-    sampler = Sampler(seed=seed, threads=threads, time_limit=limit, report=report, runner=runner)
+def open_session(plan: CompiledDocument, options: RunOptions) -> Session:
+    """Open a session for a plan. Its seed is one of the options."""
+    assert options.seed is not None
+    sampler = Sampler(options)
     sampler.drawing = plan.drawing
-    return Session(plan, sampler, Estimator(sampler), Engine(threads=threads, time_limit=limit))
+    engine = Engine(threads=options.threads, time_limit=options.remaining)
+    return Session(plan, sampler, Estimator(sampler), engine)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from pyaccount import _core
     from pyaccount.directions import Direction
-    from pyaccount.execute.progress import Report
-    from pyaccount.execute.sampling.jobs import Balanced, BetTable, Component, Proposal, Replicas, Runner, Sums, Wave
+    from pyaccount.execute.options import RunOptions
+    from pyaccount.execute.sampling.jobs import Balanced, BetTable, Component, Proposal, Replicas, Sums, Wave
     from pyaccount.plan.sampled import SampledMechanism
 
 #: What samples are drawn for. No two uses share a stream, so what one use chose cannot depend on another's samples.
@@ -55,14 +55,14 @@ class SampleLimits:
 class Sampler:
     """The core's sampler with a seed, a number of threads and a deadline."""
 
-    def __init__(
-        self, *, seed: int, threads: int, time_limit: float | None, report: Report, runner: Runner | None = None
-    ) -> None:
-        self.seed = seed
+    def __init__(self, options: RunOptions) -> None:
+        assert options.seed is not None
+        self.seed = options.seed
         self.samples = 0
-        self.report = report
-        self._threads, self._runner = threads, runner or Local(threads)
-        self._deadline = None if time_limit is None else time.monotonic() + time_limit
+        self.report = options.report
+        self._threads, self._runner = options.threads, options.runner or Local(options.threads)
+        remaining = options.remaining
+        self._deadline = None if remaining is None else time.monotonic() + remaining
         self._began = time.monotonic()
         self._stage = ""
         self._stage_began = self._began

@@ -1,0 +1,56 @@
+"""How a plan is run: its threads, its time limit, whom it reports to, its seed, and what draws its samples."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyaccount.execute.progress import Stage, left, limit_of, limited, silent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyaccount.document import Document
+    from pyaccount.execute.progress import Report
+    from pyaccount.execute.sampling.jobs import Runner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How a plan is run. No option changes whether a bound holds."""
+
+    #: Threads of this process; 0 means one for each core. The number never changes an answer.
+    threads: int = 0
+    #: Seconds, counted from `since`; without it the document's own limit holds.
+    time_limit: float | None = None
+    #: What the caller's users call the option that sets `time_limit`, for the message at the limit.
+    limited_by: str = "time_limit="
+    #: The value of `time.monotonic` from which the limit counts; None means the start of the work.
+    since: float | None = None
+    report: Report = silent
+    #: The seed of all samples. One that the document states comes first; without either a new one is drawn.
+    seed: int | None = None
+    #: Draws the samples of tests and profiles, instead of the threads of this process.
+    runner: Runner | None = None
+
+    @property
+    def remaining(self) -> float | None:
+        """The seconds until the time limit, or None without a limit."""
+        if self.time_limit is None or self.since is None:
+            return self.time_limit
+        return left(self.since + self.time_limit)
+
+    @contextmanager
+    def begun(self, document: Document) -> Iterator[RunOptions]:
+        """Begin work on a document: its time limit counts from now, unless it does already.
+
+        Yields the options of the parts of the work. The outermost limit is the one that a `LimitError` names, with the stage
+        that was reported last.
+        """
+        stage, limit = Stage(self.report), limit_of(document, self.time_limit, self.limited_by)
+        with limited(limit, stage, self.since) as deadline:
+            if limit is None or deadline is None:
+                yield replace(self, report=stage)
+            else:
+                yield replace(self, report=stage, time_limit=limit.seconds, since=deadline - limit.seconds)
