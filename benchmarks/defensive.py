@@ -45,9 +45,7 @@ def pace(session: Session, claim: Claim, direction: Direction, proposal: Proposa
     """Samples a second."""
     table = BetTable(claim.epsilon, cap, (Bet(claim.delta, 0.1 / cap),))
     began = time.monotonic()
-    session.sampler.run(
-        claim.mechanism, direction, proposal, [table], purpose="pilot", candidate=session.sampler.fresh(), count=SHARDS
-    )
+    session.sampler.run(claim.mechanism, direction, proposal, [table], session.sampler.stream("pilot", SHARDS))
     return SHARDS * SHARD / (time.monotonic() - began)
 
 

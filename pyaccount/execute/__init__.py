@@ -204,33 +204,25 @@ def execute(plan: CompiledDocument, options: RunOptions) -> Evidence:
         bounds, answered = composable(instance, engine, plan.tolerance, answered)
         claim = _claim(instance.document, engine, bounds, answered, plan.tolerance)
         risk = None if known is None else known.risk
+    guarantee = _Guarantee(instance, bounds, holds, claim, risk, solution)
     with knowing(lambda: [said(claim.at_delta), *_filled(solution)]):
-        return _beside(
-            instance,
-            engine,
-            bounds,
-            report,
-            holds=holds,
-            claim=claim,
-            risk=risk,
-            solution=solution,
-            tolerance=plan.tolerance,
-        )
+        return _with_profile(guarantee, engine, plan.tolerance, report)
 
 
-def _beside(  # noqa: PLR0913 - what evidence is made of
-    instance: Instance,
-    engine: Engine,
-    bounds: DirectedBounds,
-    report: Report,
-    *,
-    holds: bool,
-    claim: PinnedClaim,
-    risk: MeasuredRisk | None,
-    solution: Solution | None,
-    tolerance: float,
-) -> Evidence:
-    """The evidence, with what stands beside the claim: the profile and the contrasts."""
+class _Guarantee(NamedTuple):
+    """What is certified, before what is computed in addition to it."""
+
+    instance: Instance
+    bounds: DirectedBounds
+    holds: bool
+    claim: PinnedClaim
+    risk: MeasuredRisk | None
+    solution: Solution | None
+
+
+def _with_profile(guarantee: _Guarantee, engine: Engine, tolerance: float, report: Report) -> Evidence:
+    """Return the evidence for a guarantee, with the profile and the values that are stated for comparison."""
+    instance, bounds, holds, claim, risk, solution = guarantee
     document = instance.document
     report("profile", 1, 3)
     points = document.accounting.profile

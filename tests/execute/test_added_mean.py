@@ -91,7 +91,7 @@ def test_the_bound_is_above_delta_at_every_shift_and_exponent(epsilon: float, ph
         assert found is not None
         for exponent in (1.0, 4.0):
             log_factor, most, error = found.limits(exponent, 1, epsilon)
-            sums = sampler.added_mean(found, [(exponent, most, [])], candidate=sampler.fresh(), count=16)
+            sums = sampler.added_mean(found, [(exponent, most, [])], sampler.stream("pilot", 16))
             means = np.array([shard[0][1] for shard in sums]) / SHARD
             spread = means.std(ddof=1) / math.sqrt(len(means))
             bound = math.exp(log_factor + means.mean() + 4.0 * spread)
@@ -121,7 +121,7 @@ def test_the_bound_on_the_second_moment_of_a_random_part_is_above_it() -> None:
         for exponent in (2.0, 6.0):
             log_factor, most, _ = found.limits(exponent, 2, epsilon)
             looked = [(exponent, most, [])]
-            sums = sampler.added_mean(found, looked, candidate=sampler.fresh(), count=16, moment=2)
+            sums = sampler.added_mean(found, looked, sampler.stream("pilot", 16), moment=2)
             means = np.array([shard[0][1] for shard in sums]) / SHARD
             assert means.max() <= most
             assert least <= math.exp(log_factor + means.mean() + 4.0 * means.std(ddof=1) / math.sqrt(len(means)))
@@ -134,7 +134,7 @@ def test_a_false_mean_is_accepted_as_seldom_as_it_may_be() -> None:
     found = _core.AddedMean.of(mechanism.core, proposal.size)
     assert found is not None
     log_factor, most, _ = found.limits(proposal.exponent, 1, epsilon)
-    sums = sampler.added_mean(found, [(proposal.exponent, most, [])], candidate=sampler.fresh(), count=256)
+    sums = sampler.added_mean(found, [(proposal.exponent, most, [])], sampler.stream("pilot", 256))
     means = np.array([shard[0][1] for shard in sums]) / SHARD
     delta = math.exp(log_factor + means.mean() - 4.0 * means.std(ddof=1) / math.sqrt(len(means)))
     accepted = {}
@@ -278,7 +278,7 @@ def test_a_second_moment_that_fails_ends_the_test() -> None:
     shape = LogSobolev(2.0, 2.0, 2)
     found = _core.AddedMean.of(mechanism.core, shape.size)
     assert found is not None
-    (sums,) = sampler.added_mean(found, [(shape.exponent, math.inf, [])], candidate=sampler.fresh(), count=1, moment=2)
+    (sums,) = sampler.added_mean(found, [(shape.exponent, math.inf, [])], sampler.stream("pilot", 1), moment=2)
     mean = sums[0][1] / SHARD
     square = math.exp(found.limits(shape.exponent, 2, claim.epsilon)[0] + mean - 0.3)
     planned = mean_claim(mechanism, shape, claim.epsilon, square)
@@ -302,7 +302,7 @@ def test_what_a_mean_implies_at_other_epsilons_is_above_delta(moment: int) -> No
     found = _core.AddedMean.of(mechanism.core, shape.size)
     assert found is not None
     tables = [(shape.exponent, math.inf, [])]
-    sums = sampler.added_mean(found, tables, candidate=sampler.fresh(), count=64, moment=moment)  # type: ignore[arg-type]
+    sums = sampler.added_mean(found, tables, sampler.stream("pilot", 64), moment=moment)  # type: ignore[arg-type]
     mean = sum(shard[0][1] for shard in sums) / (64 * SHARD)
     bound = math.exp(found.limits(shape.exponent, moment, at)[0] + mean)
     usual = plain(mechanism, "add")

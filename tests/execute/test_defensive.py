@@ -22,10 +22,10 @@ from pyaccount.errors import DomainError
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import betting_choice
 from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
-from pyaccount.execute.sampling.estimates import Estimator
+from pyaccount.execute.sampling.estimates import Effort, Estimator
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Component, Proposal
 from pyaccount.execute.sampling.proposals import mixed, plain, shared
-from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.execute.sampling.tests_of_claims import verify
 from pyaccount.plan.sampled import SampledMechanism
 
@@ -139,9 +139,7 @@ def test_means_are_delta(direction: Any, epsilon: float, *, anchored: bool) -> N
     q = p.mirrored if direction == "replace" else nothing(N)
     truth = hockey_stick(*((q, p) if direction == "add" else (p, q)), epsilon)
     proposal = Proposal(0.5, parts[1].number, (), tuple(parts))
-    sums = sampler().run(
-        one.mechanism(), direction, proposal, [BetTable(epsilon, 1e9)], purpose="verification", candidate=1, count=256
-    )
+    sums = sampler().run(one.mechanism(), direction, proposal, [BetTable(epsilon, 1e9)], Stream("verification", 256, 1))
     values = np.array([shard[0].value for shard in sums]) / SHARD
     error = values.std(ddof=1) / math.sqrt(len(values))
     assert abs(values.mean() - truth) < 4.0 * error
@@ -157,9 +155,7 @@ def test_bins_are_as_unbiased_and_as_bounded() -> None:
     core, mechanism = recipe.core, SampledMechanism(recipe, ("remove", "add"), 3, 100.0, 0.0)
     parts = (Component(8, (), 0.0), Component(56, (0.2,), 2.0), Component(64, (), 1.5))
     proposal, epsilon = Proposal(0.2, 2.0, (), parts), 2.0
-    sums = sampler().run(
-        mechanism, "remove", proposal, [BetTable(epsilon, 1e9)], purpose="verification", candidate=1, count=256
-    )
+    sums = sampler().run(mechanism, "remove", proposal, [BetTable(epsilon, 1e9)], Stream("verification", 256, 1))
     values = np.array([shard[0].value for shard in sums]) / SHARD
     truth = hockey_stick(Mixture.of(law, matrix), nothing(3), epsilon)
     assert abs(values.mean() - truth) < 4.0 * values.std(ddof=1) / math.sqrt(len(values))
@@ -195,9 +191,7 @@ def test_a_claim_that_is_just_true_is_seldom_refuted() -> None:
             "remove",
             proposal,
             [BetTable(epsilon, cap, stakes)],
-            purpose="verification",
-            candidate=candidate + 1,
-            count=12,
+            Stream("verification", 12, candidate + 1),
         )
         capital = np.exp(np.cumsum([shard[0].log_wealth for shard in sums], axis=0)).mean(axis=1)
         reached += bool(capital.max() >= 1.0 / q)
@@ -208,7 +202,8 @@ def test_a_claim_that_is_just_true_is_seldom_refuted() -> None:
 def close(mechanism: SampledMechanism, epsilon: float, above: float) -> Claim:
     """A claim this much above δ(ε), relatively, with q a hundredth of it."""
     delta = above * max(
-        Estimator(sampler()).at(mechanism, direction, epsilon, shards=256).value for direction in mechanism.directions
+        Estimator(sampler()).at(mechanism, direction, epsilon, Effort(shards=256)).value
+        for direction in mechanism.directions
     )
     return Claim(mechanism, 1.0, epsilon, delta, math.log(100.0 / delta))
 
@@ -310,9 +305,7 @@ def test_where_columns_overlap_plain_samples_bound_the_tilts(*, users: bool, tmp
         assert not any(part.parameters for part in components)
         proposal = Proposal(usual.parameter, usual.mean_scale, (), components)
         assert one.limits(mechanism, direction, proposal, epsilon).weight_bound == pytest.approx(2.0, rel=1e-8)
-        sums = one.run(
-            mechanism, direction, proposal, [BetTable(epsilon, 2.0)], purpose="verification", candidate=9, count=256
-        )
+        sums = one.run(mechanism, direction, proposal, [BetTable(epsilon, 2.0)], Stream("verification", 256, 9))
         values = np.array([shard[0].value for shard in sums]) / SHARD
         enclosure = truth.enclosure(direction, epsilon)
         assert enclosure is not None
@@ -347,9 +340,7 @@ def test_truncated_batches_have_mixtures_of_scaled_laws(*, bins: bool, tmp_path:
         proposal = Proposal(*plain(mechanism, direction).parameters, plain(mechanism, direction).mean_scale)
         proposal = Proposal(proposal.parameter, proposal.mean_scale, (), components)
         assert one.limits(mechanism, direction, proposal, epsilon).weight_bound == pytest.approx(2.0, rel=1e-8)
-        sums = one.run(
-            mechanism, direction, proposal, [BetTable(epsilon, 2.0)], purpose="verification", candidate=9, count=256
-        )
+        sums = one.run(mechanism, direction, proposal, [BetTable(epsilon, 2.0)], Stream("verification", 256, 9))
         values = np.array([shard[0].value for shard in sums]) / SHARD
         error = values.std(ddof=1) / math.sqrt(len(values))
         assert abs(values.mean() - truth.delta(direction, epsilon)) < 4.0 * error

@@ -16,7 +16,7 @@ from pyaccount import _core
 from pyaccount.errors import DomainError, LimitError
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import estimates as estimating
-from pyaccount.execute.sampling.estimates import Estimator, _estimate, _shared
+from pyaccount.execute.sampling.estimates import Effort, Estimator, _estimate, _shared
 from pyaccount.execute.sampling.jobs import SHARD, Component
 from pyaccount.execute.sampling.profile import larger
 from pyaccount.execute.sampling.proposals import library, plain
@@ -56,7 +56,7 @@ def exact(direction: str, epsilon: float, sigma: float = 1.0) -> float:
 )
 def test_estimates_are_true_at_any_delta(direction: Any, epsilon: float) -> None:
     """From 0.04 down to 1e-18: within four standard errors of the closed form, and these are small."""
-    found = Estimator(sampler()).at(one_round(), direction, epsilon, shards=64)
+    found = Estimator(sampler()).at(one_round(), direction, epsilon, Effort(shards=64))
     truth = exact(direction, epsilon)
     assert found.known
     assert found.standard_error < 0.05 * truth
@@ -65,7 +65,7 @@ def test_estimates_are_true_at_any_delta(direction: Any, epsilon: float) -> None
 
 def test_one_set_of_samples_serves_a_whole_profile() -> None:
     epsilons = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 6.0)
-    found = Estimator(sampler()).curve(one_round(0.7), "remove", epsilons, shards=64)
+    found = Estimator(sampler()).curve(one_round(0.7), "remove", epsilons, Effort(shards=64))
     assert len({one.samples for one in found}) == 1
     for one, epsilon in zip(found, epsilons, strict=True):
         assert abs(one.value - exact("remove", epsilon, 0.7)) < 4.0 * one.standard_error
@@ -80,7 +80,7 @@ def test_standard_errors_are_true_whatever_the_proposals_are(tilts: tuple[float,
     mixture = _shared([PLAIN, *(Component(0, (), theta) for theta in tilts)], [1.0] * (1 + len(tilts)))
     runs, scores = 400, []
     for _ in range(runs):
-        sums = one.balanced(mechanism, "remove", mixture, (epsilon,), purpose="pilot", count=24)
+        sums = one.balanced(mechanism, "remove", mixture, (epsilon,), one.stream("pilot", 24))
         found = _estimate(sums, 0, plain(mechanism, "remove"), 0.0)
         if found.known:
             scores.append((found.value - truth) / found.standard_error)
@@ -158,12 +158,12 @@ def test_every_proposal_estimates_what_plain_samples_do(name: str, direction: An
     proposals = [] if name.startswith("truncated") else [Component(0, (), sign * theta) for theta in (0.5, 2.0)]
     if name != "overlapping":
         proposals += [Component(0, law.parameters, law.mean_scale) for law in library(mechanism, direction)[1:5:3]]
-    sums = one.balanced(mechanism, direction, _shared([PLAIN], [1.0]), (epsilon,), purpose="profile", count=256)
+    sums = one.balanced(mechanism, direction, _shared([PLAIN], [1.0]), (epsilon,), one.stream("profile", 256))
     usual = _estimate(sums, 0, plain(mechanism, direction), 0.0)
     assert usual.effective > 1000.0
     for proposal in proposals:
         sums = one.balanced(
-            mechanism, direction, _shared([PLAIN, proposal], [0.0, 1.0]), (epsilon,), purpose="pilot", count=128
+            mechanism, direction, _shared([PLAIN, proposal], [0.0, 1.0]), (epsilon,), one.stream("pilot", 128)
         )
         found = _estimate(sums, 0, plain(mechanism, direction), 0.0)
         assert found.known, proposal
@@ -184,7 +184,7 @@ def test_nothing_seen_is_no_estimate() -> None:
 
 def test_what_is_negligible_gets_a_glance() -> None:
     one = sampler()
-    found = Estimator(one).at(one_round(), "remove", 6.0, shards=256, negligible=0.5)
+    found = Estimator(one).at(one_round(), "remove", 6.0, Effort(shards=256, negligible=0.5))
     assert found.value < 0.5
     assert one.samples < 64 * SHARD
 

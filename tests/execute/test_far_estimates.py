@@ -17,7 +17,7 @@ from scipy.stats import binom
 
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import proposals
-from pyaccount.execute.sampling.estimates import Estimate, Estimator, _estimate, told
+from pyaccount.execute.sampling.estimates import Estimate, Estimator, _estimate, stated_estimates
 from pyaccount.execute.sampling.jobs import Balanced
 from pyaccount.execute.sampling.proposals import plain
 from pyaccount.execute.sampling.proven import SampledPoint
@@ -65,7 +65,7 @@ def estimates(name: str, epsilon: float) -> list[Estimate]:
     found = []
     for seed in range(SEEDS):
         estimator = Estimator(Sampler(RunOptions(seed=seed, threads=1)))
-        found += told(estimator, mechanism, "remove", (epsilon,), shards=16, most=64)
+        found += stated_estimates(estimator, mechanism, "remove", (epsilon,), (16, 64))
     return found
 
 

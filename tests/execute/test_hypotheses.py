@@ -35,7 +35,7 @@ from pyaccount.execute.sampling.jobs import (
     Wave,
 )
 from pyaccount.execute.sampling.proposals import powered
-from pyaccount.execute.sampling.shards import PURPOSES, SampleLimits, Sampler
+from pyaccount.execute.sampling.shards import PURPOSES, SampleLimits, Sampler, Stream
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.recipe import Recipe
 
@@ -144,7 +144,7 @@ def test_runs_that_compose_have_the_mean_of_all_together(block: int) -> None:
     drawing, proposal = Sampler(RunOptions(seed=7, threads=1)), powered(both, Replicas(3, block))
     limits = drawing.limits(both, "remove", proposal, 1.5)
     tables = [BetTable(1.5, math.inf)]
-    sums = drawing.run(both, "remove", proposal, tables, purpose="verification", candidate=1, count=64)
+    sums = drawing.run(both, "remove", proposal, tables, Stream("verification", 64, 1))
     values = np.array([shard.value for (shard,) in sums]) / SHARD
     assert abs(values.mean() - exact) < 4.5 * values.std(ddof=1) / 8.0
     assert exact < limits.weight_bound < 30.0 * exact
@@ -180,9 +180,7 @@ def test_infinite_losses_beside_the_samples_are_added_to_their_mean() -> None:
     assert limits.tail_mass == pytest.approx(ATOM, rel=1e-9)
     setting = replace(setting, weight_bound=limits.weight_bound)
     tables = [BetTable(setting.epsilon, math.inf)]
-    sums = drawing.run(
-        mechanism, "remove", setting.proposal, tables, purpose="verification", candidate=drawing.fresh(), count=64
-    )
+    sums = drawing.run(mechanism, "remove", setting.proposal, tables, drawing.stream("verification", 64))
     means = np.array([shard.value for (shard,) in sums]) / SHARD
     assert abs(means.mean() + ATOM - setting.delta) < 4.5 * means.std(ddof=1) / 8.0
     bet = betting(setting, drawing, *SMALL_BETS)

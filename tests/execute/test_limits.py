@@ -141,18 +141,17 @@ def test_samples_say_their_stage_their_number_and_the_pilots_estimate(monkeypatc
 def test_the_sampler_counts_what_it_drew(monkeypatch: pytest.MonkeyPatch) -> None:
     counts: list[int] = []
 
-    def counted(draw: Callable[..., Any], usual: int | None = None) -> Callable[..., Any]:
-        def twice(self: Sampler, *arguments: Any, count: int | None = usual, **more: Any) -> Any:
+    def counted(draw: Callable[..., Any]) -> Callable[..., Any]:
+        def twice(self: Sampler, *arguments: Any) -> Any:
             if len(counts) == 2:
                 self._deadline = 0.0
-            assert count is not None
-            found = draw(self, *arguments, count=count, **more)
-            counts.append(count)
+            found = draw(self, *arguments)
+            counts.append(arguments[-1].count)
             return found
 
         return twice
 
-    monkeypatch.setattr(Sampler, "run", counted(Sampler.run, 32))
+    monkeypatch.setattr(Sampler, "run", counted(Sampler.run))
     monkeypatch.setattr(Sampler, "balanced", counted(Sampler.balanced))
     error = stopped(SAMPLED, time_limit=600)
     assert error.samples == SHARD * sum(counts)

@@ -58,8 +58,8 @@ class Looked:
 
 
 def searched(session: Looked, epsilon: float, claim: float, start: float) -> float:
-    crossing = Crossing(lambda sigma: (cast("Any", sigma), epsilon), claim, noise_model(epsilon, claim))
-    return crossing_root(cast("Session", session), crossing, start, 1e-3, 1e3)
+    crossing = Crossing(lambda sigma: (cast("Any", sigma), epsilon), claim, noise_model(epsilon, claim), 1e-3, 1e3)
+    return crossing_root(cast("Session", session), crossing, start)
 
 
 def test_one_coarse_look_and_one_full_one_find_a_gaussian_root() -> None:

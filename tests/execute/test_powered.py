@@ -18,10 +18,10 @@ from pyaccount import _core
 from pyaccount.errors import LimitError, NumericsError
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.betting_choice import Betting, Claim, _sampled_replicas, choose_betting
-from pyaccount.execute.sampling.estimates import Estimate, Estimator
+from pyaccount.execute.sampling.estimates import Effort, Estimate, Estimator
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Replicas
 from pyaccount.execute.sampling.proposals import plain, powered
-from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.execute.sampling.tests_of_claims import verify
 from pyaccount.plan.added import added_bound, added_profile
 from pyaccount.plan.drawing import DrawingRule
@@ -68,9 +68,7 @@ def test_means_are_delta_and_no_sample_is_above_its_bound(
     drawing, proposal, checked = sampler(), powered(mechanism, Replicas(order)), 0
     for epsilon in (0.5, 2.0, 4.0):
         limits = drawing.limits(mechanism, "remove", proposal, epsilon)
-        sums = drawing.run(
-            mechanism, "remove", proposal, [BetTable(epsilon, math.inf)], purpose="verification", candidate=1, count=48
-        )
+        sums = drawing.run(mechanism, "remove", proposal, [BetTable(epsilon, math.inf)], Stream("verification", 48, 1))
         values = np.array([shard[0].value for shard in sums]) / SHARD
         error = values.std(ddof=1) / math.sqrt(len(values))
         right = removed(small[:5], epsilon)
@@ -102,9 +100,7 @@ def test_means_with_few_busy_replicas_fall_short_of_delta_by_what_is_left_out_at
                 "remove",
                 proposal,
                 [BetTable(epsilon, math.inf)],
-                purpose="verification",
-                candidate=1,
-                count=48,
+                Stream("verification", 48, 1),
             )
             values = np.array([shard[0].value for shard in sums]) / SHARD
             error = values.std(ddof=1) / math.sqrt(len(values))
@@ -138,9 +134,7 @@ def test_means_are_delta_by_blocks_of_rounds(small: tuple[int, int, float, bool,
     drawing, proposal, checked = sampler(), powered(mechanism, Replicas(order, small[5])), 0
     for epsilon in (0.3, 1.5):
         limits = drawing.limits(mechanism, "remove", proposal, epsilon)
-        sums = drawing.run(
-            mechanism, "remove", proposal, [BetTable(epsilon, math.inf)], purpose="verification", candidate=1, count=48
-        )
+        sums = drawing.run(mechanism, "remove", proposal, [BetTable(epsilon, math.inf)], Stream("verification", 48, 1))
         values = np.array([shard[0].value for shard in sums]) / SHARD
         error = values.std(ddof=1) / math.sqrt(len(values))
         right = removed(small[:5], epsilon)
@@ -226,9 +220,7 @@ def test_a_claim_that_is_just_true_is_seldom_refuted() -> None:
             "remove",
             proposal,
             [BetTable(epsilon, bound, bets)],
-            purpose="verification",
-            candidate=candidate + 1,
-            count=12,
+            Stream("verification", 12, candidate + 1),
         )
         wealth = np.exp(np.cumsum([shard[0].log_wealth for shard in sums], axis=0)).mean(axis=1)
         reached += bool(wealth.max() >= 1.0 / q)
@@ -314,7 +306,7 @@ def test_tests_take_few_samples_in_both_directions() -> None:
     column = np.cumprod([1.0, *((2.0 * j - 1.0) / (2.0 * j) for j in range(1, 8))]) / 8.0
     mechanism = made(1000, 8, 0.0107, True, list(column))
     epsilon, one = 0.3, sampler()
-    estimates = {side: Estimator(one).at(mechanism, side, epsilon, shards=64) for side in mechanism.directions}
+    estimates = {side: Estimator(one).at(mechanism, side, epsilon, Effort(shards=64)) for side in mechanism.directions}
     claim = Claim(mechanism, 1.0, epsilon, 1.3 * estimates["remove"].value, 18.0)
     tests = verify(one, claim, estimates)
     assert [test.accepted for test in tests] == [True, True]

@@ -24,7 +24,7 @@ from pyaccount.execute.sampling.estimates import Estimator
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Replicas
 from pyaccount.execute.sampling.moments import chernoff
 from pyaccount.execute.sampling.proposals import powered
-from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.rounds import Rounds, gaussian
@@ -104,9 +104,7 @@ def test_means_are_delta_and_no_sample_is_above_its_bound(place: int) -> None:
         for epsilon in (0.5, 2.0, 4.0):
             limits = drawing.limits(mechanism, "remove", proposal, epsilon)
             table = BetTable(epsilon, math.inf)
-            sums = drawing.run(
-                mechanism, "remove", proposal, [table], purpose="verification", candidate=order, count=32
-            )
+            sums = drawing.run(mechanism, "remove", proposal, [table], Stream("verification", 32, order))
             values = np.array([shard[0].value for shard in sums]) / SHARD
             error = values.std(ddof=1) / math.sqrt(len(values))
             right = removed(place, epsilon)
@@ -139,7 +137,7 @@ def test_a_claim_that_is_just_true_is_seldom_refuted(place: int) -> None:
     truth, drawing, proposal = removed(place, epsilon), sampler(5), powered(mechanism, Replicas(2))
     bound = drawing.limits(mechanism, "remove", proposal, epsilon).weight_bound
     table = BetTable(epsilon, math.inf)
-    first = drawing.run(mechanism, "remove", proposal, [table], purpose="pilot", candidate=1, count=16)
+    first = drawing.run(mechanism, "remove", proposal, [table], Stream("pilot", 16, 1))
     square = sum(shard[0].square for shard in first) / (16 * SHARD)
     # Logarithms of wealth have a standard deviation of about 2 after eight shards: then bets win about as often as they may.
     fraction = min(2.0 / math.sqrt(8 * SHARD * (square - truth * truth)), 0.5 / (bound - truth))
@@ -147,9 +145,7 @@ def test_a_claim_that_is_just_true_is_seldom_refuted(place: int) -> None:
     runs, q, reached = 100, 0.1, 0
     for candidate in range(runs):
         table = BetTable(epsilon, bound, bets)
-        sums = drawing.run(
-            mechanism, "remove", proposal, [table], purpose="verification", candidate=candidate + 1, count=8
-        )
+        sums = drawing.run(mechanism, "remove", proposal, [table], Stream("verification", 8, candidate + 1))
         wealth = np.exp(np.cumsum([shard[0].log_wealth for shard in sums], axis=0)).mean(axis=1)
         reached += bool(wealth.max() >= 1.0 / q)
     # 100 draws of probability 0.1: above 20 with probability 1e-3. Bets do win sometimes.

@@ -20,7 +20,7 @@ from pyaccount import _core, cli
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import betting_choice, tests_of_claims
 from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_betting
-from pyaccount.execute.sampling.estimates import Estimate, told
+from pyaccount.execute.sampling.estimates import Effort, Estimate, stated_estimates
 from pyaccount.execute.sampling.evidence import curve_of
 from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.forecast import forecast
@@ -28,7 +28,7 @@ from pyaccount.execute.sampling.jobs import SHARD, WAVE, BetTable, Proposal
 from pyaccount.execute.sampling.profile import draw
 from pyaccount.execute.sampling.proposals import plain, scaled
 from pyaccount.execute.sampling.session import open_session
-from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.execute.sampling.tests_of_claims import divergence, plan_fixed_sample
 from pyaccount.plan.matrices import Strategy, strategy
 from pyaccount.plan.sampled import SampledMechanism
@@ -97,10 +97,7 @@ def test_a_false_claim_is_accepted_no_more_often_than_stated(
     assert claim.delta < cap < 2.0
     # Stakes that make the capital of 6,000 samples wander far enough to see false acceptances.
     square = sum(
-        s[0].square
-        for s in one.run(
-            mechanism, direction, proposal, [BetTable(epsilon, cap)], purpose="pilot", candidate=0, count=WAVE
-        )
+        s[0].square for s in one.run(mechanism, direction, proposal, [BetTable(epsilon, cap)], Stream("pilot", WAVE, 0))
     )
     stake = min(0.9 / cap, math.sqrt(2.0 * 32 * SHARD / (6 * SHARD) / square * math.log(1 / q)))
     betting = Betting(proposal, cap, (stake, 0.5 * stake), 1.0)
@@ -143,7 +140,7 @@ def test_min_separation_of_one_is_poisson_sampling(adjacency: str) -> None:
     session = open_session(plan, RunOptions(threads=0, seed=0))
     # Each direction by itself: beside a larger one, one that is next to nothing gets no more than a glance.
     mechanism = session.mechanism(plan.at())
-    estimates = {side: session.estimator.at(mechanism, side, 2.0, shards=128) for side in mechanism.directions}
+    estimates = {side: session.estimator.at(mechanism, side, 2.0, Effort(128)) for side in mechanism.directions}
     for direction, estimate in estimates.items():
         interval = getattr(composed.data.directions, "remove" if direction == "replace" else direction)
         middle = 0.5 * (interval.delta + interval.delta_lower)
@@ -317,7 +314,7 @@ def test_profiles_of_sampled_mechanisms_enclose_composed_ones() -> None:
     epsilons = (0.0, 0.5, 1.0, 2.0, 3.0)
     session = open_session(pyaccount.compile(loaded), RunOptions(threads=0, seed=5))
     mechanism = session.mechanism(session.plan.at())
-    estimates = told(session.estimator, mechanism, "remove", epsilons, shards=64, most=64)
+    estimates = stated_estimates(session.estimator, mechanism, "remove", epsilons, (64, 64))
     for epsilon, estimate in zip(epsilons, estimates, strict=True):
         point, truth = curve.point(epsilon), exact_profile.delta(epsilon=epsilon)
         assert point.lower <= truth.upper

@@ -24,7 +24,7 @@ from pyaccount.execute.sampling.betting_choice import Betting, Claim
 from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch, Once, fixed_sequence_test
 from pyaccount.execute.sampling.jobs import SHARD, BetTable, Component, LogSobolev, Proposal, Replicas
 from pyaccount.execute.sampling.proposals import PLAIN, plain, powered
-from pyaccount.execute.sampling.shards import Sampler
+from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.execute.sampling.tests_of_claims import Test
 from pyaccount.plan.added import added_bound
 from pyaccount.plan.recipe import Recipe
@@ -159,7 +159,7 @@ def _second_moment(coefficients: list[float], share: float, size: float, clip: f
     found = _core.AddedMean.of(mechanism.core, size)
     assert found is not None
     looked = [(shape.exponent, math.inf, [])]
-    sums = _sampler(7).added_mean(found, looked, candidate=1, count=8 * MEASURED, moment=shape.moment)
+    sums = _sampler(7).added_mean(found, looked, Stream("pilot", 8 * MEASURED, 1), moment=shape.moment)
     means = np.array([value for ((_, value, _),) in sums]) / SHARD
     own = math.sqrt(sum(square for ((_, _, square),) in sums) / len(sums) / SHARD - float(means.mean()) ** 2)
     log_factor, _, _ = found.limits(shape.exponent, shape.moment, epsilon)
@@ -224,9 +224,7 @@ def betting(setting: Setting, sampler: Sampler, spread: float, shards: int) -> B
         setting.direction,
         setting.proposal,
         [BetTable(setting.epsilon, setting.weight_bound if setting.clipped else math.inf)],
-        purpose="pilot",
-        candidate=sampler.fresh(),
-        count=MEASURED,
+        sampler.stream("pilot", MEASURED),
     )
     count = MEASURED * SHARD
     mean, second = sum(one.value for (one,) in sums) / count, sum(one.square for (one,) in sums) / count

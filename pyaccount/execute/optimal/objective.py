@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyaccount.execute.sampling.shards import Stream
 from pyaccount.strategies.toeplitz import log_objective
 
 if TYPE_CHECKING:
@@ -147,8 +148,7 @@ class LogError:
                 mixture,
                 self._epsilon,
                 origin=samples.origin,
-                candidate=samples.candidate,
-                count=samples.shards,
+                stream=Stream("matrix", samples.shards, samples.candidate),
             )
             for direction, mixture in samples.mixtures.items()
         ]

@@ -160,7 +160,7 @@ def _looks(
         if samples is None:
             return
         tables: list[tuple[float, float, list[tuple[float, float]]]] = [(one, math.inf, []) for one in LOOKED]
-        (sums,) = sampler.added_mean(samples, tables, candidate=sampler.fresh(), count=1, moment=moment)
+        (sums,) = sampler.added_mean(samples, tables, sampler.stream("pilot", 1), moment=moment)
         yield size, samples, tuple(value / SHARD for _, value, _ in sums)
 
 

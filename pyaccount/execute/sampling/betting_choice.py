@@ -537,9 +537,7 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - a claim, and where to sample
         tables.append(BetTable(claim.epsilon, bound, tuple(Bet(threshold, share * largest) for share in SHARES)))
     special = SPARED_TRIAL if sampler.drawing.includes(DrawingRule.SPARING) else SPECIAL_TRIAL
     trial = special if proposal.replicas or bounds[0][1] else TRIAL
-    sums = sampler.run(
-        claim.mechanism, direction, proposal, tables, purpose="pilot", candidate=sampler.fresh(), count=trial
-    )
+    sums = sampler.run(claim.mechanism, direction, proposal, tables, sampler.stream("pilot", trial))
     count = trial * SHARD
     measured_mean, second = sum(s[0].value for s in sums) / count, sum(s[0].square for s in sums) / count
     effective = 0.0 if second <= 0.0 else count * measured_mean * measured_mean / second

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.execute.sampling.calibrate import pilot_noise
 from pyaccount.execute.sampling.error_probability import STARTS, of_claim
+from pyaccount.execute.sampling.estimates import Effort
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _placed(session: Session, budget: Budget, instance: Instance, last: float) -
     mechanism = session.mechanism(instance)
     epsilons = [last * (k + 0.5) / PLACES for k in range(PLACES)]
     found = [
-        session.estimator.curve(mechanism, direction, epsilons, shards=SHARDS) for direction in mechanism.directions
+        session.estimator.curve(mechanism, direction, epsilons, Effort(SHARDS)) for direction in mechanism.directions
     ]
     # limit − e^ε α − δ̂, the same for all ε but for its last two terms.
     room = [

@@ -125,13 +125,11 @@ def pilot_noise(
             session.sampler.progress(0.0)
             return session.mechanism(plan.at(sigma)), epsilon
 
-        def told(sigma: float, near: float) -> None:
+        def report(sigma: float, near: float) -> None:
             session.known[:] = [f"δ({epsilon:g}) is near {near:.2g} at σ = {sigma:.4g}, by the pilot's estimate"]
 
-        crossing = Crossing(at, claim, noise_model(epsilon, claim))
-        return crossing_root(
-            session, crossing, start, NOISE_RANGE[0], high, precision=precision, shards=shards, told=told
-        )
+        crossing = Crossing(at, claim, noise_model(epsilon, claim), NOISE_RANGE[0], high, report)
+        return crossing_root(session, crossing, start, precision=precision, shards=shards)
 
     if covered:
         return search(min(high, cyclic_noise(session) or 0.6 * high)), high

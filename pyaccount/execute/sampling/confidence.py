@@ -77,8 +77,8 @@ def epsilon_search(session: Session) -> GridSearch:
     pilot_value = 0.0
     if worst > 0.0 and session.excess(mechanism, 0.0, delta)[0] > 0.0:
         if session.plan.drawing.includes(DrawingRule.SPARING):
-            crossing = Crossing(lambda epsilon: (mechanism, epsilon), delta, epsilon_model(delta))
-            pilot_value = crossing_root(session, crossing, 0.5 * worst, 1e-3, worst)
+            crossing = Crossing(lambda epsilon: (mechanism, epsilon), delta, epsilon_model(delta), 1e-3, worst)
+            pilot_value = crossing_root(session, crossing, 0.5 * worst)
         else:
             pilot_value = root(lambda epsilon: session.excess(mechanism, epsilon, delta), 0.5 * worst, 1e-3, worst)
     session.known.append(f"ε is near {pilot_value:.4g}, by the pilot's estimate")

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -126,6 +126,28 @@ class Mixture:
         return near and abs(square - self.square) <= NEAR_SQUARE * self.square
 
 
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is drawn for an estimate, and from which random numbers."""
+
+    shards: int = ESTIMATE
+    #: Shards at most, where `shards` give too few effective samples at some ε; None means `shards`.
+    most: int | None = None
+    #: A value that a scouting run finds below this is not looked at more closely.
+    negligible: float = 0.0
+    purpose: Purpose = "pilot"
+    #: The candidate number of the stream. Mechanisms that are estimated with the same one differ by no random numbers.
+    candidate: int | None = None
+
+
+class _Asked(NamedTuple):
+    """What is estimated: δ of a mechanism in one direction at several ε."""
+
+    mechanism: SampledMechanism
+    direction: Direction
+    epsilons: Sequence[float]
+
+
 class Estimator:
     """Estimates for mechanisms that differ little from call to call: a mixture serves while it is good."""
 
@@ -133,74 +155,44 @@ class Estimator:
         self.sampler = sampler
         self._found: dict[tuple[Direction, bool, int], Mixture] = {}
 
-    def at(  # noqa: PLR0913 - what is estimated, and how well
-        self,
-        mechanism: SampledMechanism,
-        direction: Direction,
-        epsilon: float,
-        *,
-        shards: int = ESTIMATE,
-        negligible: float = 0.0,
-        stream: int | None = None,
+    def at(
+        self, mechanism: SampledMechanism, direction: Direction, epsilon: float, effort: Effort = Effort()
     ) -> Estimate:
-        """δ(ε); no more than a scouting run for a value that seems below `negligible`.
+        """Return an estimate of δ(ε) from up to four times the shards of the effort."""
+        return self.curve(mechanism, direction, (epsilon,), replace(effort, most=4 * effort.shards))[0]
 
-        A `stream` is the candidate number whose random numbers are used, so that several mechanisms are told apart by
-        nothing else.
-        """
-        return self.curve(
-            mechanism, direction, (epsilon,), shards=shards, most=4 * shards, negligible=negligible, stream=stream
-        )[0]
-
-    def curve(  # noqa: PLR0913 - what is estimated, and how well
-        self,
-        mechanism: SampledMechanism,
-        direction: Direction,
-        epsilons: Sequence[float],
-        *,
-        shards: int = ESTIMATE,
-        most: int | None = None,
-        negligible: float = 0.0,
-        purpose: Purpose = "pilot",
-        stream: int | None = None,
+    def curve(
+        self, mechanism: SampledMechanism, direction: Direction, epsilons: Sequence[float], effort: Effort = Effort()
     ) -> list[Estimate]:
-        """δ at each ε from one set of samples; up to `most` shards where too little of some ε is seen."""
-        key = (direction, mechanism.lower is None, len(epsilons))
+        """Return estimates of δ at each ε from one set of samples."""
+        key, asked = (direction, mechanism.lower is None, len(epsilons)), _Asked(mechanism, direction, epsilons)
         mixture = self._found.get(key)
         if mixture is not None and mixture.serves(epsilons, _square(mechanism)):
-            found = self._draw(mechanism, direction, epsilons, mixture, shards, purpose, stream)
+            found = self._draw(asked, mixture, effort)
             least = max(STALE * mixture.efficiency, WORTH)
-            if self._efficiency(found) >= least or self._negligible(found, negligible):
-                return self._enough(mechanism, direction, epsilons, mixture, found, most, purpose)
+            if self._efficiency(found) >= least or self._negligible(found, effort.negligible):
+                return self._enough(asked, mixture, found, effort)
         mixture = self._scout(mechanism, direction, epsilons)
-        if negligible > 0.0:
-            glance = self._draw(mechanism, direction, epsilons, mixture, SCOUT, purpose, stream)
-            if self._negligible(glance, negligible):
+        if effort.negligible > 0.0:
+            glance = self._draw(asked, mixture, replace(effort, shards=SCOUT))
+            if self._negligible(glance, effort.negligible):
                 return glance
-        found = self._draw(mechanism, direction, epsilons, mixture, shards, purpose, stream)
-        if purpose == "estimate" and not mechanism.enclosed and not all(one.even for one in found):
+        found = self._draw(asked, mixture, effort)
+        if effort.purpose == "estimate" and not mechanism.enclosed and not all(one.even for one in found):
             mixture = self._scout(mechanism, direction, epsilons, far=True)
-            found = self._draw(mechanism, direction, epsilons, mixture, shards, purpose, stream)
+            found = self._draw(asked, mixture, effort)
         self._found[key] = replace(mixture, efficiency=self._efficiency(found))
-        return self._enough(mechanism, direction, epsilons, mixture, found, most, purpose)
+        return self._enough(asked, mixture, found, effort)
 
-    def _enough(  # noqa: PLR0913, PLR0917 - an estimate and what may be added to it
-        self,
-        mechanism: SampledMechanism,
-        direction: Direction,
-        epsilons: Sequence[float],
-        mixture: Mixture,
-        found: list[Estimate],
-        most: int | None,
-        purpose: Purpose,
-    ) -> list[Estimate]:
-        """Draw afresh, four times as many, while some ε is seen too little of, or would have no estimate to tell."""
-        while most is not None and 4 * found[0].samples <= most * SHARD:
+    def _enough(self, asked: _Asked, mixture: Mixture, found: list[Estimate], effort: Effort) -> list[Estimate]:
+        """Draw four times as many new samples, while some ε has too few effective ones, or a stated estimate is not known."""
+        while effort.most is not None and 4 * found[0].samples <= effort.most * SHARD:
             seen = [one for one in found if one.sampled > 0.0]
-            told = purpose != "estimate" or all(one.known for one in seen)
-            if told and all(one.effective >= WANTED_EFFECTIVE for one in seen):
+            known = effort.purpose != "estimate" or all(one.known for one in seen)
+            if known and all(one.effective >= WANTED_EFFECTIVE for one in seen):
                 break
-            found = self._draw(mechanism, direction, epsilons, mixture, 4 * found[0].samples // SHARD, purpose, None)
+            more = 4 * found[0].samples // SHARD
+            found = self._draw(asked, mixture, replace(effort, shards=more, candidate=None))
         return found
 
     @staticmethod
@@ -211,19 +203,11 @@ class Estimator:
     def _negligible(found: Sequence[Estimate], negligible: float) -> bool:
         return negligible > 0.0 and all(one.sampled + 3.0 * one.standard_error <= negligible for one in found)
 
-    def _draw(  # noqa: PLR0913, PLR0917 - the coordinates of a run
-        self,
-        mechanism: SampledMechanism,
-        direction: Direction,
-        epsilons: Sequence[float],
-        mixture: Mixture,
-        shards: int,
-        purpose: Purpose,
-        stream: int | None,
-    ) -> list[Estimate]:
-        sums = self.sampler.balanced(
-            mechanism, direction, mixture.components, epsilons, purpose=purpose, candidate=stream, count=shards
-        )
+    def _draw(self, asked: _Asked, mixture: Mixture, effort: Effort) -> list[Estimate]:
+        """Return the estimates from samples of a mixture."""
+        mechanism, direction, epsilons = asked
+        stream = self.sampler.stream(effort.purpose, effort.shards, effort.candidate)
+        sums = self.sampler.balanced(mechanism, direction, mixture.components, epsilons, stream)
         added = [self.sampler.added(mechanism, direction, epsilon) for epsilon in epsilons]
         found = [_estimate(sums, k, single, added[k]) for k, single in enumerate(mixture.singles)]
         if mixture.far:
@@ -253,7 +237,7 @@ class Estimator:
         # Too few samples of each tell nothing: the first round says what to look at more closely.
         for repeated in range(2):
             shared = _shared(components, weights)
-            sums = self.sampler.balanced(mechanism, direction, shared, epsilons, purpose="pilot", count=SCOUT)
+            sums = self.sampler.balanced(mechanism, direction, shared, epsilons, self.sampler.stream("pilot", SCOUT))
             weights = _weights(sums)
             if not any(weights):
                 # Nothing was seen: all are as good as any.
@@ -284,7 +268,7 @@ class Estimator:
             largest = high
         thetas = [largest * SPAN ** (-k / (TILTS - 1.0)) for k in range(TILTS)][::-1]
         components = _shared([PLAIN] + [Component(0, (), sign * theta) for theta in thetas], [1.0] * (TILTS + 1))
-        sums = self.sampler.balanced(mechanism, direction, components, (), purpose="pilot", count=TILT_GRID)
+        sums = self.sampler.balanced(mechanism, direction, components, (), self.sampler.stream("pilot", TILT_GRID))
         counts = np.maximum(np.array(sums.drawn, dtype=float), 1.0)
         means = np.array([total for total, _ in sums.losses]) / counts
         spreads = np.sqrt(np.maximum(np.array([square for _, square in sums.losses]) / counts - means**2, 0.0))
@@ -308,24 +292,23 @@ class Estimator:
         return [sign * theta for theta in apart[::step]]
 
 
-def told(  # noqa: PLR0913 - what is estimated, and how well
+def stated_estimates(
     estimator: Estimator,
     mechanism: SampledMechanism,
     direction: Direction,
     epsilons: Sequence[float],
-    *,
-    shards: int,
-    most: int,
+    shards: tuple[int, int],
 ) -> list[Estimate]:
-    """Estimates of δ itself at each ε, to be told to people, from samples that serve nothing else.
+    """Return the estimates of δ itself at each ε that are stated to people, from samples that serve nothing else.
 
-    Where a loss is enclosed the estimate lies in the middle of what the two enclosing losses give, and half of their
-    distance counts as standard error: the truth is between them. So does what the composed profile may be above theirs, and
-    what rare truncation may add.
+    `shards` are how many are drawn, and how many at most. Where a loss is enclosed the estimate lies in the middle of what the
+    two enclosing losses give, and half of their distance counts as standard error: the truth is between them. So does the
+    width of the composed profile's table, and what rare truncation may add.
     """
-    above = estimator.curve(mechanism, direction, epsilons, shards=shards, most=most, purpose="estimate")
+    effort = Effort(shards[0], shards[1], purpose="estimate")
+    above = estimator.curve(mechanism, direction, epsilons, effort)
     if mechanism.enclosed and mechanism.lower is not None:
-        below = estimator.curve(mechanism.lower, direction, epsilons, shards=shards, most=most, purpose="estimate")
+        below = estimator.curve(mechanism.lower, direction, epsilons, effort)
         above = [_middle(high, low) for high, low in zip(above, below, strict=True)]
     curve = mechanism.curve(direction)
     if curve is None and mechanism.rare_truncation is None:

@@ -12,7 +12,7 @@ from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.progress import NotComputed
 from pyaccount.execute.sampling.composed_profile import ComposedProfile
-from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT, told
+from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT, stated_estimates
 from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.jobs import SHARD, Proposal
 from pyaccount.execute.sampling.lower_ends import Sought, fewer, lower_ends, of_a_power
@@ -157,7 +157,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         # At the very σ and ε of the result.
         sampler.stage("lower ends")
         estimates = session.estimate(mechanism, epsilon, shards=_effort(session))
-        for direction, sought in _sought(session, result, estimates, tested, drawn, far=far).items():
+        for direction, sought in _sought(session, result, estimates, tested, drawn).items():
             lower[direction] = lower_ends(session, mechanism, sought)
         part = "profile"
         sampler.stage("profile")
@@ -167,7 +167,9 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
             estimates = session.estimate(mechanism, centre)
         if epsilons != () or shards is not None or session.told_at is not None:
             last = max((centre, *(default_profile(centre) if epsilons is None else epsilons)))
-            histograms = _histograms(session, mechanism, estimates, (centre, last), tested, drawn)
+            histograms = _histograms(
+                session, mechanism, _proposals(mechanism, estimates, tested), (centre, last), drawn
+            )
         if session.told_at is not None:
             beside = proven(session, instance, known, ())
             told_at = _told(session, instance, Curve(sampler, histograms, centre, share, beside), session.told_at)
@@ -176,7 +178,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         if epsilons:
             beside = proven(session, instance, known, epsilons)
             curves = {
-                side: _points(session, mechanism, side, histograms[side], epsilons, share, beside)
+                side: _points(session, mechanism, side, Curve(sampler, histograms, centre, share, beside), epsilons)
                 for side in mechanism.directions
             }
     except LimitError:
@@ -243,34 +245,28 @@ def _told(session: Session, instance: Instance, found: Curve, delta: float) -> t
     return min(upper, session.unsampled(instance, delta=delta).upper), lower, delta
 
 
-def _points(  # noqa: PLR0913, PLR0917 - a mechanism, and what was drawn from it
-    session: Session,
-    mechanism: SampledMechanism,
-    direction: Direction,
-    histograms: list[Histogram],
-    epsilons: tuple[float, ...],
-    failure_probability: float,
-    beside: Proven,
+def _points(
+    session: Session, mechanism: SampledMechanism, direction: Direction, found: Curve, epsilons: tuple[float, ...]
 ) -> tuple[SampledPoint, ...]:
     """The curve of one direction: bounds from its histograms and what is proven, estimates from samples that cover every ε."""
-    own = curve(session.sampler, histograms, epsilons, failure_probability)
-    bounds = [beside.capped(point, direction) for point in own]
-    least, most = SPARED_ESTIMATES if session.plan.drawing.includes(DrawingRule.SPARING) else ESTIMATE_SHARDS
-    found = told(session.estimator, mechanism, direction, epsilons, shards=least, most=most)
-    return tuple(point.estimated(one) for point, one in zip(bounds, found, strict=True))
+    bounds = curve(session.sampler, found.histograms[direction], epsilons, found.failure_probability)
+    if found.beside is not None:
+        bounds = [found.beside.capped(point, direction) for point in bounds]
+    shards = SPARED_ESTIMATES if session.plan.drawing.includes(DrawingRule.SPARING) else ESTIMATE_SHARDS
+    estimates = stated_estimates(session.estimator, mechanism, direction, epsilons, shards)
+    return tuple(point.estimated(one) for point, one in zip(bounds, estimates, strict=True))
 
 
-def _sought(  # noqa: PLR0913 - a result, what is known about it, and how much is drawn
+def _sought(
     session: Session,
     result: Result,
     estimates: dict[Direction, Estimate],
     tested: dict[Direction, Proposal],
     shards: int,
-    *,
-    far: bool,
 ) -> dict[Direction, Sought]:
     """What lower ends are looked for, in every direction."""
     tests = {test.direction: test for test in result.sequence.tests if test.drawn}
+    far = result.instance.document.accounting.method == "renyi"
     epsilon, delta, share = result.epsilon, result.delta, result.acceptance.probability / len(estimates)
     return {
         direction: Sought(
@@ -327,25 +323,31 @@ def _far_above(session: Session, delta: float, estimate: Estimate) -> bool:
     return session.plan.drawing.includes(DrawingRule.SPARING) and estimate.value < FAR_ESTIMATE * delta
 
 
-def _histograms(  # noqa: PLR0913, PLR0917 - a mechanism, and where it is drawn from
+def _proposals(
+    mechanism: SampledMechanism, estimates: dict[Direction, Estimate], tested: dict[Direction, Proposal]
+) -> dict[Direction, set[Proposal]]:
+    """Return where losses are drawn from in every direction: plainly, from the pilot's proposal, and from the last test's."""
+    return {
+        side: {plain(mechanism, side), estimates[side].proposal} | ({tested[side]} if side in tested else set())
+        for side in mechanism.directions
+    }
+
+
+def _histograms(
     session: Session,
     mechanism: SampledMechanism,
-    estimates: dict[Direction, Estimate],
+    sources: dict[Direction, set[Proposal]],
     epsilons: tuple[float, float],
-    tested: dict[Direction, Proposal],
     shards: int,
 ) -> dict[Direction, list[Histogram]]:
-    """Loss histograms of every direction: from plain samples, from the pilot's proposal at ε, and from the last test's.
+    """Return the loss histograms of every direction, one from each proposal.
 
-    The values of ε are that in the middle and the last one.
+    The values of ε are that in the middle of a profile and its last one.
     """
     epsilon, last = epsilons
     found: dict[Direction, list[Histogram]] = {}
-    for direction in mechanism.directions:
-        usual = plain(mechanism, direction)
-        proposals = {usual, estimates[direction].proposal}
-        if direction in tested:
-            proposals.add(tested[direction])
+    for direction, listed in sources.items():
+        usual, proposals = plain(mechanism, direction), listed
         if session.plan.drawing.includes(DrawingRule.SPARING):
             proposals = {one for one in proposals if one == usual or _bounds(session, mechanism, direction, one, last)}
         ordered = sorted(proposals, key=lambda proposal: (proposal.mean_scale, proposal.parameter))
@@ -371,7 +373,9 @@ def curve_of(document: Document, guarantee: tuple[float, float], seed: int, fail
     mechanism = session.mechanism(instance)
     estimates = session.estimate(mechanism, epsilon)
     epsilons = default_profile(epsilon)
-    histograms = _histograms(session, mechanism, estimates, (epsilon, max(epsilons)), {}, PROFILE_SHARDS[0])
+    histograms = _histograms(
+        session, mechanism, _proposals(mechanism, estimates, {}), (epsilon, max(epsilons)), PROFILE_SHARDS[0]
+    )
     beside = proven(session, instance, Known(guarantee), epsilons)
     return Curve(session.sampler, histograms, epsilon, failure_probability / len(mechanism.directions), beside)
 

@@ -18,7 +18,7 @@ from pyaccount.execute.sampling.budget import take_claim
 from pyaccount.execute.sampling.calibrate import cyclic_noise, noise_search
 from pyaccount.execute.sampling.confidence import delta_search, epsilon_search
 from pyaccount.execute.sampling.error_probability import STARTS, Acceptance, of_claim
-from pyaccount.execute.sampling.estimates import told
+from pyaccount.execute.sampling.estimates import stated_estimates
 from pyaccount.execute.sampling.evidence import profile_shards
 from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch
 from pyaccount.execute.sampling.jobs import SHARD, BetTable, Replicas
@@ -164,7 +164,7 @@ class _Pace:
     """Seconds for a sample of a test, on this machine and now: taken once for proposals that take the same work."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self.session = session
         self._known: dict[tuple[Direction, str, Replicas | int], float] = {}
 
     def of(self, mechanism: SampledMechanism, direction: Direction, epsilon: float, proposal: Proposal) -> float:
@@ -184,14 +184,12 @@ class _Pace:
     def _taken(self, mechanism: SampledMechanism, direction: Direction, epsilon: float, proposal: Proposal) -> float:
         for shards in PACE_SHARDS:
             began = time.monotonic()
-            self._session.sampler.run(
+            self.session.sampler.run(
                 mechanism,
                 direction,
                 proposal,
                 [BetTable(epsilon, math.inf)],
-                purpose="pilot",
-                candidate=self._session.sampler.fresh(),
-                count=shards,
+                self.session.sampler.stream("pilot", shards),
             )
             seconds = time.monotonic() - began
             if seconds > PACE_SECONDS:
@@ -269,7 +267,7 @@ def forecast(plan: CompiledDocument, options: RunOptions) -> Forecast:
     trade = [priced[distance] for distance in sorted(priced, reverse=True)]
     # What stands beside the guarantee: lower ends, histograms from up to three proposals, estimates of every point.
     accepted = tested[-1].samples if tested else 0.0
-    stages |= _beside(session, mechanism, epsilon, first, accepted, pace)
+    stages |= _beside(mechanism, epsilon, first, accepted, pace)
     return Forecast(
         epsilon=epsilon,
         instance=at,
@@ -315,23 +313,19 @@ def _search(session: Session) -> GridSearch:
 
 def _told(session: Session, mechanism: SampledMechanism, epsilon: float) -> dict[Direction, Estimate]:
     return {
-        direction: told(session.estimator, mechanism, direction, (epsilon,), shards=SHARDS, most=MOST_SHARDS)[0]
+        direction: stated_estimates(session.estimator, mechanism, direction, (epsilon,), (SHARDS, MOST_SHARDS))[0]
         for direction in mechanism.directions
     }
 
 
-def _beside(  # noqa: PLR0913, PLR0917 - what is drawn beside a guarantee
-    session: Session,
-    mechanism: SampledMechanism,
-    epsilon: float,
-    estimates: dict[Direction, Estimate],
-    accepted: float,
-    pace: _Pace,
+def _beside(
+    mechanism: SampledMechanism, epsilon: float, estimates: dict[Direction, Estimate], accepted: float, pace: _Pace
 ) -> dict[str, float]:
     """Lower ends and the profile, in seconds: bounds by their samples, estimates by drawing a fourth of them.
 
     Histograms, and the bets on lower ends, are of samples from one law.
     """
+    session = pace.session
     single = [pace.of(mechanism, one, epsilon, estimate.proposal.single) for one, estimate in estimates.items()]
     drawn = profile_shards(round(min(accepted, 1e15)))
     ways = 1 if mechanism.lower is None else 2
@@ -346,7 +340,7 @@ def _beside(  # noqa: PLR0913, PLR0917 - what is drawn beside a guarantee
     if epsilons:
         began = time.monotonic()
         for direction in mechanism.directions:
-            told(session.estimator, mechanism, direction, epsilons, shards=SHARDS // 4, most=SHARDS // 4)
+            stated_estimates(session.estimator, mechanism, direction, epsilons, (SHARDS // 4, SHARDS // 4))
         stages["profile"] = histograms * SHARD + AFRESH * (time.monotonic() - began)
     return stages
 

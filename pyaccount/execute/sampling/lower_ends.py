@@ -90,9 +90,7 @@ def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) ->
         most = min(max(sought.test.samples // SHARD if sought.test else 0, quick), MOST)
         count = max(count, min(_enough(distances, needed, session.plan.tolerance), most))
     wealths = [[Wealth(1) for _ in table.bets] for table in tables]
-    sums = sampler.run(
-        mechanism, direction, proposal, tables, purpose="confidence", candidate=sampler.fresh(), count=count
-    )
+    sums = sampler.run(mechanism, direction, proposal, tables, sampler.stream("confidence", count))
     for shard in sums:
         for table, group in zip(shard, wealths, strict=True):
             for growth, wealth in zip(table.log_wealth, group, strict=True):
@@ -119,9 +117,7 @@ def _looks(
         direction,
         proposal,
         [BetTable(point, math.inf) for point in points],
-        purpose="pilot",
-        candidate=sampler.fresh(),
-        count=FIRST,
+        sampler.stream("pilot", FIRST),
     )
     count = FIRST * SHARD
     return [

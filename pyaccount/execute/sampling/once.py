@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pyaccount.execute.sampling.estimates import SCOUT
+from pyaccount.execute.sampling.estimates import SCOUT, Effort
 from pyaccount.execute.sampling.fixed_sequence import Once, fixed_sequence_test
 from pyaccount.plan.drawing import DrawingRule
 
@@ -61,7 +61,7 @@ def share_of_claim(session: Session, search: GridSearch, distance: float, direct
     """The estimate of δ(ε) in one direction at a value of a grid, as a share of the claim there."""
     instance, epsilon, acceptance = search.claim(search.pilot_value * (1.0 + distance))
     session.sampler.stage("pilot, for a direction that is far from the claim")
-    found = session.estimator.at(session.mechanism(instance), direction, epsilon, shards=SCOUT)
+    found = session.estimator.at(session.mechanism(instance), direction, epsilon, Effort(SCOUT))
     return found.value / acceptance.delta
 
 

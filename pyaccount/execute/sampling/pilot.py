@@ -51,6 +51,11 @@ class Crossing:
     claim: float
     #: From x and the logarithm of what is estimated there.
     model: Callable[[float, float], float]
+    #: The range of x.
+    low: float
+    high: float
+    #: Called with x and the estimate of δ at each look.
+    report: Callable[[float, float], None] = lambda _x, _delta: None
 
 
 def noise_model(epsilon: float, claim: float) -> Callable[[float, float], float]:
@@ -74,26 +79,18 @@ def epsilon_model(claim: float) -> Callable[[float, float], float]:
     return root
 
 
-def crossing_root(  # noqa: PLR0913 - a crossing, and where and how closely it is searched
-    session: Session,
-    crossing: Crossing,
-    start: float,
-    low: float,
-    high: float,
-    *,
-    precision: float = ROOT,
-    shards: int = ESTIMATE,
-    told: Callable[[float, float], None] = lambda _x, _delta: None,
+def crossing_root(
+    session: Session, crossing: Crossing, start: float, *, precision: float = ROOT, shards: int = ESTIMATE
 ) -> float:
-    """The x in [low, high] at which the largest direction's δ crosses the claim; an end where it does not.
+    """Return the x in [low, high] at which the largest direction's δ crosses the claim; an end where it does not.
 
-    `told` hears of every estimate. The session's latest estimates are then those of all directions near the root.
+    The session's latest estimates are then those of all directions near the root.
     """
     if session.stream is None:
         session.stream = session.sampler.fresh()
-    looks = _Looks(session, crossing, told)
+    looks = _Looks(session, crossing)
     while True:
-        x = looks.root(start, low, high, precision, shards)
+        x = looks.root(start, precision, shards)
         if not looks.rest or looks.all_at(x, shards):
             return x
         # A direction that was left out is the larger one there.
@@ -103,8 +100,8 @@ def crossing_root(  # noqa: PLR0913 - a crossing, and where and how closely it i
 class _Looks:
     """Estimates at one x after another."""
 
-    def __init__(self, session: Session, crossing: Crossing, told: Callable[[float, float], None]) -> None:
-        self.session, self.crossing, self.told = session, crossing, told
+    def __init__(self, session: Session, crossing: Crossing) -> None:
+        self.session, self.crossing = session, crossing
         #: The directions that are looked at, once that is known, and those left out.
         self.directions: tuple[Direction, ...] | None = None
         self.rest: tuple[Direction, ...] = ()
@@ -122,7 +119,7 @@ class _Looks:
             self.directions = tuple(side for side in found if side not in self.rest)
         elif self.directions is not None:
             session.latest = session.latest | found
-        self.told(x, worst.value)
+        self.crossing.report(x, worst.value)
         if worst.value <= 0.0:
             return NOTHING, 0.0
         # With the same random numbers a root is found more closely than it is known.
@@ -142,8 +139,9 @@ class _Looks:
             self.everything = True
         return right
 
-    def root(self, start: float, low: float, high: float, precision: float, shards: int) -> float:
-        """The root for the directions that are looked at."""
+    def root(self, start: float, precision: float, shards: int) -> float:
+        """Return the root for the directions that are looked at."""
+        low, high = self.crossing.low, self.crossing.high
         x, effort = min(max(start, low), high), min(SCOUT, shards)
         known: list[tuple[float, float]] = []
         values: list[tuple[float, float]] = []

@@ -125,10 +125,8 @@ def draw(  # noqa: PLR0913, PLR0917 - what is drawn, and how much
     edges = (epsilon - 2048.0 * width, width)
 
     def losses(judged: SampledMechanism) -> _core.LossHistogram:
-        candidate, total = sampler.fresh(), None
-        waves = sampler.waves(
-            judged, direction, proposal, [], purpose="profile", candidate=candidate, count=shards, edges=edges
-        )
+        total = None
+        waves = sampler.losses(judged, direction, proposal, edges, sampler.stream("profile", shards))
         for part in (wave.histogram for wave in waves):
             assert part is not None
             total = part if total is None else total.merged(part)

@@ -9,6 +9,7 @@ for it, and then for all moments. Whatever the search finds, the proof of the re
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -129,23 +130,23 @@ def _claim(session: Session) -> SampledEvidence:
     assert privacy.delta != "solve"
     proof = prove_claim(session, instance, privacy.epsilon, privacy.delta)
     if proof is not None:
-        return _evidence(session, instance, privacy.epsilon, privacy.delta, proof)
+        return _evidence(session, instance, (privacy.epsilon, privacy.delta), proof)
     found, proof = prove_epsilon(session, instance, privacy.delta)
-    return _evidence(session, instance, found, privacy.delta, proof, holds=False)
+    return replace(_evidence(session, instance, (found, privacy.delta), proof), holds=False)
 
 
 def _epsilon(session: Session) -> SampledEvidence:
     instance, delta = session.plan.at(), session.plan.document.privacy.delta
     assert delta != "solve"
     found, proof = prove_epsilon(session, instance, delta)
-    return _evidence(session, instance, found, delta, proof, solved=found)
+    return _evidence(session, instance, (found, delta), proof, solved=found)
 
 
 def _delta(session: Session) -> SampledEvidence:
     instance, epsilon = session.plan.at(), session.plan.document.privacy.epsilon
     assert epsilon != "solve"
     found, proof = prove_delta(session, instance, epsilon)
-    return _evidence(session, instance, epsilon, found, proof, solved=found)
+    return _evidence(session, instance, (epsilon, found), proof, solved=found)
 
 
 def _noise(session: Session) -> SampledEvidence:
@@ -219,8 +220,8 @@ def _noise(session: Session) -> SampledEvidence:
         sigma = _least(
             lambda one: session.unsampled(plan.at(one), epsilon=epsilon).upper <= delta, NOISE_RANGE[0], sigma
         )
-        return _evidence(session, plan.at(sigma), epsilon, delta, None, solved=sigma)
-    return _evidence(session, instance, epsilon, delta, proof, solved=sigma)
+        return _evidence(session, plan.at(sigma), (epsilon, delta), None, solved=sigma)
+    return _evidence(session, instance, (epsilon, delta), proof, solved=sigma)
 
 
 def _added(session: Session, sigma: float, epsilon: float, delta: float) -> float:
@@ -271,27 +272,16 @@ def _crossing(excess: Callable[[float], float], start: float, slope: float, marg
     raise NumericsError("the search for σ did not settle; try another epsilon or delta")
 
 
-def _evidence(  # noqa: PLR0913 - what was proven, of what, and how
+def _evidence(
     session: Session,
     instance: Instance,
-    epsilon: float,
-    delta: float,
+    claim: tuple[float, float],
     proof: MomentProof | None,
     *,
-    holds: bool = True,
     solved: float | None = None,
 ) -> SampledEvidence:
-    return evidence_of(
-        session,
-        Result(
-            instance,
-            folded(delta, 1),
-            SequenceResult(None, ()),
-            "deterministic",
-            epsilon,
-            delta,
-            holds=holds,
-            solved=solved,
-            proof=proof,
-        ),
-    )
+    """Return the evidence for a claim (ε, δ) that holds without samples."""
+    (epsilon, delta), sequence = claim, SequenceResult(None, ())
+    acceptance = folded(delta, 1)
+    result = Result(instance, acceptance, sequence, "deterministic", epsilon, delta, solved=solved, proof=proof)
+    return evidence_of(session, result)

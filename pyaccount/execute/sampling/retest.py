@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pyaccount.execute.sampling.confidence import FAR_DELTA_DISTANCES
 from pyaccount.execute.sampling.error_probability import FAILURE_SHARE, STARTS, Acceptance, beside, folded, of_claim
+from pyaccount.execute.sampling.estimates import Effort
 from pyaccount.execute.sampling.evidence import (
     ESTIMATE_SHARDS,
     Result,
@@ -94,10 +95,8 @@ class Retest:
         mechanism = session.mechanism(self.evidence.instance)
         judged = (mechanism.lower or mechanism) if below else mechanism
         least, most = (times * shards for shards in ESTIMATE_SHARDS)
-        found = [
-            session.estimator.curve(judged, side, (epsilon,), shards=least, most=most, purpose="estimate")[0]
-            for side in self._directions(direction)
-        ]
+        effort = Effort(least, most, purpose="estimate")
+        found = [session.estimator.curve(judged, side, (epsilon,), effort)[0] for side in self._directions(direction)]
         if below:
             # Lower ends are of what is sampled, without what truncation may add.
             beyond = [session.sampler.beyond(judged, side, epsilon) for side in self._directions(direction)]

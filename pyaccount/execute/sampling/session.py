@@ -10,7 +10,7 @@ from pyaccount.directions import DIRECTIONS, sampled_directions
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.execute.sampling.betting_choice import Claim
 from pyaccount.execute.sampling.composed_profile import ComposedProfile, composed_profile, ignored
-from pyaccount.execute.sampling.estimates import ESTIMATE, Estimate, Estimator
+from pyaccount.execute.sampling.estimates import ESTIMATE, Effort, Estimate, Estimator
 from pyaccount.execute.sampling.moments import MomentProof, moment_proof
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.execute.sampling.tests_of_claims import Test, verify, verify_fixed
@@ -117,9 +117,8 @@ class Session:
         estimates: dict[Direction, Estimate] = {}
         largest = 0.0
         for direction in directions or mechanism.directions:
-            found = self.estimator.at(
-                mechanism, direction, epsilon, shards=shards, negligible=NEGLIGIBLE * largest, stream=stream
-            )
+            effort = Effort(shards, negligible=NEGLIGIBLE * largest, candidate=stream)
+            found = self.estimator.at(mechanism, direction, epsilon, effort)
             estimates[direction], largest = found, max(largest, found.value)
         if directions is None:
             self.latest = estimates
@@ -150,12 +149,12 @@ class Session:
         mechanism, sigma, delta = self.mechanism(instance), self.noise(instance), acceptance.delta
         tested = directions or mechanism.directions
         self.sampler.stage(f"testing ({epsilon:.5g}, {delta:.4g}) at σ = {sigma:.5g}")
+        claim = Claim(mechanism, sigma, epsilon, delta, acceptance.log_target)
         if acceptance.fixed is not None:
             if budget is not None and len(tested) * acceptance.fixed.samples > budget:
                 return ()
-            tests = verify_fixed(self.sampler, mechanism, sigma, epsilon, acceptance.fixed, tested)
+            tests = verify_fixed(self.sampler, claim, acceptance.fixed, tested)
         else:
-            claim = Claim(mechanism, sigma, epsilon, delta, acceptance.log_target)
             tests = verify(self.sampler, claim, self.estimate(mechanism, epsilon, directions=directions), budget)
         if tests:
             outcome = "accepted" if all(test.accepted for test in tests) else "rejected"

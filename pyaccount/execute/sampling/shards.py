@@ -27,6 +27,15 @@ Purpose = Literal["pilot", "verification", "confidence", "profile", "estimate", 
 
 
 @dataclass(frozen=True, slots=True)
+class Stream:
+    """Random numbers that nothing else uses: the shards 0, …, `count` − 1 of one candidate, drawn for one purpose."""
+
+    purpose: Purpose
+    count: int
+    candidate: int
+
+
+@dataclass(frozen=True, slots=True)
 class SampleLimits:
     """The weight bound of V at one ε, the generator's share of the error of its mean, and the rounding of a log density.
 
@@ -75,9 +84,13 @@ class Sampler:
         self.replicas: tuple[Replicas, tuple[int, float]] | None = None
 
     def fresh(self) -> int:
-        """A candidate number that no stream has used."""
+        """Return a candidate number that no stream has used."""
         self._candidate += 1
         return self._candidate
+
+    def stream(self, purpose: Purpose, count: int, candidate: int | None = None) -> Stream:
+        """Return the stream of a candidate, or of one that no other stream has."""
+        return Stream(purpose, count, self.fresh() if candidate is None else candidate)
 
     def stage(self, stage: str) -> None:
         """Name what is being done."""
@@ -160,80 +173,76 @@ class Sampler:
         """What δ(ε) may have beyond the mean of samples, whatever is drawn."""
         return mechanism.tail_mass(direction) + self.beyond(mechanism, direction, epsilon)
 
-    def waves(  # noqa: PLR0913 - the coordinates of a stream
+    def waves(
         self,
         mechanism: SampledMechanism,
         direction: Direction,
         proposal: Proposal,
         tables: Sequence[BetTable],
-        *,
-        purpose: Purpose,
-        candidate: int,
-        count: int,
-        edges: tuple[float, float] | None = None,
+        stream: Stream,
     ) -> Generator[Wave, None, None]:
-        """The sums of shards 0, …, `count` − 1 for each table, wave by wave; no more are drawn than are asked for, nearly.
+        """Yield the sums of the stream's shards for each table, wave by wave; few more are drawn than are taken.
 
         Raises `LimitError`.
         """
-        key = self._key(purpose, candidate, direction)
         # Most tests end within a few shards: those by samples of a power, each of which takes long, and by now all others.
         rule = DrawingRule.SPARING if proposal.replicas else DrawingRule.SECOND_MOMENTS
-        quick = purpose == "verification" and self.drawing.includes(rule)
-        job = Job(
-            mechanism.recipe,
-            mechanism.curves.get(direction),
-            direction,
-            proposal,
-            tuple(tables),
-            key,
-            edges,
-            FIRST_WAVES if quick else None,
-        )
+        quick = stream.purpose == "verification" and self.drawing.includes(rule)
+        curve, key = mechanism.curves.get(direction), self._key(stream, direction)
+        first = FIRST_WAVES if quick else None
+        job = Job(mechanism.recipe, curve, direction, proposal, tuple(tables), key, None, first)
+        return self._waves(job, stream.count)
+
+    def losses(
+        self,
+        mechanism: SampledMechanism,
+        direction: Direction,
+        proposal: Proposal,
+        edges: tuple[float, float],
+        stream: Stream,
+    ) -> Generator[Wave, None, None]:
+        """Yield histograms of the losses of the stream's shards, wave by wave; `edges` are the first edge and the bin width.
+
+        Raises `LimitError`.
+        """
+        curve, key = mechanism.curves.get(direction), self._key(stream, direction)
+        return self._waves(Job(mechanism.recipe, curve, direction, proposal, (), key, edges), stream.count)
+
+    def _waves(self, job: Job, count: int) -> Generator[Wave, None, None]:
         with self._limited(), closing(self._runner.waves(job, count, self._remaining)) as waves:
             for wave in waves:
                 self.samples += len(wave.sums) * SHARD
                 yield wave
 
-    def run(  # noqa: PLR0913 - the coordinates of a stream
+    def run(
         self,
         mechanism: SampledMechanism,
         direction: Direction,
         proposal: Proposal,
         tables: Sequence[BetTable],
-        *,
-        purpose: Purpose,
-        candidate: int,
-        count: int,
+        stream: Stream,
     ) -> list[list[Sums]]:
-        """The sums of `count` shards for each table. Raises `LimitError`."""
-        waves = self.waves(mechanism, direction, proposal, tables, purpose=purpose, candidate=candidate, count=count)
+        """Return the sums of each of the stream's shards for each table. Raises `LimitError`."""
+        waves = self.waves(mechanism, direction, proposal, tables, stream)
         return [shard for wave in waves for shard in wave.sums]
 
-    def balanced(  # noqa: PLR0913 - the coordinates of a stream
+    def balanced(
         self,
         mechanism: SampledMechanism,
         direction: Direction,
         components: Sequence[Component],
         epsilons: Sequence[float],
-        *,
-        purpose: Purpose,
-        count: int,
-        candidate: int | None = None,
+        stream: Stream,
     ) -> Balanced:
-        """The sums of `count` shards from a mixture of proposals, with a candidate number of their own if none is given.
-
-        Raises `LimitError`.
-        """
-        key = self._key(purpose, self.fresh() if candidate is None else candidate, direction)
-        curve = mechanism.curves.get(direction)
+        """Return the sums of the stream's shards from a mixture of proposals. Raises `LimitError`."""
+        curve, key = mechanism.curves.get(direction), self._key(stream, direction)
         job = BalancedJob(mechanism.recipe, curve, direction, tuple(components), tuple(epsilons), key)
         with self._limited():
-            found = self._runner.balanced(job, count, self._remaining)
-        self.samples += count * SHARD
+            found = self._runner.balanced(job, stream.count, self._remaining)
+        self.samples += stream.count * SHARD
         return found
 
-    def gradient(  # noqa: PLR0913 - the coordinates of a stream
+    def gradient(  # noqa: PLR0913 - two mechanisms, and what is drawn from one of them
         self,
         core: _core.Sampled,
         direction: Direction,
@@ -241,8 +250,7 @@ class Sampler:
         epsilon: float,
         *,
         origin: _core.Sampled,
-        candidate: int,
-        count: int,
+        stream: Stream,
     ) -> _core.DeltaGradient:
         """δ(ε) of a mechanism and its derivatives in the matrix, estimated from samples of another one, `origin`, whose
         mixture these are.
@@ -255,40 +263,38 @@ class Sampler:
                 for_core(components),
                 epsilon,
                 origin=origin,
-                key=self._key("matrix", candidate, direction),
+                key=self._key(stream, direction),
                 first=0,
-                count=count,
+                count=stream.count,
                 threads=self._threads,
                 time_limit=self._remaining(),
             )
-        self.samples += count * SHARD
+        self.samples += stream.count * SHARD
         return found
 
     def added_mean(
         self,
         mean: _core.AddedMean,
         tables: list[tuple[float, float, list[tuple[float, float]]]],
-        *,
-        candidate: int,
-        count: int,
+        stream: Stream,
         moment: int = 1,
     ) -> list[list[tuple[list[float], float, float]]]:
-        """The sums of D of `count` shards for each λ of the tables, for a first look. Raises `LimitError`."""
+        """Return the sums of D of each of the stream's shards for each λ of the tables. Raises `LimitError`."""
         with self._limited():
             found = mean.simulate(
                 tables,
                 moment,
-                key=self._key("pilot", candidate, "add"),
+                key=self._key(stream, "add"),
                 first=0,
-                count=count,
+                count=stream.count,
                 threads=self._threads,
                 time_limit=self._remaining(),
             )
-        self.samples += count * SHARD
+        self.samples += stream.count * SHARD
         return found
 
-    def _key(self, purpose: Purpose, candidate: int, direction: Direction) -> tuple[int, int, int, int]:
-        return (self.seed, PURPOSES[purpose], candidate, 1 if direction == "add" else 0)
+    def _key(self, stream: Stream, direction: Direction) -> tuple[int, int, int, int]:
+        return (self.seed, PURPOSES[stream.purpose], stream.candidate, 1 if direction == "add" else 0)
 
     def _remaining(self) -> float | None:
         """The seconds that are left."""

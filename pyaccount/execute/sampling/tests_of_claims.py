@@ -12,20 +12,19 @@ import math
 import sys
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.execute.sampling.added_mean import MeanClaim, mean_claim
 from pyaccount.execute.sampling.betting_choice import MEAN_FRACTION, Betting, Claim, choose_betting
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, LogSobolev, Proposal
 from pyaccount.execute.sampling.proposals import plain
-from pyaccount.execute.sampling.shards import SampleLimits, Sampler
+from pyaccount.execute.sampling.shards import SampleLimits, Sampler, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import Direction
     from pyaccount.execute.sampling.estimates import Estimate
-    from pyaccount.plan.sampled import SampledMechanism
 
 #: A test is given up after this many times the samples it was expected to take.
 PATIENCE = 5.0
@@ -135,7 +134,12 @@ def verify(
             # The pilot thinks the claim false. To refuse it without samples can only lose a certificate, never grant one.
             proposal = plain(claim.mechanism, direction)
             limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
-            tests.append(_without_samples(claim, direction, proposal, limits, estimates[direction], accepted=False))
+            refused, estimate = (
+                _without_samples(claim, direction, proposal, limits, accepted=False),
+                estimates[direction],
+            )
+            error = estimate.standard_error if estimate.known else None
+            tests.append(replace(refused, mean=estimate.value, standard_error=error))
         else:
             tests.append(_bet(sampler, claim, direction, betting))
         if not tests[-1].accepted:
@@ -143,16 +147,10 @@ def verify(
     return tuple(tests)
 
 
-def _without_samples(  # noqa: PLR0913 - the parts of a test
-    claim: Claim,
-    direction: Direction,
-    proposal: Proposal,
-    limits: SampleLimits,
-    estimate: Estimate | None,
-    *,
-    accepted: bool,
+def _without_samples(
+    claim: Claim, direction: Direction, proposal: Proposal, limits: SampleLimits, *, accepted: bool
 ) -> Test:
-    """A claim decided by what is known already."""
+    """Return the test of a claim that is decided by what is known already."""
     return Test(
         direction=direction,
         noise_multiplier=claim.noise_multiplier,
@@ -164,8 +162,8 @@ def _without_samples(  # noqa: PLR0913 - the parts of a test
         samples=0,
         log_wealth=claim.log_target if accepted else 0.0,
         log_target=claim.log_target,
-        mean=0.0 if estimate is None else estimate.value,
-        standard_error=None if estimate is None or not estimate.known else estimate.standard_error,
+        mean=0.0,
+        standard_error=None,
         accepted=accepted,
     )
 
@@ -181,7 +179,7 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
     if betting.proven:
         limits = replace(limits, weight_bound=betting.weight_bound)
         holds = betting.weight_bound <= claim.delta - limits.added
-        return _without_samples(claim, direction, proposal, limits, None, accepted=holds)
+        return _without_samples(claim, direction, proposal, limits, accepted=holds)
     if betting.clipped > 0.0:
         limits = replace(limits, weight_bound=betting.weight_bound, clipped=betting.clipped)
     # The claim about the generator's mean that implies the one about δ, less what is added whatever is drawn.
@@ -189,32 +187,33 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
     room = limits.weight_bound - threshold
     if room <= 0.0:
         # V, and so its mean, is at most the weight bound; clipped samples lose no more than was taken off.
-        return _without_samples(claim, direction, proposal, limits, None, accepted=True)
+        return _without_samples(claim, direction, proposal, limits, accepted=True)
     if not betting.fractions:
         # The weight bound was just below the threshold before the generator's share was taken off: there is nothing to bet with.
-        return _without_samples(claim, direction, proposal, limits, None, accepted=False)
+        return _without_samples(claim, direction, proposal, limits, accepted=False)
     fractions = tuple(min(fraction, 0.999 / room) for fraction in betting.fractions)
     table = BetTable(claim.epsilon, limits.weight_bound, tuple(Bet(threshold, fraction) for fraction in fractions))
-    return _watched(sampler, claim, direction, betting, limits, table, candidate)
+    return _watched(sampler, claim, _Planned(direction, betting, limits, table, candidate))
 
 
-def _watched(  # noqa: PLR0913, PLR0917 - a test, as planned
-    sampler: Sampler,
-    claim: Claim,
-    direction: Direction,
-    betting: Betting,
-    limits: SampleLimits,
-    table: BetTable,
-    candidate: int,
-) -> Test:
-    """The test as it ran: until the wealth reached its target, or the patience ended."""
+class _Planned(NamedTuple):
+    """A test as planned: where samples are drawn, what is known of them, and what is bet on them."""
+
+    direction: Direction
+    betting: Betting
+    limits: SampleLimits
+    table: BetTable
+    candidate: int
+
+
+def _watched(sampler: Sampler, claim: Claim, planned: _Planned) -> Test:
+    """Return the test as it ran: until the wealth reached its target, or the patience ended."""
+    direction, betting, limits, table, candidate = planned
     wealth = Wealth(len(table.bets))
     most = max(LEAST_SHARDS, math.ceil(min(PATIENCE * betting.expected_samples, 1e15) / SHARD))
     shards, value, square = 0, 0.0, 0.0
-    waves = sampler.waves(
-        claim.mechanism, direction, betting.proposal, [table], purpose="verification", candidate=candidate, count=most
-    )
-    with closing(waves):
+    stream = Stream("verification", most, candidate)
+    with closing(sampler.waves(claim.mechanism, direction, betting.proposal, [table], stream)) as waves:
         for wave in waves:
             for (shard,) in wave.sums:
                 shards += 1
@@ -252,14 +251,14 @@ def _bet_on_mean(sampler: Sampler, claim: Claim, direction: Direction, betting: 
     limits = sampler.limits(claim.mechanism, direction, replace(betting.proposal, log_sobolev=None), claim.epsilon)
     found = mean_claim(claim.mechanism, proposal, claim.epsilon, claim.delta - limits.added)
     if found is None:
-        return _without_samples(claim, direction, betting.proposal, limits, None, accepted=False)
+        return _without_samples(claim, direction, betting.proposal, limits, accepted=False)
     limits = replace(limits, weight_bound=max(found.most, 0.0), generator=claim.delta * math.expm1(found.error))
     room = found.most - found.threshold
     if room <= 0.0:
-        return _without_samples(claim, direction, betting.proposal, limits, None, accepted=True)
+        return _without_samples(claim, direction, betting.proposal, limits, accepted=True)
     bets = tuple(Bet(found.threshold, min(fraction, 0.999 / room)) for fraction in betting.fractions)
     table = BetTable(claim.epsilon, found.most, bets)
-    test = _watched(sampler, claim, direction, betting, limits, table, candidate)
+    test = _watched(sampler, claim, _Planned(direction, betting, limits, table, candidate))
     # D may be large where a test was planned badly.
     bound = math.exp(min(found.log_factor + test.mean, 0.0))
     error = None if test.standard_error is None else bound * test.standard_error
@@ -278,10 +277,10 @@ def _bet_on_square(sampler: Sampler, claim: Claim, direction: Direction, betting
     found = mean_claim(claim.mechanism, chosen.mean.proposal, claim.epsilon, chosen.square)
     limits = sampler.limits(claim.mechanism, direction, betting.proposal, claim.epsilon)
     if found is None:
-        return _without_samples(claim, direction, betting.proposal, limits, None, accepted=False)
+        return _without_samples(claim, direction, betting.proposal, limits, accepted=False)
     first = _square_test(sampler, claim, replace(betting, proposal=proposal), found)
     if not first.accepted:
-        refused = _without_samples(claim, direction, betting.proposal, limits, None, accepted=False)
+        refused = _without_samples(claim, direction, betting.proposal, limits, accepted=False)
         return replace(refused, square=first)
     return replace(_bet(sampler, claim, direction, replace(betting, square=None)), square=first)
 
@@ -296,7 +295,7 @@ def _square_test(sampler: Sampler, claim: Claim, betting: Betting, found: MeanCl
     table = BetTable(claim.epsilon, found.most, (Bet(found.threshold, fraction),))
     planned = replace(betting, expected_samples=betting.square_samples)
     limits = SampleLimits(found.most, 0.0, 0.0)
-    test = _watched(sampler, claim, "add", planned, limits, table, sampler.fresh())
+    test = _watched(sampler, claim, _Planned("add", planned, limits, table, sampler.fresh()))
     return SquareTest(
         chosen.mean.proposal,
         chosen.square,
@@ -356,25 +355,20 @@ def divergence(p: float, q: float) -> float:
     return first + (1.0 - p) * (math.log1p(-p) - math.log1p(-q))
 
 
-def verify_fixed(  # noqa: PLR0913, PLR0917 - a claim, and in which directions it is tested
-    sampler: Sampler,
-    mechanism: SampledMechanism,
-    noise_multiplier: float,
-    epsilon: float,
-    plan: FixedSample,
-    directions: Sequence[Direction],
+def verify_fixed(
+    sampler: Sampler, claim: Claim, plan: FixedSample, directions: Sequence[Direction]
 ) -> tuple[Test, ...]:
-    """The fixed-sample test in each of these directions; stops at the first rejection."""
+    """Run the fixed-sample test in each of these directions; stop at the first rejection."""
     tests: list[Test] = []
+    mechanism, epsilon = claim.mechanism, claim.epsilon
     for direction in directions:
         proposal, candidate = plain(mechanism, direction), sampler.fresh()
         limits = sampler.limits(mechanism, direction, proposal, epsilon)
         shards, value, square = 0, 0.0, 0.0
         total = plan.samples // SHARD
+        stream = Stream("verification", total, candidate)
         table = BetTable(epsilon, 1.0)
-        for sums, _ in sampler.waves(
-            mechanism, direction, proposal, [table], purpose="verification", candidate=candidate, count=total
-        ):
+        for sums, _ in sampler.waves(mechanism, direction, proposal, [table], stream):
             shards += len(sums)
             value, square = value + sum(s[0].value for s in sums), square + sum(s[0].square for s in sums)
             sampler.progress(shards / total)
@@ -386,7 +380,7 @@ def verify_fixed(  # noqa: PLR0913, PLR0917 - a claim, and in which directions i
         tests.append(
             Test(
                 direction=direction,
-                noise_multiplier=noise_multiplier,
+                noise_multiplier=claim.noise_multiplier,
                 epsilon=epsilon,
                 threshold=plan.bar,
                 proposal=proposal,
