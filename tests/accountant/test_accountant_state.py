@@ -33,7 +33,7 @@ def test_states_survive_and_satisfy_their_schema(ledger: Accountant, tmp_path: P
     plan = Accountant(POISSON)
     plan.step(5)
     empty = Accountant(adjacency="add-remove", delta=1e-5, name="empty")
-    validator = Draft202012Validator(schemas.state_schema())
+    validator = Draft202012Validator(schemas.schema("accountant-state"))
     for one in (ledger, plan, empty):
         path = tmp_path / "state.json"
         one.save(path)

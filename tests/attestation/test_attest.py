@@ -71,7 +71,7 @@ def test_what_a_trusted_key_signed_passes(kind: str, tmp_path: Path) -> None:
     assert (signed.key, signed.key_id) == ("release.pem", project.signer.public_key.keyid)
     assert [one.name for one in subjects] == ["model.safetensors"]
     found = json.loads(verdict.to_json())
-    assert list(Draft202012Validator(schemas.verdict_schema()).iter_errors(found)) == []
+    assert list(Draft202012Validator(schemas.schema("verdict")).iter_errors(found)) == []
 
 
 def test_it_is_the_statement_and_the_signature_of_the_specifications(project: Signing) -> None:

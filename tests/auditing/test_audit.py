@@ -263,7 +263,7 @@ def file(tmp_path_factory: pytest.TempPathFactory, certificate: pyaccount.Certif
 
 
 def test_the_command_and_its_exit_codes(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    validator = Draft202012Validator(schemas.audit_schema())
+    validator = Draft202012Validator(schemas.schema("audit"))
     for sigma, code in ((SIGMA, 0), (SIGMA / 3, 1)):
         scores, coins = canaries(600, sigma, 2)
         np.savez(tmp_path / "s.npz", score=scores, included=coins)

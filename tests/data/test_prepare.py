@@ -218,7 +218,7 @@ def test_the_command_writes_and_reports(tmp_path: Path, capsys: pytest.CaptureFi
     where = ["--document", str(DOCUMENT), "-o", str(tmp_path / "p.yaml"), "--records", str(tmp_path / "kept.csv")]
     assert cli.run([*command, *where, "--format", "json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert list(Draft202012Validator(schemas.preparation_schema()).iter_errors(said)) == []
+    assert list(Draft202012Validator(schemas.schema("preparation")).iter_errors(said)) == []
     prepared = pyaccount.prepare(AUTHORS, records_per_user=2, document=DOCUMENT, expected_batch_size=1)
     assert said == json.loads(prepared.report.to_json())
     assert (tmp_path / "kept.csv").read_text(encoding="utf-8") == prepared.to_csv()

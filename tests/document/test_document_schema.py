@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator
 from wrong_fields import FIELDS, KEYS, MISSING
 
 from pyaccount.errors import DocumentError
-from pyaccount.schemas import mechanism_schema
+from pyaccount.schemas import schema
 
-SCHEMA = mechanism_schema()
+SCHEMA = schema("mechanism")
 
 
 class CoreLoader(yaml.SafeLoader):

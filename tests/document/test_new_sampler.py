@@ -56,7 +56,7 @@ try:
     asked = QUESTIONS["sampler"].read("coins", {})
 except ValueError as error:
     asked = str(error)
-schema = schemas.mechanism_schema()
+schema = schemas.schema("mechanism")
 print(json.dumps({
     "documents": [told(path) for path in sys.argv[1:]],
     "members": [member.__name__ for member in union_of(SingleDocument.model_fields["sampler"]).members],

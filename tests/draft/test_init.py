@@ -142,7 +142,7 @@ def test_comments_are_the_models_own_words(tmp_path: Path) -> None:
     answers = completed({"sampler": "b-min-sep"}, lambda q, a: default(q, a) or FACTS[q.name])
     text = drafted({**answers, "name": "x"})
     comments = " ".join(re.findall(r"^ *# (.*)$", text, flags=re.MULTILINE))
-    definitions = schemas.mechanism_schema()["$defs"]
+    definitions = schemas.schema("mechanism")["$defs"]
     for section, key in [
         ("Privacy", "adjacency"), ("Privacy", "delta"), ("Training", "iterations"), ("BMinSep", "kind"),
         ("BMinSep", "min_separation"), ("BandedSquareRoot", "bands"), ("Gaussian", "multiplier"),

@@ -313,7 +313,7 @@ def test_several_certificates_and_both_sources_of_limits(capsys: pytest.CaptureF
     arguments = ("check", *paths, "--policy", str(POLICY), "--max-epsilon", "2.5", "--max-delta", "1e-6")
     code, out, _ = run(capsys, *arguments, "--format", "json")
     found = json.loads(out)
-    assert list(Draft202012Validator(schemas.verdict_schema()).iter_errors(found)) == []
+    assert list(Draft202012Validator(schemas.schema("verdict")).iter_errors(found)) == []
     origins = {rule["origin"] for one in found["certificates"] for rule in one["rules"]}
     assert origins == {"always", "production models", "command line"}
     assert found["policy"]["sha256"] == pyaccount.document.load_policy(POLICY).sha256  # type: ignore[attr-defined]

@@ -86,7 +86,7 @@ def test_embedded_documents_compile_to_the_same_plan(name: str) -> None:
 def test_random_documents_pass_through_their_certificates() -> None:
     """Small documents of many shapes, certified: the certificate is intact, fits its schema, and embeds the document."""
     rng = random.Random(11)
-    validator = Draft202012Validator(schemas.certificate_schema())
+    validator = Draft202012Validator(schemas.schema("certificate"))
     for _ in range(max(12, COUNT // 20)):
         sampler = rng.choice(["poisson", "fixed-size", "with-replacement", "none"])
         adjacency = rng.choice(["add-remove", "zero-out", "replace-one"])
@@ -156,7 +156,7 @@ def test_damaged_documents(seed: int, tmp_path: Path, capsys: pytest.CaptureFixt
 def test_damaged_policies(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = random.Random(seed)
     original = yaml.safe_load(POLICY.read_text(encoding="utf-8"))
-    validator = Draft202012Validator(schemas.verdict_schema())
+    validator = Draft202012Validator(schemas.schema("verdict"))
     path = tmp_path / "policy.yaml"
     for _ in range(COUNT // len(SEEDS)):
         text = text_of(damaged(original, rng))
@@ -166,7 +166,7 @@ def test_damaged_policies(seed: int, tmp_path: Path, capsys: pytest.CaptureFixtu
         found = json.loads(out)
         if code == 2:
             assert str(path) in err
-            assert list(Draft202012Validator(schemas.errors_schema()).iter_errors(found)) == []
+            assert list(Draft202012Validator(schemas.schema("errors")).iter_errors(found)) == []
             assert {error["file"] for error in found["errors"]} == {str(path)}
         else:
             assert list(validator.iter_errors(found)) == []
@@ -225,7 +225,7 @@ def test_damaged_certificates_recomputed(
     """What agrees states what the original states, to the precision stated; whatever else is told apart."""
     rng = random.Random(seed)
     names = ["deterministic", "claim-fails", "smallest-delta", "group-of-phases"]
-    validator = Draft202012Validator(schemas.verification_schema())
+    validator = Draft202012Validator(schemas.schema("verification"))
     kept: dict[str, Any] = {}
     compute = Plan.run
 

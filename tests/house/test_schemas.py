@@ -53,7 +53,7 @@ def test_examples_point_editors_to_the_schema_and_satisfy_it(path: Path) -> None
 
 
 def test_certificates_satisfy_their_schema() -> None:
-    validator = Draft202012Validator(schemas.certificate_schema())
+    validator = Draft202012Validator(schemas.schema("certificate"))
     for path in (EXAMPLES / "check-a-claim.yaml", EXAMPLES / "pretrain-and-finetune.yaml"):
         certificate = pyaccount.certify(path)
         assert list(validator.iter_errors(json.loads(certificate.to_json()))) == []

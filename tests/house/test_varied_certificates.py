@@ -60,7 +60,7 @@ POLICY = load_policy(
 @cache
 def originals() -> tuple[tuple[Varied, pyaccount.Certificate | None], ...]:
     """What copies are made of, each with what recomputing it gives; that of an amplification is quick by itself."""
-    whole, amplified = schemas.certificate_schema(), schemas.amplification_certificate_schema()
+    whole, amplified = schemas.schema("certificate"), schemas.schema("amplification-certificate")
     found: list[tuple[Varied, pyaccount.Certificate | None]] = []
     for path in ALL:
         data = json.loads(path.read_text(encoding="utf-8"))
