@@ -124,26 +124,7 @@ _HOMES = {
     "Prepared": "pyaccount.data.prepare",
     "Verdict": "pyaccount.gate.verdict",
     "Verification": "pyaccount.gate.verification",
-    **dict.fromkeys(
-        [
-            "AttestationError",
-            "CertificateError",
-            "ClusterError",
-            "DocumentError",
-            "DomainError",
-            "LimitError",
-            "MissingExtraError",
-            "NumericsError",
-            "PlanExceededError",
-            "Problem",
-            "PyaccountError",
-            "RunError",
-            "StateError",
-            "StoreError",
-            "TableError",
-        ],
-        "pyaccount.errors",
-    ),
+    **{name: "pyaccount.errors" for name in __all__ if name == "Problem" or name.endswith("Error")},
 }
 
 
@@ -160,6 +141,17 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, *(name for name in globals() if name.startswith("__")), "__version__"])
+
+
+def _reported(progress: bool) -> AbstractContextManager[Report | None]:
+    """Return a progress bar on standard error, or nothing."""
+    if progress:
+        from pyaccount.execute.progress import progress_bar
+
+        return progress_bar()
+    from contextlib import nullcontext
+
+    return nullcontext()
 
 
 def load(
@@ -214,19 +206,12 @@ def certify(  # noqa: PLR0913 - what is certified, and how
     `distributed.Client`, the address of a scheduler or `local:4`, its workers do the work (`ClusterError`); the
     certificate is the same.
     """
-    from contextlib import nullcontext
-
     from pyaccount.arguments import seconds_of, threads_of
     from pyaccount.running import compile_within
 
     since, threads, time_limit = time.monotonic(), threads_of(threads), seconds_of(time_limit)
     plan, since = compile_within(load(source, overrides=overrides), compile, time_limit=time_limit, since=since)
-    shown: AbstractContextManager[Report | None] = nullcontext()
-    if progress:
-        from pyaccount.execute.progress import progress_bar
-
-        shown = progress_bar()
-    with shown as report:
+    with _reported(progress) as report:
         return plan.run(
             threads=threads,
             time_limit=time_limit,
@@ -304,11 +289,7 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
     threads, grid = threads_of(threads), load_grid(source, overrides=overrides)
     checked_size(grid, most, "most=")
     with ExitStack() as stack:
-        report = None
-        if progress:
-            from pyaccount.execute.progress import progress_bar
-
-            report = stack.enter_context(progress_bar())
+        report = stack.enter_context(_reported(progress))
         there = None
         if cluster is not None:
             from pyaccount.cluster import open_cluster
@@ -341,11 +322,7 @@ def matrix(
     from pyaccount.arguments import threads_of
 
     plan, threads = compile(load(source, overrides=overrides)), threads_of(threads)
-    if not progress:
-        return plan.matrix(threads=threads)
-    from pyaccount.execute.progress import progress_bar
-
-    with progress_bar() as report:
+    with _reported(progress) as report:
         return plan.matrix(threads=threads, report=report)
 
 
@@ -393,11 +370,7 @@ def compare(
     if not sources:
         raise DomainError("sources is a list of documents, of at least one: there is nothing to compare")
     plans = [comparable(source, overrides) for source in sources]
-    if not progress:
-        return compute(plans, threads=threads)
-    from pyaccount.execute.progress import progress_bar
-
-    with progress_bar() as report:
+    with _reported(progress) as report:
         return compute(plans, threads=threads, report=report)
 
 
@@ -426,8 +399,6 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     `subjects` an attestation is refused, unless `any_subject` says that it may be about any file. Raises `CertificateError` for
     what is none, `DomainError` for arguments that do not belong together, and otherwise as `certify`.
     """
-    from contextlib import nullcontext
-
     from pyaccount.arguments import seconds_of, threads_of
     from pyaccount.errors import DomainError
     from pyaccount.execute.options import RunOptions
@@ -441,12 +412,7 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
         message = "trusted_keys, subjects and any_subject are for an attestation: nobody signed a certificate by itself"
         raise DomainError(message)
     threads, time_limit = threads_of(threads), seconds_of(time_limit)
-    shown: AbstractContextManager[Report | None] = nullcontext()
-    if progress:
-        from pyaccount.execute.progress import progress_bar
-
-        shown = progress_bar()
-    with shown as report:
+    with _reported(progress) as report:
         options = RunOptions(threads=threads, time_limit=time_limit, report=report or silent)
         how = How(options, folder=folder, same_version=same_version, seed=seed)
         if attestation is not None:

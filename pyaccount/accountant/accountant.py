@@ -14,7 +14,7 @@ from pyaccount.accountant import resuming
 from pyaccount.accountant import state as saved
 from pyaccount.accountant.horizon import Horizon, Horizons
 from pyaccount.accountant.ledger import MANY, MOST, Ledger, head_of
-from pyaccount.accountant.planned import Planned, document_of, document_of_certificate, planned, seeded
+from pyaccount.accountant.planned import Planned, document_of, planned, seeded
 from pyaccount.arguments import threads_of
 from pyaccount.document import Document, load
 from pyaccount.document.ranges import DELTA, DELTA_OR_ZERO, EPSILON
@@ -89,11 +89,12 @@ class Accountant:
         hold or the certificate contradicts itself. Files that the document names are looked for in the working directory.
         """
         from pyaccount.certificate import Certificate
+        from pyaccount.certificate.claimed import claimed_document
 
         if not isinstance(certificate, Certificate):
             kind = type(certificate).__name__
             raise TypeError(f"certificate is a Certificate, not {kind}; pyaccount.Certificate.load(path) reads one")
-        accountant = cls(document_of_certificate(certificate), threads=threads)
+        accountant = cls(claimed_document(certificate, "accountant"), threads=threads)
         if certificate.data.guarantee.kind != "confidence":
             # The certificate itself says that the whole run keeps the budget.
             accountant._horizons.know(accountant._planned, accountant._target(None), accountant._delta)

@@ -17,18 +17,18 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.document import Document, load
+from pyaccount.certificate.claimed import unseeded
+from pyaccount.document import Document
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.document.ranges import NAME_LENGTH, PHASES
-from pyaccount.errors import CertificateError, DocumentError
+from pyaccount.errors import DocumentError
 from pyaccount.plan import compile_document
 from pyaccount.plan.common import whole
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.samplers import sampler_plan
 
 if TYPE_CHECKING:
-    from pyaccount.certificate import Certificate
     from pyaccount.document import Body
 
 
@@ -139,49 +139,9 @@ def fingerprints_of(document: Document) -> tuple[str, ...]:
     return tuple(strategy(document, body).fingerprint or "" for body in bodies)
 
 
-def document_of_certificate(
-    certificate: Certificate, wanted: str = "accountant", asked: Document | None = None
-) -> Document:
-    """Return the document of a certificate with every blank filled: what was certified is the claim.
-
-    `wanted` says what it is needed for, in messages. `asked` is the document that was certified, where that is at hand: the one
-    in the certificate does not know beside which file a matrix lies. Raises `CertificateError` unless the claim holds. Samples
-    that found what fills a blank are no test of it, so that their seed does not go on: neither the one recorded nor one that the
-    document states.
-    """
-    from pyaccount.certificate.certificate import resolved
-    from pyaccount.gate.check import check
-
-    # Whether it holds and does not contradict itself is what is asked; its ε and δ become the budget.
-    verdict = check([certificate], no_limits=True)
-    if not verdict.passes:
-        if not certificate.holds:
-            reason = certificate.statement.partition(":")[0]
-        else:
-            reason = "; ".join(rule.remark or rule.rule for rule in verdict.certificates[0].rules if not rule.passes)
-        raise CertificateError(f"there is no {wanted} of this certificate: {reason}")
-    asked = load(certificate.data.document) if asked is None else asked
-    document = resolved(certificate.data, asked)
-    if document.risk is not None:
-        document = document.claiming(certificate.epsilon, certificate.delta)
-    if document.blank == ("privacy", "delta"):
-        document = document.with_value(document.blank, certificate.delta)
-    if document.blank == ("privacy", "epsilon"):
-        document = document.with_value(document.blank, certificate.epsilon)
-    for body, phase in zip(document.bodies, certificate.data.phases, strict=True):
-        if matrix_plan(body).from_file and strategy(document, body).fingerprint != phase.matrix.sha256:
-            file = getattr(body.matrix, "file", None)
-            raise CertificateError(
-                f"there is no {wanted} of this certificate: the file {file} holds another matrix than the "
-                f"certified one, whose entries have the sha256 {phase.matrix.sha256}"
-            )
-    found = asked.blank is not None or asked.choices
-    return _unseeded(document) if found else document
-
-
 def seeded(document: Document) -> Document:
     """The document with a seed that follows from what it says otherwise, its ε and δ included."""
-    plain = _unseeded(document)
+    plain = unseeded(document)
     section = plain.to_mapping().get("accounting", {})
     return plain.with_value(("accounting",), section | {"seed": int(plain.sha256[:16], 16)})
 
@@ -191,14 +151,6 @@ def document_of(mapping: dict[str, Any], file: str | None) -> Document:
     root, problems = from_value(mapping, Place(file))
     assert isinstance(root, Table)
     return Document(root, file, problems)
-
-
-def _unseeded(document: Document) -> Document:
-    """The document without a seed."""
-    section: dict[str, Any] = document.to_mapping().get("accounting", {})
-    if "seed" not in section:
-        return document
-    return document.with_value(("accounting",), {key: value for key, value in section.items() if key != "seed"})
 
 
 def _body_of(mapping: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.accountant.planned import document_of_certificate, planned
+from pyaccount.accountant.planned import planned
 from pyaccount.certificate import Certificate
+from pyaccount.certificate.claimed import claimed_document
 from pyaccount.certificate.compared import is_certificate
 from pyaccount.document import Document, load
 from pyaccount.errors import DocumentError, PlanExceededError
@@ -79,7 +80,7 @@ def certified(source: RunSource, asked: Document | None = None) -> Certified:
     if isinstance(source, Certificate):
         data = source.data
         digest = hashlib.sha256(source.to_json().encode()).hexdigest()
-        return _certified(document_of_certificate(source, "run", asked), digest, data.statement, data.guarantee.kind)
+        return _certified(claimed_document(source, "run", asked), digest, data.statement, data.guarantee.kind)
     document = load(source)
     if document.blank is not None:
         message = "a run has no blanks: certify the document first, and give the certificate"

@@ -1,0 +1,54 @@
+"""The document that a certificate is about, with what was certified in place of every blank: the claim."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyaccount.certificate.certificate import resolved
+from pyaccount.certificate.saving import contradictions
+from pyaccount.document import load
+from pyaccount.errors import CertificateError
+from pyaccount.plan.matrices import matrix_plan, strategy
+
+if TYPE_CHECKING:
+    from pyaccount.certificate.certificate import Certificate
+    from pyaccount.document import Document
+
+
+def claimed_document(certificate: Certificate, wanted: str, asked: Document | None = None) -> Document:
+    """Return the document of a certificate with every blank filled: what was certified is the claim.
+
+    `wanted` says what it is needed for, in messages. `asked` is the document that was certified, where that is at hand: the one
+    in the certificate does not know beside which file a matrix lies. Raises `CertificateError` if the claim does not hold, if
+    the certificate contradicts itself, or if a file holds another matrix than the certified one. Samples that found what fills
+    a blank are no test of it, so their seed is left out: the one recorded and the one that the document states.
+    """
+    wrong = contradictions(certificate.data)
+    if not certificate.holds:
+        wrong = [certificate.statement.partition(":")[0]]
+    if wrong:
+        raise CertificateError(f"there is no {wanted} of this certificate: {'; '.join(wrong)}")
+    asked = load(certificate.data.document) if asked is None else asked
+    document = resolved(certificate.data, asked)
+    if document.risk is not None:
+        document = document.claiming(certificate.epsilon, certificate.delta)
+    if document.blank == ("privacy", "delta"):
+        document = document.with_value(document.blank, certificate.delta)
+    if document.blank == ("privacy", "epsilon"):
+        document = document.with_value(document.blank, certificate.epsilon)
+    for body, phase in zip(document.bodies, certificate.data.phases, strict=True):
+        if matrix_plan(body).from_file and strategy(document, body).fingerprint != phase.matrix.sha256:
+            file = getattr(body.matrix, "file", None)
+            raise CertificateError(
+                f"there is no {wanted} of this certificate: the file {file} holds another matrix than the "
+                f"certified one, whose entries have the sha256 {phase.matrix.sha256}"
+            )
+    return unseeded(document) if asked.blank is not None or asked.choices else document
+
+
+def unseeded(document: Document) -> Document:
+    """Return the document without a seed."""
+    section = document.to_mapping().get("accounting", {})
+    if "seed" not in section:
+        return document
+    return document.with_value(("accounting",), {key: value for key, value in section.items() if key != "seed"})
