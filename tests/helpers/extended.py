@@ -15,7 +15,9 @@ import pyaccount
 
 PACKAGE = Path(pyaccount.__file__).parent
 #: A sampler's modules.
-MODULE, PLAN = (Path(__file__).parent / name for name in ("coin_flips.py", "coin_flips_plan.py"))
+MODULE, PLAN, BATCHES = (
+    Path(__file__).parent / name for name in ("coin_flips.py", "coin_flips_plan.py", "coin_flips_batches.py")
+)
 #: What is written before what of each room's list, to name the module and to give it its place.
 LISTED = {
     "document": (
@@ -26,7 +28,13 @@ LISTED = {
         ("    CoinFlips,\n", "    Deterministic,\n)"),
     ),
     "plan": (("    coin_flips,\n", "    cyclic_poisson,\n"), ('    "coin-flips": coin_flips.PLAN,\n', '    "none": ')),
+    "training": (
+        ("    coin_flips,\n", "    cyclic_poisson,\n"),
+        ('    "coin-flips": coin_flips.CoinFlipsBatches,\n', '    "none": '),
+    ),
 }
+#: The folder of each room that has a module for each sampler, and the module that is copied there.
+FOLDERS = {"document": ("samplers", MODULE), "plan": ("samplers", PLAN), "training": ("batches", BATCHES)}
 
 
 def linked(source: Path, target: Path) -> None:
@@ -50,8 +58,8 @@ def extended(folder: Path) -> Path:
     """Where `import pyaccount` finds a package with the sampler `coin-flips`."""
     copy = folder / "pyaccount"
     linked(PACKAGE, copy)
-    for room, module in (("document", MODULE), ("plan", PLAN)):
-        samplers = own(PACKAGE, copy, room, "samplers")
+    for room, (name, module) in FOLDERS.items():
+        samplers = own(PACKAGE, copy, room, name)
         shutil.copy(module, samplers / MODULE.name)
         init = samplers / "__init__.py"
         text = init.read_text(encoding="utf-8")
