@@ -150,8 +150,7 @@ mod tests {
         Gaps { widened, ..Gaps::new(probability).unwrap() }
     }
 
-    /// The same words give the same gaps, whether the logarithm's error bound is 1, is widened a lot, or excludes its
-    /// use.
+    /// The same words give the same gaps, whether the logarithm's error bound is as proven, much wider, or infinite.
     #[test]
     fn gaps_do_not_depend_on_the_precision() {
         let streams = Streams::new(SecretKey::new([5; 32]));
