@@ -1,4 +1,4 @@
-//! How δ changes with the matrix and with σ, estimated from the samples that estimate δ.
+//! The derivatives of δ in the matrix and in σ, estimated from the samples that estimate δ.
 //!
 //! In units of σ (ĉ = c/σ, ŷ ~ N(0, I) under R) let f = dP/dR, and let samples come from a fixed law M, with dM/dR = g. Then
 //!
@@ -17,18 +17,19 @@
 //!
 //! with the posterior means of [`super::posterior`]. ĉ is c/σ, so σ·∂δ/∂σ = −Σ_j ĉ_j ∂δ/∂ĉ_j.
 //!
-//! **Samples that stay where they are.** The law M belongs to a matrix C₀ that need not be the C of f: samples ŷ and their g are
-//! functions of C₀, the proposals and the stream alone. For fixed samples the estimate of δ is then a continuous function of ĉ,
-//! differentiable wherever no sample lies on the boundary, and what is given here is its derivative, exactly. Moving the samples
-//! with C instead (ŷ = κĈx + z) would differentiate g too, whose patterns are drawn by a law that changes with C: a pattern jumps,
-//! or its frozen law costs a recursion and a posterior of its own for each proposal. The price is that weights f/g spread as C
-//! leaves C₀: [`GradientEstimate::effective_samples`] says how many samples the estimate of δ is worth.
+//! **Samples that stay where they are.** The law M belongs to a matrix C₀ that need not be the C of f: samples ŷ and
+//! their g are functions of C₀, the proposals and the stream alone. For fixed samples the estimate of δ is then a
+//! continuous function of ĉ, differentiable wherever no sample lies on the boundary, and this module returns its exact
+//! derivative. If the samples moved with C instead (ŷ = κĈx + z), g would have to be differentiated too, and its
+//! patterns are drawn by a law that changes with C: a pattern would jump, or its frozen law would need a recursion and
+//! a posterior for each proposal. The price is that weights f/g spread as C leaves C₀:
+//! [`GradientEstimate::effective_samples`] is the number of samples that the estimate of δ is equivalent to.
 //!
-//! Bins are another matter: all their samples need of the matrix is the Gram matrix of the modes, and there the samples do move
-//! with it; see [`super::bins_gradient`].
+//! For bins this is different: all that their samples need of the matrix is the Gram matrix of the modes, and there the
+//! samples do move with it; see [`super::bins_gradient`].
 //!
-//! Nothing here is a bound: these are estimates with standard errors, for whoever looks for a matrix. What is found is certified
-//! by other samples.
+//! None of these numbers is a bound: they are estimates with standard errors, for the search for a matrix. The matrix
+//! that is found is certified with other samples.
 //!
 //! Source: likelihood-ratio (score function) derivatives are textbook (Glynn 1990; Asmussen & Glynn 2007, Section VII.3).
 
@@ -50,18 +51,18 @@ use crate::run::Run;
 use crate::vector::functions::exp;
 use crate::vector::{splat, with_vectors, Lanes, Vector, Vectored, LANES};
 
-/// What is to be estimated.
+/// A gradient to be estimated.
 #[derive(Debug, Clone)]
 pub struct GradientJob {
-    /// The mechanism whose δ is asked for: of rounds without overlaps, or of bins.
+    /// The mechanism whose δ is estimated: of rounds without overlaps, or of bins.
     pub mechanism: Mechanism,
     /// The mechanism whose proposals the samples come from: the same, or one with another matrix on as many rounds (bins).
     pub origin: Mechanism,
-    /// Which hockey stick: remove or add.
+    /// The direction of the hockey stick: remove or add.
     pub direction: Direction,
     /// The proposals with their shares; see [`crate::montecarlo::proposals::components`].
     pub components: Vec<(Component, u32)>,
-    /// Where δ is estimated.
+    /// The ε at which δ is estimated.
     pub epsilon: f64,
     /// The coordinates of the streams.
     pub key: StreamKey,
@@ -72,14 +73,14 @@ pub struct GradientJob {
 pub struct Estimate {
     /// The estimate.
     pub value: f64,
-    /// Its standard error, from the samples' own spread.
+    /// Its standard error, from the spread of the samples.
     pub standard_error: f64,
 }
 
 /// Estimates of δ(ε) and its derivatives.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GradientEstimate {
-    /// How many samples were drawn.
+    /// The number of samples that were drawn.
     pub samples: u64,
     /// δ(ε).
     pub delta: Estimate,
@@ -89,11 +90,11 @@ pub struct GradientEstimate {
     pub derivatives: Vec<Estimate>,
     /// The covariance of each of these estimates with that of σ·∂δ/∂σ.
     pub covariances: Vec<f64>,
-    /// (Σ V)²/Σ V²: equal samples that would tell δ as well (Kish).
+    /// (Σ V)²/Σ V²: the number of equally weighted samples that would estimate δ equally well (Kish).
     pub effective_samples: f64,
 }
 
-/// Run shards `first`, …, `first + count − 1`, on the pool this is called in; sums are added in the order of the shards.
+/// Runs shards `first`, …, `first + count − 1`, on the pool of the caller; sums are added in the order of the shards.
 ///
 /// # Errors
 /// As [`Mixture::prepared`]; [`Error::Domain`] for an ε that is not finite, no shards, or mechanisms with different numbers of
@@ -115,7 +116,7 @@ pub fn simulate_gradient(job: &GradientJob, first: u64, count: u64, run: &Run) -
         let value = other as f64;
         return Err(Error::Domain { name: "rounds (bins) of the samples", value, allowed: "those of the mechanism" });
     }
-    // Also for bins, whose components are the same.
+    // This is used also for bins, whose components have the same form.
     let mixture =
         Mixture { parts: vec![(job.origin.clone(), 1)], direction: job.direction, components: job.components.clone() };
     let parts = mixture.prepared()?;
@@ -141,7 +142,7 @@ pub fn simulate_gradient(job: &GradientJob, first: u64, count: u64, run: &Run) -
     }
 }
 
-/// Shards in parallel, what each leaves taken in the order of their indices; only a few are kept at a time.
+/// Runs shards in parallel and takes their results in the order of their indices; only a few are kept at a time.
 pub(super) fn in_order<T: Send, B: Default + Send>(
     first: u64,
     count: u64,
@@ -159,7 +160,7 @@ pub(super) fn in_order<T: Send, B: Default + Send>(
     Ok(())
 }
 
-/// V of eight samples, and what ∂ ln f is multiplied with to give ∂V for a fixed g; none if no sample is worth anything.
+/// Returns V of eight samples, and the factor of ∂ ln f in ∂V for a fixed g; `None` if V is 0 for all samples.
 ///
 /// `own` is ln f, `worth` the numerator's density relative to the samples': f/g (1/g where the record is added).
 #[inline(always)]
@@ -189,19 +190,19 @@ pub(super) struct Moments {
     pub drawn: u64,
     /// Σ V and Σ V².
     value: [f64; 2],
-    /// The same of N = σ·∂V/∂σ.
+    /// Σ N and Σ N², N = σ·∂V/∂σ.
     log_noise: [f64; 2],
     /// For each j with G = ∂V/∂ĉ_j: Σ G, Σ G², Σ G·N.
     coefficients: Vec<[f64; 3]>,
 }
 
-/// Σ over the lanes of a product.
+/// Returns the sum of a product over the lanes.
 fn sum(one: &Lanes, other: &Lanes) -> f64 {
     one.0.iter().zip(&other.0).map(|(a, b)| a * b).sum()
 }
 
 impl Moments {
-    /// Count eight samples' V and N.
+    /// Adds eight samples' V and N.
     pub(super) fn add(&mut self, value: &Lanes, log_noise: &Lanes) {
         let all = splat(1.0);
         for (to, one) in [(&mut self.value, value), (&mut self.log_noise, log_noise)] {
@@ -211,7 +212,7 @@ impl Moments {
     }
 }
 
-/// Count what another shard has.
+/// Adds the moments of another shard.
 pub(super) fn merge(components: &mut [Moments], shard: &[Moments]) {
     fn add<const K: usize>(to: &mut [f64; K], more: &[f64; K]) {
         to.iter_mut().zip(more).for_each(|(to, more)| *to += more);
@@ -224,7 +225,7 @@ pub(super) fn merge(components: &mut [Moments], shard: &[Moments]) {
     }
 }
 
-/// n/(n − 1) times Σ (a − ā)(b − b̄) of n pairs, from their sums: n times their covariance.
+/// Returns n/(n − 1) times Σ (a − ā)(b − b̄) of n pairs, from their sums: n times their covariance.
 #[allow(clippy::cast_precision_loss)] // far below 2^53
 pub(super) fn spread(n: u64, one: f64, other: f64, product: f64) -> f64 {
     let n = n as f64;
@@ -235,8 +236,8 @@ pub(super) fn spread(n: u64, one: f64, other: f64, product: f64) -> f64 {
     }
 }
 
-/// δ and σ·∂δ/∂σ, with no derivatives yet: means over all samples, of fixed shares of each component, so that the variance of a
-/// mean is Σ_k n_k var_k/n².
+/// Returns δ and σ·∂δ/∂σ, without derivatives: means over all samples, with fixed shares of each component, so that the
+/// variance of a mean is Σ_k n_k var_k/n².
 #[allow(clippy::cast_precision_loss)] // far below 2^53
 pub(super) fn estimate(components: &[Moments]) -> GradientEstimate {
     let samples: u64 = components.iter().map(|one| one.drawn).sum();
@@ -263,7 +264,7 @@ fn stratified(components: &[Moments], all: f64, sums: &dyn Fn(&Moments) -> [f64;
     Estimate { value: total / all, standard_error: variance.max(0.0).sqrt() / all }
 }
 
-/// A job of rounds, as its shards see it.
+/// A job of rounds, as its shards use it.
 #[derive(Clone, Copy)]
 struct Rounds<'a> {
     job: &'a GradientJob,
@@ -333,7 +334,7 @@ impl Vectored for Shard<'_> {
         let Rounds { job, mixture, parts, at_origin, .. } = rounds;
         let mut stream = Stream::new(job.key, index);
         let mut moments = rounds.empty();
-        // Under another matrix any sample may be worth something.
+        // Under another matrix V may be positive for any sample.
         let least = if at_origin { job.epsilon - 1e-9 } else { f64::NEG_INFINITY };
         for (component, (_, share)) in job.components.iter().enumerate() {
             let moments = &mut moments[component];
@@ -362,7 +363,7 @@ impl Vectored for Shard<'_> {
     }
 }
 
-/// Eight samples that were drawn and weighed, to be differentiated. False if none of them is worth anything.
+/// Eight samples that were drawn and weighted, to be differentiated. Returns false if V is 0 for all of them.
 struct Score<'a> {
     rounds: Rounds<'a>,
     /// dN/dM, N = P or R of the samples' origin.
@@ -385,7 +386,7 @@ impl Vectored for Score<'_> {
         let own = V::load(&posterior.backward::<V>(law, &scratch.all_sums));
         let mut worth = V::load(&weight);
         if job.direction == Direction::Remove {
-            // The weight is that of the origin's P.
+            // The weight is relative to the origin's P.
             worth = worth.mul(exp(own.sub(V::load(&worker.weighed.loss))));
         }
         let Some((value, slopes)) = value::<V>(job, own, worth) else { return false };
@@ -396,7 +397,7 @@ impl Vectored for Score<'_> {
         let (n, bands) = (law.iterations(), coefficients.len());
         derivatives.coefficients.resize(bands, splat(0.0));
         kernel.correlator().adjoint::<V>(means, &scratch.all_rows, &mut derivatives.coefficients, workspace);
-        // Σ E[x_i² | ŷ] over the rounds i in which coefficient j has a row: all but the last j.
+        // This is Σ E[x_i² | ŷ] over the rounds i in which coefficient j has a row: all but the last j.
         let mut reaching = V::splat(0.0);
         for square in &squares[..=n - bands] {
             reaching = reaching.add(V::load(square));
