@@ -1,17 +1,17 @@
 //! Composition of rounds through privacy loss distributions.
 //!
-//! Takes profiles (one for each kind of round), counts and a question; gives a proven interval for the answer with its
-//! error budget. It must not know what mechanism a profile came from.
+//! This room takes profiles (one for each kind of round), counts and a question, and returns a proven interval for the
+//! answer with its error budget. It must not know what mechanism a profile came from.
 //!
 //! ```text
 //! profile ──mesh──▶ nodes on a lattice ──masses──▶ two discrete laws ──compose──▶ two composed laws ──answer──▶ interval
 //!           δ, slope              upper and lower hull              tilted FFT                 ε(δ), δ(ε)
 //! ```
 //!
-//! Where one large loss makes δ, that one bounds it (`single_jump`). Where no lattice is fine enough for what most rounds lose,
-//! the rounds are composed without one ([`doubling`]), from the hull above and from [`tangents`] below. Where losses are bounded,
-//! the largest ones bound every answer from both sides (`largest`); where losses are beyond all lattices, each round by itself does
-//! (`basic`).
+//! Where one large loss makes up δ, that loss bounds it (`single_jump`). Where no lattice is fine enough for the losses
+//! of most rounds, the rounds are composed without one ([`doubling`]), from the hull above and from [`tangents`] below.
+//! Where losses are bounded, the largest ones bound every answer from both sides (`largest`); where losses are too
+//! large for any lattice, bounds on the single rounds do (`basic`).
 //!
 //! # Why the result is an interval
 //!
