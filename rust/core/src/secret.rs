@@ -1,4 +1,5 @@
-//! The secret streams of a training run: ChaCha20 under 256-bit keys, which never mix with the seeded streams of samples.
+//! The secret streams of a training run: ChaCha20 under 256-bit keys, which never mix with the seeded streams of
+//! samples.
 //!
 //! A key is for one use (the batches of a phase, the noise of a parameter) and the caller derives it from the run's
 //! key. Under it every round has its own stream, and every word of a stream can be accessed directly: what is drawn

@@ -8,10 +8,11 @@ const STRIDE: usize = 1024;
 
 /// Returns the first n coefficients q of a(x)/c(x), n the length of `series` a, `divisor` c with c_0 ≠ 0.
 ///
-/// Formula: `q_i` = (a_i − Σ_{0 < j < b} `c_j·q_{i−j}`)/c_0, each sum from its oldest term to its newest, with 1/c_0 and the
-/// c_j/c_0 rounded first, without fused multiplications: the same bits on every processor (and those of scipy's `lfilter`,
-/// whose transposed form this is). Error: where a ≥ 0, c_0 > 0 and no other `c_j` is positive, all terms have one sign, and
-/// `q_i` is off by at most about 3(i + 1)(b + 1)u of itself; in general no bound is given. Time O(n·b). Overflow shows as ∞ or NaN.
+/// Formula: `q_i` = (a_i − Σ_{0 < j < b} `c_j·q_{i−j}`)/c_0, each sum from its oldest term to its newest, with 1/c_0
+/// and the c_j/c_0 rounded first, without fused multiplications: the same bits on every processor (and those of scipy's
+/// `lfilter`, whose transposed form this is). Error: where a ≥ 0, c_0 > 0 and no other `c_j` is positive, all terms
+/// have one sign, and `q_i` is off by at most about 3(i + 1)(b + 1)u of itself; in general no bound is given. Time
+/// O(n·b). Overflow shows as ∞ or NaN.
 ///
 /// # Errors
 ///

@@ -42,8 +42,8 @@ impl Approximation {
 /// Returns `e^epsilon · Pr[Z > x]` for a standard normal Z.
 ///
 /// * Domain: any finite `epsilon` and `x`; `x_error` bounds how far `x` may be from the exact argument.
-/// * Guarantee: the exact value lies within the returned error, provided the product is below 2 (which holds wherever it
-///   is the second term of a privacy profile, since it is then a probability).
+/// * Guarantee: the exact value lies within the returned error, provided the product is below 2 (which holds wherever
+///   it is the second term of a privacy profile, since it is then a probability).
 /// * Precision: relative error about `(10 + 3x² + 2|ε|)·u`, plus the effect of `x_error`.
 /// * Source: for x < 30 the definition through erfc; from there the alternating asymptotic series of the Mills ratio,
 ///   whose error is below the first omitted term, 2·10⁶/x¹⁶ < 5e-18 (Abramowitz & Stegun 7.1.23).

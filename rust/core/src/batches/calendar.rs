@@ -141,8 +141,8 @@ impl Calendar {
 
     /// Returns the state before the first round.
     ///
-    /// With a warm start a unit is available with its stationary probability, and otherwise waits for 1 … b − 1 rounds, each with
-    /// the same probability.
+    /// With a warm start a unit is available with its stationary probability, and otherwise waits for 1 … b − 1 rounds,
+    /// each with the same probability.
     fn begun(&self, run: &Run) -> Result<State> {
         let (count, users) = (index(self.units.count()), matches!(self.units, Units::Users { .. }));
         let mut state = State {

@@ -81,9 +81,10 @@ impl Coin {
     /// available: 1/(1 + (b − 1)q), where q = 1 − (1 − p)^k is the probability to be drawn in a round while available,
     /// after which the process waits for b − 1 rounds.
     ///
-    /// The state is s = 0 (available) or s = j (waiting for j more rounds); s = j leads to s = j − 1, and s = 0 to s = b − 1 with
-    /// probability q. So Pr[s = j] = q·Pr[s = 0] for 0 < j < b (for k = 1: Dong & Ganesh 2026, arXiv:2602.09338, Algorithm 2).
-    /// (1 − p)^k is a binary fraction of at most k times the limbs of p, so the ratio is one of whole numbers, and exact.
+    /// The state is s = 0 (available) or s = j (waiting for j more rounds); s = j leads to s = j − 1, and s = 0 to s =
+    /// b − 1 with probability q. So Pr[s = j] = q·Pr[s = 0] for 0 < j < b (for k = 1: Dong & Ganesh 2026,
+    /// arXiv:2602.09338, Algorithm 2). (1 − p)^k is a binary fraction of at most k times the limbs of p, so the ratio
+    /// is one of whole numbers, and exact.
     ///
     /// # Errors
     /// [`crate::Error::Domain`] for a probability outside of (0, 1].

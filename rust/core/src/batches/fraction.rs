@@ -5,7 +5,8 @@
 
 /// Returns the limbs of a double in (0, 1), as few as represent it exactly: 17 at most.
 ///
-/// p = m·2^{−e} with an odd m < 2⁵³ and e ≤ 1074, so m·2^{64w−e} is a whole number for w = ⌈e/64⌉ limbs, shifted by less than 64.
+/// p = m·2^{−e} with an odd m < 2⁵³ and e ≤ 1074, so m·2^{64w−e} is a whole number for w = ⌈e/64⌉ limbs, shifted by
+/// less than 64.
 #[must_use]
 pub fn of(p: f64) -> Vec<u64> {
     debug_assert!(p > 0.0 && p < 1.0);

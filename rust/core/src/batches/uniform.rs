@@ -8,8 +8,8 @@ use crate::batches::fraction::low;
 
 /// Draws a uniform number of 0..n, for n > 0.
 ///
-/// Of the 2⁶⁴ values w of a word those are kept whose product wn = q·2⁶⁴ + r has r ≥ 2⁶⁴ mod n; then each quotient q has exactly
-/// ⌊2⁶⁴/n⌋ of them, and nothing is biased (Lemire 2019, ACM TOMACS 29, 1).
+/// Of the 2⁶⁴ values w of a word those are kept whose product wn = q·2⁶⁴ + r has r ≥ 2⁶⁴ mod n; then each quotient q
+/// has exactly ⌊2⁶⁴/n⌋ of them, and nothing is biased (Lemire 2019, ACM TOMACS 29, 1).
 pub fn below(generator: &mut impl Rng, n: u64) -> u64 {
     let mut wide = u128::from(generator.next_u64()) * u128::from(n);
     if low(wide) < n {

@@ -124,8 +124,8 @@ impl Job {
 /// Runs shards `first`, …, `first + count − 1`, on the pool of the caller.
 ///
 /// # Errors
-/// [`Error::Domain`] for proposals with different mean scales or a bet that could lose more than its wealth; [`Error::Numerics`]
-/// if rounding could change a loss by more than 1e-6; [`Error::Cancelled`]; [`Error::TimeLimit`].
+/// [`Error::Domain`] for proposals with different mean scales or a bet that could lose more than its wealth;
+/// [`Error::Numerics`] if rounding could change a loss by more than 1e-6; [`Error::Cancelled`]; [`Error::TimeLimit`].
 pub fn simulate(job: &Job, first: u64, count: u64, run: &Run) -> Result<Outcome> {
     let error = job.check()?;
     job.parts.iter().try_for_each(|part| part.proposed.prepare(run))?;

@@ -75,8 +75,8 @@ impl Curve {
     /// * `lower`: for a pair whose D is nowhere larger (or the same pair), lower and upper bounds on its D.
     ///
     /// # Errors
-    /// [`Error::Domain`] for fewer than two nodes, lengths that differ, a spacing that is not positive, nodes beyond ±600 or
-    /// bounds outside [0, 1]; [`Error::Numerics`] for bounds that cross.
+    /// [`Error::Domain`] for fewer than two nodes, lengths that differ, a spacing that is not positive, nodes beyond
+    /// ±600 or bounds outside [0, 1]; [`Error::Numerics`] for bounds that cross.
     pub fn new(first: f64, spacing: f64, upper: &[f64], lower: &[(f64, f64)]) -> Result<Self> {
         let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
         #[allow(clippy::cast_precision_loss)] // a few thousand nodes

@@ -2,8 +2,8 @@
 //!
 //! Advanced joint convexity with the coupling of [`super::substitution`] needs no Gaussian: for any mechanism with
 //! H_{e^ε} ≤ δ_j between multisets that differ in j places, the sampled one is (ε′, δ′)-private with
-//! `ε′ = ln(1 + η(e^ε − 1))`, `δ′ = Σ_{j≥1} p_j δ_j(ε)` (Balle, Barthe & Gaboardi 2018, Theorems 8 to 10; the two-stage samplers
-//! in arXiv:2312.13389, Theorem 5).
+//! `ε′ = ln(1 + η(e^ε − 1))`, `δ′ = Σ_{j≥1} p_j δ_j(ε)` (Balle, Barthe & Gaboardi 2018, Theorems 8 to 10; the two-stage
+//! samplers in arXiv:2312.13389, Theorem 5).
 
 use crate::error::{Error, Result};
 use crate::laws::Weights;
@@ -53,7 +53,8 @@ impl Base {
 /// the law of the number of draws.
 ///
 /// # Errors
-/// [`Error::Domain`] for an ε that is negative or not finite, a stated δ outside [0, 1], and noise that is not positive.
+/// [`Error::Domain`] for an ε that is negative or not finite, a stated δ outside [0, 1], and noise that is not
+/// positive.
 pub fn amplified(weights: &Weights, base: &Base, epsilon: f64) -> Result<Amplified> {
     if !(epsilon >= 0.0 && epsilon.is_finite()) {
         return Err(Error::Domain { name: "epsilon", value: epsilon, allowed: "at least 0 and finite" });
@@ -75,9 +76,10 @@ pub fn amplified(weights: &Weights, base: &Base, epsilon: f64) -> Result<Amplifi
     #[allow(clippy::cast_precision_loss)] // a count of terms
     let relative = 1.0 + 2.0 * weights.relative_error + UNIT_ROUNDOFF * (weights.count.len() as f64 + 8.0);
     let eta = (eta * relative).min(1.0);
-    // Exponentials and logarithms are off by 2u of their size, all else by u. Below 1: the argument of ln_1p by 3u, which moves
-    // it by no more, as x/(1 + x) ≤ ln(1 + x); so ε′ is off by 5u. From 1 on: the argument of ln is a sum of non-negative terms,
-    // off by 5u, and the logarithm lies between −ε and 0; so ε′ is off by u(5 + 2ε), and by another 2ε u for the sum.
+    // Exponentials and logarithms are off by 2u of their size, all else by u. Below 1: the argument of ln_1p by 3u,
+    // which moves it by no more, as x/(1 + x) ≤ ln(1 + x); so ε′ is off by 5u. From 1 on: the argument of ln is a sum
+    // of non-negative terms, off by 5u, and the logarithm lies between −ε and 0; so ε′ is off by u(5 + 2ε), and by
+    // another 2ε u for the sum.
     let amplified = if epsilon < 1.0 {
         (eta * epsilon.exp_m1()).ln_1p()
     } else {

@@ -43,8 +43,8 @@ impl Sampler {
     ///   stochastically smaller one, and so for larger data sets (see [`super::substitution`]).
     ///
     /// # Errors
-    /// [`Error::Domain`] for sizes of zero, batches or subsets of more records than there are without replacement, more than
-    /// 10⁶ draws with replacement, and groups of several records with two-stage sampling; those of [`Run::check`].
+    /// [`Error::Domain`] for sizes of zero, batches or subsets of more records than there are without replacement, more
+    /// than 10⁶ draws with replacement, and groups of several records with two-stage sampling; those of [`Run::check`].
     pub fn copies(self, group: u32, dataset: u64, batch: u64, run: &Run) -> Result<Weights> {
         let domain = |name, value: f64, allowed| Err(Error::Domain { name, value, allowed });
         let other_records = dataset.checked_sub(u64::from(group)).ok_or(Error::Domain {

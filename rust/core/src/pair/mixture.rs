@@ -1,7 +1,7 @@
 //! Pairs of Gaussian mixtures on the line whose likelihood ratio increases.
 //!
-//! `P = Σ w_i N(a_i, 1)` against `Q = Σ v_j N(b_j, 1)`, shifts in units of the noise. The pairs built here have an increasing
-//! likelihood ratio, so `{L > ε}` is a half-line `y > τ(ε)` and both tails are sums of normal tails:
+//! `P = Σ w_i N(a_i, 1)` against `Q = Σ v_j N(b_j, 1)`, shifts in units of the noise. The pairs built here have an
+//! increasing likelihood ratio, so `{L > ε}` is a half-line `y > τ(ε)` and both tails are sums of normal tails:
 //! `δ(ε) = Σ w_i Φ(a_i − τ) − e^ε Σ v_j Φ(b_j − τ)`.
 //!
 //! For every half-line, this difference is at most the true δ (which is its maximum over all sets), so an error in τ
@@ -110,9 +110,10 @@ impl MixturePair {
     /// Creates `(1−q)N(0) + qN(2)` against `(1−q)N(0) + qN(1)`, for ε ≥ 0 only: one record of a fixed-size batch is set
     /// to zero while every other record opposes it. `weights` is the law (1 − q, q) on {0, 1}.
     ///
-    /// The ratio `(1−q+q·e^{2ct−2c²})/(1−q+q·e^{ct−c²/2})`, c = 1/σ, crosses 1 once, at t = 3c/2, and increases from there: with
-    /// `u = e^{ct−c²/2}` the sign of its derivative is that of `2(1−q)u·e^{−c²} + qu²e^{−c²} − (1−q)`, increasing in u and
-    /// positive at the sign change `u = e^{c²}`. So for ε ≥ 0 the set {L > ε} is a half-line beyond 3c/2.
+    /// The ratio `(1−q+q·e^{2ct−2c²})/(1−q+q·e^{ct−c²/2})`, c = 1/σ, crosses 1 once, at t = 3c/2, and increases from
+    /// there: with `u = e^{ct−c²/2}` the sign of its derivative is that of `2(1−q)u·e^{−c²} + qu²e^{−c²} − (1−q)`,
+    /// increasing in u and positive at the sign change `u = e^{c²}`. So for ε ≥ 0 the set {L > ε} is a half-line beyond
+    /// 3c/2.
     pub(crate) fn opposed_zero_out(weights: &Weights, noise_multiplier: f64) -> Result<Self> {
         check_positive("noise_multiplier", noise_multiplier)?;
         let at = |shift: f64| {
@@ -259,8 +260,9 @@ impl Profile for MixturePair {
         let above = self.numerator.scaled_tail(0.0, tau, self.weight_error);
         let below = self.denominator.scaled_tail(epsilon, tau, self.weight_error);
         let delta = above.value - below.value;
-        // If the exact threshold lies above τ, P's mass between the two is at most P(y > τ), and never more than 1; there the
-        // density of P − e^ε Q is at most P's times the defect of the ratio, which the weights' error may add to.
+        // If the exact threshold lies above τ, P's mass between the two is at most P(y > τ), and never more than 1;
+        // there the density of P − e^ε Q is at most P's times the defect of the ratio, which the weights' error may add
+        // to.
         let between = if is_below { (above.value + above.error).min(1.0) } else { 1.0 };
         let defect = residual + 2.0 * self.weight_error;
         ProfilePoint {

@@ -14,11 +14,12 @@ use crate::special::UNIT_ROUNDOFF;
 
 /// `sup_τ P(y > τ) − e^ε Q(y > τ)` for `P = (1−q)N(0, σ²) + qN(2, σ²)` and `Q = (1−q)N(0, σ²) + qN(1, σ²)`.
 ///
-/// * Guarantee: at most H_{e^ε}(P‖Q) within the stated errors, and equal to it for ε ≥ 0; convex, a supremum of lines in α = e^ε.
+/// * Guarantee: at most H_{e^ε}(P‖Q) within the stated errors, and equal to it for ε ≥ 0; convex, a supremum of lines
+///   in α = e^ε.
 /// * Precision: that of [`MixturePair`].
-/// * Source: the likelihood ratio falls from 1 and then rises (see [`MixturePair::opposed_zero_out`]); with c = 1/σ and u =
-///   e^{cy − c²/2} it is least where `qu² + 2(1−q)u = (1−q)e^{c²}`. The best half-line begins where the ratio crosses α upwards, or is
-///   the whole line: then the difference is 1 − α.
+/// * Source: the likelihood ratio falls from 1 and then rises (see [`MixturePair::opposed_zero_out`]); with c = 1/σ and
+///   u = e^{cy − c²/2} it is least where `qu² + 2(1−q)u = (1−q)e^{c²}`. The best half-line begins where the ratio
+///   crosses α upwards, or is the whole line: then the difference is 1 − α.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Opposed {
     pair: MixturePair,

@@ -8,9 +8,10 @@
 //!
 //! `H_{α′}((1−η)ν + ημ ‖ (1−η)ν + ημ′) = η H_α(μ ‖ (1−β)ν + βμ′)`,
 //!
-//! and the batches can be coupled so that, given j draws, j slots differ: μ and ν are then at most 2j apart, μ and μ′ at most 2j
-//! under replacement and j when a record is set to zero, ν and μ′ at most 2j or j. With G_s the profile of a Gaussian
-//! mechanism of sensitivity s and F_s that of `Σ p_j N(sj)` against `N(0)`, all of the following are upper bounds:
+//! and the batches can be coupled so that, given j draws, j slots differ: μ and ν are then at most 2j apart, μ and μ′
+//! at most 2j under replacement and j when a record is set to zero, ν and μ′ at most 2j or j. With G_s the profile of a
+//! Gaussian mechanism of sensitivity s and F_s that of `Σ p_j N(sj)` against `N(0)`, all of the following are upper
+//! bounds:
 //!
 //! | bound | replaced | set to zero, remove | set to zero, add |
 //! |---|---|---|---|
@@ -268,12 +269,13 @@ impl Profile for Reflected {
 /// Returns the tightest bounds of this module on one round whose batch has a fixed number of draws, for both directions
 /// (remove, add): `group` of `dataset` records are changed, batches have `batch` draws.
 ///
-/// * Guarantee: upper bounds on H_{e^ε} of the mechanism for every ε; composing them is valid. Without replacement and for one
-///   record they are the exact suprema at each α; no single pair attains them at all α, so the composition is not tight.
-///   `dataset` may be a lower bound on the number of records (of the larger data set where records are added or removed).
-/// * Convexity: joint convexity is convex on both sides of α = 1, and there for h the left slope `h + |h′| − 1` is at most the
-///   right one `−|h′|` because `Σ(p_j/η)G_j′ ≤ ½`; for the zero-out pairs because `(1−q)(Φ(−1/2σ) + Φ(−3/2σ) − 1) ≤ 0`. The
-///   minimum of several is made convex by [`Hull`].
+/// * Guarantee: upper bounds on H_{e^ε} of the mechanism for every ε; composing them is valid. Without replacement and
+///   for one record they are the exact suprema at each α; no single pair attains them at all α, so the composition is
+///   not tight. `dataset` may be a lower bound on the number of records (of the larger data set where records are added
+///   or removed).
+/// * Convexity: joint convexity is convex on both sides of α = 1, and there for h the left slope `h + |h′| − 1` is at
+///   most the right one `−|h′|` because `Σ(p_j/η)G_j′ ≤ ½`; for the zero-out pairs because
+///   `(1−q)(Φ(−1/2σ) + Φ(−3/2σ) − 1) ≤ 0`. The minimum of several is made convex by [`Hull`].
 ///
 /// # Errors
 /// [`Error::Domain`] as in [`Sampler::copies`], and for a σ that is not positive and finite; the errors of

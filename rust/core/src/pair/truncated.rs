@@ -48,8 +48,8 @@ impl TruncatedPoisson {
     /// Creates the profile of a round with batches truncated to `limit` of `dataset_size` records.
     ///
     /// # Errors
-    /// [`Error::Domain`] for an empty data set, one of more than 2⁵² records, a limit of 0, a probability outside (0, 1], a noise
-    /// multiplier that is not positive and finite, and batches whose size varies too much.
+    /// [`Error::Domain`] for an empty data set, one of more than 2⁵² records, a limit of 0, a probability outside (0,
+    /// 1], a noise multiplier that is not positive and finite, and batches whose size varies too much.
     pub fn new(dataset_size: u64, limit: u64, probability: f64, noise_multiplier: f64, reverse: bool) -> Result<Self> {
         #[allow(clippy::cast_precision_loss)] // reported only
         if dataset_size == 0 || dataset_size > 1 << 52 || limit == 0 {

@@ -16,8 +16,8 @@ pub struct Renewal {
     pub min_separation: usize,
     /// p: the probability to join a round in which the record is available.
     pub sampling_probability: f64,
-    /// ln of the probability to take part j = 1, 2, … times at once, given that it joins; one entry for a single record. For a
-    /// user with k records that are drawn independently, Bin(j; k, p₁) given j ≥ 1.
+    /// ln of the probability to take part j = 1, 2, … times at once, given that it joins; one entry for a single
+    /// record. For a user with k records that are drawn independently, Bin(j; k, p₁) given j ≥ 1.
     pub log_counts: Vec<f64>,
     /// The same probabilities.
     pub counts: Vec<f64>,

@@ -1,7 +1,8 @@
 //! Bounds from each round separately, where nothing resolves the rounds together: basic composition.
 //!
-//! * ε(δ) ≤ Σ n_i ε_i(δ/N), N = Σ n_i: without an event of mass δ_i each round's P is at most e^{ε_i}Q, and so are the products; the
-//!   events have at most Σ n_i δ_i together (Dwork, Kenthapadi, McSherry, Mironov & Naor 2006, Theorem 1).
+//! * ε(δ) ≤ Σ n_i ε_i(δ/N), N = Σ n_i: without an event of mass δ_i each round's P is at most e^{ε_i}Q, and so are the
+//!   products; the events have at most Σ n_i δ_i together (Dwork, Kenthapadi, McSherry, Mironov & Naor 2006, Theorem
+//!   1).
 //! * So δ(ε) ≤ N·d for every d with Σ n_i ε_i(d) ≤ ε.
 //! * Both are at least those of any single round, because the outcomes of the other rounds may be left out.
 

@@ -2,9 +2,9 @@
 //!
 //! # What is computed
 //!
-//! Round i has masses a_i on the lattice, `M_i = Σ_j a_{i,j} e^{λ j h}`, and tilted probabilities `b_i = a_{i,j} e^{λ j h} /
-//! M_i`. If B is the n-fold convolution of the b, then the composed mass at s is `e^{K(λ)} e^{−λ s h} B_s` with `K = Σ n_i ln
-//! M_i`, and for every ε
+//! Round i has masses a_i on the lattice, `M_i = Σ_j a_{i,j} e^{λ j h}`, and tilted probabilities
+//! `b_i = a_{i,j} e^{λ j h} / M_i`. If B is the n-fold convolution of the b, then the composed mass at s is
+//! `e^{K(λ)} e^{−λ s h} B_s` with `K = Σ n_i ln M_i`, and for every ε
 //!
 //! `δ(ε) = e^{K(λ) − λε} Σ_{sh > ε} e^{−λ(sh − ε)} (1 − e^{−(sh − ε)}) B_s  +  [mass at ∞]`.
 //!

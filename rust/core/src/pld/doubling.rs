@@ -7,9 +7,11 @@
 //! P = Σp and its part Y = Σ p(1 − e^{−x}) of all pairs of atoms that fall at a + x. These two sums are all that is
 //! stored for a cell:
 //!
-//! * **Upper.** Mass Y/(1 − e^{−w}) at the upper end and the rest at the lower one have the same sums of p and p·e^{−x}, and are
-//!   spread further: the profile Σ p(1 − α e^{−ℓ})_+, a mean of convex functions of e^{−ℓ}, only grows.
-//! * **Lower.** All of P at a − ln(1 − Y/P) has the same two sums and is not spread at all: the profile only falls (Jensen).
+//! * **Upper.** Mass Y/(1 − e^{−w}) at the upper end and the rest at the lower one have the same sums of p and
+//!   p·e^{−x}, and are spread further: the profile Σ p(1 − α e^{−ℓ})_+, a mean of convex functions of e^{−ℓ}, only
+//!   grows.
+//! * **Lower.** All of P at a − ln(1 − Y/P) has the same two sums and is not spread at all: the profile only falls
+//!   (Jensen).
 //!
 //! Composition is monotone in each law (see [`super`]), so products of upper laws are upper laws. The law of all rounds
 //! gains (loses) a variance of about w²/6 (w²/12) for each product that was formed; [`super::cells`] spreads that

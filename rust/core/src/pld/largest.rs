@@ -1,9 +1,10 @@
 //! Bounds on the composition from the largest losses of the rounds, without composing anything.
 //!
-//! Let the loss of round i be at most M_i, S = Σ n_i M_i, and let each loss be M_i with probability at least a_i, A = Π a_i^{n_i}. With
-//! x = S − ε ≥ 0, for every ε
+//! Let the loss of round i be at most M_i, S = Σ n_i M_i, and let each loss be M_i with probability at least a_i, A = Π
+//! a_i^{n_i}. With x = S − ε ≥ 0, for every ε
 //!
-//! * δ(ε) = E[(1 − e^{ε − Σ L})_+] = 0 where x = 0, since no sum of losses exceeds S: so ε(δ) ≤ S at every δ, 0 included;
+//! * δ(ε) = E[(1 − e^{ε − Σ L})_+] = 0 where x = 0, since no sum of losses exceeds S: so ε(δ) ≤ S at every δ, 0
+//!   included;
 //! * δ(ε) ≥ A(1 − e^{−x}), the part of that mean where every loss is the largest: so ε(δ) ≥ S + ln(1 − δ/A) for δ < A;
 //! * δ(ε) ≤ (1 − e^{−x}) Π Pr[L_i > M_i − x]^{n_i}: where the losses' sum is above S − x, each of them is above M_i −
 //!   x. With any supporting line of the round's profile at M_i − x, Pr[L_i > M_i − x] is at most its value plus its
@@ -231,7 +232,8 @@ mod tests {
 
     #[test]
     fn lines_near_a_largest_loss_with_a_mass_bound_the_mass_above() {
-        // Pr[L > ε] of Lap(0, 1/θ) against Lap(θ, 1/θ): P(y < (θ − ε)/(2θ)) in units of the shift, ½e^{…} from the left of it.
+        // Pr[L > ε] of Lap(0, 1/θ) against Lap(θ, 1/θ): P(y < (θ − ε)/(2θ)) in units of the shift, ½e^{…} from the left
+        // of it.
         let laplace = |theta: f64, epsilon: f64| 1.0 - 0.5 * (0.5 * (epsilon - theta)).exp();
         let outcomes = vec![(0.5, 0.1), (0.3, 0.3), (0.15, 0.2), (0.05, 0.4)];
         let discrete = DiscretePair::new(outcomes.clone()).unwrap();

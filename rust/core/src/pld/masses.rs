@@ -1,11 +1,13 @@
 //! From a profile on a lattice to two discrete loss distributions, one above and one below it.
 //!
-//! Write a convex piecewise-linear function of α with kinks at `α_i = e^{ε_i}` as `g(α) = m_∞ + Σ p_i (1 − α/α_i)_+`. Its masses
-//! are second differences: with `D_i = g_i − g_{i+1}`, `p_i = D_{i−1}/(1 − e^{−(ε_i−ε_{i−1})}) − D_i/(e^{ε_{i+1}−ε_i} − 1)`, in
-//! which no e^ε appears, so large losses do not overflow.
+//! Write a convex piecewise-linear function of α with kinks at `α_i = e^{ε_i}` as `g(α) = m_∞ + Σ p_i (1 − α/α_i)_+`.
+//! Its masses are second differences: with `D_i = g_i − g_{i+1}`,
+//! `p_i = D_{i−1}/(1 − e^{−(ε_i−ε_{i−1})}) − D_i/(e^{ε_{i+1}−ε_i} − 1)`, in which no e^ε appears, so large losses do
+//! not overflow.
 //!
-//! * **Upper.** Let U_i ≥ δ(ε_i). The lower convex hull of the points (α_i, U_i) is convex, and still at least δ: δ is convex and
-//!   at most U at the nodes, and the hull is the largest such function. Right of the last node it stays constant (m_∞).
+//! * **Upper.** Let U_i ≥ δ(ε_i). The lower convex hull of the points (α_i, U_i) is convex, and still at least δ: δ is
+//!   convex and at most U at the nodes, and the hull is the largest such function. Right of the last node it stays
+//!   constant (m_∞).
 //! * **Lower.** Between two nodes the profile lies above its two supporting lines there; let a and b be how far the
 //!   left line is below the right value and the right line below the left value ([`Defects`]). The segment between the
 //!   two values lowered by s and s′ lies below the larger line, hence below the profile, exactly if it does so where

@@ -1,8 +1,8 @@
 //! The points where a profile is evaluated: lattice points, dense where the answer depends on them.
 //!
 //! The lattice `ε = i·spacing` has a spacing with at most twelve significant bits, so every lattice point is a binary64
-//! number exactly. Only a subset of its points is used: a cell is halved while the area between the profile and its chord
-//! matters to the question asked.
+//! number exactly. Only a subset of its points is used: a cell is halved while the area between the profile and its
+//! chord matters to the question asked.
 
 use crate::error::Result;
 use crate::pair::{Profile, ProfilePoint};

@@ -16,12 +16,13 @@
 //! # Why the result is an interval
 //!
 //! Composition is monotone in each round's profile: for a fixed loss ℓ of the other rounds the integrand is the profile
-//! itself at ε − ℓ, so replacing a profile by one that is larger (smaller) for every α can only raise (lower) the composed
-//! δ, whether or not the replacement has total mass one. Each round is therefore replaced by two piecewise-linear convex
-//! functions of α, one above and one below its profile, whose kinks lie on one lattice of losses (connect-the-dots,
-//! Doroshenko et al. 2022, for the upper one; [`masses`] for the lower). Convex and piecewise linear means: the profile of a
-//! finite measure on the lattice. Those measures are composed by FFT under an exponential tilt ([`compose`]), and each
-//! approximation made on the way is added to the upper result and subtracted from the lower one.
+//! itself at ε − ℓ, so replacing a profile by one that is larger (smaller) for every α can only raise (lower) the
+//! composed δ, whether or not the replacement has total mass one. Each round is therefore replaced by two
+//! piecewise-linear convex functions of α, one above and one below its profile, whose kinks lie on one lattice of
+//! losses (connect-the-dots, Doroshenko et al. 2022, for the upper one; [`masses`] for the lower). Convex and piecewise
+//! linear means: the profile of a finite measure on the lattice. Those measures are composed by FFT under an
+//! exponential tilt ([`compose`]), and each approximation made on the way is added to the upper result and subtracted
+//! from the lower one.
 
 pub mod answer;
 mod basic;

@@ -1,9 +1,10 @@
 //! Reads δ(ε) and ε(δ) off a composed law.
 //!
-//! With weights `m_s = e^{−λ(sh − c)} C_s` relative to a centre c, two recursions from the top of the window give, at every
-//! lattice point, the finite part of δ and its slope in units of `e^{K − λc}`: `T_s = e^{−h}(T_{s+1} + m_{s+1})`, `D_s =
-//! D_{s+1} + T_s(e^h − 1)`. Both add non-negative terms only, so their relative error is at most a few u for each step. Inside a
-//! cell the profile is `D_s − T_s(e^x − 1) = D_{s+1} + T_s·e^x(e^{h−x} − 1)`, again without cancellation.
+//! With weights `m_s = e^{−λ(sh − c)} C_s` relative to a centre c, two recursions from the top of the window give, at
+//! every lattice point, the finite part of δ and its slope in units of `e^{K − λc}`: `T_s = e^{−h}(T_{s+1} + m_{s+1})`,
+//! `D_s = D_{s+1} + T_s(e^h − 1)`. Both add non-negative terms only, so their relative error is at most a few u for
+//! each step. Inside a cell the profile is `D_s − T_s(e^x − 1) = D_{s+1} + T_s·e^x(e^{h−x} − 1)`, again without
+//! cancellation.
 //!
 //! A number that overflows must not become a lower bound: a weight there is at most e^600, which lowers δ, and in an
 //! upper bound it may be +∞, so that δ is at most 1. Where a cell is so wide that e^h overflows, the profile inside the
@@ -41,8 +42,8 @@ pub struct Readoff {
     transform: f64,
     wrapped_above: f64,
     wrapped_below: f64,
-    /// Absolute terms: mass wrapped from below (lower side only, the alternative to `wrapped_below`), mass above the window
-    /// (upper side only), mass at infinity.
+    /// Absolute terms: mass wrapped from below (lower side only, the alternative to `wrapped_below`), mass above the
+    /// window (upper side only), mass at infinity.
     wrapped_below_weighed: f64,
     above: f64,
     read_from: f64,

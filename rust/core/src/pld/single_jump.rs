@@ -13,14 +13,14 @@
 //! errors: the larger one of g_i and ℓ is a profile that ℓ supports, and replaces g_i. For lower bounds the line at c
 //! may touch g_i beside c; then J_i is below g_i by at most twice the error of the value at c.
 //!
-//! * **Lower.** Only outcomes with exactly one jump are counted. With S the sum of the other losses, δ ≥ Σ n_i E J_i(ε −
-//!   S), and J_i(ε − s) is convex and decreasing in e^{−s}: by Jensen it is at least the mass of S times its value at the s
-//!   with e^{−s} = E e^{−S}/mass. A body has the mass 1 − P_i and at most the mass 1 under Q, so e^s = Π (1 − P_i)^{n_i}
-//!   serves for both: **δ(ε) ≥ e^s Σ n_i g_i(ε − s)**, with the cut at ε itself.
+//! * **Lower.** Only outcomes with exactly one jump are counted. With S the sum of the other losses, δ ≥ Σ n_i E J_i(ε
+//!   − S), and J_i(ε − s) is convex and decreasing in e^{−s}: by Jensen it is at least the mass of S times its value at
+//!   the s with e^{−s} = E e^{−S}/mass. A body has the mass 1 − P_i and at most the mass 1 under Q, so e^s = Π (1 −
+//!   P_i)^{n_i} serves for both: **δ(ε) ≥ e^s Σ n_i g_i(ε − s)**, with the cut at ε itself.
 //! * **Upper**, by the number of jumps. None: δ of all bodies, by Chernoff ((1 − 1/x)_+ ≤ x^λ λ^λ/(1 + λ)^{1+λ}, x =
-//!   e^{S−ε}). Two or more: (1 − e^{ε−S})_+ is at most 1, and at most the sum of (1 − e^{−ℓ})_+ over all losses
-//!   ℓ. With Π = Σ n_i P_i, that is Π Σ n_i J_i(0) for jumps, with another one, and Π²/2 times Σ n_i g_i(0) for bodies,
-//!   with two. One: Σ n_i E J_i(ε − S), where S lacks one body of this kind. It is given back: over the loss ℓ of a body, E
+//!   e^{S−ε}). Two or more: (1 − e^{ε−S})_+ is at most 1, and at most the sum of (1 − e^{−ℓ})_+ over all losses ℓ. With
+//!   Π = Σ n_i P_i, that is Π Σ n_i J_i(0) for jumps, with another one, and Π²/2 times Σ n_i g_i(0) for bodies, with
+//!   two. One: Σ n_i E J_i(ε − S), where S lacks one body of this kind. It is given back: over the loss ℓ of a body, E
 //!   h(s + ℓ) ≥ (1 − P_i) h(s + ln(1 − P_i)) for h(s) = J_i(ε − s), by Jensen as above. So with S the loss of all
 //!   bodies **δ(ε) ≤ Σ n_i/(1 − P_i) E J_i(ε − S + ln(1 − P_i)) + Π Σ n_i J_i(0) + Π²/2 min(1, Σ n_i g_i(0)) +
 //!   Chernoff**. The law of S from above is doubled ([`super::doubling`]): J_i(ε − s) is a mean of functions (1 −

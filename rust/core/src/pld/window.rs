@@ -3,8 +3,8 @@
 //! None of these choices affects a bound: [`super::compose`] computes its bounds from the actual masses whatever is
 //! chosen here. The choices decide how short the transform is.
 //!
-//! A tilt at the saddle point makes δ a sum of order one but gives rare large losses weight, which a longer window must hold. A
-//! smaller tilt keeps the window short as long as rounding errors stay far below the tilted δ. The window needs
+//! A tilt at the saddle point makes δ a sum of order one but gives rare large losses weight, which a longer window must
+//! hold. A smaller tilt keeps the window short as long as rounding errors stay far below the tilted δ. The window needs
 //!
 //! * to reach so far up that the untilted mass above it is negligible compared to δ;
 //! * to be so long that tilted mass beyond one length above the point of reading is negligible (it would wrap around);

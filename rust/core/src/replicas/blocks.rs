@@ -1,10 +1,12 @@
-//! b-min-sep sampling, blocks of h rounds at a time: a chain with few ages that bounds the sum over m replicas from above.
+//! b-min-sep sampling, blocks of h rounds at a time: a chain with few ages that bounds the sum over m replicas from
+//! above.
 //!
-//! **A majorant.** [`super::rounds`] has Z_m = Σ Πw_{x^r}·e^{S}, S = Σ_{r<s} ⟨Cx^r, Cx^s⟩. With any w̄ ≥ w and J ≥ S on all tuples,
-//! Z̄ = Σ Πw̄·e^J is at least Z_m; and tuples that are drawn from Πw̄·e^J/Z̄ have the weight ρ = Z̄·Π(w/w̄)·e^{S−J} ≤ Z̄ (see
-//! [`super::tuples`]).
+//! **A majorant.** [`super::rounds`] has Z_m = Σ Πw_{x^r}·e^{S}, S = Σ_{r<s} ⟨Cx^r, Cx^s⟩. With any w̄ ≥ w and J ≥ S on
+//! all tuples, Z̄ = Σ Πw̄·e^J is at least Z_m; and tuples that are drawn from Πw̄·e^J/Z̄ have the weight ρ =
+//! Z̄·Π(w/w̄)·e^{S−J} ≤ Z̄ (see [`super::tuples`]).
 //!
-//! **Weights.** Let q = p(1−p)^{−b}. A pattern x with |x| > 0 participations in rounds i_1 < … < i_L has, with (z)₊ = max(z, 0),
+//! **Weights.** Let q = p(1−p)^{−b}. A pattern x with |x| > 0 participations in rounds i_1 < … < i_L has, with (z)₊ =
+//! max(z, 0),
 //!
 //! `w_x = p₀ (1−p)^{(i_1−b)₊} · Π_{gaps g} p(1−p)^{g−b} · (1−p)^{(n−i_L−b+1)₊}` (warm; p₀ = p/(1 + (b−1)p), the rate),
 //!
@@ -19,7 +21,8 @@
 //! ⟨c_i, c_{i−e}⟩ over full columns, J has
 //!
 //! * within a block r(|v − v′|) for each pair of positions v, v′;
-//! * between neighbouring blocks α(u) + α(v), u and v the distances to the edge between them, where α(u) + α(v) ≥ r(u + v + 1);
+//! * between neighbouring blocks α(u) + α(v), u and v the distances to the edge between them, where α(u) + α(v) ≥ r(u +
+//!   v + 1);
 //! * r((D−1)h + 1) for D = 2, …, H, with each replica's last participation; also with the replica's own at D = H.
 //!
 //! Participations more than H blocks apart, and those of a replica before its last one in an earlier block, are more
@@ -34,14 +37,16 @@
 //! which is known one block later. So with N_1 and N_2 replicas of ages 1 and 2, F of age H or free, and the field R =
 //! Σ_{ages D ≥ 2} r((D−1)h + 1)
 //!
-//! `β_t(s) = Σ_{j ≤ F} C(F, j) q^j e^{jR} ĝ(N_1; N_2, j) β_{t+1}(s′)`, `β_{T+1}(s) = ĝ(N_1; N_2, 0)`, `Z̄ = A^m β_1(all free)`,
+//! `β_t(s) = Σ_{j ≤ F} C(F, j) q^j e^{jR} ĝ(N_1; N_2, j) β_{t+1}(s′)`, `β_{T+1}(s) = ĝ(N_1; N_2, 0)`,
+//! `Z̄ = A^m β_1(all free)`,
 //!
 //! T = ⌈n/h⌉. The last of these is a closing step that nobody joins. There are C(H + m, m) states.
 //!
 //! **Hypotheses.** Each is checked before a chain is created.
 //! * p < 1: q would be infinite.
 //! * h divides b, and H = b/h ≥ 2. With h = b two participations of one replica would lie in neighbouring blocks.
-//! * A warm start has n ≥ b − 1 rounds, for A. A cold start and a run of any other length are covered: h need not divide n.
+//! * A warm start has n ≥ b − 1 rounds, for A. A cold start and a run of any other length are covered: h need not
+//!   divide n.
 //! * No coefficient is negative and there are at most b bands, so that columns of one replica share no row and all
 //!   inner products are at least 0. [`super::overlaps`] and the kernel reject all others.
 //! * Single records that are added, removed or set to zero, without truncation and without a random phase: only these
@@ -108,8 +113,8 @@ pub(super) fn possible(law: &Renewal, length: usize) -> bool {
 /// Returns the steps of m = `order` replicas in blocks of `length` rounds.
 ///
 /// # Errors
-/// As [`rounds::steps`]; [`Error::Domain`] for a length that does not divide b at least twice, a probability of 1, a warm start with
-/// fewer than b − 1 rounds, and where replicas can be placed in too many ways.
+/// As [`rounds::steps`]; [`Error::Domain`] for a length that does not divide b at least twice, a probability of 1, a
+/// warm start with fewer than b − 1 rounds, and where replicas can be placed in too many ways.
 pub(super) fn steps(law: &Renewal, coefficients: &[f64], order: usize, length: usize) -> Result<(Steps, Placements)> {
     let overlaps = rounds::overlaps(law, coefficients, order)?;
     if !possible(law, length) {

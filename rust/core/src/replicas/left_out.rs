@@ -23,11 +23,12 @@
 //!
 //! `E Π_{r<s} F_{rs} ≤ Π_S (E A_S^{(m−1)/(G−1)})^{1/C(m−1, G−1)} ≤ U_{i+1}^{m/G}`,
 //!
-//! U_{i+1} the largest value, over all ages, of the chain of G replicas from round i + 1 on with r replaced by r(m − 1)/(G − 1).
-//! With o_i the mass of tuples that leave in round i and o_0 that of warm starts with more than K busy ages,
-//! `Z_⊥ ≤ o_0 U_1^{m/G} + Σ_i o_i U_{i+1}^{m/G}`, which is the recursion
+//! U_{i+1} the largest value, over all ages, of the chain of G replicas from round i + 1 on with r replaced by r(m −
+//! 1)/(G − 1). With o_i the mass of tuples that leave in round i and o_0 that of warm starts with more than K busy
+//! ages, `Z_⊥ ≤ o_0 U_1^{m/G} + Σ_i o_i U_{i+1}^{m/G}`, which is the recursion
 //!
-//! `γ_i(s) = Σ_{j ≤ K − w} … γ_{i+1}(s′) + U_{i+1}^{m/G}·Σ_{j > K − w} C(m − w, j) p^j (1−p)^{m−w−j} e^{j(j−1)r_i(0)/2 + jh}`, γ_{n+1} = 0.
+//! `γ_i(s) = Σ_{j ≤ K − w} … γ_{i+1}(s′) + U_{i+1}^{m/G}·Σ_{j > K − w} C(m − w, j) p^j (1−p)^{m−w−j} e^{j(j−1)r_i(0)/2 + jh}`,
+//! γ_{n+1} = 0.
 //!
 //! Of the last sum's factors e^{jh} only e^{(K−w+1)h} has the state's own field; the remaining factors have the largest
 //! field that w busy ages can have.

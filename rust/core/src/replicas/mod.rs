@@ -1,4 +1,5 @@
-//! Moments of a mechanism's likelihood ratio, by a chain over m independent copies (*replicas*) of a record's participations.
+//! Moments of a mechanism's likelihood ratio, by a chain over m independent copies (*replicas*) of a record's
+//! participations.
 //!
 //! This room takes a participation law and the columns of a matrix in units of σ, and returns upper bounds on
 //! `Z_m = E_R f^m`, f = dP/dR = Σ_x w_x e^{⟨Cx,y⟩ − ‖Cx‖²/2}, R = N(0, I). It does not know about ε and δ.
@@ -9,8 +10,9 @@
 //! [`automaton_tuples`], [`phases`] are for cyclic sampling and [`placed`] for bins; [`drawn`] is the common interface
 //! of all of them.
 //!
-//! **Why a moment is a guarantee.** For x ≥ 0 and an integer m ≥ 2, `(x − e^ε)₊ ≤ c_m e^{−(m−1)ε} x^m` with c_m = (m−1)^{m−1}/m^m: the
-//! quotient (x − e^ε)/x^m is largest at x = e^ε m/(m−1), where it is that constant. With x = f and the mean under R,
+//! **Why a moment is a guarantee.** For x ≥ 0 and an integer m ≥ 2, `(x − e^ε)₊ ≤ c_m e^{−(m−1)ε} x^m` with c_m =
+//! (m−1)^{m−1}/m^m: the quotient (x − e^ε)/x^m is largest at x = e^ε m/(m−1), where it is that constant. With x = f and
+//! the mean under R,
 //!
 //! `δ_remove(ε) = E_R (f − e^ε)₊ ≤ W_m(ε) = Z_m c_m e^{−(m−1)ε}`.
 //!

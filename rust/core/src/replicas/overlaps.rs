@@ -3,9 +3,11 @@
 use crate::error::{Error, Result};
 use crate::special::UNIT_ROUNDOFF;
 
-/// Upper bounds on r_i(k) = ⟨c_i, c_{i−k}⟩, the inner product of two columns k rounds apart over the rows that the run has.
+/// Upper bounds on r_i(k) = ⟨c_i, c_{i−k}⟩, the inner product of two columns k rounds apart over the rows that the run
+/// has.
 ///
-/// Column i begins in row i. With `rows` = min(bands, n − i + 1) of its entries inside the run, r = Σ_{l < min(rows, bands − k)} c_l c_{l+k}.
+/// Column i begins in row i. With `rows` = min(bands, n − i + 1) of its entries inside the run, r = Σ_{l < min(rows,
+/// bands − k)} c_l c_{l+k}.
 #[derive(Debug, Clone)]
 pub struct Overlaps {
     bands: usize,

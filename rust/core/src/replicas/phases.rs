@@ -1,4 +1,5 @@
-//! m replicas under cyclic Poisson sampling with random phases: moments of the likelihood ratio, and tuples drawn from the law of f^m.
+//! m replicas under cyclic Poisson sampling with random phases: moments of the likelihood ratio, and tuples drawn from
+//! the law of f^m.
 //!
 //! A record of phase φ may join the rounds φ, φ + b, φ + 2b, …, each with probability p. Given the phases of all
 //! replicas, the state is which of them joined at their last chance: with at most b bands the inner product r_i(a) of a
@@ -108,12 +109,14 @@ pub(super) fn price(law: &Renewal, order: usize) -> Option<(usize, f64)> {
 impl Phases {
     /// Creates the tuples of m = `order` replicas with the banded Toeplitz matrix of these coefficients in units of σ.
     ///
-    /// * Memory: 8 bytes for each multiset of phases. Time: m·2^m operations for each and every period until they settle.
+    /// * Memory: 8 bytes for each multiset of phases. Time: m·2^m operations for each and every period until they
+    ///   settle.
     /// * Guarantee: see the head of this file. The result does not depend on the number of threads.
     ///
     /// # Errors
-    /// [`Error::Domain`] for an order below 2, a law without random phases, more bands than phases, and as [`Overlaps::toeplitz`];
-    /// [`Error::Numerics`] for too many multisets, and where a factor leaves the range of numbers; as [`Run::check`].
+    /// [`Error::Domain`] for an order below 2, a law without random phases, more bands than phases, and as
+    /// [`Overlaps::toeplitz`]; [`Error::Numerics`] for too many multisets, and where a factor leaves the range of
+    /// numbers; as [`Run::check`].
     pub(super) fn new(law: &Renewal, coefficients: &[f64], order: usize, run: &Run) -> Result<Self> {
         Self::with_gap(law, coefficients, order, GAP, run)
     }

@@ -53,8 +53,9 @@ impl Placed {
     /// * Guarantee: see the head of this file. The result does not depend on the number of threads.
     ///
     /// # Errors
-    /// [`Error::Domain`] for an order below 2, and for inner products that are negative or no numbers; [`Error::Numerics`] for too
-    /// many multisets, and where an exponential leaves the range of numbers; as [`Run::check`].
+    /// [`Error::Domain`] for an order below 2, and for inner products that are negative or no numbers;
+    /// [`Error::Numerics`] for too many multisets, and where an exponential leaves the range of numbers; as
+    /// [`Run::check`].
     pub(super) fn new(gram: &[f64], error: f64, order: usize, run: &Run) -> Result<Self> {
         let gram: Vec<f64> = gram.iter().map(|entry| (entry + error).next_up()).collect();
         #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a square

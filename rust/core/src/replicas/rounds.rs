@@ -1,6 +1,7 @@
 //! b-min-sep sampling, round by round: the sum over m replicas that defines Z_m, by a chain over their ages.
 //!
-//! **The sum.** `f^m = Σ_{x¹…x^m} Π_r w_{x^r} e^{⟨Cx^r,y⟩ − ‖Cx^r‖²/2}`, and `E_R e^{⟨Σ_r Cx^r, y⟩} = e^{‖Σ_r Cx^r‖²/2}`, so
+//! **The sum.** `f^m = Σ_{x¹…x^m} Π_r w_{x^r} e^{⟨Cx^r,y⟩ − ‖Cx^r‖²/2}`, and
+//! `E_R e^{⟨Σ_r Cx^r, y⟩} = e^{‖Σ_r Cx^r‖²/2}`, so
 //!
 //! `Z_m = Σ_{x¹…x^m} Π_r w_{x^r} · e^{Σ_{r<s} ⟨Cx^r, Cx^s⟩}`.
 //!
@@ -11,9 +12,9 @@
 //!
 //! `β_i(s) = Σ_{j ≤ F} C(F, j) p^j (1−p)^{F−j} · e^{j(j−1)r_i(0)/2 + jh} · β_{i+1}(s′)`, `Z_m = Σ_s start(s) β_1(s)`,
 //!
-//! where s′ has j replicas of age 1, all busy ones a round older, and the other F − j free; start(s) is the multinomial law of m
-//! stationary ages, or the free state alone. This is exact if a record's own columns do not overlap (C ≥ 0, bands ≤ b: then
-//! ‖Cx‖² = Σ‖c_i‖², which the law's f assumes).
+//! where s′ has j replicas of age 1, all busy ones a round older, and the other F − j free; start(s) is the multinomial
+//! law of m stationary ages, or the free state alone. This is exact if a record's own columns do not overlap (C ≥ 0,
+//! bands ≤ b: then ‖Cx‖² = Σ‖c_i‖², which the law's f assumes).
 
 use crate::error::{Error, Result};
 use crate::participation::renewal::Renewal;

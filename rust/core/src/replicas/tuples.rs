@@ -1,10 +1,11 @@
 //! Tuples of m replicas drawn from (nearly) the law that f^m has, and the bound on their weights.
 //!
-//! **What is drawn.** By the head of [`super::rounds`], f^m R is a mixture of Gaussians: of N(Σ_r Cx^r, I) with the weights
-//! Π_r w_{x^r}·e^{Σ_{r<s} ⟨Cx^r, Cx^s⟩} of the tuples (x¹, …, x^m). Draw a tuple with probability π(x¹…x^m), y = Σ_r Cx^r + N(0, I),
-//! and let ρ = Π_r w_{x^r} e^{Σ ⟨Cx^r, Cx^s⟩}/π(x¹…x^m). Then for any g ≥ 0
+//! **What is drawn.** By the head of [`super::rounds`], f^m R is a mixture of Gaussians: of N(Σ_r Cx^r, I) with the
+//! weights Π_r w_{x^r}·e^{Σ_{r<s} ⟨Cx^r, Cx^s⟩} of the tuples (x¹, …, x^m). Draw a tuple with probability π(x¹…x^m), y
+//! = Σ_r Cx^r + N(0, I), and let ρ = Π_r w_{x^r} e^{Σ ⟨Cx^r, Cx^s⟩}/π(x¹…x^m). Then for any g ≥ 0
 //!
-//! `E ρ g(y)/f(y)^m = E_R g`, and with g = (f − e^ε)₊: `E V = δ_remove(ε)`, V = ρ (f − e^ε)₊/f^m ≤ sup ρ·c_m e^{−(m−1)ε}
+//! `E ρ g(y)/f(y)^m = E_R g`, and with g = (f − e^ε)₊: `E V = δ_remove(ε)`, V = ρ (f − e^ε)₊/f^m ≤ sup ρ·c_m
+//! e^{−(m−1)ε}
 //!
 //! by the inequality of [`super`], if π leaves no tuple out. The method below gives up some tuples while they are
 //! drawn, with probabilities that are part of π; a tuple that was given up is a sample with V = 0. Where no more than K

@@ -89,7 +89,8 @@ const HALF_ROOT: u64 = 0x3fe6_a09e_667f_3bcd;
 ///
 /// * Precision: absolute error at most 2u·|ln x| + 2u·|ln m| with m the mantissa in [√½, √2): relative 4u for x away
 ///   from 1 and 4u near it.
-/// * Source: x = 2^k·m, ln m = 2 artanh((m − 1)/(m + 1)); the odd series up to the 23rd power misses by less than 2e-17 relative.
+/// * Source: x = 2^k·m, ln m = 2 artanh((m − 1)/(m + 1)); the odd series up to the 23rd power misses by less than 2e-17
+///   relative.
 #[inline(always)]
 #[must_use]
 pub fn ln<V: Vector>(x: V) -> V {

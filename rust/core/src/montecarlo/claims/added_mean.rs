@@ -4,17 +4,18 @@
 //!
 //! `δ_add(ε) = E_R (1 − e^ε f)₊ ≤ λ^λ/(1+λ)^{1+λ}·e^{−λε}·E_R f^{−λ}`.
 //!
-//! Let S = N(−d, I), y = z − d. Then dR/dS = e^{⟨y,d⟩ + ‖d‖²/2}, and E_R f^{−λ} = E_S e^ψ, ψ = −λ ln f + ⟨y, d⟩ + ‖d‖²/2. ln f is convex, so
-//! ψ is concave, ν ∝ e^ψ S is more log-concave than S and satisfies the logarithmic Sobolev inequality with constant 1 (Bakry & Émery
-//! 1985): KL(S‖ν) ≤ ½E_S‖∇ψ‖². But KL(S‖ν) = ln E_S e^ψ − E_S ψ, so `ln E_S e^ψ ≤ E_S ψ + ½E_S‖∇ψ‖²`. E_S⟨y, d⟩ = −‖d‖²; altogether
+//! Let S = N(−d, I), y = z − d. Then dR/dS = e^{⟨y,d⟩ + ‖d‖²/2}, and E_R f^{−λ} = E_S e^ψ, ψ = −λ ln f + ⟨y, d⟩ +
+//! ‖d‖²/2. ln f is convex, so ψ is concave, ν ∝ e^ψ S is more log-concave than S and satisfies the logarithmic Sobolev
+//! inequality with constant 1 (Bakry & Émery 1985): KL(S‖ν) ≤ ½E_S‖∇ψ‖². But KL(S‖ν) = ln E_S e^ψ − E_S ψ, so
+//! `ln E_S e^ψ ≤ E_S ψ + ½E_S‖∇ψ‖²`. E_S⟨y, d⟩ = −‖d‖²; altogether
 //!
 //! `δ_add(ε) ≤ λ^λ/(1+λ)^{1+λ}·exp(−λε − ½‖d‖² + E_S D)`, `D = −λ(ln f − ⟨g, z⟩) + ½‖λ∇ ln f − d‖²`,
 //!
 //! for any d and g. The only property of the sampler that is used is that f is a mixture: b-min-sep sampling, and
 //! cyclic Poisson sampling from a random part, whose participations are a renewal process from a random start.
 //!
-//! **The second moment** of V = (1 − e^ε f)₊ dR/dS, whose mean under S is δ_add(ε): since dR/dS = e^{⟨y,d⟩ + ‖d‖²/2} and
-//! (1 − x)₊² ≤ k x^{−λ}, k = (2/(λ+2))²(λ/(λ+2))^λ (the maximum of (1 − x)²x^λ),
+//! **The second moment** of V = (1 − e^ε f)₊ dR/dS, whose mean under S is δ_add(ε): since dR/dS = e^{⟨y,d⟩ + ‖d‖²/2}
+//! and (1 − x)₊² ≤ k x^{−λ}, k = (2/(λ+2))²(λ/(λ+2))^λ (the maximum of (1 − x)²x^λ),
 //!
 //! `E_S V² ≤ k e^{−λε}·E_S e^ψ`, ψ = −λ ln f + 2⟨y, d⟩ + ‖d‖²,
 //!

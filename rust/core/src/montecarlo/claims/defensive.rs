@@ -17,12 +17,12 @@
 //! − t) < 1). So the wealth after each shard is a non-negative supermartingale, which is all that [`super::betting`]
 //! needs if the wealth is read only after whole shards. For λ < 0 and Σ α_k μ_k ≤ t the same holds.
 //!
-//! **The generator.** Let a coordinate of the noise change by a unit. X/m changes by at most 2·factor·Λ_i for its numerator, as
-//! with one proposal ([`crate::montecarlo::mechanism`]), and by V|∂_i ln m| for its denominator. ∂ ln m is a mean of the ∂ ln m_k with
-//! weights α_k m_k/m, which depend on the outcome, so it is at most the largest of them, coordinate by coordinate: |κ|Λ_i where
-//! means are scaled, and Λ_i + |θ|m̄_i for a tilt of P, |θ|m̄_i for one of R; over the coordinates max(1, |κ|)Λ + |θ|Σm̄_i,
-//! without the 1 where R is sampled, with the largest |κ| and |θ|. A sample of M_k is drawn with the error of its own coordinates
-//! and patterns, and counts α_k times.
+//! **The generator.** Let a coordinate of the noise change by a unit. X/m changes by at most 2·factor·Λ_i for its
+//! numerator, as with one proposal ([`crate::montecarlo::mechanism`]), and by V|∂_i ln m| for its denominator. ∂ ln m
+//! is a mean of the ∂ ln m_k with weights α_k m_k/m, which depend on the outcome, so it is at most the largest of them,
+//! coordinate by coordinate: |κ|Λ_i where means are scaled, and Λ_i + |θ|m̄_i for a tilt of P, |θ|m̄_i for one of R;
+//! over the coordinates max(1, |κ|)Λ + |θ|Σm̄_i, without the 1 where R is sampled, with the largest |κ| and |θ|. A
+//! sample of M_k is drawn with the error of its own coordinates and patterns, and counts α_k times.
 //!
 //! **Rounding.** ln dM_θ/dN = θt − norm has an error of |θ| times the error of t, plus the errors of norm and of the
 //! sum, and the relative difference between the law of the drawn patterns and that of the tilt ([`Tilted::relative`]):
@@ -233,8 +233,8 @@ fn tilt(
 /// in order.
 ///
 /// # Errors
-/// As [`Mixture::prepared`] and [`BetTable::check`]; [`Error::Numerics`] if rounding could change a loss by more than 1e-6;
-/// [`Error::Cancelled`]; [`Error::TimeLimit`].
+/// As [`Mixture::prepared`] and [`BetTable::check`]; [`Error::Numerics`] if rounding could change a loss by more than
+/// 1e-6; [`Error::Cancelled`]; [`Error::TimeLimit`].
 pub fn simulate_defensive(job: &DefensiveJob, first: u64, count: u64, run: &Run) -> Result<Vec<Vec<ShardSums>>> {
     for table in &job.tables {
         table.check()?;

@@ -1,17 +1,18 @@
 //! Bounds on δ_add, and on the second moment of its samples, without any sample: ln f is nearly linear where the record
 //! is added.
 //!
-//! f = dP/dR = Σ_x w_x e^{⟨Ĉx,y⟩ − ‖Ĉx‖²/2}, R = N(0, I). Samples of δ_add(ε) = E_R (1 − e^ε f)₊ come from M = N(−d, I), d = θg, and are
-//! V = (1 − e^ε f)₊·dR/dM, dR/dM = e^{⟨d,y⟩ + ‖d‖²/2}. V has no bound; its second moment has one.
+//! f = dP/dR = Σ_x w_x e^{⟨Ĉx,y⟩ − ‖Ĉx‖²/2}, R = N(0, I). Samples of δ_add(ε) = E_R (1 − e^ε f)₊ come from M = N(−d,
+//! I), d = θg, and are V = (1 − e^ε f)₊·dR/dM, dR/dM = e^{⟨d,y⟩ + ‖d‖²/2}. V has no bound; its second moment has one.
 //!
-//! **Log-Sobolev.** ln f is convex, so for λ ≥ 0 and any u the law ν ∝ e^{−F} R, F = λ ln f − ⟨u, y⟩, is more log-concave than R and
-//! satisfies the logarithmic Sobolev inequality with constant 1 (Bakry & Émery 1985): KL(S‖ν) ≤ ½E_S‖∇ ln dS/dν‖². With S = M, for
-//! which ∇ ln dS/dR = −d and KL(S‖R) = ½‖d‖², and KL(S‖ν) = KL(S‖R) + E_S F + ln E_R e^{−F},
+//! **Log-Sobolev.** ln f is convex, so for λ ≥ 0 and any u the law ν ∝ e^{−F} R, F = λ ln f − ⟨u, y⟩, is more
+//! log-concave than R and satisfies the logarithmic Sobolev inequality with constant 1 (Bakry & Émery 1985): KL(S‖ν) ≤
+//! ½E_S‖∇ ln dS/dν‖². With S = M, for which ∇ ln dS/dR = −d and KL(S‖R) = ½‖d‖², and KL(S‖ν) = KL(S‖R) + E_S F + ln E_R
+//! e^{−F},
 //!
 //! `ln E_R e^{−F} ≤ −E_S F − ½‖d‖² + ½E_S‖∇F − d‖²`.
 //!
-//! * u = d, λ = 2θ: E_S F = λE_S ln f + ‖d‖² and ∇F − d = λ(∇ln f − g). Since (1 − x)₊² ≤ k_λ x^{−λ}, k_λ = (2/(λ+2))²(λ/(λ+2))^λ,
-//!   `E_M V² = E_R (1 − e^ε f)₊² dR/dM ≤ k_λ exp(−λε − ‖d‖² − λE_S ln f + ½λ²E_S‖∇ ln f − g‖²)`.
+//! * u = d, λ = 2θ: E_S F = λE_S ln f + ‖d‖² and ∇F − d = λ(∇ln f − g). Since (1 − x)₊² ≤ k_λ x^{−λ}, k_λ =
+//!   (2/(λ+2))²(λ/(λ+2))^λ, `E_M V² = E_R (1 − e^ε f)₊² dR/dM ≤ k_λ exp(−λε − ‖d‖² − λE_S ln f + ½λ²E_S‖∇ ln f − g‖²)`.
 //! * u = 0, λ = θ: (1 − x)₊ ≤ x^{−λ}λ^λ/(1+λ)^{1+λ} gives
 //!   `δ_add(ε) ≤ λ^λ/(1+λ)^{1+λ}·exp(−λε − ½‖d‖² − λE_S ln f + ½λ²E_S‖∇ ln f − g‖²)`.
 //!

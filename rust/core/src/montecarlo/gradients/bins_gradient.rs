@@ -9,7 +9,8 @@
 //! proposals have at the Gram matrix Γ₀ of the samples' origin, and do not change with Γ. The density of a component
 //! relative to R,
 //!
-//! `g_k = e^{θt − θ²q/2} Σ_t ω_t e^{κ(v_t − θh_t) − κ²Γ_tt/2}`, t = ⟨π, v⟩, q = ⟨π, Γπ⟩, ω the law its bins are drawn from
+//! `g_k = e^{θt − θ²q/2} Σ_t ω_t e^{κ(v_t − θh_t) − κ²Γ_tt/2}`, t = ⟨π, v⟩, q = ⟨π, Γπ⟩, ω the law its bins are drawn
+//! from
 //!
 //! (κ = 1 for tilts of P, without the sum for tilts of R), is a smooth function of Γ and v, and so is ln f. V = (f −
 //! e^ε)_+/g or (1 − e^ε f)_+/g is therefore a continuous function of Γ for fixed w and s, its mean is δ for every Γ,

@@ -1,17 +1,18 @@
 //! The derivatives of δ in the matrix and in σ, estimated from the samples that estimate δ.
 //!
-//! In units of σ (ĉ = c/σ, ŷ ~ N(0, I) under R) let f = dP/dR, and let samples come from a fixed law M, with dM/dR = g. Then
+//! In units of σ (ĉ = c/σ, ŷ ~ N(0, I) under R) let f = dP/dR, and let samples come from a fixed law M, with dM/dR = g.
+//! Then
 //!
 //! `δ_remove = E_M[(f − e^ε)_+/g]`, `δ_add = E_M[(1 − e^ε f)_+/g]`,
 //!
-//! and ĉ is in f alone. (f − e^ε)_+ is Lipschitz in ĉ with a constant that is integrable, since f is a finite mixture of
-//! exponentials, and it has a derivative wherever f ≠ e^ε, which is almost everywhere, since f is analytic in ŷ and not constant.
-//! So by dominated convergence
+//! and ĉ is in f alone. (f − e^ε)_+ is Lipschitz in ĉ with a constant that is integrable, since f is a finite mixture
+//! of exponentials, and it has a derivative wherever f ≠ e^ε, which is almost everywhere, since f is analytic in ŷ and
+//! not constant. So by dominated convergence
 //!
 //! `∂δ_remove/∂ĉ_j = E_M[1{f > e^ε}·(f/g)·∂ln f/∂ĉ_j]`, `∂δ_add/∂ĉ_j = −E_M[1{e^ε f < 1}·(e^ε f/g)·∂ln f/∂ĉ_j]`:
 //!
-//! the boundary contributes nothing because the integrand vanishes there. With u_i = ⟨ĉ_i, ŷ⟩, s_i = ‖ĉ_i‖² and x the record's
-//! participations, ln f = ln Σ_x w_x e^{Σ_i (x_i u_i − x_i² s_i/2)}, hence
+//! the boundary contributes nothing because the integrand vanishes there. With u_i = ⟨ĉ_i, ŷ⟩, s_i = ‖ĉ_i‖² and x the
+//! record's participations, ln f = ln Σ_x w_x e^{Σ_i (x_i u_i − x_i² s_i/2)}, hence
 //!
 //! `∂ln f/∂ĉ_j = Σ_i (E[x_i | ŷ]·ŷ_{i+j} − E[x_i² | ŷ]·ĉ_j·1{i + j ≤ n})`
 //!
@@ -31,7 +32,8 @@
 //! None of these numbers is a bound: they are estimates with standard errors, for the search for a matrix. The matrix
 //! that is found is certified with other samples.
 //!
-//! Source: likelihood-ratio (score function) derivatives are textbook (Glynn 1990; Asmussen & Glynn 2007, Section VII.3).
+//! Source: likelihood-ratio (score function) derivatives are textbook (Glynn 1990; Asmussen & Glynn 2007, Section
+//! VII.3).
 
 use std::sync::Arc;
 
@@ -56,7 +58,8 @@ use crate::vector::{splat, with_vectors, Lanes, Vector, Vectored, LANES};
 pub struct GradientJob {
     /// The mechanism whose δ is estimated: of rounds without overlaps, or of bins.
     pub mechanism: Mechanism,
-    /// The mechanism whose proposals the samples come from: the same, or one with another matrix on as many rounds (bins).
+    /// The mechanism whose proposals the samples come from: the same, or one with another matrix on as many rounds
+    /// (bins).
     pub origin: Mechanism,
     /// The direction of the hockey stick: remove or add.
     pub direction: Direction,
@@ -97,9 +100,9 @@ pub struct GradientEstimate {
 /// Runs shards `first`, …, `first + count − 1`, on the pool of the caller; sums are added in the order of the shards.
 ///
 /// # Errors
-/// As [`Mixture::prepared`]; [`Error::Domain`] for an ε that is not finite, no shards, or mechanisms with different numbers of
-/// rounds or bins; [`Error::Numerics`] for replaced records and mechanisms that have no gradient; [`Error::Cancelled`];
-/// [`Error::TimeLimit`].
+/// As [`Mixture::prepared`]; [`Error::Domain`] for an ε that is not finite, no shards, or mechanisms with different
+/// numbers of rounds or bins; [`Error::Numerics`] for replaced records and mechanisms that have no gradient;
+/// [`Error::Cancelled`]; [`Error::TimeLimit`].
 pub fn simulate_gradient(job: &GradientJob, first: u64, count: u64, run: &Run) -> Result<GradientEstimate> {
     if !job.epsilon.is_finite() {
         return Err(Error::Domain { name: "epsilon", value: job.epsilon, allowed: "finite" });

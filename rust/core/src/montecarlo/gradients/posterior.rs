@@ -1,7 +1,8 @@
 //! The posterior means of a record's participations, given the outcome: one pass backward over the rounds and one
 //! forward, eight samples side by side.
 //!
-//! With f as in [`crate::montecarlo::kernels::recursion`], a record that has its chance in round i takes it with posterior probability
+//! With f as in [`crate::montecarlo::kernels::recursion`], a record that has its chance in round i takes it with
+//! posterior probability
 //!
 //! `q_i = φ_i f_{i+b}/f_i`,
 //!

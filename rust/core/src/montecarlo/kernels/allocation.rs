@@ -1,4 +1,5 @@
-//! The kernel for random allocation: a record takes part in k of t rounds, all choices equally likely, without a matrix.
+//! The kernel for random allocation: a record takes part in k of t rounds, all choices equally likely, without a
+//! matrix.
 //!
 //! With s = 1/σ² and Z_i = e^{y_i/σ}, ŷ in units of σ, dP/dR = e_k(Z)e^{−ks/2}/C(t, k), e_k the elementary symmetric
 //! polynomial. The recursion e_j ← e_j + Z_i e_{j−1} leaves the range of doubles, and a common scale loses terms that

@@ -110,8 +110,8 @@ impl Columns {
     /// another.
     ///
     /// # Errors
-    /// [`Error::Domain`] for entries that are negative or not finite, for a number of entries that is not n(n + 1)/2, or a
-    /// separation of 0.
+    /// [`Error::Domain`] for entries that are negative or not finite, for a number of entries that is not n(n + 1)/2,
+    /// or a separation of 0.
     pub fn dense(entries: Vec<f64>, iterations: usize, min_separation: usize) -> Result<Self> {
         if iterations.checked_mul(iterations + 1).map(|twice| twice / 2) != Some(entries.len()) {
             #[allow(clippy::cast_precision_loss)] // reported only
@@ -165,10 +165,10 @@ impl Columns {
     /// Returns a bound on the error of each entry of Cᵀy for |y_k| ≤ `largest`, and of each entry of Cx for |x_i| ≤
     /// `largest`.
     ///
-    /// Toeplitz: [`Correlator::rounding`]. Buffers: B(i) = y_i + θB(i+1) has |B| ≤ g·`largest`, g = min(n, 1/(1 − θ)), a step
-    /// adds 2u|B| to its error, which decays like B itself: 2u g² `largest`; their sum adds (buffers + 3)u of its size, Σ c.
-    /// Dense: dot products of at most n terms, (n + 2)u Σ c (Higham 2002, Section 3.1). All sums have terms of |y| with
-    /// non-negative factors.
+    /// Toeplitz: [`Correlator::rounding`]. Buffers: B(i) = y_i + θB(i+1) has |B| ≤ g·`largest`, g = min(n, 1/(1 − θ)),
+    /// a step adds 2u|B| to its error, which decays like B itself: 2u g² `largest`; their sum adds (buffers + 3)u of
+    /// its size, Σ c. Dense: dot products of at most n terms, (n + 2)u Σ c (Higham 2002, Section 3.1). All sums have
+    /// terms of |y| with non-negative factors.
     #[must_use]
     pub fn rounding(&self, largest: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // far below 2^53

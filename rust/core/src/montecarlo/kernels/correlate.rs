@@ -1,4 +1,5 @@
-//! Correlation with the matrix's coefficients: u_i = Σ_j ĉ_j ŷ_{i+j}, by the cheaper of direct sums and Fourier transforms.
+//! Correlation with the matrix's coefficients: u_i = Σ_j ĉ_j ŷ_{i+j}, by the cheaper of direct sums and Fourier
+//! transforms.
 //!
 //! Both work on blocks of time with eight samples side by side. The direct sums read each row once for a tile of
 //! outputs. The transforms use overlap-save: a transform of N rows gives N − bands + 1 outputs; since ĉ is real, the

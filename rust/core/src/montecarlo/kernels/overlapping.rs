@@ -1,6 +1,8 @@
-//! The kernel for b-min-sep sampling with columns longer than b: participations overlap, and the likelihood ratio is enclosed.
+//! The kernel for b-min-sep sampling with columns longer than b: participations overlap, and the likelihood ratio is
+//! enclosed.
 //!
-//! With ĉ = c/σ, u_i = ⟨ĉ_i, ŷ⟩ and s_i = ‖ĉ_i‖², the ratio is dP/dR = Σ_x w_x exp(Σ_i x_i u_i − ‖Ĉx‖²/2), and for non-negative C
+//! With ĉ = c/σ, u_i = ⟨ĉ_i, ŷ⟩ and s_i = ‖ĉ_i‖², the ratio is dP/dR = Σ_x w_x exp(Σ_i x_i u_i − ‖Ĉx‖²/2), and for
+//! non-negative C
 //!
 //! `Σ_i x_i² s_i ≤ ‖Ĉx‖² = Σ_i x_i² s_i + Σ_{i≠j} x_i x_j ⟨ĉ_i, ĉ_j⟩ ≤ Σ_i x_i² (s_i + Γ_i)`,
 //!
@@ -14,11 +16,12 @@
 //! f↓ where it is added, f↑(y) against f↓(−y) under replacement. **From below** (for lower bounds) the other way round.
 //! Samples are drawn from the true P.
 //!
-//! **Weights.** The density of a proposal M = Σ_x v_x N(κĈx, I) is enclosed by the same two recursions, κu_i and κ²s_i in place
-//! of u_i and s_i. For a guarantee a sample counts V = (f↑ − e^ε)_+/g↓ ≥ (dP/dR − e^ε)_+/g: its mean is at least δ(ε), and it is
-//! bounded by the proof of [`crate::montecarlo::proposals::proposal`] with e^{κ²‖Ĉx‖²/2} ≤ e^{κ²Σ(s+Γ)/2}. That costs the gap of the two recursions. An
-//! *estimate* needs no bound and is weighted by the drawn pattern itself: w_x r_x(y)/(v_x r_x^κ(y) e^{−κ(κ−1)‖Ĉx‖²/2}) for
-//! remove, one over the ratio of the normal densities for add, exact for the enclosed loss.
+//! **Weights.** The density of a proposal M = Σ_x v_x N(κĈx, I) is enclosed by the same two recursions, κu_i and κ²s_i
+//! in place of u_i and s_i. For a guarantee a sample counts V = (f↑ − e^ε)_+/g↓ ≥ (dP/dR − e^ε)_+/g: its mean is at
+//! least δ(ε), and it is bounded by the proof of [`crate::montecarlo::proposals::proposal`] with e^{κ²‖Ĉx‖²/2} ≤
+//! e^{κ²Σ(s+Γ)/2}. That costs the gap of the two recursions. An *estimate* needs no bound and is weighted by the drawn
+//! pattern itself: w_x r_x(y)/(v_x r_x^κ(y) e^{−κ(κ−1)‖Ĉx‖²/2}) for remove, one over the ratio of the normal densities
+//! for add, exact for the enclosed loss.
 
 use crate::error::{Error, Result};
 use crate::montecarlo::kernels::columns::{ColumnScratch, Columns};
@@ -122,8 +125,9 @@ impl OverlappingKernel {
     /// Returns the sums that bound samples from a proposal, as in [`crate::montecarlo::proposals::proposal`], with the
     /// squared norms that the proof at the head of this file needs.
     ///
-    /// Remove: T has e^{(κ/(κ−1))(κG − U)/2} for e^{κS/2}, with G_x = Σ x_i²(s_i + Γ_i) and U_x = Σ x_i² s_i: f↑ = Σ w_x e_x
-    /// e^{−U/2}, g↓ = Σ v_x e_x^κ e^{−κ²G/2}. Add: A with G for S. Replacement: ζ with (U + G)/2 for S, since f↑(y) f↓(−y) ≥ ζ².
+    /// Remove: T has e^{(κ/(κ−1))(κG − U)/2} for e^{κS/2}, with G_x = Σ x_i²(s_i + Γ_i) and U_x = Σ x_i² s_i: f↑ = Σ
+    /// w_x e_x e^{−U/2}, g↓ = Σ v_x e_x^κ e^{−κ²G/2}. Add: A with G for S. Replacement: ζ with (U + G)/2 for S, since
+    /// f↑(y) f↓(−y) ≥ ζ².
     #[must_use]
     pub fn sums(&self, proposal: &Renewal, mean_scale: f64, direction: Direction) -> HolderSums {
         let pairs = || self.lower.squares.iter().zip(&self.upper.squares);

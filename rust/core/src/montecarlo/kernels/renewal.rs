@@ -1,6 +1,6 @@
-//! The kernel for b-min-sep sampling with a banded Toeplitz matrix: noise → correlation → recursion, eight samples side by side.
-//! It also serves cyclic Poisson sampling with a random phase, where a record that does not join waits b rounds too: f_i = ((1 −
-//! p) + p e^{a_i}) f_{i+b} and dP/dR = (1/b) Σ_{i≤b} f_i.
+//! The kernel for b-min-sep sampling with a banded Toeplitz matrix: noise → correlation → recursion, eight samples side
+//! by side. It also serves cyclic Poisson sampling with a random phase, where a record that does not join waits b
+//! rounds too: f_i = ((1 − p) + p e^{a_i}) f_{i+b} and dP/dR = (1/b) Σ_{i≤b} f_i.
 //!
 //! With ĉ = c/σ and ŷ = κĈx + z, the log ratio of taking part in round i is a_i = ⟨ĉ_i, ŷ⟩ − s_i/2, s_i = ‖ĉ_i‖² (the
 //! in-range part of column i), and
@@ -11,8 +11,8 @@
 //! backwards in time, so time is cut into blocks from the end and only `bands` rows of ŷ and b rows of f are kept:
 //! memory does not depend on n.
 //!
-//! For a user with k records of which j take part at once with probability w_j, p e^{a_i} becomes Σ_j w_j e^{ju_i − j²s_i/2},
-//! u_i = ⟨ĉ_i, ŷ⟩: with t = e^{a_i} and d = e^{−s_i} its terms are T_1 = t, T_{j+1} = T_j·t·d^j.
+//! For a user with k records of which j take part at once with probability w_j, p e^{a_i} becomes Σ_j w_j e^{ju_i −
+//! j²s_i/2}, u_i = ⟨ĉ_i, ŷ⟩: with t = e^{a_i} and d = e^{−s_i} its terms are T_1 = t, T_{j+1} = T_j·t·d^j.
 //!
 //! **Range.** The recursions are those of [`super::recursion`]; eight samples whose exponents leave the linear domain
 //! are recomputed in logarithms ([`RenewalKernel::logarithmic`]).

@@ -1,5 +1,5 @@
-//! The last values of a recursion f_i = (1 − p) f_{i+1} + φ_i f_{i+b} in the linear domain, eight samples side by side, and its
-//! steps.
+//! The last values of a recursion f_i = (1 − p) f_{i+1} + φ_i f_{i+b} in the linear domain, eight samples side by side,
+//! and its steps.
 //!
 //! f is stored with a power of two for each lane, adjusted whenever f leaves [2⁻³⁰⁰, 2³⁰⁰] (for p = 1 and with phases,
 //! where the f_i of different residues mod b are unrelated, nothing is adjusted). An exponent that is too large for a

@@ -28,15 +28,16 @@
 //! ≤ T^{μ−1} f^{−μ} and e^ε ζ²/f² = u, h = (μ−1)/2: V ≤ T^{μ−1} f^{1−μ}(1 − u) = T^{μ−1} (e^{ε/2}ζ)^{−2h} u^h (1 − u) ≤
 //! **T^{μ−1} (e^{ε/2}ζ)^{−2h} h^h/(1+h)^{1+h}**.
 //!
-//! *With a composed profile* (see [`crate::montecarlo::value`]) V is (f/g)·D°(x), x = ε − ln f; (1/g)·D°(x), x = ε + ln f; (f/g)·D°(x), x = ε
-//! − ln f/f⁻, where D° replaces (1 − e^x)₊. The same inequalities, f = e^{ε − x} for remove, f = e^{x − ε} for add and
-//! f ≥ ζe^{(ε − x)/2} for replacement, give V ≤ prefix·sup_x e^{cx} D°(x) with the prefixes T^{μ−1}e^{−(μ−1)ε},
-//! A^{−(1+τ)}e^{−τε} and T^{μ−1}(e^{ε/2}ζ)^{−2h} and c = μ − 1, τ, h. (For D = (1 − e^x)₊ the supremum is
-//! c^c/(1+c)^{1+c}: the bounds above.) It is finite because D° ends at the last node; beyond it D is at most a
-//! constant, its tail mass, and since E_M f/g = 1 (add: E_M 1/g = 1) that is added to the mean whatever is drawn.
+//! *With a composed profile* (see [`crate::montecarlo::value`]) V is (f/g)·D°(x), x = ε − ln f; (1/g)·D°(x), x = ε + ln
+//! f; (f/g)·D°(x), x = ε − ln f/f⁻, where D° replaces (1 − e^x)₊. The same inequalities, f = e^{ε − x} for remove, f =
+//! e^{x − ε} for add and f ≥ ζe^{(ε − x)/2} for replacement, give V ≤ prefix·sup_x e^{cx} D°(x) with the prefixes
+//! T^{μ−1}e^{−(μ−1)ε}, A^{−(1+τ)}e^{−τε} and T^{μ−1}(e^{ε/2}ζ)^{−2h} and c = μ − 1, τ, h. (For D = (1 − e^x)₊ the
+//! supremum is c^c/(1+c)^{1+c}: the bounds above.) It is finite because D° ends at the last node; beyond it D is at
+//! most a constant, its tail mass, and since E_M f/g = 1 (add: E_M 1/g = 1) that is added to the mean whatever is
+//! drawn.
 //!
-//! *Several mechanisms* with independent streams have f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k. Each factor obeys its own inequality, and
-//! with one κ for all of them so do the products, with T = ΠT_k, A = ΠA_k, ζ = Πζ_k.
+//! *Several mechanisms* with independent streams have f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k. Each factor obeys its own
+//! inequality, and with one κ for all of them so do the products, with T = ΠT_k, A = ΠA_k, ζ = Πζ_k.
 //!
 //! The bounds hold for any law v, so a proposal may be chosen from earlier samples; a poor one only makes the bound
 //! useless. S_x is additive over participations because the sampler keeps them at least `bands` apart (or, for bins,

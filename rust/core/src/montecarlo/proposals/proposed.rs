@@ -4,8 +4,8 @@
 //! [`Proposed`] is a kernel with a proposal of that kernel's kind, and [`Mechanism::proposed`], which derives the
 //! proposal from the kernel's own law, is the only place where one is created.
 //!
-//! Several mechanisms are sampled one after the other from the same stream, so their draws are independent, and their log
-//! densities add: f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k.
+//! Several mechanisms are sampled one after the other from the same stream, so their draws are independent, and their
+//! log densities add: f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k.
 
 use std::sync::Arc;
 
@@ -285,14 +285,15 @@ pub fn rounding_of(parts: &[Part]) -> f64 {
 
 /// Returns a bound on |E V − δ(ε)| due to the finite generator of normal numbers and participation patterns.
 ///
-/// * Normal numbers: V changes by at most (2 + |κ|)·factor·Λ_i for a unit change of noise coordinate i, Λ = Σ Λ_i the Lipschitz
-///   bound of the mechanism, and each of the generator's numbers is within [`crate::montecarlo::stream::NORMAL_ERROR`] of an exact one on
-///   average (and the mean added to it within `Mechanism::coordinate_error`). With truncated batches V = (f − e^ε h)/g changes by
-///   at most factor times the sum of the slopes of f, of h and of g, in which columns count 2, 1 and 2|κ| + 1 times: (4 + 2|κ|),
-///   and Λ there is twice that of the columns.
-/// * Patterns: each waiting time is ⌊ln u/ln(1 − p)⌋ in floating point. The distribution functions differ at each
-///   of at most n values by 2⁻⁵² (the grid of u) and by 8u·|u ln u|, which sums to 8u/p; a sample has a start and at
-///   most 1 + ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing
+/// * Normal numbers: V changes by at most (2 + |κ|)·factor·Λ_i for a unit change of noise coordinate i, Λ = Σ Λ_i the
+///   Lipschitz bound of the mechanism, and each of the generator's numbers is within
+///   [`crate::montecarlo::stream::NORMAL_ERROR`] of an exact one on average (and the mean added to it within
+///   `Mechanism::coordinate_error`). With truncated batches V = (f − e^ε h)/g changes by at most factor times the sum
+///   of the slopes of f, of h and of g, in which columns count 2, 1 and 2|κ| + 1 times: (4 + 2|κ|), and Λ there is
+///   twice that of the columns.
+/// * Patterns: each waiting time is ⌊ln u/ln(1 − p)⌋ in floating point. The distribution functions differ at each of at
+///   most n values by 2⁻⁵² (the grid of u) and by 8u·|u ln u|, which sums to 8u/p; a sample has a start and at most 1 +
+///   ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing
 ///   patterns change V by at most its bound. A bin is drawn with an error of at most 2⁻⁵² + T u for each of T bins.
 /// * Sizes of truncated batches: their laws' total variation, and 2⁻⁵² for each decision whether the record survives.
 #[must_use]

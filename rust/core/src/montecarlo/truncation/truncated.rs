@@ -9,8 +9,8 @@
 //! 2026, Appendix D; their Lemma D.1 makes ±1 the worst). With R = N(0, I), u_i = ⟨ĉ_i, ŷ⟩ and e_i(m) = exp(m u_i −
 //! m²‖ĉ_i‖²/2):
 //!
-//! `f_i = (1 − p) f_{i+1} + p φ_i f_{i+b}`; for P/R φ_i = e_i(1), or s_i e_i(2) + 1 − s_i; for Q/R φ_i = 1, or s_i e_i(−1) + 1 −
-//! s_i;
+//! `f_i = (1 − p) f_{i+1} + p φ_i f_{i+b}`; for P/R φ_i = e_i(1), or s_i e_i(2) + 1 − s_i; for Q/R φ_i = 1, or s_i
+//! e_i(−1) + 1 − s_i;
 //!
 //! with a warm start each is averaged over the start separately. *Remove* samples y ~ P, *add* samples y ~ Q; given the
 //! batch sizes, V = (P − e^ε Q)_+/M for any M, and the mean over the batch sizes is δ(ε) of the pair that releases them
@@ -218,8 +218,8 @@ impl TruncatedKernel {
     /// records.
     ///
     /// # Errors
-    /// [`Error::Domain`] for users with several records and for random phases, which this analysis does not cover, and as
-    /// [`RoundSizes::new`].
+    /// [`Error::Domain`] for users with several records and for random phases, which this analysis does not cover, and
+    /// as [`RoundSizes::new`].
     pub fn new(renewal: Arc<RenewalKernel>, dataset_size: u64, limit: u64) -> Result<Self> {
         let law = renewal.law();
         if law.records() > 1 || law.phased {

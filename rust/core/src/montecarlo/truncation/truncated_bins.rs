@@ -8,7 +8,8 @@
 //! ([`super::truncated`]). With v_t = ⟨m_t, ŷ⟩ and e_t(m) = exp(m v_t − m²‖m_t‖²/2) the densities relative to N(0, I)
 //! are
 //!
-//! `P/R = (1/T) Σ_t e_t(1)`, or `s_t e_t(2) + 1 − s_t` for the truncated; `Q/R = (1/T) Σ_t 1`, or `s_t e_t(−1) + 1 − s_t`.
+//! `P/R = (1/T) Σ_t e_t(1)`, or `s_t e_t(2) + 1 − s_t` for the truncated; `Q/R = (1/T) Σ_t 1`, or
+//! `s_t e_t(−1) + 1 − s_t`.
 //!
 //! The published statement that truncation leaves the analysis unchanged (Choquette-Choo et al. 2025, Section 5.2.1)
 //! does not account for the displaced record. Everything else is as in [`crate::montecarlo::kernels::bins`].

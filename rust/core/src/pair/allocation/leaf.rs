@@ -28,10 +28,11 @@ impl LogNormal {
 
     /// Returns ∫₀^h weight(w)·φ(v + w) dw over a cell that begins at v, for weights that are not negative.
     ///
-    /// In units of the cell the integrand is an entire function whose logarithm moves by at most c·z + c² over distances of a few
-    /// cells, c = h/√s ≤ 2⁻⁴ and z ≤ 34 the distance from the mean in standard deviations: on the ellipse with ρ = 6 around the
-    /// cell it is at most e^9 times its smallest value there, so that the rule's relative error is below e^9·(64/15)·6^{−32} < 1e-19
-    /// (Trefethen 2013, Theorem 19.3). What remains is rounding, see [`LogNormal::error`].
+    /// In units of the cell the integrand is an entire function whose logarithm moves by at most c·z + c² over
+    /// distances of a few cells, c = h/√s ≤ 2⁻⁴ and z ≤ 34 the distance from the mean in standard deviations: on the
+    /// ellipse with ρ = 6 around the cell it is at most e^9 times its smallest value there, so that the rule's relative
+    /// error is below e^9·(64/15)·6^{−32} < 1e-19 (Trefethen 2013, Theorem 19.3). What remains is rounding, see
+    /// [`LogNormal::error`].
     pub fn over_cell(self, v: f64, h: f64, weight: impl Fn(f64) -> f64) -> f64 {
         let scale = 0.5 * h / (2.0 * std::f64::consts::PI * self.square).sqrt();
         let term = |node: f64, share: f64| {
