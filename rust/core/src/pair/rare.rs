@@ -1,8 +1,8 @@
 //! One record that is sampled with a small probability.
 //!
-//! The pair of [`MixturePair::poisson`], written so that no number of the size of p is the difference of numbers near
-//! 1. With c = 1/σ, `z = 1 + (α − 1)/p` and `τ = ln(z)/c + c/2` the likelihood ratio of N(c, 1) and N(0, 1) is z at τ,
-//! and
+//! The pair of [`MixturePair::poisson`], written so that no number of the size of p is the difference of numbers
+//! near 1. With c = 1/σ, `z = 1 + (α − 1)/p` and `τ = ln(z)/c + c/2` the likelihood ratio of N(c, 1) and N(0, 1) is z
+//! at τ, and
 //!
 //! * remove: `H_α((1−p)N(0) + pN(c) ‖ N(0)) = p (Φ(c − τ) − zΦ(−τ))` for z > 0, and 1 − α otherwise;
 //! * add: `H_α(N(0) ‖ (1−p)N(0) + pN(c)) = αp (zΦ(τ) − Φ(τ − c))` with `z = 1 + (1/α − 1)/p`, and 0 for z ≤ 0:

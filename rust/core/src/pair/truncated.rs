@@ -5,8 +5,8 @@
 //! `Σ_r Pr[r] H(P_r‖Q_r)`, and n of them compose as any rounds do. Where r < B the pair is (1 − p)N(0) + pN(1) against
 //! N(0). Where r ≥ B the sensitive record survives with probability s = B/(r + 1), in place of another record: with q =
 //! ps the sum moves by at most 2 under P = (1 − q)N(0) + qN(2), and by at most 1 the other way for its empty stand-in
-//! under Q = (1 − q)N(0) + qN(−1) (zero-out; Ganesh 2025, arXiv:2508.15089; Dong & Ganesh 2026, Appendix D, with b =
-//! 1).
+//! under Q = (1 − q)N(0) + qN(−1) (zero-out; Ganesh 2025, arXiv:2508.15089; Dong & Ganesh 2026, Appendix D, with
+//! b = 1).
 //!
 //! **Nodes.** Only some r ≥ B are kept, and the probability of an r between two of them goes to both, so that the mean
 //! of s is kept. That is an upper bound: P and Q are linear in q, so by joint convexity H is convex in s. Replacing an

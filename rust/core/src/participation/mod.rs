@@ -57,8 +57,8 @@ fn blend(power: f64, own: f64, other: f64) -> Approximation {
 /// Returns a bound on the error of the logarithm of a sum of this many exponentials, given its terms.
 ///
 /// A term's distance d ≤ 0 to the largest is rounded by u|d|, which moves e^d by at most u/e; e^d, their sum and its
-/// logarithm add 2u, (terms − 1)u and 2u of their size, and the largest is added with a rounding: at most u(4·terms + 4
-/// + |result|).
+/// logarithm add 2u, (terms − 1)u and 2u of their size, and the largest is added with a rounding: at most u(4·terms +
+/// 4 + |result|).
 #[must_use]
 pub(crate) fn log_sum_error(terms: usize, result: f64) -> f64 {
     #[allow(clippy::cast_precision_loss)] // far below 2^53

@@ -87,8 +87,8 @@ impl Answer {
 pub(super) const SMALLEST_DELTA: f64 = 1e-290;
 
 /// Returns an upper bound on δ(0) of the composition, 1 − Π(1 − δ_i(0))^{n_i}: outcomes of all rounds can be coupled to
-/// agree with the probability that each of them can (Lindvall 2002, Theorem I.5.2). δ(ε) is at most this for every ε ≥
-/// 0.
+/// agree with the probability that each of them can (Lindvall 2002, Theorem I.5.2). δ(ε) is at most this for every ε
+/// ≥ 0.
 pub(super) fn total_variation(rounds: &[Round]) -> f64 {
     #[allow(clippy::cast_precision_loss)] // counts are at most 1e18; relative error 2^-53
     let log_agreement: f64 = rounds

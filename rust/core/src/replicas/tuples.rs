@@ -421,8 +421,7 @@ mod tests {
 
     #[test]
     fn participations_have_the_law_of_the_moment() {
-        // For two replicas, one of them after the other, this is how many join the first round, by all patterns of
-        // both.
+        // The weighted numbers of replicas that join each round are compared with those over all tuples of patterns.
         let (b, n, p, order) = (2, 4, 0.35, 3);
         let coefficients = [0.9, 0.5];
         for room in [usize::MAX, 8] {

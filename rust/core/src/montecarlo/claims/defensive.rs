@@ -29,8 +29,8 @@
 //! samples come from M̃ with e^{−relative}m ≤ m̃, so that the mean of X/m is at least e^{−relative}δ(ε); rounding V up
 //! compensates for this. V is cut off at its bound after that, so the bound is raised by as much. Plain sampling is the
 //! tilt θ = 0. Densities are evaluated at samples of all components: their rounding is bounded at the farthest of
-//! these. For the density of the mixture, the logarithm of a sum, the exponentials and their sum add less than (4K +
-//! 32)u.
+//! these. For the density of the mixture, the logarithm of a sum, the exponentials and their sum add less than
+//! (4K + 32)u.
 //!
 //! [`Tilted::relative`]: crate::montecarlo::proposals::tilt::Tilted::relative
 

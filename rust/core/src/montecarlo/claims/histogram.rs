@@ -1,7 +1,7 @@
 //! Loss histograms: the results of sampling, and the moments that are computed from them.
 //!
-//! A histogram counts samples by their privacy loss L, with the sum of their weights and of the squares: for bins [l, l
-//! + h) of losses the sums Σ w and Σ w², w = e^{ln P/R − ln M/R} (w = 1 for plain sampling). Histograms of the same
+//! A histogram counts samples by their privacy loss L, with the sum of their weights and of the squares: for bins [l,
+//! l + h) of losses the sums Σ w and Σ w², w = e^{ln P/R − ln M/R} (w = 1 for plain sampling). Histograms of the same
 //! mechanism, direction, proposal and bins merge by addition. δ(ε) is the mean of w(1 − e^{ε−L})_+, with a composed
 //! profile that of w·D(ε − L) (see [`crate::montecarlo::value`]); both grow with L, so if L is moved to the upper edge
 //! of its bin the sum can only grow, and to the lower edge only shrink.

@@ -12,8 +12,8 @@
 //! form of a smoothing chain). Only the q_i are stored; being shares, they need no scaling. For a user j records may
 //! take part: then E[x_i | ŷ] and E[x_i² | ŷ] are γ_i times the mean of j and of j² under the terms of φ_i.
 //!
-//! Every number is a sum of products of non-negative ones except for 1 − q_i: the error of γ_i is at most some n·u of
-//! 1.
+//! Every number is a sum of products of non-negative ones except for 1 − q_i: the error of γ_i is at most some n·u
+//! of 1.
 
 use crate::montecarlo::kernels::logarithms::{joining, kept_recursion};
 use crate::montecarlo::kernels::products::AtHand;

@@ -8,8 +8,8 @@
 //!
 //! Γ_i the largest sum of inner products of column i with the other columns of a pattern
 //! ([`crate::participation::separated`]), since x_i x_j ≤ (x_i² + x_j²)/2. With either bound the weight of a pattern is
-//! a product over its rounds, so the recursion of [`super::recursion`] sums it: with s_i it gives f↑ ≥ dP/dR, with s_i
-//! + Γ_i it gives f↓ ≤ dP/dR (Dong & Ganesh 2026, Appendix B; counting a cross term with both its members gives the
+//! a product over its rounds, so the recursion of [`super::recursion`] sums it: with s_i it gives f↑ ≥ dP/dR, with
+//! s_i + Γ_i it gives f↓ ≤ dP/dR (Dong & Ganesh 2026, Appendix B; counting a cross term with both its members gives the
 //! lower bound). The two are equal where columns do not overlap.
 //!
 //! **From above** (for guarantees) the loss is replaced by one that is never smaller: f↑ where the record is removed,

@@ -197,8 +197,8 @@ pub(in crate::montecarlo) fn growths<V: Vector>(
     counted_growths(law, exponents, (scale, squares))[0]
 }
 
-/// Returns the same, and the sums in which the number of records counts once and twice: Σ_j j^m Pr[j]·T_j for m = 0, 1,
-/// 2.
+/// Returns the same, and the sums in which the number of records counts once and twice: Σ_j j^m Pr[j]·T_j for m = 0,
+/// 1, 2.
 #[inline(always)]
 pub(in crate::montecarlo) fn counted_growths<V: Vector>(
     law: &Renewal,

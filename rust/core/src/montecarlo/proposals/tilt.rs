@@ -237,8 +237,8 @@ struct Found {
 }
 
 impl TiltedRenewal {
-    /// Computes the law with weights e^{θh_i} for each participation, and ln Z(θ): the recursion Z_i = (1 − p) Z_{i+1}
-    /// + W_i Z_{i+b} in logarithms, W_i = p Σ_j Pr[j] e^{jθh_i}; a chance is taken with probability q_i = W_i
+    /// Computes the law with weights e^{θh_i} for each participation, and ln Z(θ): the recursion Z_i = (1 − p)
+    /// Z_{i+1} + W_i Z_{i+b} in logarithms, W_i = p Σ_j Pr[j] e^{jθh_i}; a chance is taken with probability q_i = W_i
     /// Z_{i+b}/Z_i.
     fn find(law: &Renewal, overlap: &[f64], theta: f64) -> Found {
         let (n, b) = (law.iterations(), law.min_separation);
