@@ -24,9 +24,8 @@
 //!
 //! * ν(R₁₂R₁₃) ≥ ν(R₁₂R₃₄) by Jensen's inequality and both are at least 0: ν_t(R₁₂)′ ≤ ν_t(R₁₂²).
 //! * |R₁₂|, |R₁₃|, |R₂₃| and |R₃₄| have the same law, and φ(a)b with an increasing φ has the largest mean where both
-//!   rise together:
-//!   for φ_t = R²e^{8(τ−t)|R|} the terms add up to at most 8ν_t(φ|R₁₂|), so that ν_t(φ_t) decreases: ν_τ(R₁₂²) ≤
-//! ν_0(R₁₂²e^{8τ|R₁₂|}).
+//!   rise together: for φ_t = R²e^{8(τ−t)|R|} the terms add up to at most 8ν_t(φ|R₁₂|), so that ν_t(φ_t) decreases:
+//!   ν_τ(R₁₂²) ≤ ν_0(R₁₂²e^{8τ|R₁₂|}).
 //!
 //! Integrated, with e₀ = ν_0(R₁₂) = ‖E_ŵ ξ‖² and the mean of two independent patterns of ŵ,
 //!
