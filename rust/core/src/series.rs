@@ -25,7 +25,7 @@ pub fn quotient(series: &[f64], divisor: &[f64], run: &Run) -> Result<Vec<f64>> 
     let (first, rest) = divisor.split_first().expect("a divisor has coefficients");
     let scale = 1.0 / first;
     let rest: Vec<f64> = rest.iter().map(|c| c / first).collect();
-    let mut found = Vec::with_capacity(series.len());
+    let mut quotients = Vec::with_capacity(series.len());
     // `owed` holds the contributions of known coefficients to later ones, with one entry that stays empty.
     let mut owed = vec![0.0; rest.len() + 1];
     for (i, a) in series.iter().enumerate() {
@@ -36,9 +36,9 @@ pub fn quotient(series: &[f64], divisor: &[f64], run: &Run) -> Result<Vec<f64>> 
         for (j, c) in rest.iter().enumerate() {
             owed[j] = owed[j + 1] - q * c;
         }
-        found.push(q);
+        quotients.push(q);
     }
-    Ok(found)
+    Ok(quotients)
 }
 
 #[cfg(test)]

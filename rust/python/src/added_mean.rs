@@ -25,8 +25,8 @@ impl AddedMean {
 
     /// Returns ln of the factor of e^{E D}, the largest D, and the error of the mean.
     fn limits(&self, exponent: f64, moment: u32, epsilon: f64) -> PyResult<(f64, f64, f64)> {
-        let found = self.0.limits(exponent, bounded(moment)?, epsilon);
-        Ok((found.log_factor, found.most, found.error))
+        let limits = self.0.limits(exponent, bounded(moment)?, epsilon);
+        Ok((limits.log_factor, limits.most, limits.error))
     }
 
     #[pyo3(signature = (tables, moment, *, key, first, count, threads, time_limit))]

@@ -31,8 +31,8 @@ fn kept<L: Clone + Send + 'static>(
     key: Key,
     make: impl FnOnce(&Key, &Run) -> Result<L> + Send + 'static,
 ) -> PyResult<L> {
-    let found = laws.with(|all| all.iter().find(|one| one.key == key).map(|one| one.law.clone()));
-    if let Some(law) = found {
+    let known = laws.with(|all| all.iter().find(|one| one.key == key).map(|one| one.law.clone()));
+    if let Some(law) = known {
         return Ok(law);
     }
     let own = key.clone();

@@ -67,8 +67,8 @@ impl BatchStreams {
         draws: u32,
         before_first: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let what = if before_first { Use::Start } else { Use::Draw };
-        let batch = memoryless::poisson(&self.0, what, round, records, probability, draws);
+        let purpose = if before_first { Use::Start } else { Use::Draw };
+        let batch = memoryless::poisson(&self.0, purpose, round, records, probability, draws);
         Ok(listed(py, batch.map_err(raise)?))
     }
 

@@ -419,7 +419,7 @@ fn curve_all(
             .map(|(rounds, epsilons, tolerance, ignored)| curve(rounds, epsilons, *tolerance, *ignored, run))
             .collect()
     })?;
-    Ok(curves.into_iter().map(|found| (found.points, found.compositions)).collect())
+    Ok(curves.into_iter().map(|curve| (curve.points, curve.compositions)).collect())
 }
 
 /// Returns the Gram matrix of `rows` vectors of equal length, given as doubles one after the other; see
@@ -452,10 +452,10 @@ fn worst_rounds(
     if rounds == 0 || gram.len() != rounds * rounds || min_separation == 0 || participations == 0 {
         return Err(PyValueError::new_err("a square matrix, and rounds to take part in"));
     }
-    let found = interruptible::call(py, 0, interruptible::remaining(), move |run| {
+    let worst = interruptible::call(py, 0, interruptible::remaining(), move |run| {
         core_worst_rounds(&gram, rounds, min_separation, participations, work, run)
     })?;
-    Ok((found.upper, found.lower, found.rounds))
+    Ok((worst.upper, worst.lower, worst.rounds))
 }
 
 /// Returns the coefficients of a quotient of power series, as many as `series` has; see `pyaccount_core::series`.
@@ -466,8 +466,9 @@ fn series_quotient(py: Python<'_>, series: PyBuffer<f64>, divisor: PyBuffer<f64>
     if divisor.first().is_none_or(|first| *first == 0.0) {
         return Err(PyValueError::new_err("the first coefficient of a divisor is not 0"));
     }
-    let found = interruptible::call(py, 0, interruptible::remaining(), move |run| quotient(&series, &divisor, run))?;
-    Ok(doubles(py, &found))
+    let coefficients =
+        interruptible::call(py, 0, interruptible::remaining(), move |run| quotient(&series, &divisor, run))?;
+    Ok(doubles(py, &coefficients))
 }
 
 /// Returns the bytes of the numbers, one after the other.
@@ -481,8 +482,8 @@ fn doubles<'py>(py: Python<'py>, values: &[f64]) -> Bound<'py, PyBytes> {
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // converted from Python
 fn created(path: PathBuf) -> Option<u64> {
-    let made = std::fs::metadata(path).and_then(|found| found.created()).ok()?;
-    u64::try_from(made.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
+    let time = std::fs::metadata(path).and_then(|found| found.created()).ok()?;
+    u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
 }
 
 /// Python calls this in a process that it has forked.

@@ -480,12 +480,12 @@ impl Sampled {
         call(py, threads, time_limit, move |run| {
             let (mut lower, mut upper, mut left_out) = (0.0_f64, 0.0_f64, 0.0_f64);
             for (mechanism, runs) in &all {
-                let found = mechanism.participations().ok_or(NO_CHAIN)?.log_moment(replicas, gap, run)?;
+                let moment = mechanism.participations().ok_or(NO_CHAIN)?.log_moment(replicas, gap, run)?;
                 // Results are rounded outward: the product and the sum are each off by at most u, relatively.
                 let runs = f64::from(*runs);
-                lower = (lower + (runs * found.lower).next_down().max(0.0)).next_down().max(0.0);
-                upper = (upper + (runs * found.upper).next_up()).next_up();
-                left_out += runs * found.left_out;
+                lower = (lower + (runs * moment.lower).next_down().max(0.0)).next_down().max(0.0);
+                upper = (upper + (runs * moment.upper).next_up()).next_up();
+                left_out += runs * moment.left_out;
             }
             Ok((lower, upper, left_out))
         })
@@ -496,8 +496,8 @@ impl Sampled {
     #[allow(clippy::needless_pass_by_value)] // as it comes from Python
     fn added_bounds(&self, tilt: f64, epsilons: Vec<f64>) -> Option<Vec<(f64, f64)>> {
         let [(mechanism, 1)] = &self.parts[..] else { return None };
-        let found = added_bounds(mechanism.of_single_records()?, tilt, &epsilons);
-        Some(found.into_iter().map(|AddedBounds { log_square, log_delta }| (log_square, log_delta)).collect())
+        let bounds = added_bounds(mechanism.of_single_records()?, tilt, &epsilons);
+        Some(bounds.into_iter().map(|AddedBounds { log_square, log_delta }| (log_square, log_delta)).collect())
     }
 
     fn tilt(&self, theta: f64) -> Option<(f64, f64, f64)> {
@@ -666,8 +666,8 @@ impl LossHistogram {
 
     fn state(&self) -> Bins {
         let Histogram { edges, samples, counts, weights, squares } = &self.0;
-        let seen = (0..BINS).filter(|&k| counts[k] > 0).map(|k| (k, counts[k], weights[k], squares[k])).collect();
-        ((edges.lowest, edges.width), *samples, seen)
+        let bins = (0..BINS).filter(|&k| counts[k] > 0).map(|k| (k, counts[k], weights[k], squares[k])).collect();
+        ((edges.lowest, edges.width), *samples, bins)
     }
 
     fn __getnewargs__(&self) -> Bins {

@@ -101,11 +101,11 @@ pub fn two_stages(
             *order.entry(*place).or_insert(next)
         })
         .collect();
-    let seen = order.len() as u64;
+    let distinct_places = order.len() as u64;
     let looked_at: Vec<u64> = if different {
-        distinct(&mut generator, records, seen)
+        distinct(&mut generator, records, distinct_places)
     } else {
-        (0..seen).map(|_| below(&mut generator, records)).collect()
+        (0..distinct_places).map(|_| below(&mut generator, records)).collect()
     };
     let mut batch: Vec<u64> = first.into_iter().map(|place| looked_at[place]).collect();
     batch.sort_unstable();

@@ -29,12 +29,12 @@
 //!
 //! **Couplings.** With replacement: keep the other draws and replace the sensitive ones by other records. Two stages,
 //! [`Sampler::MustOw`]: the slot of the subset that holds the record holds another one instead; if the record is not in
-//! the subset, one of the b members takes the role of that slot, its number of draws coupled to be at most j given j ≥
-//! 1. [`Sampler::MustWw`]: the number of slots given j = 0 is stochastically smaller than given j ≥ 1, and the draws of
-//! the slots between them, Bin(m, (i′−i)/(b−i)), smaller than j given j ≥ 1. A record that is added to a data set of N
-//! − 1 is compared with the same draw from the larger set in which it is replaced by a random other record (without
-//! replacement: one that is not drawn already): batches again differ in exactly j slots, so the first row covers that
-//! case too, wherever the smaller set can be drawn from.
+//! the subset, one of the b members takes the role of that slot, its number of draws coupled to be at most j given
+//! j ≥ 1. [`Sampler::MustWw`]: the number of slots given j = 0 is stochastically smaller than given j ≥ 1, and the
+//! draws of the slots between them, Bin(m, (i′−i)/(b−i)), smaller than j given j ≥ 1. A record that is added to a data
+//! set of N − 1 is compared with the same draw from the larger set in which it is replaced by a random other record
+//! (without replacement: one that is not drawn already): batches again differ in exactly j slots, so the first row
+//! covers that case too, wherever the smaller set can be drawn from.
 //!
 //! **Larger data sets.** If the true law is stochastically smaller than p (a larger data set, a smaller group), couple
 //! j′ ≤ j and call j slots sensitive of which j′ hold the record and the rest any record: all distances above still

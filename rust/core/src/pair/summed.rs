@@ -84,14 +84,14 @@ fn of_sum(law: &Renewal, shifts: &[f64]) -> Result<MixturePair> {
     let cells: Vec<usize> = falling.iter().map(|shift| cell(shift / middle, points)).collect();
     let k = law.counts.len();
     let most = |rounds: usize| k * cells[0] * rounds.div_ceil(law.min_separation);
-    let mut found = drawn_sums(law, most(law.iterations()) + 1, most, |i, j| j * cells[i]);
+    let mut probabilities = drawn_sums(law, most(law.iterations()) + 1, most, |i, j| j * cells[i]);
     let mut dropped = NEGLIGIBLE;
-    for probability in found[1..].iter_mut().filter(|probability| **probability < NEGLIGIBLE) {
+    for probability in probabilities[1..].iter_mut().filter(|probability| **probability < NEGLIGIBLE) {
         dropped += *probability;
         *probability = 0.0;
     }
-    found[0] += dropped;
-    let likely = || (0_u32..).zip(&found).filter(|(_, probability)| **probability > 0.0);
+    probabilities[0] += dropped;
+    let likely = || (0_u32..).zip(&probabilities).filter(|(_, probability)| **probability > 0.0);
     let weights = Weights {
         count: likely().map(|(s, _)| s).collect(),
         log_probability: likely().map(|(_, probability)| probability.ln()).collect(),

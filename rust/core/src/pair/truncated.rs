@@ -108,14 +108,14 @@ fn nodes(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
     let share = NEGLIGIBLE_SHARE * total;
     let from = negligible(&mut weights.iter(), NEGLIGIBLE).min(weights.len() - 1);
     let to = weights.len() - negligible(&mut weights.iter().rev(), share).min(weights.len() - 1 - from);
-    let mut found = Vec::new();
+    let mut weighted = Vec::new();
     if from > 0 {
-        found.push((least, weights[..from].iter().sum()));
+        weighted.push((least, weights[..from].iter().sum()));
     }
     let survives = |r: u64| 1.0 / (r + 1) as f64;
     let end = least + to as u64 - 1;
     let mut node = least + from as u64;
-    found.push((node, weights[from]));
+    weighted.push((node, weights[from]));
     let weight_of = |r: u64| weights[usize::try_from(r - least).expect("inside")];
     while node < end {
         // (s − s₊)(s₋ − s)/s² is the variance of s between its nodes s₋ and s₊, relatively.
@@ -135,12 +135,12 @@ fn nodes(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
             lower += weight * share;
             upper += weight * (1.0 - share).max(0.0);
         }
-        found.last_mut().expect("the node before").1 += lower;
-        found.push((next, upper));
+        weighted.last_mut().expect("the node before").1 += lower;
+        weighted.push((next, upper));
         node = next;
     }
-    found.last_mut().expect("a node").1 += weights[to..].iter().sum::<f64>();
-    found
+    weighted.last_mut().expect("a node").1 += weights[to..].iter().sum::<f64>();
+    weighted
 }
 
 impl Profile for TruncatedPoisson {

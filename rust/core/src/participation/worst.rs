@@ -143,9 +143,9 @@ impl<'a> Rows<'a> {
         for start in 0..starts {
             let mut set = Growing::new(self);
             set.add(start * (self.n - 1) / starts.max(2).saturating_sub(1));
-            let found = set.exchanged(k);
-            if found.0 > best.0 {
-                best = found;
+            let candidate = set.exchanged(k);
+            if candidate.0 > best.0 {
+                best = candidate;
             }
         }
         best
@@ -230,15 +230,15 @@ fn limited(weights: &[f64], b: usize, most: usize) -> Vec<f64> {
     let n = weights.len();
     // best[d]: of the weights before d; fewer than that are none.
     let (mut best, mut next) = (vec![0.0f64; n + 1], vec![0.0f64; n + 1]);
-    let mut found = vec![0.0];
+    let mut largest = vec![0.0];
     for _ in 0..most {
         for (d, weight) in weights.iter().enumerate() {
             next[d + 1] = next[d].max(weight + best[(d + 1).saturating_sub(b)]);
         }
         std::mem::swap(&mut best, &mut next);
-        found.push(best[n]);
+        largest.push(best[n]);
     }
-    found
+    largest
 }
 
 /// Returns the number of rounds as a factor.

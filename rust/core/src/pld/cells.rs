@@ -111,12 +111,12 @@ impl Outline {
     /// Returns the mass between two losses.
     fn mass(&self, from: f64, to: f64) -> f64 {
         let below = self.at(&self.below, to);
-        let found = if below <= 0.5 {
+        let mass = if below <= 0.5 {
             below - self.at(&self.below, from)
         } else {
             self.at(&self.above, from) - self.at(&self.above, to)
         };
-        found.max(0.0)
+        mass.max(0.0)
     }
 
     /// Returns the mean density between two losses.

@@ -14,11 +14,11 @@
 //! # The sources of error, and where they are counted
 //!
 //! * **Aliasing.** The cyclic convolution C of length N satisfies C_r = Σ_{s ≡ r} B_s ≥ B_s. For the upper result that
-//!   is safe; from the lower one the mass that wrapped to points above ε is subtracted. From above: only mass beyond ε
-//!   + Nh can wrap there, and it counts at most `max_x e^{−λx}(1 − e^{−x}) ≤ 1/(λ+1)`. From below: at most `e^{−λmNh}`
-//!   of the untilted mass for each turn m, since `Σ_x e^{−λx} B(ε + x − mNh) = e^{λε − K − λmNh} Σ_z A(z)`; or, if the
-//!   window starts below nearly all of the tilted law, the tilted mass below its start times 1/(λ+1). The smaller of
-//!   the two is used.
+//!   is safe; from the lower one the mass that wrapped to points above ε is subtracted. From above: only mass beyond
+//!   ε + Nh can wrap there, and it counts at most `max_x e^{−λx}(1 − e^{−x}) ≤ 1/(λ+1)`. From below: at most
+//!   `e^{−λmNh}` of the untilted mass for each turn m, since `Σ_x e^{−λx} B(ε + x − mNh) = e^{λε − K − λmNh} Σ_z A(z)`;
+//!   or, if the window starts below nearly all of the tilted law, the tilted mass below its start times 1/(λ+1). The
+//!   smaller of the two is used.
 //! * **Window top.** Untilted mass above the window is added to the upper result in full.
 //! * **Rounding of the transforms.** A power-of-two FFT applies to each input at most `log₂N` twiddle factors and
 //!   additions; with the real-transform wrapper the error of each output is at most `32u(log₂N + 2)` times the sum of

@@ -51,14 +51,14 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
     if let Some(pair) = epsilons.windows(2).find(|pair| pair[1] < pair[0]) {
         return Err(Error::Domain { name: "epsilon", value: pair[1], allowed: "at least the one before" });
     }
-    let mut found = DeltaCurve { points: Vec::with_capacity(epsilons.len()), compositions: 0 };
+    let mut curve = DeltaCurve { points: Vec::with_capacity(epsilons.len()), compositions: 0 };
     if let [only] = rounds {
         if only.count == 1 {
             for &epsilon in epsilons {
                 let answer = single(only.profile.as_ref(), Query::Delta(epsilon))?;
-                found.points.push((answer.lower, answer.upper));
+                curve.points.push((answer.lower, answer.upper));
             }
-            return ordered(found);
+            return ordered(curve);
         }
     }
     let (distance, largest) = (total_variation(rounds), Largest::of(rounds));
@@ -66,15 +66,15 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
         let (lower, upper) = largest.map_or((0.0, 1.0), |largest| largest.delta(epsilon));
         (lower, upper.min(distance))
     };
-    found.points = epsilons.iter().map(known).collect();
+    curve.points = epsilons.iter().map(known).collect();
     let width = |(lower, upper): (f64, f64)| (upper - lower) / upper.max(f64::MIN_POSITIVE);
     let enough = if tolerance >= PICTURE { tolerance.max(PICTURED) } else { tolerance };
     let served = |point: (f64, f64)| width(point) <= tolerance || point.1 <= ignored;
     let (mut ordinary, mut sharper) = (None, SHARPER);
-    let mut next = found.points.iter().position(|point| !served(*point)).unwrap_or(epsilons.len());
-    while next < epsilons.len() && found.compositions < MOST_COMPOSITIONS {
+    let mut next = curve.points.iter().position(|point| !served(*point)).unwrap_or(epsilons.len());
+    while next < epsilons.len() && curve.compositions < MOST_COMPOSITIONS {
         run.check()?;
-        let points = &mut found.points;
+        let points = &mut curve.points;
         let answer = observed(rounds, epsilons[next], sharper * tolerance, enough, run, &mut ordinary, &mut |bounds| {
             for (point, &epsilon) in points[next..].iter_mut().zip(&epsilons[next..]) {
                 let (lower, upper) = bounds(epsilon);
@@ -85,15 +85,15 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
             Err(Error::Unresolved { .. }) => basic::ends(rounds, Query::Delta(epsilons[next]))?,
             answer => answer?,
         };
-        found.compositions += 1;
-        let point = &mut found.points[next];
+        curve.compositions += 1;
+        let point = &mut curve.points[next];
         *point = (point.0.max(answer.lower), point.1.min(answer.upper));
         // This ε is done whatever the width is: another composition for it would give the same result.
         let attained = width(*point);
         let served = if attained <= NARROW { tolerance.max(ATTAINED * attained) } else { tolerance };
         let own = next;
         next += 1;
-        while next < epsilons.len() && (width(found.points[next]) <= served || found.points[next].1 <= ignored) {
+        while next < epsilons.len() && (width(curve.points[next]) <= served || curve.points[next].1 <= ignored) {
             next += 1;
         }
         if next == own + 1 {
@@ -101,7 +101,7 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
             sharper = 1.0;
         }
     }
-    ordered(found)
+    ordered(curve)
 }
 
 /// Uses that δ decreases with ε: an upper bound also holds further right, a lower bound further left.

@@ -59,16 +59,16 @@ const ATTEMPTS: usize = 5;
 pub fn answer(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Result<Answer> {
     check_arguments(rounds, query, tolerance)?;
     let known = ends(rounds, query)?.map(|ends| judged(ends, query, tolerance));
-    let found = match (rounds, known) {
+    let answer = match (rounds, known) {
         ([only], _) if only.count == 1 => judged(single(only.profile.as_ref(), query)?, query, tolerance),
         (_, Some(known)) if known.within_tolerance => return Ok(known),
         _ => match composed(rounds, query, tolerance, run) {
             Err(Error::Unresolved { .. }) => basic::ends(rounds, query)?,
-            found => found?,
+            answer => answer?,
         },
     };
-    let both = judged(known.map_or(Ok(found), |known| known.and(found))?, query, tolerance);
-    Ok(Answer { within_tolerance: both.within_tolerance || found.within_tolerance, ..both })
+    let both = judged(known.map_or(Ok(answer), |known| known.and(answer))?, query, tolerance);
+    Ok(Answer { within_tolerance: both.within_tolerance || answer.within_tolerance, ..both })
 }
 
 /// Computes [`answer`] for several rounds, by composing them.
@@ -376,30 +376,30 @@ impl<'a> Search<'a> {
             if repeats(&grid) {
                 break;
             }
-            let found = self.attempt(&grid, &meshes, center, seen)?;
+            let attempted = self.attempt(&grid, &meshes, center, seen)?;
             // This is the position at which the law was read, if it is inside the range that could be read.
-            let place = if let Query::Epsilon(_) = self.query { found.lower } else { center };
+            let place = if let Query::Epsilon(_) = self.query { attempted.lower } else { center };
             tried = Some((grid, place));
             let answer = self.judged(match best {
-                Some(earlier) => earlier.and(found)?,
-                None => found,
+                Some(earlier) => earlier.and(attempted)?,
+                None => attempted,
             });
             let (wanted, width) = (self.wanted(&answer), answer.upper - answer.lower);
             best = Some(answer);
             let below = matches!(self.query, Query::Delta(_)) && answer.upper <= SMALLEST_DELTA;
             // Costly work that twice failed to narrow the interval is not repeated with more effort.
-            let costly = found.transform_length > COSTLY || found.nodes > 1 << 15;
+            let costly = attempted.transform_length > COSTLY || attempted.nodes > 1 << 15;
             // If rounds lose nearly the same with certainty, what the lattice spreads may leave the window.
             let delta = match self.query {
                 Query::Epsilon(delta) => delta,
                 Query::Delta(_) => answer.upper,
             };
-            let escaped = found.budget.window + found.budget.aliasing > ESCAPED * delta;
+            let escaped = attempted.budget.window + attempted.budget.aliasing > ESCAPED * delta;
             if escaped && spread && costly && self.worth_doubling(&answer) {
                 // This happened with room for the spread, too: no lattice resolves the losses of most rounds.
                 break;
             }
-            if escaped && !spread && !answer.within_tolerance && (attempt > 0 || !found.upper.is_finite()) {
+            if escaped && !spread && !answer.within_tolerance && (attempt > 0 || !attempted.upper.is_finite()) {
                 spread = true;
                 continue;
             }
@@ -413,7 +413,7 @@ impl<'a> Search<'a> {
                 break;
             }
             match self.query {
-                Query::Epsilon(_) if !found.upper.is_finite() => {
+                Query::Epsilon(_) if !attempted.upper.is_finite() => {
                     // The window ended before δ was reached.
                     margin = 2.0 * margin + 0.5 * center;
                     center = 2.0 * center + 2.0 / (saddle + 1.0);
@@ -421,9 +421,9 @@ impl<'a> Search<'a> {
                     continue;
                 }
                 Query::Epsilon(_) => {
-                    center = found.upper;
+                    center = attempted.upper;
                     saddle = groups.tilt_for_epsilon(center);
-                    if found.upper <= grid.read_from {
+                    if attempted.upper <= grid.read_from {
                         // At the first position that can be read, the target δ is met already: the answer lies further
                         // left.
                         margin = center.min(4.0 * margin);
@@ -432,7 +432,7 @@ impl<'a> Search<'a> {
                     margin = if saddle == 0.0 {
                         center
                     } else {
-                        (found.upper - found.lower)
+                        (attempted.upper - attempted.lower)
                             .clamp(0.02 / (saddle + 1.0), 2.0 * margin.max(0.01 / (saddle + 1.0)))
                     };
                 }

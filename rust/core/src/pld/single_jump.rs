@@ -231,7 +231,7 @@ impl Search<'_> {
                 Some(delta) => (epsilon, sign_change(|epsilon| upper(epsilon) > delta).1),
             };
             let read = if asked.is_some() && high.is_finite() { high } else { epsilon };
-            let found = Answer {
+            let answer = Answer {
                 lower: low,
                 upper: high,
                 budget: Budget {
@@ -246,9 +246,9 @@ impl Search<'_> {
             if low > high {
                 return Err(Error::Numerics { reason: "one jump from below came out above one jump from above" });
             }
-            let found = self.judged(best.map_or(Ok(found), |earlier| earlier.and(found))?);
-            best = Some(found);
-            if found.within_tolerance {
+            let answer = self.judged(best.map_or(Ok(answer), |earlier| earlier.and(answer))?);
+            best = Some(answer);
+            if answer.within_tolerance {
                 break;
             }
         }

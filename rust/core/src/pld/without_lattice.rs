@@ -83,7 +83,7 @@ impl Search<'_> {
             seen(&|epsilon| (at_least(below.as_ref(), epsilon), at_most(above.as_ref(), epsilon)));
             let epsilon = if let Query::Epsilon(_) = self.query { high } else { place.epsilon };
             let (point, least) = (above.at(epsilon), below.at(epsilon));
-            let found = Answer {
+            let answer = Answer {
                 lower: low,
                 upper: high,
                 budget: Budget {
@@ -95,7 +95,7 @@ impl Search<'_> {
                 nodes: upper.len() + lower.len(),
                 ..Answer::default()
             };
-            best = self.judged(best.and(found)?);
+            best = self.judged(best.and(answer)?);
             let width = (high - low) / self.wanted(&best);
             let narrow = best.upper - best.lower <= NARROW * best.upper;
             if best.within_tolerance || narrow || !best.upper.is_finite() {

@@ -51,14 +51,14 @@ pub fn log_moment(law: &Renewal, coefficients: &[f64], replicas: Replicas, gap: 
         None => rounds::steps(law, coefficients, replicas.order, replicas.most_busy)?.0,
         Some(length) => blocks::steps(law, coefficients, replicas.order, length)?.0,
     };
-    let found = steps.log_moment(gap, run)?;
-    let Some(log) = log_left_out(law, coefficients, replicas, run)? else { return Ok(found) };
-    let sum = log_sum_exp([found.upper, log].into_iter());
+    let moment = steps.log_moment(gap, run)?;
+    let Some(log) = log_left_out(law, coefficients, replicas, run)? else { return Ok(moment) };
+    let sum = log_sum_exp([moment.upper, log].into_iter());
     if sum == f64::INFINITY {
-        return Ok(LogMoment { upper: sum, left_out: sum, ..found });
+        return Ok(LogMoment { upper: sum, left_out: sum, ..moment });
     }
     let upper = sum + 8.0 * UNIT_ROUNDOFF * (1.0 + sum.abs());
-    Ok(LogMoment { upper, left_out: libm::log1p(libm::exp(log - found.upper)), ..found })
+    Ok(LogMoment { upper, left_out: libm::log1p(libm::exp(log - moment.upper)), ..moment })
 }
 
 /// Returns an upper bound on ln Z_⊥, the part of Z_m that is left out where not all replicas may be busy at once;
@@ -70,6 +70,6 @@ pub fn log_moment(law: &Renewal, coefficients: &[f64], replicas: Replicas, gap: 
 /// # Errors
 /// As [`log_moment`].
 pub fn log_left_out(law: &Renewal, coefficients: &[f64], replicas: Replicas, run: &Run) -> Result<Option<f64>> {
-    let found = |most| left_out::log_left_out(law, coefficients, (replicas.order, most), run);
-    replicas.most_busy.map(found).transpose()
+    let bound = |most| left_out::log_left_out(law, coefficients, (replicas.order, most), run);
+    replicas.most_busy.map(bound).transpose()
 }

@@ -8,7 +8,7 @@
 //!
 //! | sampler | state | number of states |
 //! | --- | --- | --- |
-//! | users, b-min-sep | steps since they took part; how many records did, as far as columns reach | (B−1)k + b − B + 1 |
+//! | users, b-min-sep | steps since they took part; how many records did, while columns reach | (B−1)k + b − B + 1 |
 //! | random allocation, k of t | how often the record took part | k + 1 |
 
 use crate::error::{Error, Result};

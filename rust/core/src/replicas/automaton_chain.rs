@@ -157,7 +157,7 @@ impl Chain {
             if number % CHUNK == 0 {
                 run.check()?;
             }
-            let mut found: Vec<usize> = Vec::new();
+            let mut next_states: Vec<usize> = Vec::new();
             // `sure` are the replicas whose move is determined, `parts` those of each group.
             let (mut sure, mut parts): (Vec<usize>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
             for part in kinds.chunk_by(|one, other| one == other) {
@@ -179,10 +179,10 @@ impl Chain {
                     }
                 }
                 target.sort_unstable();
-                found.push(chain.multisets.number(&target));
+                next_states.push(chain.multisets.number(&target));
             }
-            chain.longest = chain.longest.max(found.len());
-            chain.following.push(found.into_iter());
+            chain.longest = chain.longest.max(next_states.len());
+            chain.following.push(next_states.into_iter());
             chain.multisets.advance(&mut kinds);
         }
         Ok(chain)

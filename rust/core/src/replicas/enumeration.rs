@@ -16,17 +16,17 @@ pub(crate) fn waits_and_patterns(b: usize, p: f64, warm: bool, n: usize) -> Vec<
     } else {
         vec![(0, 1.0)]
     };
-    let mut found = Vec::new();
+    let mut patterns = Vec::new();
     let mut open: Vec<_> = starts.into_iter().map(|(wait, q)| (wait, wait, Vec::new(), q)).collect();
     while let Some((round, wait, taken, q)) = open.pop() {
         if round >= n {
-            found.push((wait, taken, q));
+            patterns.push((wait, taken, q));
             continue;
         }
         open.push((round + 1, wait, taken.clone(), q * (1.0 - p)));
         open.push((round + b, wait, [taken, vec![round]].concat(), q * p));
     }
-    found
+    patterns
 }
 
 /// Returns Cx, for the columns that a pattern takes part in.
@@ -100,7 +100,7 @@ pub(crate) type Patterns = Vec<(Vec<usize>, f64)>;
 
 /// Returns every pattern of cyclic Poisson sampling from a random part with its probability.
 pub(crate) fn from_random_parts(period: usize, p: f64, n: usize) -> Patterns {
-    let mut found = Patterns::new();
+    let mut patterns = Patterns::new();
     for phase in 0..period {
         let chances: Vec<usize> = (phase..n).step_by(period).collect();
         for mask in 0..1_usize << chances.len() {
@@ -111,10 +111,10 @@ pub(crate) fn from_random_parts(period: usize, p: f64, n: usize) -> Patterns {
                 pattern[round] = mask >> k & 1;
                 weight *= if pattern[round] == 1 { p } else { 1.0 - p };
             }
-            found.push((pattern, weight));
+            patterns.push((pattern, weight));
         }
     }
-    found
+    patterns
 }
 
 pub(crate) fn inner(one: &[usize], other: &[usize], coefficients: &[f64]) -> f64 {

@@ -171,19 +171,19 @@ impl Further {
         next.fill(1.0);
         let power = many / few;
         let (mut exponent, mut scale) = (0_i32, 1.0_f64);
-        let mut found = Self { logs: vec![0.0], growth: 0.0, count: steps.count };
+        let mut further = Self { logs: vec![0.0], growth: 0.0, count: steps.count };
         for i in (1..=steps.count).rev() {
-            let looked = steps.same(i) && found.logs.len().is_multiple_of(LOOK);
+            let looked = steps.same(i) && further.logs.len().is_multiple_of(LOOK);
             let against = looked.then_some(&next[..]);
             let step = Step { next: &next, factors: steps.factors(i), scale, against, beyond: None };
             let extremes = steps.chain.step(&step, &mut values, run)?;
             let change = libm::ilogb(extremes.largest);
             if !extremes.largest.is_finite() || change.abs() > MOST_CHANGE {
-                found.logs.push(f64::INFINITY);
-                return Ok(found);
+                further.logs.push(f64::INFINITY);
+                return Ok(further);
             }
             let log = f64::from(exponent) * std::f64::consts::LN_2 + libm::log(extremes.largest);
-            found.logs.push(power * (log + 16.0 * UNIT_ROUNDOFF * (1.0 + log.abs())));
+            further.logs.push(power * (log + 16.0 * UNIT_ROUNDOFF * (1.0 + log.abs())));
             exponent += change;
             scale = 2.0_f64.powi(-change);
             #[allow(clippy::cast_precision_loss)] // rounds
@@ -192,13 +192,13 @@ impl Further {
             // This is the loss over all rounds before: those with columns from before the run are like the others, or
             // have less.
             let near = power * left * (growth - libm::log(extremes.least)) <= GAP;
-            if looked && (near || found.logs.len() > steps.most) {
-                found.growth = power * (growth + 8.0 * UNIT_ROUNDOFF * (1.0 + growth.abs()));
+            if looked && (near || further.logs.len() > steps.most) {
+                further.growth = power * (growth + 8.0 * UNIT_ROUNDOFF * (1.0 + growth.abs()));
                 break;
             }
             std::mem::swap(&mut values, &mut next);
         }
-        Ok(found)
+        Ok(further)
     }
 
     /// Returns ln U_i^{m/G}, rounded up.

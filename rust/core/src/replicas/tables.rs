@@ -244,13 +244,13 @@ impl Tables {
         let from = count - self.ends.len();
         let inner = (self.starts.len() + 1..=from)
             .find(|&i| self.bridge() != Some(i) && std::ptr::eq(self.steps.factors(i), &raw const self.steps.inner));
-        let made = Nobody {
+        let nobody = Nobody {
             starts: (1..=self.starts.len()).map(least).collect::<Result<_>>()?,
             ends: (from + 1..=count).rev().map(least).collect::<Result<_>>()?,
             between: inner.map_or(Ok(Vec::new()), least)?,
         };
         // If another thread was faster, it computed the same.
-        let _ = self.nobody.set(made);
+        let _ = self.nobody.set(nobody);
         Ok(())
     }
 
@@ -269,18 +269,18 @@ impl Tables {
             let last_chance = n > fits && steps.same(i) && !steps.same(i - 1);
             let enough = last_chance || passed >= most;
             let looked = steps.same(i) && (enough || passed % LOOK == 0);
-            let found = back.step(steps, i, if looked { &Against::Next } else { &Against::Nothing })?;
+            let extremes = back.step(steps, i, if looked { &Against::Next } else { &Against::Nothing })?;
             #[allow(clippy::cast_precision_loss)] // rounds
-            let near = looked && (i as f64) * libm::log(found.most / found.least) <= GAP;
-            if looked && found.most.is_finite() && (enough || near) {
-                self.growth = found.most * (1.0 + 4.0 * UNIT_ROUNDOFF);
+            let near = looked && (i as f64) * libm::log(extremes.most / extremes.least) <= GAP;
+            if looked && extremes.most.is_finite() && (enough || near) {
+                self.growth = extremes.most * (1.0 + 4.0 * UNIT_ROUNDOFF);
                 if self.ends.len() < passed {
                     self.ends.truncate(fits.saturating_sub(1));
                     self.between = Some(back.kept()?);
                 }
                 return Ok(i);
             }
-            let growth = back.accept(found.largest)?;
+            let growth = back.accept(extremes.largest)?;
             if self.ends.len() == passed && passed < fits {
                 self.ends.push(Table { values: back.kept()?, growth });
             }
@@ -301,9 +301,9 @@ impl Tables {
             None => after.fill(2.0_f64.powi(TOP)),
         }
         let between = std::mem::replace(&mut back.next, after);
-        let found = back.step(&self.steps, i, &Against::Other(&between))?;
+        let extremes = back.step(&self.steps, i, &Against::Other(&between))?;
         back.next = between;
-        Ok(found.most * (1.0 + 4.0 * UNIT_ROUNDOFF))
+        Ok(extremes.most * (1.0 + 4.0 * UNIT_ROUNDOFF))
     }
 
     /// Computes the tables of the first rounds of a warm start, if so many fit; v is in `back`, and v_1 after that.
@@ -314,8 +314,8 @@ impl Tables {
             return Ok(());
         }
         for i in (1..=few).rev() {
-            let found = back.step(&self.steps, i, &Against::Nothing)?;
-            let growth = back.accept(found.largest)?;
+            let extremes = back.step(&self.steps, i, &Against::Nothing)?;
+            let growth = back.accept(extremes.largest)?;
             self.starts.push(Table { values: back.kept()?, growth });
         }
         self.starts.reverse();

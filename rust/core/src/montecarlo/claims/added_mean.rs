@@ -140,7 +140,7 @@ impl AddedMean {
         let square = shift.iter().map(|x| x * x).sum();
         let furthest = shift.iter().copied().fold(0.0, f64::max) / kernel.largest_mean();
         let rounding = kernel.rounding_at(0.0, furthest);
-        let mut found = Self {
+        let mut samples = Self {
             kernel: Arc::clone(kernel),
             plain: RenewalProposal { law: law.clone(), mean_scale: 0.0 },
             tangent: vec![0.0; shift.len()],
@@ -150,9 +150,9 @@ impl AddedMean {
             rounding,
         };
         let mut buffers = Buffers::default();
-        buffers.scratch.all_rows = found.shift.iter().map(|x| splat(-x)).collect();
-        (found.log_ratio, found.tangent) = with_vectors(Centre { mean: &found, buffers: &mut buffers });
-        Ok(found)
+        buffers.scratch.all_rows = samples.shift.iter().map(|x| splat(-x)).collect();
+        (samples.log_ratio, samples.tangent) = with_vectors(Centre { mean: &samples, buffers: &mut buffers });
+        Ok(samples)
     }
 
     /// Returns the limits for this λ > 0 and this moment at this ε.
@@ -223,9 +223,9 @@ impl Vectored for Centre<'_> {
 
     #[inline(always)]
     fn run<V: Vector>(self) -> Self::Output {
-        let found = self.mean.statistics::<V>(V::splat(0.0), self.buffers);
+        let statistics = self.mean.statistics::<V>(V::splat(0.0), self.buffers);
         let mut log = splat(0.0);
-        found.log.store(&mut log);
+        statistics.log.store(&mut log);
         (log[0], self.buffers.gradient.iter().map(|row| row[0]).collect())
     }
 }
@@ -254,11 +254,11 @@ impl Vectored for Shard<'_> {
             mean.kernel.draw_rows::<V, _>(&mut source, &mut buffers.scratch);
             let inner = statistic::<V>(&buffers.scratch.all_rows, &mean.tangent);
             shift::<V>(&mut buffers.scratch.all_rows, &mean.shift, -1.0);
-            let found = mean.statistics::<V>(inner, buffers);
+            let statistics = mean.statistics::<V>(inner, buffers);
             for ((table, wealth), (value, square)) in tables.iter().zip(&mut wealth).zip(&mut sums) {
                 let (lambda, k) = (V::splat(table.exponent), table.moment.number());
-                let inner = V::splat(k).mul(found.inner);
-                let half = lambda.mul(found.square).mul(V::splat(0.5)).sub(inner).sub(found.log);
+                let inner = V::splat(k).mul(statistics.inner);
+                let half = lambda.mul(statistics.square).mul(V::splat(0.5)).sub(inner).sub(statistics.log);
                 let d = lambda.mul_add(half, V::splat(0.5 * k * k * mean.square)).min(V::splat(table.most));
                 V::load(value).add(d).store(value);
                 d.mul_add(d, V::load(square)).store(square);

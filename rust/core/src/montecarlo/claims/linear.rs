@@ -174,9 +174,9 @@ impl Linear {
             // This is E cosh κR − 1, from means whose average is at least 1.
             let excess =
                 (mean * (1.0 + 8.0 * UNIT_ROUNDOFF) - 1.0) * (2.0 / (rate * rate)) * (1.0 + 8.0 * UNIT_ROUNDOFF);
-            let found = (first * excess, second * excess);
-            if excess.is_finite() && excess >= 0.0 && best.is_none_or(|least| found.0 < least.0) {
-                best = Some(found);
+            let bounds = (first * excess, second * excess);
+            if excess.is_finite() && excess >= 0.0 && best.is_none_or(|least| bounds.0 < least.0) {
+                best = Some(bounds);
             }
         }
         let (variance, deficit) = best?;
@@ -288,16 +288,16 @@ fn constants() -> &'static [[f64; 2]; 3] {
             };
             // cosh κx − 1 = 2 sinh²(κx/2).
             let below = |x: f64| 4.0 / (rate * rate) * libm::sinh(0.5 * rate * x).powi(2);
-            let mut found = [libm::exp(8.0 * FIRST), 0.5 * libm::exp(8.0 * FIRST)];
+            let mut quotients = [libm::exp(8.0 * FIRST), 0.5 * libm::exp(8.0 * FIRST)];
             let mut x = FIRST;
             while x < LAST {
                 let next = x * FACTOR;
-                found[0] = found[0].max(first(next) / below(x));
-                found[1] = found[1].max(second(next) / below(x));
+                quotients[0] = quotients[0].max(first(next) / below(x));
+                quotients[1] = quotients[1].max(second(next) / below(x));
                 x = next;
             }
             let tail = (rate * rate) * libm::exp(8.0 * x) / (libm::exp(rate * x) - 2.0);
-            [found[0].max(tail * x / 8.0) * up, found[1].max(tail / 64.0) * up]
+            [quotients[0].max(tail * x / 8.0) * up, quotients[1].max(tail / 64.0) * up]
         })
     })
 }

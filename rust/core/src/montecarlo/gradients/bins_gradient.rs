@@ -108,8 +108,8 @@ pub(super) fn simulate(
             sum[2] += one * own;
         }
     })?;
-    let found = estimate(&moments);
-    let all = found.samples as f64;
+    let gradient = estimate(&moments);
+    let all = gradient.samples as f64;
     let derivative = |[sum, square, _]: &[f64; 3]| Estimate {
         value: sum / all,
         standard_error: spread(count, *sum, *sum, *square).max(0.0).sqrt() / all,
@@ -117,7 +117,7 @@ pub(super) fn simulate(
     Ok(GradientEstimate {
         derivatives: sums.iter().map(derivative).collect(),
         covariances: sums.iter().map(|sum| spread(count, sum[0], along, sum[2]) / (all * all)).collect(),
-        ..found
+        ..gradient
     })
 }
 
@@ -479,18 +479,19 @@ impl Derivatives {
         let bins = self.diagonal.len();
         let total = |lanes: &Lanes| lanes.0.iter().sum::<f64>();
         let lower = setting.kernel.factor();
-        let mut found = through_factor(&lower, |row, column| self.factor[row][column / LANES][column % LANES], bins);
+        let mut derivative =
+            through_factor(&lower, |row, column| self.factor[row][column / LANES][column % LANES], bins);
         for s in 0..bins {
             for t in 0..bins {
                 let by_mean = self.drawn[s * bins + t]
                     + total(&self.overlap[t]) * setting.weights[s]
                     + self.square * setting.weights[s] * setting.weights[t];
-                found[s * bins + t] += 0.5 * by_mean;
-                found[t * bins + s] += 0.5 * by_mean;
+                derivative[s * bins + t] += 0.5 * by_mean;
+                derivative[t * bins + s] += 0.5 * by_mean;
             }
-            found[s * bins + s] += total(&self.diagonal[s]);
+            derivative[s * bins + s] += total(&self.diagonal[s]);
         }
-        found
+        derivative
     }
 }
 

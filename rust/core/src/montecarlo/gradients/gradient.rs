@@ -155,8 +155,8 @@ pub(super) fn in_order<T: Send, B: Default + Send>(
     let batch = 4 * rayon::current_num_threads();
     let indices: Vec<u64> = (first..first + count).collect();
     for some in indices.chunks(batch) {
-        let found: Vec<Result<T>> = some.par_iter().map_init(B::default, |buffers, &i| shard(i, buffers)).collect();
-        for one in found {
+        let results: Vec<Result<T>> = some.par_iter().map_init(B::default, |buffers, &i| shard(i, buffers)).collect();
+        for one in results {
             take(one?);
         }
     }
@@ -286,8 +286,8 @@ impl Rounds<'_> {
 
     #[allow(clippy::cast_precision_loss)] // far below 2^53
     fn estimate(&self, components: &[Moments]) -> GradientEstimate {
-        let found = estimate(components);
-        let all = found.samples as f64;
+        let gradient = estimate(components);
+        let all = gradient.samples as f64;
         let bands = 0..self.kernel.coefficients.len();
         let covariance = |j: usize| {
             let each =
@@ -299,7 +299,7 @@ impl Rounds<'_> {
         GradientEstimate {
             derivatives: bands.clone().map(derivative).collect(),
             covariances: bands.map(covariance).collect(),
-            ..found
+            ..gradient
         }
     }
 }

@@ -265,21 +265,21 @@ impl AllocationKernel {
         let last = V::load(&chances[self.taken]);
         let (norm, taken) = (0.5 * mean_scale * mean_scale * self.taken() * self.unit * self.unit, self.taken());
         let shift = log_factor.sub(largest);
-        let mut found = splat(0.0);
+        let mut log_densities = splat(0.0);
         logs.add(ln(last.max(V::splat(1e-300))))
             .sub(shift.mul(V::splat(taken)))
             .sub(V::splat(norm + self.log_ways))
-            .store(&mut found);
+            .store(&mut log_densities);
         for lane in 0..LANES {
             // The condition is written so that NaN is recomputed.
             let (sum, rest) = (expected[lane], self.rounds() - expected[lane]);
             let near = sum >= 0.5 * taken && sum <= 2.0 * taken && rest >= 0.5 * (self.rounds() - taken);
             if !(chances[self.taken][lane] >= LEAST && near) {
                 let exponents = rows.iter().map(|row| mean_scale * self.unit * row[lane]).collect::<Vec<_>>();
-                found[lane] = self.log_polynomial(&exponents) - norm - self.log_ways;
+                log_densities[lane] = self.log_polynomial(&exponents) - norm - self.log_ways;
             }
         }
-        found
+        log_densities
     }
 
     /// Computes Pr[j coins show heads] for j = 0, 1, …, k, from their odds over `factor`; four rounds at a time, as a

@@ -91,15 +91,15 @@ impl OverlappingKernel {
             return Err(Error::Domain { name, value: noise_multiplier, allowed: "finite and greater than 0" });
         }
         let unit = 1.0 / noise_multiplier;
-        let found = columns.gram();
+        let gram = columns.gram();
         // These are sums of non-negative terms, each rounded a few times. f↓ is moved to the safe side; the rounding of
         // f↑ is in the error budget.
         let slack = 1.0 + 16.0 * UNIT_ROUNDOFF * cast(columns.iterations());
-        let squares: Vec<f64> = found.squares.iter().map(|s| s * unit * unit).collect();
-        let norm_bounds = found
+        let squares: Vec<f64> = gram.squares.iter().map(|s| s * unit * unit).collect();
+        let norm_bounds = gram
             .squares
             .iter()
-            .zip(&found.off_diagonals)
+            .zip(&gram.off_diagonals)
             .map(|(s, c)| (s + c * slack) * unit * unit)
             .collect::<Vec<_>>();
         let law = |squares| Renewal::of_users(columns.min_separation(), record_probability, records, warm, squares);
@@ -386,12 +386,12 @@ impl Balanced for OverlappingKernel {
         stream.put_back(drawing);
         shift::<V>(&mut scratch.rows, &base.mean, tilted.theta);
         out.add_tilts::<V, _>(origins, statistic::<V>(&scratch.rows, &base.mean));
-        let found = self.densities::<V>(direction, None, scratch);
-        let own = V::load(&found.mixture);
+        let densities = self.densities::<V>(direction, None, scratch);
+        let own = V::load(&densities.mixture);
         out.add_loss(match direction {
             Direction::Remove => own,
             Direction::Add => V::splat(0.0).sub(own),
-            Direction::Replace => own.sub(V::load(&found.mirrored)),
+            Direction::Replace => own.sub(V::load(&densities.mirrored)),
         });
     }
 }

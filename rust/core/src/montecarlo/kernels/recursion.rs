@@ -53,11 +53,11 @@ pub(in crate::montecarlo) fn backwards<V: Vector, P: Products, G: Growth>(
 /// Returns the squared norms of [`SETTLED`] rounds; beyond the last round its norm is repeated.
 #[inline(always)]
 pub(in crate::montecarlo) fn near(squares: &[f64], first: usize) -> [f64; SETTLED] {
-    let mut found = [0.0; SETTLED];
+    let mut norms = [0.0; SETTLED];
     for k in 0..SETTLED {
-        found[k] = squares[(first + k).min(squares.len() - 1)];
+        norms[k] = squares[(first + k).min(squares.len() - 1)];
     }
-    found
+    norms
 }
 
 /// A density with separate squared norms: e^{κu_i − κ²s_i/2}, `factor`·product = κu_i.

@@ -362,8 +362,8 @@ impl RenewalKernel {
         self.draw_rows::<V, S>(source, scratch);
         let mut out = Ratios::NONE;
         for lane in 0..LANES {
-            let found = densities(lane, &self.products(&scratch.all_rows, lane));
-            [out.mixture[lane], out.mirrored[lane], out.proposal[lane]] = found;
+            let logs = densities(lane, &self.products(&scratch.all_rows, lane));
+            [out.mixture[lane], out.mirrored[lane], out.proposal[lane]] = logs;
         }
         out
     }

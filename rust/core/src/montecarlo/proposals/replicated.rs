@@ -116,8 +116,8 @@ impl Replicated {
         }
         let mechanism = self.mechanism();
         let log = mechanism.participations().ok_or(NO_CHAIN)?.log_left_out(self.replicas, run)?;
-        let found = log.map_or(0.0, |log| (libm::exp(log - self.log_bound()) * (1.0 + 1e-12)).max(f64::MIN_POSITIVE));
-        Ok(*self.left_out.get_or_init(|| found))
+        let ratio = log.map_or(0.0, |log| (libm::exp(log - self.log_bound()) * (1.0 + 1e-12)).max(f64::MIN_POSITIVE));
+        Ok(*self.left_out.get_or_init(|| ratio))
     }
 
     /// Returns the sums that bound the samples; see the head of this file.

@@ -159,17 +159,17 @@ impl TiltBase {
     /// Returns P tilted, for a renewal law.
     #[must_use]
     pub fn rounds(&self, law: &Renewal, theta: f64) -> Tilted {
-        let found = TiltedRenewal::find(law, &self.overlap, theta);
+        let tilted = TiltedRenewal::find(law, &self.overlap, theta);
         let records = f64::from(law.records());
         let participation =
             records * theta.abs() * (self.overlap_error + 4.0 * UNIT_ROUNDOFF * largest_of(&self.overlap));
-        let relative = found.relative + cast(law.most_participations()) * (participation + law.counts_error);
+        let relative = tilted.relative + cast(law.most_participations()) * (participation + law.counts_error);
         Tilted {
             theta,
-            norm: found.log_sum + 0.5 * theta * theta * self.square,
+            norm: tilted.log_sum + 0.5 * theta * theta * self.square,
             relative: relative * (1.0 + 1e-6),
-            variation: found.variation * (1.0 + 1e-6),
-            law: Some(TiltedLaw::Renewal(found.law)),
+            variation: tilted.variation * (1.0 + 1e-6),
+            law: Some(TiltedLaw::Renewal(tilted.law)),
         }
     }
 
@@ -177,16 +177,16 @@ impl TiltBase {
     /// on the error of ln Z(θ) and on the relative error of each pattern's weight.
     #[must_use]
     pub fn tilted_mean(&self, law: &Renewal, theta: f64, coefficients: &[f64]) -> (Vec<f64>, f64, f64) {
-        let found = TiltedRenewal::find(law, &self.overlap, theta);
+        let tilted = TiltedRenewal::find(law, &self.overlap, theta);
         let (n, b) = (law.iterations(), law.min_separation);
         let (mut available, mut mean) = (vec![0.0; n + b + 1], vec![0.0; n]);
         let mut below = 0.0;
-        for (round, total) in found.law.start.iter().enumerate().take(n) {
+        for (round, total) in tilted.law.start.iter().enumerate().take(n) {
             available[round] = total - below;
             below = *total;
         }
         for i in 0..n {
-            let (here, taken) = (available[i], found.law.join[i]);
+            let (here, taken) = (available[i], tilted.law.join[i]);
             available[i + 1] += (1.0 - taken) * here;
             available[i + b] += taken * here;
             for (m, c) in mean[i..].iter_mut().zip(coefficients) {
@@ -194,8 +194,8 @@ impl TiltBase {
             }
         }
         let participation = theta.abs() * (self.overlap_error + 4.0 * UNIT_ROUNDOFF * largest_of(&self.overlap));
-        let relative = found.relative + cast(law.most_participations()) * participation + found.variation;
-        (mean, found.log_sum, relative * (1.0 + 1e-6))
+        let relative = tilted.relative + cast(law.most_participations()) * participation + tilted.variation;
+        (mean, tilted.log_sum, relative * (1.0 + 1e-6))
     }
 
     /// Returns P tilted, for bins.

@@ -234,19 +234,19 @@ impl Truncation {
         if other_records.iter().all(|&r| r < limit) {
             return None;
         }
-        let mut found = Self { place, share: splat(0.0), rest: splat(1.0), mask: BitLanes::default() };
+        let mut truncation = Self { place, share: splat(0.0), rest: splat(1.0), mask: BitLanes::default() };
         for lane in 0..LANES {
             let r = other_records[lane];
             if r >= limit {
                 // The numbers are below 2⁵³, so the quotients have one rounding.
                 #[allow(clippy::cast_precision_loss)]
                 let (size, kept, left) = ((r + 1) as f64, limit as f64, (r + 1 - limit) as f64);
-                found.share[lane] = kept / size;
-                found.rest[lane] = left / size;
-                found.mask.0[lane] = u64::MAX;
+                truncation.share[lane] = kept / size;
+                truncation.rest[lane] = left / size;
+                truncation.mask.0[lane] = u64::MAX;
             }
         }
-        Some(found)
+        Some(truncation)
     }
 }
 
@@ -442,10 +442,10 @@ impl BinSizes {
             return;
         }
         self.spread_all::<V>(stream, &mut scratch.cells);
-        let found = scratch.cells.iter().enumerate();
+        let sizes = scratch.cells.iter().enumerate();
         scratch
             .truncations
-            .extend(found.filter_map(|(bin, other_records)| Truncation::of(bin, other_records, self.limit)));
+            .extend(sizes.filter_map(|(bin, other_records)| Truncation::of(bin, other_records, self.limit)));
     }
 
     #[inline(always)]

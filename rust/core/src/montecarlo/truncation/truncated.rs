@@ -460,8 +460,8 @@ impl Balanced for TruncatedKernel {
         self.renewal.draw_rows::<V, _>(&mut Thinned { stream, proposal, truncations }, &mut scratch.renewal);
         let rows = std::mem::take(&mut scratch.renewal.all_rows);
         let mut evaluate = |density: Option<Density<'_>>| {
-            let found = self.linear::<V, _>(density, &mut Rows(&rows), truncations, &mut scratch.renewal);
-            found.unwrap_or_else(|| {
+            let ratios = self.linear::<V, _>(density, &mut Rows(&rows), truncations, &mut scratch.renewal);
+            ratios.unwrap_or_else(|| {
                 self.logarithmic::<V, _>(density, &mut Rows(&rows), truncations, &mut scratch.renewal)
             })
         };

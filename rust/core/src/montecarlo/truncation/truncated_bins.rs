@@ -103,8 +103,8 @@ impl TruncatedBinsKernel {
         stream.put_back(drawing);
         let truncations = &scratch.sizes.truncations[..];
         for lane in 0..LANES {
-            let found = truncations.binary_search_by_key(&drawn[lane], |one| one.place).ok();
-            let multiple = match found.map(|at| &truncations[at]).filter(|one| one.mask.0[lane] != 0) {
+            let position = truncations.binary_search_by_key(&drawn[lane], |one| one.place).ok();
+            let multiple = match position.map(|at| &truncations[at]).filter(|one| one.mask.0[lane] != 0) {
                 None => proposal.mean_scale,
                 Some(one) if survival[lane] <= one.share[lane] => displaced(proposal.mean_scale, add),
                 Some(_) => 0.0,

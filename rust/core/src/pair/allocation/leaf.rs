@@ -65,6 +65,6 @@ impl LogNormal {
 
 /// Returns an upper bound on Pr[N(0, 1) > x].
 fn tail(x: f64) -> f64 {
-    let found = upper_tail(x, 8.0 * UNIT_ROUNDOFF * (x.abs() + 1.0));
-    found.value + found.error
+    let approximation = upper_tail(x, 8.0 * UNIT_ROUNDOFF * (x.abs() + 1.0));
+    approximation.value + approximation.error
 }

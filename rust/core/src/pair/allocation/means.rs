@@ -123,11 +123,11 @@ impl Law for Means {
     fn embedded(&self, refined: u32) -> Self {
         let finer = 1_usize << (refined - self.refined);
         let spread = |values: &[f64]| {
-            let mut found = vec![0.0; values.len() * finer];
-            for (value, place) in values.iter().zip(found.iter_mut().skip(finer / 2).step_by(finer)) {
+            let mut finer_values = vec![0.0; values.len() * finer];
+            for (value, place) in values.iter().zip(finer_values.iter_mut().skip(finer / 2).step_by(finer)) {
                 *place = *value;
             }
-            found
+            finer_values
         };
         Self {
             refined,
@@ -141,7 +141,7 @@ impl Law for Means {
     }
 
     fn plus(&self, other: &Self, finer: usize, grid: &GeometricGrid, run: &Run) -> Result<Self> {
-        let mut found = Self {
+        let mut sum = Self {
             refined: self.refined + u32::from(finer == 2),
             first: 0,
             masses: vec![],
@@ -208,14 +208,14 @@ impl Law for Means {
                 )?;
                 all.push(sums);
             }
-            found.merge(pairs.base(), &all);
+            sum.merge(pairs.base(), &all);
         }
         // For each pair at most k + 1 products are added.
         let products = self.degree();
         #[allow(clippy::cast_precision_loss)] // cells
         let additions = (2 * products * (self.masses.len() + other.masses.len()) + 16) as f64;
-        found.error = (self.error + other.error + additions * UNIT_ROUNDOFF) * (1.0 + 1e-6);
-        Ok(found)
+        sum.error = (self.error + other.error + additions * UNIT_ROUNDOFF) * (1.0 + 1e-6);
+        Ok(sum)
     }
 
     fn pruned(mut self, terms: u64, grid: &GeometricGrid) -> Self {

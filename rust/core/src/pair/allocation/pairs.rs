@@ -125,15 +125,15 @@ impl Pairs {
                 Ok(sums.map(|sums| (0..length).map(|k| sums[k % self.finer][k / self.finer]).collect()))
             })
             .collect::<Result<_>>()?;
-        let mut found: [Vec<f64>; K] = std::array::from_fn(|_| vec![0.0; self.length(self.late.count, beyond)]);
+        let mut results: [Vec<f64>; K] = std::array::from_fn(|_| vec![0.0; self.length(self.late.count, beyond)]);
         for (from, part) in tiles.iter().zip(&parts) {
-            for (sums, more) in found.iter_mut().zip(part) {
+            for (sums, more) in results.iter_mut().zip(part) {
                 for (sum, one) in sums[from * self.finer..].iter_mut().zip(more) {
                     *sum += one;
                 }
             }
         }
-        Ok(found)
+        Ok(results)
     }
 
     /// Returns the pairs whose higher node is one of the first law's in [`from`, `to`), by distance.

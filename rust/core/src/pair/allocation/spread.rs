@@ -118,18 +118,18 @@ impl Law for Spread {
 
     fn plus(&self, other: &Self, finer: usize, grid: &GeometricGrid, run: &Run) -> Result<Self> {
         let same = std::ptr::eq(self, other);
-        let mut found = Sums::default();
+        let mut products = Sums::default();
         // For a law and itself, one order of the pairs covers both.
         for (late, early, strict) in
             [(self, other, same), (other, self, true)].into_iter().take(if same { 1 } else { 2 })
         {
             let pairs = Pairs::new(late.nodes(), early.nodes(), strict, grid.step(self.refined), finer);
             let Some(pairs) = pairs else { continue };
-            found.add(&pairs, &late.masses, &early.masses, if same { 2.0 } else { 1.0 }, run)?;
+            products.add(&pairs, &late.masses, &early.masses, if same { 2.0 } else { 1.0 }, run)?;
         }
         if same {
             // Pairs of equal nodes occur once, not twice.
-            found.add_equal(&self.masses, self.first, grid.step(self.refined), finer);
+            products.add_equal(&self.masses, self.first, grid.step(self.refined), finer);
         }
         let fine = grid.step(self.refined) / f64::from(u32::try_from(finer).expect("1 or 2"));
         // If one term is 0, the sum is the other term. Values below all other sums are divided between the least of
@@ -138,12 +138,12 @@ impl Law for Spread {
         for (law, factor) in [(self, other.nothing), (other, self.nothing)] {
             for (mass, node) in law.masses.iter().zip(law.first..) {
                 let (mass, node) = (factor * mass, node * i64::try_from(finer).expect("1 or 2"));
-                if let Ok(place) = usize::try_from(node - found.first) {
-                    found.masses[place] += mass;
+                if let Ok(place) = usize::try_from(node - products.first) {
+                    products.masses[place] += mass;
                 } else {
                     #[allow(clippy::cast_precision_loss)] // nodes
-                    let kept = (fine * (node - found.first) as f64).exp();
-                    found.masses[0] += mass * kept;
+                    let kept = (fine * (node - products.first) as f64).exp();
+                    products.masses[0] += mass * kept;
                     nothing += mass * (1.0 - kept) * (1.0 + 4.0 * UNIT_ROUNDOFF);
                 }
             }
@@ -152,8 +152,8 @@ impl Law for Spread {
         let additions = (2 * (self.masses.len() + other.masses.len()) + 16) as f64;
         Ok(Self {
             refined: self.refined + u32::from(finer == 2),
-            first: found.first,
-            masses: found.masses,
+            first: products.first,
+            masses: products.masses,
             stride: 1,
             nothing,
             beyond: (self.beyond * other.total() + other.beyond * self.total()) * (1.0 + 8.0 * UNIT_ROUNDOFF),
