@@ -139,7 +139,7 @@ pub type Bets = (f64, f64, Vec<(f64, f64)>);
 /// A component of a mixture: its share, and either the parameters and mean scale of a proposal, or no parameters and θ.
 type Shared = (u32, Vec<f64>, f64);
 
-/// A stream's seed, purpose, candidate and direction.
+/// Returns the key of a stream from its seed, purpose, candidate and direction.
 pub fn stream_key((seed, purpose, candidate, direction): (u64, u32, u32, u32)) -> StreamKey {
     StreamKey { seed, purpose, candidate, direction }
 }

@@ -72,11 +72,11 @@ const LARGE: i32 = 300;
 /// Returns an upper bound on ln Z_⊥ of m = `order` replicas of which at most `most_busy` are busy at once; infinite if
 /// there is none.
 ///
-/// * Memory: 32 bytes for each state. Time: about twice that of [`super::log_moment`].
+/// * Memory: 32 bytes for each state. Time: about twice that of [`super::aged::log_moment`].
 /// * Guarantee: see the head of this file. The result does not depend on the number of threads.
 ///
 /// # Errors
-/// As [`super::log_moment`].
+/// As [`super::aged::log_moment`].
 pub(super) fn log_left_out(
     law: &Renewal,
     coefficients: &[f64],

@@ -89,12 +89,12 @@ impl Tuples {
     /// the computation, or the numbers of one table.
     ///
     /// * Memory: 4 bytes for each of these, and up to 24 bytes for each state; where tuples are drawn also 8 for each
-    ///   of the (m + 1)b classes of states of each table. Time: as [`super::log_moment`].
+    ///   of the (m + 1)b classes of states of each table. Time: as [`super::aged::log_moment`].
     /// * Guarantee: see the head of this file. The result does not depend on the number of threads.
     ///
     /// # Errors
-    /// As [`super::log_moment`]; [`Error::Numerics`] where the tables of a short run do not fit, and where a chain
-    /// leaves the range of numbers.
+    /// As [`super::aged::log_moment`]; [`Error::Numerics`](crate::error::Error::Numerics) where the tables of a short
+    /// run do not fit, and where a chain leaves the range of numbers.
     pub fn new(
         law: &Renewal,
         coefficients: &[f64],

@@ -188,7 +188,7 @@ impl Linear {
 }
 
 /// Returns ln Σ w_x w_x′ e^{⟨s, x + x′⟩ + κ⟨Ĉx, Ĉx′⟩} over pairs of patterns, where s are the exponents, by a recursion
-/// from the last round to the first over both ages, as in [`crate::replicas::chain`]. All terms are positive, and each
+/// from the last round to the first over both ages, as in `crate::replicas::chain`. All terms are positive, and each
 /// round multiplies by at most 12 roundings; for a warm start b² terms are added. The result is infinite if a number in
 /// it is.
 fn pairs(kernel: &RenewalKernel, overlaps: &Overlaps, exponents: &[f64], rate: f64) -> f64 {
