@@ -1,4 +1,4 @@
-//! Time the kernel: `cargo run --release -p pyaccount-core --example kernel`.
+//! Measures how long the stages of the kernel take: `cargo run --release -p pyaccount-core --example kernel`.
 
 #![allow(clippy::cast_precision_loss, clippy::cast_lossless, clippy::inline_always, clippy::format_push_string)]
 
@@ -24,7 +24,7 @@ use pyaccount_core::replicas::Replicas;
 use pyaccount_core::run::{pool, Run};
 use pyaccount_core::vector::{instruction_sets, splat, with_vectors, Lanes, Vector, Vectored};
 
-/// A source that draws nothing: what remains is correlation and recursion.
+/// A source that draws nothing, so that only correlation and recursion are timed.
 struct Nothing;
 
 impl Source for Nothing {
@@ -64,7 +64,7 @@ impl Vectored for Stage<'_> {
     }
 }
 
-/// Median nanoseconds of one call.
+/// Returns the median time of one call in nanoseconds.
 fn timed(mut work: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..21)
         .map(|_| {
@@ -79,7 +79,7 @@ fn timed(mut work: impl FnMut()) -> f64 {
     times[10]
 }
 
-/// Nanoseconds per sample and step of noise, correlation and recursion.
+/// Returns the nanoseconds per sample and step of noise, correlation and recursion.
 fn stages(kernel: &RenewalKernel) -> [f64; 3] {
     let n = kernel.law().iterations();
     let correlator = kernel.correlator();
@@ -124,7 +124,8 @@ fn main() {
             println!("    {}", timed_gradients(&Mechanism::Renewal(Arc::clone(&kernel)), near));
         }
         if n == 7200 {
-            // Batches of 1793 records on average, of 14,745,600: truncation is rare at 2048 and everywhere at 1793.
+            // A batch has 1793 of 14,745,600 records on average: the limit 2048 truncates rarely, the limit 1793 in
+            // nearly every sample.
             for limit in [2048, 1793] {
                 let truncated = TruncatedKernel::new(Arc::clone(&kernel), 14_745_600, limit).unwrap();
                 let line = timed_shards(&Mechanism::from(truncated), p, mean_scale, n);
@@ -143,7 +144,7 @@ fn main() {
     }
 }
 
-/// The first entries of the square root's column, of norm 1/σ.
+/// Returns the first entries of the column of the square root matrix, scaled to norm 1/σ.
 fn column(bands: usize, sigma: f64) -> Vec<f64> {
     let mut c = vec![1.0f64];
     for j in 1..bands {
@@ -154,13 +155,14 @@ fn column(bands: usize, sigma: f64) -> Vec<f64> {
     c.iter().map(|x| x / norm).collect()
 }
 
-/// Modes of one norm that all overlap a bit.
+/// Returns a mechanism of bins whose modes have equal norms and all overlap slightly.
 fn bins(count: usize, scale: f64) -> Mechanism {
     let entry = |k: usize| scale * if k.is_multiple_of(count + 1) { 1.0 } else { 0.2 };
     BinsKernel::new(&(0..count * count).map(entry).collect::<Vec<f64>>(), count).unwrap().into()
 }
 
-/// Nanoseconds of samples that estimate δ = 1e-3 or so, without and with its derivatives, of a matrix and of one beside it.
+/// Returns the nanoseconds of samples that estimate a δ of about 1e-3, without and with its derivatives, first with
+/// samples of the matrix itself and then with samples of a matrix close to it.
 fn timed_gradients(mechanism: &Mechanism, near: Mechanism) -> String {
     let key = StreamKey { seed: 1, purpose: 0, candidate: 0, direction: 0 };
     let components = vec![(Component::Tilted(0.0), UNITS / 8), (Component::Tilted(1.0), UNITS - UNITS / 8)];
@@ -195,7 +197,7 @@ fn timed_gradients(mechanism: &Mechanism, near: Mechanism) -> String {
     )
 }
 
-/// Nanoseconds of whole samples on one thread and on two.
+/// Returns the nanoseconds of whole samples on one thread and on two.
 fn timed_shards(mechanism: &Mechanism, parameter: f64, mean_scale: f64, n: usize) -> String {
     let proposed = mechanism.proposed(parameter, mean_scale).unwrap();
     timed_samples(&proposed, if mean_scale == 0.0 { Direction::Add } else { Direction::Remove }, n)

@@ -1,11 +1,11 @@
-//! What can go wrong in the core, as data.
+//! The errors of the core, as data.
 
 use thiserror::Error;
 
 /// Every way a core call can end without an answer.
 ///
-/// Each variant carries the numbers a caller needs to explain itself; the Python package maps each
-/// to one exception and no variant is a catch-all.
+/// Each variant carries the numbers a caller needs to explain the error; the Python package maps each to one exception
+/// and no variant is a catch-all.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Error {
     /// An argument lies outside the domain on which the formula is defined.
@@ -21,27 +21,27 @@ pub enum Error {
     /// The run was cancelled from outside; nothing of it may be reported.
     #[error("the run was cancelled")]
     Cancelled,
-    /// The run passed the deadline it was given.
+    /// The run passed its deadline.
     #[error("the time limit was reached")]
     TimeLimit,
-    /// The machine does not give what the run needs.
+    /// The machine does not provide what the run needs.
     #[error("the machine refused {what}: {cause}")]
     Machine {
-        /// What was asked of it.
+        /// What was requested of the machine.
         what: &'static str,
-        /// What it said.
+        /// The message of the operating system.
         cause: String,
     },
-    /// Nothing is wrong with any bound, and none is known: what the rounds lose is beyond all lattices.
+    /// No bound is known, although nothing is wrong: the losses of the rounds are too large for any lattice.
     #[error("no bound could be established: {reason}")]
     Unresolved {
-        /// What is beyond them.
+        /// What exceeds the lattices.
         reason: &'static str,
     },
     /// No bound could be established although the arguments are in their domain.
     #[error("no bound could be established: {reason}")]
     Numerics {
-        /// What stood in the way.
+        /// What prevented a bound.
         reason: &'static str,
     },
 }

@@ -1,30 +1,32 @@
-//! Inner products in an order of their own: the same bits on every processor, whatever its vectors and its threads.
+//! Inner products that are summed in a fixed order: the same bits on every processor, for any vector width and number
+//! of threads.
 //!
-//! Linear algebra libraries choose their kernels, and so the order of their sums, by the processor. What samples are drawn of must
-//! not depend on it: a certificate's numbers are compared bit by bit.
+//! Linear algebra libraries choose their kernels, and so the order of their sums, by the processor. What is sampled
+//! must not depend on it, because a certificate's numbers are compared bit by bit.
 
 use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::run::Run;
 
-/// Terms that are summed side by side. The partial sums are then added from the first to the last.
+/// The number of terms that are summed side by side. The partial sums are then added from the first to the last.
 const LANES: usize = 8;
 
-/// The Gram matrix G_ij = Σ_k `a_ik·a_jk` of `rows` vectors of one length, row by row: symmetric, bit for bit.
+/// Returns the Gram matrix G_ij = Σ_k `a_ik·a_jk` of `rows` vectors of equal length, row by row: symmetric, bit for
+/// bit.
 ///
-/// Formula: each entry is the sum of its products in a fixed order, without fused multiplications. Error: where no entry is negative,
-/// each entry of G is off by at most (m + 1)u of itself, m the length of a vector (Higham 2002, Section 3.1); in general by as
-/// much of Σ |a_ik·a_jk|. Entries before the later of both vectors' first non-zero ones are skipped, so that triangles cost what
-/// they hold.
+/// Formula: each entry is the sum of its products in a fixed order, without fused multiplications. Error: where no
+/// entry is negative, each entry of G has an error of at most (m + 1)u of itself, m the length of a vector (Higham
+/// 2002, Section 3.1); in general of at most that factor times Σ |a_ik·a_jk|. Entries before the later of both vectors'
+/// first non-zero ones are skipped, so a triangular matrix costs only its non-zero entries.
 ///
 /// # Errors
 ///
-/// Those of [`Run::check`].
+/// The errors of [`Run::check`].
 ///
 /// # Panics
 ///
-/// Where the entries are not those of so many vectors of one length.
+/// Panics if `entries` cannot be divided into `rows` vectors of equal length.
 pub fn gram(entries: &[f64], rows: usize, run: &Run) -> Result<Vec<f64>> {
     assert!(rows > 0 && entries.len().is_multiple_of(rows), "rows of one length");
     let vectors: Vec<&[f64]> = entries.chunks_exact(entries.len() / rows).collect();
@@ -34,7 +36,7 @@ pub fn gram(entries: &[f64], rows: usize, run: &Run) -> Result<Vec<f64>> {
     products.par_chunks_exact_mut(rows).enumerate().try_for_each(|(i, out)| {
         run.check()?;
         for (j, product) in out[..=i].iter_mut().enumerate() {
-            // Lanes are those of the whole vectors, wherever the sums begin.
+            // A term's lane is its index in the whole vectors, wherever the sum begins.
             let from = starts[i].max(starts[j]) / LANES * LANES;
             *product = inner(&vectors[i][from..], &vectors[j][from..]);
         }
@@ -48,7 +50,7 @@ pub fn gram(entries: &[f64], rows: usize, run: &Run) -> Result<Vec<f64>> {
     Ok(products)
 }
 
-/// Σ_k `a_k·b_k`: each lane for itself, then the lanes from the first to the last.
+/// Returns Σ_k `a_k·b_k`: each lane is summed separately, then the lanes from the first to the last.
 fn inner(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; LANES];
     let (mut left, mut right) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
@@ -70,7 +72,8 @@ mod tests {
     #[test]
     fn products_are_those_of_the_definition() {
         for (rows, length) in [(1, 1), (3, 7), (5, 64), (20, 33)] {
-            // Triangular, so that sums begin late: entries are small whole numbers, whose sums are exact in any order.
+            // The vectors are triangular, so that sums begin late: entries are small whole numbers, whose sums are
+            // exact in any order.
             let entry =
                 |i: usize, k: usize| if k < i { 0.0 } else { f64::from(u32::try_from((7 * i + 3 * k) % 11).unwrap()) };
             let entries: Vec<f64> = (0..rows).flat_map(|i| (0..length).map(move |k| entry(i, k))).collect();

@@ -1,7 +1,7 @@
 //! The arithmetic of pyaccount: privacy profiles, loss distributions and their composition.
 //!
-//! The crate takes plain numbers and gives bounds. It knows no documents, no policy (which theorem applies,
-//! what to refuse) and no Python. Each public item states its formula, units, guarantee and source.
+//! The crate takes plain numbers and returns bounds. It knows no documents, no policy (which theorem applies, what to
+//! refuse) and no Python. Each public item states its formula, units, guarantee and source.
 //!
 //! | room | takes | gives |
 //! | --- | --- | --- |
@@ -14,14 +14,14 @@
 //! | [`replicas`] | a participation law and a matrix | bounds on moments of the likelihood ratio |
 //! | [`vector`] | eight numbers side by side | functions of them, the same bits on every processor |
 //! | [`montecarlo`] | a participation law and a matrix | wealths of bets and loss histograms |
-//! | [`secret`] | a key, a round and a place | the words drawn there |
-//! | [`batches`] | a key, a round and a sampler | who takes part |
+//! | [`secret`] | a key, a round and a position | the words drawn there |
+//! | [`batches`] | a key, a round and a sampler | the records that take part |
 //! | [`noise`] | a key, a round and coefficients | rows of noise |
 //! | [`run`] | long work | the same work, on a pool, cancellable |
-//! | [`process`] | nothing | what a process keeps for itself, and does not inherit |
+//! | [`process`] | nothing | values that belong to one process and are not inherited by its children |
 //!
-//! No room uses one above it: [`error`], [`process`], [`run`], [`secret`], [`special`], [`gram`], [`series`], [`laws`], [`participation`], [`replicas`], [`pair`], [`pld`], [`vector`], [`noise`],
-//! [`montecarlo`], [`batches`].
+//! No room uses one later in this list: [`error`], [`process`], [`run`], [`secret`], [`special`], [`gram`], [`series`],
+//! [`laws`], [`participation`], [`replicas`], [`pair`], [`pld`], [`vector`], [`noise`], [`montecarlo`], [`batches`].
 //!
 //! Throughout, `u = 2⁻⁵³` is the unit roundoff of binary64 ([`special::UNIT_ROUNDOFF`]).
 

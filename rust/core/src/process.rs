@@ -1,28 +1,32 @@
-//! What a process keeps for itself, such as the threads of a pool: a process that is forked off begins with nothing.
+//! Values that each process keeps for itself, such as the threads of a pool: a process that is forked off starts
+//! without them.
 //!
-//! A fork copies memory and one thread, the one that forks. So in the child the workers of every pool are gone, and a lock that
-//! another thread held at that moment stays locked for ever. Neither can be seen on the lock or on the pool. Therefore every
-//! process has a lock of its own, found by the process's number without waiting for anybody, and what its parent kept is never
-//! touched again: not locked, not used, and not dropped either, since dropping would wait for threads or free what they hold.
+//! A fork copies memory and one thread, the one that forks. So in the child the workers of every pool are gone, and a
+//! lock that another thread held at that moment stays locked for ever. Neither can be detected from the lock or the
+//! pool. Therefore every process has its own lock, which is found by the process's number without waiting for another
+//! thread, and the child never touches what its parent kept: it does not lock, use or drop it, since dropping would
+//! wait for threads or free what they hold.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// How many processes of one line of descent can keep something; those beyond keep nothing, and only take longer.
+/// The number of processes of one line of descent that can keep a value; further ones keep nothing, and are only
+/// slower.
 const LINE: usize = 32;
 
-/// How often this process or its ancestors have said that they are new.
+/// The number of times that this process or its ancestors have called [`forked`].
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Say that this process was forked off just now.
+/// Records that this process was forked off just now.
 ///
-/// Nothing depends on it but that a child which got the number of an ancestor that has ended is not taken for it. So it does
-/// no harm that libraries which fork by themselves do not say so.
+/// It only ensures that a child which got the number of an ancestor that has ended is not mistaken for it. So libraries
+/// that fork without calling it do no harm.
 pub fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// What tells this process from those that it comes from. Never 0: no process that runs programs has that number.
+/// Returns a number that distinguishes this process from its ancestors. It is never 0: no process that runs programs
+/// has that number.
 #[must_use]
 pub fn this_process() -> u64 {
     u64::from(FORKS.load(Ordering::Relaxed)) << 32 | u64::from(std::process::id())
@@ -31,7 +35,8 @@ pub fn this_process() -> u64 {
 /// One value for each process, made at its first use.
 #[derive(Debug)]
 pub struct PerProcess<T> {
-    /// Those of a process's ancestors first. A place that is not claimed has the process 0 and was never locked.
+    /// The slots, those of a process's ancestors first. A slot that is not claimed has the process 0 and was never
+    /// locked.
     places: [Place<T>; LINE],
 }
 
@@ -42,14 +47,14 @@ struct Place<T> {
 }
 
 impl<T: Default> PerProcess<T> {
-    /// Nothing is kept yet.
+    /// Creates the value, empty in every process.
     #[must_use]
     #[allow(clippy::new_without_default)] // it stands in statics alone, which have no use for `default`
     pub const fn new() -> Self {
         Self { places: [const { Place { process: AtomicU64::new(0), kept: Mutex::new(None) } }; LINE] }
     }
 
-    /// Do `work` with what this process keeps, which other threads of it wait for.
+    /// Does `work` with the value of this process, while its other threads wait for the lock.
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         let own = this_process();
         let claimed = |place: &&Place<T>| {
@@ -71,7 +76,7 @@ mod tests {
     #[test]
     fn a_process_keeps_one_value_and_leaves_its_parents_alone() {
         let kept: PerProcess<Vec<u64>> = PerProcess::new();
-        // Of a parent, one of whose threads was at it when it forked.
+        // This slot belongs to a parent, one of whose threads held the lock when it forked.
         kept.places[0].process.store(this_process() + 1, Ordering::Relaxed);
         let _held = kept.places[0].kept.lock();
         kept.with(|all| all.push(1));

@@ -1,7 +1,7 @@
 //! Interruptible calls, which all long work runs in: cancellation, a deadline, and a pool of the requested size.
 //!
-//! Work receives a [`Run`] and calls [`Run::check`] between its stages (at least every few hundred milliseconds).
-//! The call does not know what the work is; the work does not know who is waiting for it.
+//! Work receives a [`Run`] and calls [`Run::check`] between its stages (at least every few hundred milliseconds). The
+//! call does not know what the work is; the work does not know which thread waits for it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::process::PerProcess;
 
-/// One piece of long work as seen from inside: whether it should go on.
+/// The state of one piece of long work, as the work sees it: whether it should continue.
 #[derive(Debug, Clone, Default)]
 pub struct Run {
     cancelled: Arc<AtomicBool>,
@@ -19,18 +19,18 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run that ends with [`Error::TimeLimit`] once `deadline` has passed.
+    /// Creates a run that ends with [`Error::TimeLimit`] once `deadline` has passed.
     #[must_use]
     pub fn with_deadline(deadline: Option<Instant>) -> Self {
         Self { cancelled: Arc::default(), deadline }
     }
 
-    /// Ask the work to stop at its next check. Callable from any thread.
+    /// Asks the work to stop at its next check. It can be called from any thread.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Go on, or leave with the reason why not.
+    /// Returns `Ok` if the work should continue, and otherwise the reason to stop.
     ///
     /// # Errors
     /// [`Error::Cancelled`] after [`Run::cancel`], [`Error::TimeLimit`] after the deadline.
@@ -45,10 +45,10 @@ impl Run {
     }
 }
 
-/// Pools by the number of workers that was asked for. Workers do not survive a fork: every process has its own.
+/// Pools by the requested number of workers. Workers do not survive a fork, so every process has its own.
 static POOLS: PerProcess<BTreeMap<usize, Arc<rayon::ThreadPool>>> = PerProcess::new();
 
-/// This process's pool with `threads` workers (0: one for each core), built at first use and kept.
+/// Returns this process's pool with `threads` workers (0: one for each core), which is built at first use and kept.
 ///
 /// # Errors
 /// [`Error::Machine`] when the operating system refuses the threads.
@@ -68,7 +68,7 @@ pub fn pool(threads: usize) -> Result<Arc<rayon::ThreadPool>> {
     })
 }
 
-/// Keep this pool no longer, since work that does not end has its workers: the next call gets new ones.
+/// Drops this pool, because its workers are occupied by work that does not end: the next call gets new ones.
 pub fn give_up(pool: &Arc<rayon::ThreadPool>) {
     POOLS.with(|pools| pools.retain(|_, kept| !Arc::ptr_eq(kept, pool)));
 }

@@ -1,13 +1,15 @@
-//! The secret streams of a training run: ChaCha20 under 256-bit keys, which never mix with the seeded streams of samples.
+//! The secret streams of a training run: ChaCha20 under 256-bit keys, which never mix with the seeded streams of
+//! samples.
 //!
-//! A key is for one use (the batches of a phase, the noise of a parameter) and is derived from the run's key by whoever calls.
-//! Under it every round has a stream of its own, and every word of a stream is reached directly: what is drawn depends on the
-//! coordinates (key, round, word) alone, not on what was drawn before, by whom, or on how many threads.
+//! A key is for one use (the batches of a phase, the noise of a parameter) and the caller derives it from the run's
+//! key. Under it every round has its own stream, and every word of a stream can be accessed directly: what is drawn
+//! depends on the coordinates (key, round, word) alone, not on earlier draws, on the caller, or on the number of
+//! threads.
 
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 
-/// The 256 bits that one use of randomness is drawn from. They are shown nowhere.
+/// The 256 bits that one use of randomness is drawn from. They are never shown.
 #[derive(Clone)]
 pub struct SecretKey([u8; 32]);
 
@@ -18,14 +20,14 @@ impl std::fmt::Debug for SecretKey {
 }
 
 impl SecretKey {
-    /// A key of these bits.
+    /// Creates a key of these bits.
     #[must_use]
     pub const fn new(bits: [u8; 32]) -> Self {
         Self(bits)
     }
 
-    /// The stream of one round from its `word`-th 32-bit word on: the output of ChaCha20 with `round` as its 64-bit nonce and a
-    /// 64-bit counter of blocks of 16 words, read in little-endian order. A stream has 2⁶⁸ words.
+    /// Returns the stream of one round from its `word`-th 32-bit word on: the output of ChaCha20 with `round` as its
+    /// 64-bit nonce and a 64-bit counter of blocks of 16 words, read in little-endian order. A stream has 2⁶⁸ words.
     #[must_use]
     pub fn stream(&self, round: u64, word: u128) -> ChaCha20Rng {
         let mut generator = ChaCha20Rng::from_seed(self.0);
@@ -40,7 +42,8 @@ mod tests {
     use super::*;
     use rand_chacha::rand_core::Rng;
 
-    /// The first block of ChaCha20 with a key and nonce of zeros (draft-strombergson-chacha-test-vectors-00, TC1, 256 bits, 20 rounds).
+    /// The expected words are the first block of ChaCha20 with a key and nonce of zeros
+    /// (draft-strombergson-chacha-test-vectors-00, TC1, 256 bits, 20 rounds).
     #[test]
     fn the_cipher_is_chacha20() {
         let expected = [

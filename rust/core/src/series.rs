@@ -3,29 +3,30 @@
 use crate::error::Result;
 use crate::run::Run;
 
-/// Coefficients between two looks at whether the work was cancelled.
+/// The number of coefficients between two checks whether the work was cancelled.
 const STRIDE: usize = 1024;
 
-/// The first n coefficients q of a(x)/c(x), n the length of `series` a, `divisor` c with c_0 ≠ 0.
+/// Returns the first n coefficients q of a(x)/c(x), n the length of `series` a, `divisor` c with c_0 ≠ 0.
 ///
-/// Formula: `q_i` = (a_i − Σ_{0 < j < b} `c_j·q_{i−j}`)/c_0, each sum from its oldest term to its newest, with 1/c_0 and the
-/// c_j/c_0 rounded first, without fused multiplications: the same bits on every processor (and those of scipy's `lfilter`,
-/// whose transposed form this is). Error: where a ≥ 0, c_0 > 0 and no other `c_j` is positive, all terms have one sign, and
-/// `q_i` is off by at most about 3(i + 1)(b + 1)u of itself; in general no bound is given. Time O(n·b). Overflow shows as ∞ or NaN.
+/// Formula: `q_i` = (a_i − Σ_{0 < j < b} `c_j·q_{i−j}`)/c_0, each sum from its oldest term to its newest, with 1/c_0
+/// and the c_j/c_0 rounded first, without fused multiplications: the same bits on every processor (and those of scipy's
+/// `lfilter`, whose transposed form this is). Error: where a ≥ 0, c_0 > 0 and no other `c_j` is positive, all terms
+/// have one sign, and `q_i` is off by at most about 3(i + 1)(b + 1)u of itself; in general no bound is given. Time
+/// O(n·b). Overflow shows as ∞ or NaN.
 ///
 /// # Errors
 ///
-/// Those of [`Run::check`].
+/// The errors of [`Run::check`].
 ///
 /// # Panics
 ///
-/// Where the divisor is empty.
+/// Panics if the divisor is empty.
 pub fn quotient(series: &[f64], divisor: &[f64], run: &Run) -> Result<Vec<f64>> {
     let (first, rest) = divisor.split_first().expect("a divisor has coefficients");
     let scale = 1.0 / first;
     let rest: Vec<f64> = rest.iter().map(|c| c / first).collect();
-    let mut found = Vec::with_capacity(series.len());
-    // What later coefficients owe to those that are known, with a place that stays empty.
+    let mut quotients = Vec::with_capacity(series.len());
+    // `owed` holds the contributions of known coefficients to later ones, with one entry that stays empty.
     let mut owed = vec![0.0; rest.len() + 1];
     for (i, a) in series.iter().enumerate() {
         if i % STRIDE == 0 {
@@ -35,9 +36,9 @@ pub fn quotient(series: &[f64], divisor: &[f64], run: &Run) -> Result<Vec<f64>> 
         for (j, c) in rest.iter().enumerate() {
             owed[j] = owed[j + 1] - q * c;
         }
-        found.push(q);
+        quotients.push(q);
     }
-    Ok(found)
+    Ok(quotients)
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Gaussian tails with a stated error.
 //!
-//! The error function itself is `libm`'s (the FreeBSD msun algorithm, error below one unit in the last place).
-//! What this room adds is the bookkeeping: how far the returned number can be from the true one once the rounding of
-//! its argument is counted.
+//! The error function itself is `libm`'s (the FreeBSD msun algorithm, error below one unit in the last place). This
+//! room adds the error bounds: how far the returned number can be from the true one, including the rounding of its
+//! argument.
 
 /// Unit roundoff of binary64, 2⁻⁵³.
 pub const UNIT_ROUNDOFF: f64 = f64::EPSILON / 2.0;
 
-/// Absolute error allowed for anything lost to underflow. Every δ that reaches a user is far above it.
+/// The absolute error that allows for underflow. Every δ that is reported to a user is far above it.
 pub const UNDERFLOW: f64 = 1e-300;
 
 /// A number known to lie within `error` of the exact value.
@@ -28,7 +28,7 @@ impl std::ops::AddAssign for Approximation {
 }
 
 impl Approximation {
-    /// Multiply by a factor known to a relative error of `relative`.
+    /// Multiplies by a factor known to a relative error of `relative`.
     #[must_use]
     pub fn scaled(self, factor: f64, relative: f64) -> Self {
         let value = self.value * factor;
@@ -39,11 +39,11 @@ impl Approximation {
     }
 }
 
-/// `e^epsilon · Pr[Z > x]` for a standard normal Z.
+/// Returns `e^epsilon · Pr[Z > x]` for a standard normal Z.
 ///
-/// * Domain: any finite `epsilon` and `x`; `x_error` bounds how far `x` may be from the argument meant.
-/// * Guarantee: the exact value lies within the returned error, provided the product is below 2 (which holds wherever it
-///   is the second term of a privacy profile, since it is then a probability).
+/// * Domain: any finite `epsilon` and `x`; `x_error` bounds how far `x` may be from the exact argument.
+/// * Guarantee: the exact value lies within the returned error, provided the product is below 2 (which holds wherever
+///   it is the second term of a privacy profile, since it is then a probability).
 /// * Precision: relative error about `(10 + 3x² + 2|ε|)·u`, plus the effect of `x_error`.
 /// * Source: for x < 30 the definition through erfc; from there the alternating asymptotic series of the Mills ratio,
 ///   whose error is below the first omitted term, 2·10⁶/x¹⁶ < 5e-18 (Abramowitz & Stegun 7.1.23).
@@ -61,9 +61,9 @@ pub fn scaled_upper_tail(epsilon: f64, x: f64, x_error: f64) -> Approximation {
         return Approximation { value: 0.0, error: UNDERFLOW };
     }
     let value = if x < 30.0 {
-        // Below −9 the tail misses 1 by less than 2·10⁻¹⁹, a fraction of its rounding.
+        // Below −9 the tail differs from 1 by less than 2·10⁻¹⁹, a fraction of its rounding.
         let tail = if x < -9.0 { 1.0 } else { 0.5 * libm::erfc(x * std::f64::consts::FRAC_1_SQRT_2) };
-        // In two halves, so that a product in range is not lost to an e^ε beyond it.
+        // Multiplying by two halves keeps a product in range even if e^ε overflows.
         let half = (0.5 * epsilon).exp();
         half * tail * half
     } else {
@@ -72,7 +72,7 @@ pub fn scaled_upper_tail(epsilon: f64, x: f64, x_error: f64) -> Approximation {
     Approximation { value, error: value * relative.exp_m1() + UNDERFLOW }
 }
 
-/// `e^{x²/2} Pr[Z > x]` for a standard normal Z and x ≥ 30: the series of [`scaled_upper_tail`].
+/// Returns `e^{x²/2} Pr[Z > x]` for a standard normal Z and x ≥ 30: the series of [`scaled_upper_tail`].
 #[must_use]
 pub fn mills_series(x: f64) -> f64 {
     let r = 1.0 / (x * x);
@@ -82,16 +82,16 @@ pub fn mills_series(x: f64) -> f64 {
     series / (x * (2.0 * std::f64::consts::PI).sqrt())
 }
 
-/// `Pr[Z > x]` for a standard normal Z: [`scaled_upper_tail`] at ε = 0.
+/// Returns `Pr[Z > x]` for a standard normal Z: [`scaled_upper_tail`] at ε = 0.
 #[must_use]
 pub fn upper_tail(x: f64, x_error: f64) -> Approximation {
     scaled_upper_tail(0.0, x, x_error)
 }
 
-/// `ln Σ exp(terms)` without overflow; −∞ for an empty sum, +∞ if a term is, NaN if a term is.
+/// Returns `ln Σ exp(terms)` without overflow; −∞ for an empty sum, +∞ if a term is, NaN if a term is.
 #[must_use]
 pub fn log_sum_exp(terms: impl Iterator<Item = f64> + Clone) -> f64 {
-    // `f64::max` would pass a NaN over, and with it whatever the NaN stands for.
+    // `f64::max` would ignore a NaN, and so hide the error that it indicates.
     let largest = terms.clone().fold(f64::NEG_INFINITY, |a, b| if a.is_nan() || a > b { a } else { b });
     if !largest.is_finite() {
         return largest;

@@ -1,4 +1,4 @@
-//! Samples of a mean that bounds δ, or a second moment, where a record is added.
+//! Bindings for samples of a mean that bounds δ, or a second moment, where a record is added.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::errors::raise;
 use crate::interruptible::call;
 use crate::sampling::{shards, stream_key, Bets, Sampled, Shards};
 
-/// Samples of D around −sm̄; see the core.
+/// Samples of D around −sm̄; see `pyaccount_core::montecarlo::claims::added_mean`.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
 pub struct AddedMean(Arc<CoreMean>);
@@ -23,10 +23,10 @@ impl AddedMean {
         Ok(Some(Self(Arc::new(CoreMean::new(kernel, size).map_err(raise)?))))
     }
 
-    /// ln of the factor of e^{E D}, the largest D, and the error of the mean.
+    /// Returns ln of the factor of e^{E D}, the largest D, and the error of the mean.
     fn limits(&self, exponent: f64, moment: u32, epsilon: f64) -> PyResult<(f64, f64, f64)> {
-        let found = self.0.limits(exponent, bounded(moment)?, epsilon);
-        Ok((found.log_factor, found.most, found.error))
+        let limits = self.0.limits(exponent, bounded(moment)?, epsilon);
+        Ok((limits.log_factor, limits.most, limits.error))
     }
 
     #[pyo3(signature = (tables, moment, *, key, first, count, threads, time_limit))]
@@ -50,7 +50,7 @@ impl AddedMean {
     }
 }
 
-/// What a mean bounds.
+/// Returns the quantity that the mean bounds, by the number of the moment.
 fn bounded(moment: u32) -> PyResult<Moment> {
     match moment {
         1 => Ok(Moment::First),

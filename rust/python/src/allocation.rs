@@ -1,4 +1,4 @@
-//! The laws of allocations, kept: four profiles are read off each, and a search comes back to few.
+//! Keeps the laws of allocations: four profiles are read off each law, and a search returns to a few of them.
 
 use pyaccount_core::pair::allocation::{Allocation, Several, Terms};
 use pyaccount_core::process::PerProcess;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::interruptible;
 
-/// How many are kept.
+/// The number of laws that are kept.
 const KEPT: usize = 4;
 
 struct Made<L> {
@@ -16,7 +16,7 @@ struct Made<L> {
     law: L,
 }
 
-/// What a law is made of: terms, participations, spacing, and what is negligible.
+/// What a law depends on: terms, participations, spacing, and the mass that is negligible.
 type Key = (Vec<Terms>, usize, f64, f64);
 
 type Laws<L> = PerProcess<Vec<Made<L>>>;
@@ -24,15 +24,15 @@ type Laws<L> = PerProcess<Vec<Made<L>>>;
 static SINGLE: Laws<Allocation> = PerProcess::new();
 static SEVERAL: Laws<Several> = PerProcess::new();
 
-/// The law made of this; made if it is not one of the last.
+/// Returns the law of this key, and computes it if it is not among the last ones.
 fn kept<L: Clone + Send + 'static>(
     py: Python<'_>,
     laws: &Laws<L>,
     key: Key,
     make: impl FnOnce(&Key, &Run) -> Result<L> + Send + 'static,
 ) -> PyResult<L> {
-    let found = laws.with(|all| all.iter().find(|one| one.key == key).map(|one| one.law.clone()));
-    if let Some(law) = found {
+    let known = laws.with(|all| all.iter().find(|one| one.key == key).map(|one| one.law.clone()));
+    if let Some(law) = known {
         return Ok(law);
     }
     let own = key.clone();
@@ -44,14 +44,14 @@ fn kept<L: Clone + Send + 'static>(
     Ok(law)
 }
 
-/// The law of one of these terms, from both sides.
+/// Returns the law of one of these terms, with both bounds.
 pub fn single(py: Python<'_>, terms: Vec<Terms>, spacing: f64, negligible: f64) -> PyResult<Allocation> {
     kept(py, &SINGLE, (terms, 1, spacing, negligible), |(terms, _, spacing, negligible), run| {
         Allocation::new(terms, *spacing, *negligible, run)
     })
 }
 
-/// A law of several of these terms, from below.
+/// Returns the law of several of these terms, as a lower bound.
 pub fn several(
     py: Python<'_>,
     terms: Vec<Terms>,

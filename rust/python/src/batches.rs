@@ -15,7 +15,7 @@ use pyo3::types::PyBytes;
 use crate::errors::raise;
 use crate::interruptible::call;
 
-/// The streams of one run's batches. Its key is shown nowhere, and it is not pickled.
+/// The streams of one run's batches. Their key is never shown, and they cannot be pickled.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
 pub struct BatchStreams(Streams);
@@ -25,15 +25,15 @@ pub struct BatchStreams(Streams);
 #[derive(Debug)]
 pub struct BatchCalendar(Arc<Mutex<Calendar>>);
 
-/// Records that were dealt into slots.
+/// Records that are dealt into slots.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
 pub struct DealtRecords(Dealt);
 
-/// Steps that take less time than waiting for a thread.
+/// The number of steps that take less time than waiting for a thread.
 const LITTLE: u64 = 1 << 12;
 
-/// Work of so many steps: interruptibly, unless there are few.
+/// Runs work of `steps` steps: interruptibly, unless there are few.
 fn run<T, W>(py: Python<'_>, steps: u64, work: W) -> PyResult<T>
 where
     T: Send + 'static,
@@ -67,8 +67,8 @@ impl BatchStreams {
         draws: u32,
         before_first: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let what = if before_first { Use::Start } else { Use::Draw };
-        let batch = memoryless::poisson(&self.0, what, round, records, probability, draws);
+        let purpose = if before_first { Use::Start } else { Use::Draw };
+        let batch = memoryless::poisson(&self.0, purpose, round, records, probability, draws);
         Ok(listed(py, batch.map_err(raise)?))
     }
 

@@ -8,7 +8,7 @@ import_exception!(pyaccount.errors, DomainError);
 import_exception!(pyaccount.errors, LimitError);
 import_exception!(pyaccount.errors, NumericsError);
 
-/// The Python exception for a core error.
+/// Returns the Python exception for a core error.
 #[allow(clippy::needless_pass_by_value)] // called through `map_err`, which passes by value
 pub fn raise(error: Error) -> PyErr {
     let message = error.to_string();

@@ -1,4 +1,4 @@
-//! What only tests ask of the core: single evaluations and what is drawn on the way, set apart from what the package is built on.
+//! What only tests ask of the core: single evaluations and intermediate draws, kept apart from what the package uses.
 
 use pyaccount_core::montecarlo::simulate::probe;
 use pyaccount_core::montecarlo::value::Bound;
@@ -14,12 +14,12 @@ use crate::errors::raise;
 use crate::sampling::{direction_of, stream_key, ComposedCurve, LossHistogram, Parameters, Sampled};
 use crate::RoundProfile;
 
-/// A namespace: nothing is made of it.
+/// A namespace, which is never instantiated.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
 pub struct Inspection;
 
-/// ln dP/dR, ln dP⁻/dR and ln dM/dR of eight samples.
+/// The logarithms of dP/dR, dP⁻/dR and dM/dR of eight samples.
 type Densities = ([f64; 8], [f64; 8], [f64; 8]);
 
 #[pymethods]

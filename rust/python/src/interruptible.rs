@@ -1,4 +1,5 @@
-//! The interruptible call, by which all long work is run: off the interpreter lock, on a pool, watching for signals.
+//! The interruptible call, which runs all long work: without the interpreter lock, on a pool, while watching for
+//! signals.
 
 use std::cell::RefCell;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
@@ -16,9 +17,9 @@ use pyo3::types::PyTuple;
 use crate::errors::raise;
 
 thread_local! {
-    /// By which another thread may stop what this one calls.
+    /// The flags by which other threads stop the calls of this thread.
     static CANCELLATION: RefCell<Vec<Arc<AtomicBool>>> = const { RefCell::new(Vec::new()) };
-    /// By when what this one does has to end; the last one counts.
+    /// The deadlines of this thread's work; the last one counts.
     static DEADLINE: RefCell<Vec<Option<Instant>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -43,7 +44,7 @@ impl Cancellation {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// End this thread's work as a call would, if one that it has entered was cancelled.
+    /// Raises, as an interruptible call would, if a cancellation that this thread has entered was cancelled.
     #[staticmethod]
     fn check() -> PyResult<()> {
         if cancelled() {
@@ -66,7 +67,8 @@ impl Cancellation {
     }
 }
 
-/// While it is entered, this thread's work is to end by then: calls that are given no time limit, and loops that `check`.
+/// While it is entered, it limits the time of this thread's work: of calls that are given no time limit, and of loops
+/// that `check`.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
 pub struct Deadline(Option<Instant>);
@@ -89,34 +91,35 @@ impl Deadline {
     }
 }
 
-/// So many seconds from now.
+/// Returns the instant this many seconds from now.
 fn after(seconds: f64) -> Instant {
     Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9))
 }
 
-/// Seconds until the deadline that this thread has entered.
+/// Returns the seconds until the deadline that this thread has entered, if there is one.
 pub fn remaining() -> Option<f64> {
     let deadline = DEADLINE.with_borrow(|all| all.last().copied().flatten());
     deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()).as_secs_f64())
 }
 
-/// Whether another thread wants this one's calls to end.
+/// Returns whether another thread has cancelled this thread's calls.
 fn cancelled() -> bool {
     CANCELLATION.with_borrow(|all| all.iter().any(|one| one.load(Ordering::Relaxed)))
 }
 
-/// How long the calling thread sleeps between two looks at pending signals.
+/// How long the calling thread sleeps between two checks for pending signals.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// How long work that was told to stop, or that is past its time limit, is waited for. It looks every few hundred milliseconds;
-/// what looks less often, or never, or cannot be reached any more, holds nobody up.
+/// How long to wait for work that was cancelled or that is past its time limit. Work checks every few hundred
+/// milliseconds; work that checks more rarely, or never, or that cannot be reached any more, delays nobody.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// Run `work` on the pool with `threads` workers while this thread waits, and stop it on a signal or at the time limit.
+/// Runs `work` on the pool with `threads` workers while this thread waits, and stops it on a signal or at the time
+/// limit.
 ///
-/// When a signal handler raises (Ctrl-C), or another thread cancels, the work is cancelled, waited for and dropped, and the
-/// exception propagates. That wait is bounded, and so is the one for work that should have seen its time limit: what does not
-/// end by then is left behind, with the pool that it occupies, and ends by itself at its next look.
+/// When a signal handler raises (Ctrl-C), or another thread cancels, the work is cancelled, waited for and dropped, and
+/// the exception propagates. That wait is bounded, and so is the wait for work that should have noticed its time limit:
+/// work that does not end by then is left behind, together with the pool that it occupies, and ends at its next check.
 pub fn call<T, W>(py: Python<'_>, threads: usize, time_limit: Option<f64>, work: W) -> PyResult<T>
 where
     T: Send + 'static,
@@ -133,9 +136,9 @@ where
     let begins = Arc::clone(&begun);
     pool.spawn(move || {
         begins.store(true, Ordering::Relaxed);
-        // It may have waited for its turn until nobody wants it any more.
+        // The work may have been cancelled while it waited for a worker.
         let outcome = catch_unwind(AssertUnwindSafe(|| inside.check().and_then(|()| work(&inside))));
-        // The receiver is gone if the calling thread has given up; there is nobody left to tell.
+        // If the calling thread has given up, the receiver is gone and the outcome is not needed.
         drop(sender.send(outcome));
     });
     let process = this_process();
@@ -160,7 +163,7 @@ where
             py.check_signals()
         };
         if this_process() != process {
-            // A signal's handler has forked, and this is the child, which has neither the workers nor, so, the work.
+            // A signal handler has forked, and this is the child: it has no workers, and therefore no work to wait for.
             return stop.and(Err(raise(Error::Machine {
                 what: "to go on with a call in the middle of which the process was forked",
                 cause: "its threads belong to the process that it comes from".into(),

@@ -1,7 +1,7 @@
 //! `pyaccount._core`: the arithmetic core as a Python extension module.
 //!
-//! Nothing is decided here. Each binding converts its arguments, calls the core, interruptibly if that can take long,
-//! and converts the result back; `pyaccount/_core.pyi` documents it for Python.
+//! This crate decides nothing. Each binding converts its arguments, calls the core (interruptibly if that can take
+//! long), and converts the result back; `pyaccount/_core.pyi` documents it for Python.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ mod sampling;
 
 use errors::raise;
 
-/// One direction of one round.
+/// The profile of one direction of one round.
 #[pyclass(frozen, from_py_object, module = "pyaccount._core")]
 #[derive(Debug, Clone)]
 struct RoundProfile(Arc<dyn CoreProfile>);
@@ -56,7 +56,7 @@ impl RoundProfile {
         Self(Arc::new(profile))
     }
 
-    /// A mixture pair in the direction asked for.
+    /// Returns a mixture pair in the direction asked for.
     fn directed(pair: pyaccount_core::Result<MixturePair>, reverse: bool) -> PyResult<Self> {
         let pair = pair.map_err(raise)?;
         Ok(Self::of(if reverse { pair.reversed() } else { pair }))
@@ -92,7 +92,7 @@ impl RoundProfile {
         poisson(group_size, sampling_probability, noise_multiplier, two_sided, reverse).map(Self).map_err(raise)
     }
 
-    /// Σ_j p_j N(shift·j, σ²) against N(0, σ²), p the law of how often a group is drawn.
+    /// Returns Σ_j p_j N(shift·j, σ²) against N(0, σ²), where p is the law of how often a group is drawn.
     #[staticmethod]
     #[pyo3(signature = (sampler, group_size, dataset_size, batch_size, subset_size, shift, noise_multiplier, *, reverse))]
     #[allow(clippy::too_many_arguments)] // a sampler's parameters
@@ -140,14 +140,15 @@ impl RoundProfile {
         Ok(Self(if reverse { add } else { remove }))
     }
 
-    /// (1−q)N(0, σ²) + qN(2, σ²) against (1−q)N(0, σ²) + qN(1, σ²): two concrete data sets, from below.
+    /// Returns (1−q)N(0, σ²) + qN(2, σ²) against (1−q)N(0, σ²) + qN(1, σ²): a lower bound from two concrete data sets.
     #[staticmethod]
     fn opposed(dataset_size: u64, batch_size: u64, noise_multiplier: f64) -> PyResult<Self> {
         let weights = Sampler::FixedSize.copies(1, dataset_size, batch_size, &Run::default()).map_err(raise)?;
         Opposed::new(&weights, noise_multiplier).map(Self::of).map_err(raise)
     }
 
-    /// Public participations in b-min-sep sampling of users: Σ_s Pr[S = s] G_{√s}, S the sum of the bounds on their norms.
+    /// Returns the pair of public participations in b-min-sep sampling of users: Σ_s Pr[S = s] G_{√s}, S the sum of the
+    /// bounds on their norms.
     #[staticmethod]
     #[pyo3(signature = (norm_bounds, min_separation, record_probability, records, *, warm))]
     fn public_participation(
@@ -161,7 +162,7 @@ impl RoundProfile {
         law.and_then(|law| PublicParticipation::new(&law)).map(Self::of).map_err(raise)
     }
 
-    /// What the sums of the first rounds' outputs tell of secret participations, from below.
+    /// Returns a lower bound: what the sums of the first rounds' outputs reveal about secret participations.
     #[staticmethod]
     #[pyo3(signature = (shifts, min_separation, record_probability, records, *, warm, reverse))]
     #[allow(clippy::needless_pass_by_value)] // converted from a sequence
@@ -192,7 +193,8 @@ impl RoundProfile {
             .map_err(raise)
     }
 
-    /// One of several rounds, chosen in secret; see `pair::allocation`. Both directions and bounds come from laws that are kept.
+    /// Returns the profile of one of several rounds, chosen in secret; see `pair::allocation`. Both directions and both
+    /// bounds come from laws that are kept.
     #[staticmethod]
     #[pyo3(signature = (squares, counts, spacing, negligible, *, reverse, below))]
     fn allocation(
@@ -209,7 +211,7 @@ impl RoundProfile {
         allocation::single(py, terms, spacing, negligible).map(|law| Self::of(law.profile(reverse, below)))
     }
 
-    /// Several of so many rounds, all alike, chosen at random and in secret, from below; see `pair::allocation`.
+    /// Returns a lower bound for several of equal rounds, chosen at random and in secret; see `pair::allocation`.
     #[staticmethod]
     #[pyo3(signature = (square, count, participations, spacing, negligible, *, reverse))]
     fn several_of(
@@ -251,13 +253,13 @@ struct ProvenInterval {
 
 #[pymethods]
 impl ProvenInterval {
-    /// An interval that was proven without composing anything: no source of error is in it.
+    /// Returns an interval that was proven without composing anything, so that its error budget is empty.
     #[staticmethod]
     fn proven(lower: f64, upper: f64) -> Self {
         Self::from(Answer { lower, upper, within_tolerance: true, ..Answer::default() })
     }
 
-    /// The same interval, whose upper end is proven to be at most `upper` in another way.
+    /// Returns the same interval where its upper end is proven to be at most `upper` in another way.
     fn at_most(&self, upper: f64) -> Self {
         Self { upper: self.upper.min(upper), ..self.clone() }
     }
@@ -265,7 +267,7 @@ impl ProvenInterval {
 
 impl From<Answer> for ProvenInterval {
     fn from(answer: Answer) -> Self {
-        // By name, so that a new source of error cannot be forgotten.
+        // The fields are listed by name, so that a new source of error cannot be forgotten.
         let Budget {
             truncation,
             other_losses,
@@ -316,7 +318,8 @@ fn rounds_of(rounds: Vec<(RoundProfile, u64)>) -> Vec<Round> {
     rounds.into_iter().map(|(profile, count)| Round { profile: profile.0, count }).collect()
 }
 
-/// How often a group of records is drawn: (counts, log probabilities, relative error of the probabilities).
+/// Returns the law of how often a group of records is drawn: (counts, log probabilities, relative error of the
+/// probabilities).
 #[pyfunction]
 fn copies(
     sampler: &str,
@@ -330,16 +333,16 @@ fn copies(
     Ok((weights.count, weights.log_probability, weights.relative_error))
 }
 
-/// An upper bound on Pr[Bin(trials, probability) ≥ count].
+/// Returns an upper bound on Pr[Bin(trials, probability) ≥ count].
 #[pyfunction]
 fn binomial_upper_tail(trials: u64, probability: f64, count: u64) -> PyResult<f64> {
     upper_tail(trials, probability, count).map_err(raise)
 }
 
-/// What one draw by a sampler does to a base mechanism, for each ε: (δ_1, η, ε′, δ′), all upper bounds.
+/// Returns how one draw by a sampler amplifies a base mechanism, for each ε: (δ_1, η, ε′, δ′), all upper bounds.
 ///
-/// `draw` is (sampler, dataset, batch, subset), or a probability for Poisson sampling; `base` a kind with its noise, or stated
-/// δs.
+/// `draw` is (sampler, dataset, batch, subset), or a probability for Poisson sampling; `base` is a kind with its noise,
+/// or stated values of δ.
 #[pyfunction]
 #[pyo3(signature = (epsilons, *, base, noise_multiplier = 0.0, deltas = vec![], probability = None, draw = None))]
 fn amplify(
@@ -372,7 +375,7 @@ fn amplify(
         .collect()
 }
 
-/// Answer several questions side by side.
+/// Answers several questions in parallel.
 #[pyfunction]
 #[pyo3(signature = (questions, *, threads = 0, time_limit = None))]
 fn answer_all(
@@ -389,13 +392,14 @@ fn answer_all(
     Ok(answers.into_iter().map(ProvenInterval::from).collect())
 }
 
-/// One curve: the rounds of one direction, the values of ε, the relative tolerance, and the δ below which it does not count.
+/// One curve: the rounds of one direction, the values of ε, the relative tolerance, and the δ below which the tolerance
+/// does not apply.
 type CurveQuestion = (Vec<(RoundProfile, u64)>, Vec<f64>, f64, f64);
 
 /// The (lower, upper) points of a curve, and how many compositions they took.
 type CurveAnswer = (Vec<(f64, f64)>, usize);
 
-/// Several curves side by side: for each its (lower, upper) points and how many compositions they took.
+/// Computes several curves in parallel: for each, its (lower, upper) points and how many compositions they took.
 #[pyfunction]
 #[pyo3(signature = (questions, *, threads = 0, time_limit = None))]
 fn curve_all(
@@ -415,10 +419,11 @@ fn curve_all(
             .map(|(rounds, epsilons, tolerance, ignored)| curve(rounds, epsilons, *tolerance, *ignored, run))
             .collect()
     })?;
-    Ok(curves.into_iter().map(|found| (found.points, found.compositions)).collect())
+    Ok(curves.into_iter().map(|curve| (curve.points, curve.compositions)).collect())
 }
 
-/// The Gram matrix of `rows` vectors of one length, doubles one after the other; see `pyaccount_core::gram`.
+/// Returns the Gram matrix of `rows` vectors of equal length, given as doubles one after the other; see
+/// `pyaccount_core::gram`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // converted from Python
 fn gram(py: Python<'_>, entries: PyBuffer<f64>, rows: usize) -> PyResult<Bound<'_, PyBytes>> {
@@ -430,8 +435,9 @@ fn gram(py: Python<'_>, entries: PyBuffer<f64>, rows: usize) -> PyResult<Bound<'
     Ok(doubles(py, &products))
 }
 
-/// The largest Σ `G_ij` over at most so many rounds at least so far apart, by the Gram matrix: at most, at least, and the rounds of
-/// this; see `pyaccount_core::participation::worst`.
+/// Returns bounds on the largest Σ `G_ij` over at most `most` rounds that are at least `separation` apart, where `G` is
+/// the Gram matrix: an upper bound, a lower bound, and the rounds that attain the lower bound; see
+/// `pyaccount_core::participation::worst`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // converted from Python
 fn worst_rounds(
@@ -446,13 +452,13 @@ fn worst_rounds(
     if rounds == 0 || gram.len() != rounds * rounds || min_separation == 0 || participations == 0 {
         return Err(PyValueError::new_err("a square matrix, and rounds to take part in"));
     }
-    let found = interruptible::call(py, 0, interruptible::remaining(), move |run| {
+    let worst = interruptible::call(py, 0, interruptible::remaining(), move |run| {
         core_worst_rounds(&gram, rounds, min_separation, participations, work, run)
     })?;
-    Ok((found.upper, found.lower, found.rounds))
+    Ok((worst.upper, worst.lower, worst.rounds))
 }
 
-/// The coefficients of a quotient of power series, as many as `series` has; see `pyaccount_core::series`.
+/// Returns the coefficients of a quotient of power series, as many as `series` has; see `pyaccount_core::series`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // converted from Python
 fn series_quotient(py: Python<'_>, series: PyBuffer<f64>, divisor: PyBuffer<f64>) -> PyResult<Bound<'_, PyBytes>> {
@@ -460,25 +466,27 @@ fn series_quotient(py: Python<'_>, series: PyBuffer<f64>, divisor: PyBuffer<f64>
     if divisor.first().is_none_or(|first| *first == 0.0) {
         return Err(PyValueError::new_err("the first coefficient of a divisor is not 0"));
     }
-    let found = interruptible::call(py, 0, interruptible::remaining(), move |run| quotient(&series, &divisor, run))?;
-    Ok(doubles(py, &found))
+    let coefficients =
+        interruptible::call(py, 0, interruptible::remaining(), move |run| quotient(&series, &divisor, run))?;
+    Ok(doubles(py, &coefficients))
 }
 
-/// Numbers one after the other.
+/// Returns the bytes of the numbers, one after the other.
 fn doubles<'py>(py: Python<'py>, values: &[f64]) -> Bound<'py, PyBytes> {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
     PyBytes::new(py, &bytes)
 }
 
-/// When a file was made, in nanoseconds since 1970, where the file system keeps that: Python does not say it on Linux.
+/// Returns when a file was created, in nanoseconds since 1970, where the file system records it: Python does not report
+/// it on Linux.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // converted from Python
 fn created(path: PathBuf) -> Option<u64> {
-    let made = std::fs::metadata(path).and_then(|found| found.created()).ok()?;
-    u64::try_from(made.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
+    let time = std::fs::metadata(path).and_then(|found| found.created()).ok()?;
+    u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
 }
 
-/// What Python calls in a process that it has forked off.
+/// Python calls this in a process that it has forked.
 #[pyfunction]
 fn forked() {
     pyaccount_core::process::forked();

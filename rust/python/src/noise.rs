@@ -11,10 +11,10 @@ use pyo3::prelude::*;
 use crate::errors::{raise, DomainError};
 use crate::interruptible::call;
 
-/// Products that take less time than handing them to the pool.
+/// The number of products that take less time than handing them to the pool.
 const FEW: usize = 1 << 15;
 
-/// Rows of one type of numbers. Whoever works on them holds the lock, so that no round is drawn twice.
+/// Rows of one type of numbers. The lock is held during all work on them, so that no round is drawn twice.
 #[derive(Debug, Clone)]
 struct Shared<T>(Arc<Mutex<Rows<T>>>);
 
@@ -23,13 +23,14 @@ impl<T: Element> Shared<T> {
         Self(Arc::new(Mutex::new(rows)))
     }
 
-    /// Work ends with an error or leaves the rows whole; so a panic elsewhere does not spoil them.
+    /// Locks the rows. Work either ends with an error or leaves the rows whole, so a panic elsewhere does not spoil
+    /// them.
     fn lock(&self) -> MutexGuard<'_, Rows<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Either type.
+/// Rows of either type.
 #[derive(Debug)]
 enum Typed {
     Single(Shared<f32>),
@@ -37,7 +38,8 @@ enum Typed {
 }
 
 /// Noise for a range of elements, round by round.
-// Not frozen: `next` borrows it for as long as it works, so that no other thread comes between a row and its copy.
+// The class is not frozen: `next` borrows it mutably while it works, so that no other thread intervenes between a row
+// and its copy.
 #[pyclass(module = "pyaccount._core")]
 #[derive(Debug)]
 pub struct NoiseRows {
@@ -45,7 +47,7 @@ pub struct NoiseRows {
     length: usize,
 }
 
-/// The same lines for both types of numbers.
+/// Runs the same lines for both types of numbers.
 macro_rules! with_rows {
     ($typed:expr, $rows:ident => $body:expr) => {
         match $typed {
@@ -61,7 +63,7 @@ impl NoiseRows {
     #[pyo3(signature = (first, length, *, single, kept = 0, decays = None))]
     #[allow(clippy::needless_pass_by_value)] // converted from a sequence
     fn new(first: u64, length: usize, single: bool, kept: usize, decays: Option<Vec<f64>>) -> PyResult<Self> {
-        // The words of a place are counted in 64 bits.
+        // The words of a position are counted in 64 bits.
         if u64::try_from(length).ok().and_then(|length| first.checked_add(length)).is_none_or(|end| end > 1 << 60) {
             return Err(DomainError::new_err("a row has at most 2^60 elements"));
         }
@@ -74,7 +76,7 @@ impl NoiseRows {
         Ok(Self { rows, length })
     }
 
-    /// The row of a round, written into `out`, from rows of Z that are each (key, round, weight): see
+    /// Writes the row of a round into `out`, from rows of Z that are each (key, round, weight); see
     /// `pyaccount_core::noise::rows`.
     #[allow(clippy::needless_pass_by_value)] // converted from Python
     fn next(
@@ -93,12 +95,12 @@ impl NoiseRows {
         }
     }
 
-    /// Forget what is kept, as before the first round.
+    /// Resets the memory to its state before the first round.
     fn clear(&self) {
         with_rows!(&self.rows, rows => rows.lock().clear());
     }
 
-    /// Write what is kept at a place into `out`.
+    /// Writes the row or sum at a position of the memory into `out`.
     #[allow(clippy::needless_pass_by_value)] // converted from Python
     fn kept(&mut self, py: Python<'_>, place: usize, out: Bound<'_, PyAny>) -> PyResult<()> {
         with_rows!(&self.rows, rows => match rows.lock().kept_at(place) {
@@ -108,7 +110,7 @@ impl NoiseRows {
         })
     }
 
-    /// Put back what `kept` wrote.
+    /// Restores what `kept` wrote.
     #[allow(clippy::needless_pass_by_value)] // converted from Python
     fn restore(&mut self, py: Python<'_>, place: usize, values: Bound<'_, PyAny>) -> PyResult<()> {
         with_rows!(&self.rows, rows => match rows.lock().kept_at(place) {
@@ -132,7 +134,7 @@ fn next<T: Element + pyo3::buffer::Element>(
     out: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     let out = PyBuffer::<T>::get(out)?;
-    // Before the memory goes on by a round.
+    // This is checked before the memory advances by a round.
     if out.readonly() || !out.is_c_contiguous() || out.item_count() != rows.lock().newest().len() {
         return Err(DomainError::new_err("out is a writable array in C order, as long as the range"));
     }

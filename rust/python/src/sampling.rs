@@ -38,7 +38,8 @@ use crate::interruptible::call;
 #[derive(Debug)]
 pub struct Sampled {
     pub(crate) parts: Vec<(Mechanism, u32)>,
-    /// The last replicas that samples of a power of the likelihood ratio were asked for, and the samples of each mechanism.
+    /// The replicas for which samples of a power of the likelihood ratio were last asked for, and the samples of each
+    /// mechanism.
     power: Mutex<Option<(Replicas, Vec<Part>)>>,
 }
 
@@ -48,7 +49,7 @@ impl From<Vec<(Mechanism, u32)>> for Sampled {
     }
 }
 
-/// The curve of what else is composed.
+/// The curve of the composed profile.
 #[pyclass(frozen, module = "pyaccount._core")]
 #[derive(Debug)]
 pub struct ComposedCurve(pub(crate) Arc<Curve>);
@@ -72,7 +73,7 @@ impl ComposedCurve {
     }
 }
 
-/// The proposal's parameter: one for each mechanism, or one for the only one.
+/// The parameter of the proposal: one for each mechanism, or a single number if there is one mechanism.
 #[derive(FromPyObject)]
 pub enum Parameters {
     One(f64),
@@ -111,13 +112,13 @@ impl Columns {
         CoreColumns::dense(entries, iterations, min_separation).map(|columns| Self(Arc::new(columns))).map_err(raise)
     }
 
-    /// How far ln of the upper recursion may be above that of the lower one, at σ = 1.
+    /// Returns how far ln of the upper recursion may be above that of the lower one, at σ = 1.
     #[getter]
     fn gap(&self) -> f64 {
         self.0.gram().gap(self.0.min_separation())
     }
 
-    /// ‖c_i‖² + Γ_i for each column: over participations at least b apart these add up to no less than ‖Cx‖².
+    /// Returns ‖c_i‖² + Γ_i for each column: over participations at least b apart these sum to at least ‖Cx‖².
     #[getter]
     fn norm_bounds(&self) -> Vec<f64> {
         let gram = self.0.gram();
@@ -125,19 +126,20 @@ impl Columns {
     }
 }
 
-/// What a run of shards leaves: for each shard and table (log wealths, Σ V, Σ V²).
+/// The results of a range of shards: for each shard and table (log wealths, Σ V, Σ V²).
 pub type Shards = Vec<Vec<(Vec<f64>, f64, f64)>>;
 
-/// Sums of samples from several proposals: how many of each, (Σ L, Σ L²), and for each ε (Σ V, Σ V²), merits and the largest V.
+/// Sums of samples from several proposals: the number of samples of each, (Σ L, Σ L²), and for each ε (Σ V, Σ V²),
+/// merits and the largest V.
 type Balanced = (Vec<u64>, Vec<(f64, f64)>, Vec<Vec<(f64, f64)>>, Vec<Vec<(f64, f64)>>, Vec<f64>);
 
 /// A table of bets: (ε, weight bound, [(threshold, betting fraction), …]).
 pub type Bets = (f64, f64, Vec<(f64, f64)>);
 
-/// A component of a mixture: its share, and the parameters and mean scale of a proposal, or no parameters and θ.
+/// A component of a mixture: its share, and either the parameters and mean scale of a proposal, or no parameters and θ.
 type Shared = (u32, Vec<f64>, f64);
 
-/// A stream's seed, purpose, candidate and direction.
+/// Returns the key of a stream from its seed, purpose, candidate and direction.
 pub fn stream_key((seed, purpose, candidate, direction): (u64, u32, u32, u32)) -> StreamKey {
     StreamKey { seed, purpose, candidate, direction }
 }
@@ -273,8 +275,9 @@ impl Sampled {
         self.parts.iter().map(|(mechanism, _)| mechanism.balanced_parameter(mean_scale)).collect()
     }
 
-    /// With an `order`, of samples of that power of the likelihood ratio of a removed record, whatever the proposal is; with a `block`
-    /// too, drawn by blocks of so many rounds; or with `most_busy`, where no more than so many replicas are busy at once.
+    /// Returns bounds of the proposal. With an `order`, they are of samples of that power of the likelihood ratio of a
+    /// removed record, whatever the proposal is; with a `block` too, these are drawn in blocks of that many rounds;
+    /// with `most_busy`, no more than that many replicas are busy at once.
     #[pyo3(signature = (direction, parameter, mean_scale, epsilon, curve = None, *, order = None, block = None, most_busy = None, threads = 1, time_limit = None))]
     #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn bounds(
@@ -301,7 +304,8 @@ impl Sampled {
         Ok((limits.value, generator_error_of(&parts, limits), rounding_of(&parts) + read))
     }
 
-    /// What of δ(ε) of a removed record samples of a power leave out at most, where no more than `most_busy` replicas are busy at once.
+    /// Returns an upper bound on how much of δ(ε) of a removed record is left out by samples of a power that allow no
+    /// more than `most_busy` busy replicas at once.
     #[pyo3(signature = (order, most_busy, epsilon, curve = None, *, threads, time_limit))]
     #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn left_out(
@@ -319,7 +323,7 @@ impl Sampled {
         call(py, threads, time_limit, move |run| left_out_of(&parts, limits, run))
     }
 
-    /// As `bounds` with an `order`.
+    /// Runs shards of samples; the arguments are those of `bounds` with an `order`.
     #[pyo3(signature = (direction, parameter, mean_scale, tables, *, edges, key, first, count, threads, time_limit, curve = None, order = None, block = None, most_busy = None))]
     #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn simulate(
@@ -438,8 +442,8 @@ impl Sampled {
         call(py, threads, time_limit, move |run| simulate_gradient(&job, first, count, run)).map(DeltaGradient::from)
     }
 
-    /// The states of the largest chain of so many replicas, and the most that are computed of all chains in all rounds together; None
-    /// where a mechanism has no chain, or one that is too large.
+    /// Returns the number of states of the largest chain of this many replicas, and the largest number of states that
+    /// are computed for all chains in all rounds together; None if a mechanism has no chain, or one that is too large.
     #[pyo3(signature = (order, block = None, most_busy = None))]
     fn replicas(&self, order: usize, block: Option<usize>, most_busy: Option<usize>) -> Option<(usize, f64)> {
         let (mut most, replicas) = ((0, 0.0), Replicas { order, most_busy, block });
@@ -450,7 +454,7 @@ impl Sampled {
         Some(most)
     }
 
-    /// About how many nanoseconds the tuples of a sample take where they are not drawn by ages.
+    /// Estimates the nanoseconds that the tuples of a sample take where they are not drawn by ages.
     fn tuple_price(&self, order: usize) -> f64 {
         let price = |(mechanism, runs): &(Mechanism, u32)| {
             f64::from(*runs) * mechanism.participations().map_or(0.0, |all| all.tuple_price(order))
@@ -458,8 +462,8 @@ impl Sampled {
         self.parts.iter().map(price).sum()
     }
 
-    /// Bounds on ln E_R f^order of all mechanisms and runs together, f = dP/dR: their sum; and how much of the upper one is for what
-    /// few busy replicas leave out. `gap`: see the core.
+    /// Returns bounds on ln E_R f^order of all mechanisms and runs together (their sum), f = dP/dR, and how much of the
+    /// upper bound allows for what few busy replicas leave out. For `gap` see the core.
     #[pyo3(signature = (order, *, block = None, most_busy = None, gap = GAP, threads, time_limit))]
     #[allow(clippy::too_many_arguments)] // a call of the engine's
     fn log_moment(
@@ -476,24 +480,24 @@ impl Sampled {
         call(py, threads, time_limit, move |run| {
             let (mut lower, mut upper, mut left_out) = (0.0_f64, 0.0_f64, 0.0_f64);
             for (mechanism, runs) in &all {
-                let found = mechanism.participations().ok_or(NO_CHAIN)?.log_moment(replicas, gap, run)?;
-                // Rounded outward: a product and a sum, each by at most u of what it is.
+                let moment = mechanism.participations().ok_or(NO_CHAIN)?.log_moment(replicas, gap, run)?;
+                // Results are rounded outward: the product and the sum are each off by at most u, relatively.
                 let runs = f64::from(*runs);
-                lower = (lower + (runs * found.lower).next_down().max(0.0)).next_down().max(0.0);
-                upper = (upper + (runs * found.upper).next_up()).next_up();
-                left_out += runs * found.left_out;
+                lower = (lower + (runs * moment.lower).next_down().max(0.0)).next_down().max(0.0);
+                upper = (upper + (runs * moment.upper).next_up()).next_up();
+                left_out += runs * moment.left_out;
             }
             Ok((lower, upper, left_out))
         })
     }
 
-    /// ln of upper bounds on the second moment of samples of R tilted, and on δ, where a record is added; None for several mechanisms
-    /// and for those that nothing is known of.
+    /// Returns ln of upper bounds on the second moment of samples of R tilted, and on δ, where a record is added; None
+    /// for several mechanisms and for mechanisms without such a bound.
     #[allow(clippy::needless_pass_by_value)] // as it comes from Python
     fn added_bounds(&self, tilt: f64, epsilons: Vec<f64>) -> Option<Vec<(f64, f64)>> {
         let [(mechanism, 1)] = &self.parts[..] else { return None };
-        let found = added_bounds(mechanism.of_single_records()?, tilt, &epsilons);
-        Some(found.into_iter().map(|AddedBounds { log_square, log_delta }| (log_square, log_delta)).collect())
+        let bounds = added_bounds(mechanism.of_single_records()?, tilt, &epsilons);
+        Some(bounds.into_iter().map(|AddedBounds { log_square, log_delta }| (log_square, log_delta)).collect())
     }
 
     fn tilt(&self, theta: f64) -> Option<(f64, f64, f64)> {
@@ -548,7 +552,7 @@ impl Sampled {
         })
     }
 
-    /// The kernel of a single mechanism of single records.
+    /// Returns the kernel if there is one mechanism of single records, run once.
     pub fn single(&self) -> Option<&Arc<RenewalKernel>> {
         match &self.parts[..] {
             [(mechanism, 1)] => mechanism.of_rounds(),
@@ -556,7 +560,8 @@ impl Sampled {
         }
     }
 
-    /// The mechanisms with samples of a power of their likelihood ratios: made once for replicas after others.
+    /// Returns the mechanisms with samples of a power of their likelihood ratios; they are kept until other replicas
+    /// are asked for.
     fn replicated(
         &self,
         py: Python<'_>,
@@ -564,14 +569,15 @@ impl Sampled {
         threads: usize,
         time_limit: Option<f64>,
     ) -> PyResult<Vec<Part>> {
-        // Locked for a moment and with the interpreter's lock, so that no process is forked meanwhile.
+        // The lock is held only briefly and together with the interpreter's lock, so that no process is forked
+        // meanwhile.
         let kept = || self.power.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, parts)) = &*kept() {
             if *known == replicas {
                 return Ok(parts.clone());
             }
         }
-        // Two sets of tables would take twice the memory.
+        // The old tables are dropped first, because two sets of tables would take twice the memory.
         *kept() = None;
         let all = self.parts.clone();
         let parts: Vec<Part> = call(py, threads, time_limit, move |run| {
@@ -636,7 +642,8 @@ impl From<GradientEstimate> for DeltaGradient {
 #[derive(Debug)]
 pub struct LossHistogram(pub(crate) Histogram);
 
-/// What a histogram is made of: its edges, its samples, and for each bin that has any (bin, count, Σ w, Σ w²).
+/// The contents of a histogram: its edges, its number of samples, and for each bin that has any (bin, count, Σ w, Σ
+/// w²).
 type Bins = ((f64, f64), u64, Vec<(usize, u64, f64, f64)>);
 
 #[pymethods]
@@ -659,8 +666,8 @@ impl LossHistogram {
 
     fn state(&self) -> Bins {
         let Histogram { edges, samples, counts, weights, squares } = &self.0;
-        let seen = (0..BINS).filter(|&k| counts[k] > 0).map(|k| (k, counts[k], weights[k], squares[k])).collect();
-        ((edges.lowest, edges.width), *samples, seen)
+        let bins = (0..BINS).filter(|&k| counts[k] > 0).map(|k| (k, counts[k], weights[k], squares[k])).collect();
+        ((edges.lowest, edges.width), *samples, bins)
     }
 
     fn __getnewargs__(&self) -> Bins {
@@ -688,7 +695,7 @@ impl LossHistogram {
     }
 }
 
-/// The number of samples in a shard, and what shares of it add up to.
+/// Returns the number of samples in a shard, and the number that shares of it add up to.
 pub fn facts() -> (usize, u32) {
     (SHARD, UNITS)
 }

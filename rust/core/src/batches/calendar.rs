@@ -1,15 +1,16 @@
 //! b-min-sep sampling: while available, a record joins a round with probability p; then it sits out b − 1 rounds.
 //!
-//! Whoever waits together is a *unit*: a record by itself, or a user with k records, of which each has a coin in every round in
-//! which the user is available, and which all sit out once any of them was drawn. The coins of a unit from some round on are a
-//! sequence, k for a round, so that one geometric number says which is the next to show heads: the round is its quotient by k,
-//! the record its rest. A calendar has for each round the list of the units whose next draw falls into it. A round then takes its
-//! list, continues the coins of each unit to the end of the round, and enters the unit where its next draw falls after the wait:
-//! O(batch) for each round, 4 bytes for each unit and round, and 4 more for each user.
+//! A *unit* is what waits together: a single record, or a user with k records, each of which has a coin in every round
+//! in which the user is available; all of them sit out once any of them was drawn. The coins of a unit from some round
+//! on form a sequence with k coins for each round, so one geometric number determines the next coin that shows heads:
+//! its quotient by k is the round, and the remainder is the record. For each round, a calendar has a list of the units
+//! whose next draw falls into it. To draw a round, the calendar takes the round's list, continues the coins of each
+//! unit to the end of the round, and enters the unit into the list of its next draw after the wait. This takes O(batch)
+//! for each round, 4 bytes for each unit and round, and 4 more for each user.
 //!
-//! All is a function of the key: the states before the first round come from one stream, unit by unit, and what is drawn in a
-//! round, for the units of its list in ascending order, from that round's. So a calendar goes forward, and an earlier round is
-//! had by beginning once more.
+//! Everything is a function of the key: the states before the first round come from one stream, unit by unit, and the
+//! draws of a round come from the stream of that round, for the units of its list in ascending order. So a calendar
+//! moves only forward, and an earlier round requires a new start.
 
 use std::collections::hash_map::{Entry, HashMap};
 
@@ -22,17 +23,17 @@ use crate::batches::{Streams, Use, MOST_LISTED};
 use crate::error::{Error, Result};
 use crate::run::Run;
 
-/// Units between two looks at whether to go on.
+/// The number of units between two checks whether to go on.
 const BETWEEN: usize = 1 << 18;
 
-/// Who waits together.
+/// The units of a calendar: records that wait together.
 #[derive(Debug, Clone)]
 pub enum Units {
-    /// So many records, each by itself.
+    /// This many records, each of which is a unit.
     Records(u64),
-    /// Users: the records of user i are `records[starts[i]..starts[i + 1]]`, ascending, and nobody else's.
+    /// Users: the records of user i are `records[starts[i]..starts[i + 1]]`, ascending; no record has two users.
     Users {
-        /// Where each user's begin, and where the last one's end.
+        /// The position where each user's records begin, and the position where the last user's records end.
         starts: Vec<u32>,
         /// The records, user by user.
         records: Vec<u32>,
@@ -40,10 +41,10 @@ pub enum Units {
 }
 
 impl Units {
-    /// Users by where the records of each begin.
+    /// Creates users from the positions where the records of each begin.
     ///
     /// # Errors
-    /// [`Error::Domain`] for places that do not ascend from 0 to the number of records.
+    /// [`Error::Domain`] for positions that do not ascend from 0 to the number of records.
     pub fn users(starts: Vec<u32>, records: Vec<u32>) -> Result<Self> {
         let ends = (starts.first(), starts.last().map(|&end| end as usize));
         if ends == (Some(&0), Some(records.len())) && starts.is_sorted() {
@@ -53,7 +54,7 @@ impl Units {
         Err(Error::Domain { name: "starts", value: starts.first().copied().map_or(f64::NAN, f64::from), allowed })
     }
 
-    /// How many there are.
+    /// Returns the number of units.
     #[must_use]
     pub fn count(&self) -> u64 {
         match self {
@@ -77,20 +78,20 @@ impl Units {
     }
 }
 
-/// The numbers of the sampler.
+/// The parameters of the sampler.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
-    /// Of the run.
+    /// The number of rounds of the run.
     pub rounds: u64,
-    /// b: the least distance between two rounds of a unit.
+    /// b: the minimum distance between two rounds of a unit.
     pub separation: u64,
-    /// p: of one record in one round, while available.
+    /// p: the probability that one available record joins one round.
     pub probability: f64,
-    /// Whether units begin in their stationary state, or all available.
+    /// Whether units begin in their stationary state (true) or all available (false).
     pub warm: bool,
 }
 
-/// The rounds of one run.
+/// The batches of one run, round by round.
 #[derive(Debug)]
 pub struct Calendar {
     streams: Streams,
@@ -104,21 +105,21 @@ pub struct Calendar {
 #[derive(Debug, Clone, Default)]
 struct State {
     next: u64,
-    /// The unit that a round's list begins with, and the one after each unit; plus 1, so that 0 ends a list.
+    /// The first unit of each round's list, and the unit after each unit; plus 1, so that 0 ends a list.
     heads: Vec<u32>,
     after: Vec<u32>,
-    /// Of users: the place of the record that is drawn first when it is next their turn.
+    /// For users: the position of the record that is drawn first in the user's next draw.
     places: Vec<u32>,
     /// The batch of the round before `next`.
     batch: Vec<u64>,
 }
 
 impl Calendar {
-    /// The calendar before the first round. In O(units).
+    /// Creates the calendar as it is before the first round, in O(units).
     ///
     /// # Errors
-    /// [`Error::Domain`] for a probability outside of (0, 1], a separation of 0, and more than 2³² − 2 units or rounds; those of a
-    /// run.
+    /// [`Error::Domain`] for a probability outside of (0, 1], a separation of 0, and more than 2³² − 2 units or rounds;
+    /// the errors of [`Run::check`].
     pub fn new(streams: Streams, units: Units, rule: Rule, run: &Run) -> Result<Self> {
         #[allow(clippy::cast_precision_loss)] // for a message
         for (name, value, least) in
@@ -138,10 +139,10 @@ impl Calendar {
         Ok(calendar)
     }
 
-    /// The state before the first round.
+    /// Returns the state before the first round.
     ///
-    /// With a warm start a unit is available with its stationary probability, and otherwise waits for 1 … b − 1 rounds, each with
-    /// the same probability.
+    /// With a warm start a unit is available with its stationary probability, and otherwise waits for 1 … b − 1 rounds,
+    /// each with the same probability.
     fn begun(&self, run: &Run) -> Result<State> {
         let (count, users) = (index(self.units.count()), matches!(self.units, Units::Users { .. }));
         let mut state = State {
@@ -173,7 +174,7 @@ impl Calendar {
         Ok(state)
     }
 
-    /// Enter a unit that is available from a round on into the list of its next draw, if that is within the run.
+    /// Enters a unit that is available from a round on into the list of its next draw, if that is within the run.
     fn enter(&self, state: &mut State, generator: &mut ChaCha20Rng, unit: usize, available: u64) {
         let size = u64::from(self.units.size(unit));
         let coins = self.rule.rounds.saturating_sub(available) * size;
@@ -188,11 +189,12 @@ impl Calendar {
         }
     }
 
-    /// The batch of a round: records in ascending order. Every round from the next one to this is drawn, each in O(batch); for an
-    /// earlier one the calendar begins once more, in O(units).
+    /// Returns the batch of a round: records in ascending order. Every round from the next one up to this one is drawn,
+    /// each in O(batch); for an earlier round the calendar starts from the beginning, in O(units).
     ///
     /// # Errors
-    /// [`Error::Domain`] for a round that the run does not have; those of a run, after which the calendar is as good as before.
+    /// [`Error::Domain`] for a round that the run does not have; the errors of [`Run::check`], after which the calendar
+    /// can still be used.
     pub fn batch(&mut self, round: u64, run: &Run) -> Result<&[u64]> {
         #[allow(clippy::cast_precision_loss)] // for a message
         if round >= self.rule.rounds {
@@ -208,13 +210,13 @@ impl Calendar {
         Ok(&self.state.batch)
     }
 
-    /// Whether a round's batch is known or comes next, so that it takes no long work.
+    /// Returns whether a round's batch is known or comes next, so that it takes no long work.
     #[must_use]
     pub const fn near(&self, round: u64) -> bool {
         round == self.state.next || round + 1 == self.state.next
     }
 
-    /// Draw the next round.
+    /// Draws the next round.
     fn advance(&mut self) {
         let mut state = std::mem::take(&mut self.state);
         let mut generator = self.streams.of(Use::Draw, state.next);
@@ -245,7 +247,7 @@ impl Calendar {
     }
 }
 
-/// A number below 2³² as a place.
+/// Converts a number below 2³² to an index.
 fn index(number: u64) -> usize {
     usize::try_from(number).expect("within 32 bits")
 }
@@ -284,7 +286,7 @@ mod tests {
             assert_eq!(calendar.batch(round, &Run::default()).unwrap(), batches[index], "{round}");
         }
         assert!(calendar.batch(60, &Run::default()).is_err());
-        // 500/(4 + 1/0.2) = 55.6 in a round, from the first on; binomial, so ± 7.
+        // The mean is 500/(4 + 1/0.2) = 55.6 records per round, from the first round on; binomial, so ± 7.
         let mean = |rounds: &[Vec<u64>]| rounds.iter().map(Vec::len).sum::<usize>() / rounds.len();
         assert!((52..60).contains(&mean(&batches)) && (40..72).contains(&batches[0].len()));
     }
@@ -327,7 +329,7 @@ mod tests {
         assert_eq!(calendar.batch(5, &Run::default()).unwrap(), batches[5]);
     }
 
-    /// p = 1 from a warm start is balls in bins: everyone once in every b rounds.
+    /// p = 1 from a warm start is balls in bins: every record joins once in every b rounds.
     #[test]
     fn certain_draws_repeat_themselves() {
         let rule = Rule { probability: 1.0, separation: 3, rounds: 9, warm: true };

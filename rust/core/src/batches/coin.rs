@@ -1,4 +1,4 @@
-//! Coins with a rational probability.
+//! Coins that show heads with a rational probability, exactly.
 
 use rand_chacha::rand_core::Rng;
 
@@ -7,18 +7,19 @@ use crate::error::Result;
 
 /// A coin that shows heads with probability `numerator/denominator`.
 ///
-/// Heads is U < t for a uniform real number U, whose binary digits are drawn 64 at a time, and the threshold t, whose digits come
-/// from long division, 64 at a time. The first limbs that differ decide; where they are equal both are continued. Where the rest
-/// of the division is 0 all further digits of t are, and U ≥ t. So Pr[heads] = t exactly, and 1 + 2⁻⁶⁴ + … words are drawn in the
-/// mean. With a uniform number of 24 bits instead, as that of a 32-bit floating-point number, p = 1e-7 would become 2·2⁻²⁴, which
-/// is 19 % larger.
+/// Heads is U < t for a uniform real number U, whose binary digits are drawn 64 at a time, and the threshold t, whose
+/// digits come from long division, 64 at a time. The first limbs that differ decide; while they are equal both are
+/// continued. If the remainder of the division is 0, all further digits of t are 0, and U ≥ t. So Pr[heads] = t
+/// exactly, and 1 + 2⁻⁶⁴ + … words are drawn on average. With a uniform number of 24 bits instead, such as a 32-bit
+/// floating-point number, p = 1e-7 would become 2·2⁻²⁴, which is 19 % larger.
 #[derive(Debug, Clone)]
 pub struct Coin {
-    /// The threshold's first limb, and the rest of the division; none for a coin that always shows heads.
+    /// The threshold's first limb, and the rest of the division; `None` for a coin that always shows heads.
     threshold: Option<(u64, Division)>,
 }
 
-/// A long division that can go on: the rest, which is smaller than the denominator. Both begin with a limb of 0.
+/// A long division that can be continued: the remainder, which is smaller than the denominator. Both begin with a limb
+/// of 0.
 #[derive(Debug, Clone)]
 struct Division {
     rest: Vec<u64>,
@@ -30,7 +31,7 @@ impl Division {
         self.rest.iter().all(|&limb| limb == 0)
     }
 
-    /// The next 64 binary digits of the quotient.
+    /// Returns the next 64 binary digits of the quotient.
     fn limb(&mut self) -> u64 {
         let mut digits = 0;
         for _ in 0..64 {
@@ -50,7 +51,7 @@ impl Division {
     }
 }
 
-/// x −= y for x ≥ y of the same length.
+/// Computes x −= y for x ≥ y of the same length.
 fn subtract(x: &mut [u64], y: &[u64]) {
     let mut borrow = false;
     for (a, b) in x.iter_mut().zip(y).rev() {
@@ -62,7 +63,7 @@ fn subtract(x: &mut [u64], y: &[u64]) {
 }
 
 impl Coin {
-    /// Heads with the probability of a double in (0, 1].
+    /// Creates a coin that shows heads with the probability of a double in (0, 1].
     ///
     /// # Errors
     /// [`crate::Error::Domain`] for other probabilities.
@@ -76,18 +77,20 @@ impl Coin {
         Ok(Self::ratio([vec![0], limbs].concat(), one))
     }
 
-    /// Heads where a renewal process in its stationary state is available: with probability 1/(1 + (b − 1)q), where q is the
-    /// probability 1 − (1 − p)^k to be drawn in a round while available, after which it sits out b − 1 rounds.
+    /// Creates a coin that shows heads with the probability that a renewal process in its stationary state is
+    /// available: 1/(1 + (b − 1)q), where q = 1 − (1 − p)^k is the probability to be drawn in a round while available,
+    /// after which the process waits for b − 1 rounds.
     ///
-    /// The state is s = 0 (available) or s = j (waiting for j more rounds); s = j leads to s = j − 1, and s = 0 to s = b − 1 with
-    /// probability q. So Pr[s = j] = q·Pr[s = 0] for 0 < j < b (for k = 1: Dong & Ganesh 2026, arXiv:2602.09338, Algorithm 2).
-    /// (1 − p)^k is a binary fraction of at most k times the limbs of p, so the ratio is one of whole numbers, and exact.
+    /// The state is s = 0 (available) or s = j (waiting for j more rounds); s = j leads to s = j − 1, and s = 0 to s =
+    /// b − 1 with probability q. So Pr[s = j] = q·Pr[s = 0] for 0 < j < b (for k = 1: Dong & Ganesh 2026,
+    /// arXiv:2602.09338, Algorithm 2). (1 − p)^k is a binary fraction of at most k times the limbs of p, so the ratio
+    /// is one of whole numbers, and exact.
     ///
     /// # Errors
     /// [`crate::Error::Domain`] for a probability outside of (0, 1].
     pub fn available(probability: f64, records: u32, separation: u64) -> Result<Self> {
         gaps::check(probability)?;
-        // In units of 2^{−64w}: 2^{64w} for 1, and q.
+        // The numbers are in units of 2^{−64w}: 2^{64w} stands for 1, and q is a whole number of units.
         let drawn = if probability >= 1.0 {
             vec![0, 1, 0]
         } else {
@@ -107,14 +110,15 @@ impl Coin {
         Ok(if separation == 1 { Self { threshold: None } } else { Self::ratio(one, sum) })
     }
 
-    /// Heads with probability numerator/denominator < 1: whole numbers of as many limbs, of which the first has a bit to spare.
+    /// Creates a coin with probability numerator/denominator < 1: whole numbers of equally many limbs, whose first limb
+    /// has a bit to spare.
     fn ratio(numerator: Vec<u64>, denominator: Vec<u64>) -> Self {
         let mut division = Division { rest: numerator, denominator };
         let first = division.limb();
         Self { threshold: Some((first, division)) }
     }
 
-    /// Throw it.
+    /// Flips the coin and returns whether it shows heads.
     pub fn heads(&self, generator: &mut impl Rng) -> bool {
         let Some((first, division)) = &self.threshold else { return true };
         let word = generator.next_u64();
@@ -137,7 +141,7 @@ mod tests {
     use super::*;
     use crate::batches::tests::Words;
 
-    /// The first limbs of a coin's threshold.
+    /// Returns the first limbs of a coin's threshold.
     fn digits(coin: &Coin, count: usize) -> Vec<u64> {
         let (first, mut division) = coin.threshold.clone().expect("a threshold");
         std::iter::once(first).chain((1..count).map(|_| division.limb())).collect()
@@ -171,7 +175,7 @@ mod tests {
         let first = fraction::of(0.1)[0];
         assert!(coin.heads(&mut Words::new(&[first - 1])));
         assert!(!coin.heads(&mut Words::new(&[first + 1])));
-        // All digits are equal: U ≥ t, without a further word.
+        // If all digits are equal, U ≥ t, and no further word is drawn.
         assert!(!coin.heads(&mut Words::new(&[first])));
         let fifth = Coin::available(0.5, 2, 3).unwrap();
         let same = 0x6666_6666_6666_6666;

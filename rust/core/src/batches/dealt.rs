@@ -1,6 +1,6 @@
-//! Records dealt into slots: k of t rounds to each, uniformly and every record by itself.
+//! Records dealt into slots: each record gets k of t slots, uniformly and independently of the other records.
 //!
-//! Random allocation deals once for every stretch of rounds, balls in bins and random parts once for a run.
+//! Random allocation deals once for every group of rounds; balls in bins and random parts deal once for a run.
 
 use rand_chacha::ChaCha20Rng;
 
@@ -10,26 +10,27 @@ use crate::batches::{Streams, Use, MOST_LISTED};
 use crate::error::{Error, Result};
 use crate::run::Run;
 
-/// Records between two looks at whether to go on.
+/// The number of records between two checks whether to go on.
 const BETWEEN: u64 = 1 << 18;
 
 /// The records of every slot, four bytes for each time that a record was dealt.
 #[derive(Debug, Clone)]
 pub struct Dealt {
     records: Vec<u32>,
-    /// Where each slot begins, and where the last one ends.
+    /// The position where each slot begins, and the position where the last one ends.
     starts: Vec<usize>,
 }
 
 impl Dealt {
-    /// Deal n records into `taken` different ones of `slots` slots each, with the stream of a `deal`.
+    /// Deals n records into `taken` different slots out of `slots` each, with the stream of a `deal`.
     ///
-    /// For each record the first k steps of a shuffle of the slots are made, from whatever order the record before left them in:
-    /// that order depends on other draws only, so the k slots are a uniformly random set, independently for each record. The
-    /// stream is gone through twice, to count and to write. In O(nk).
+    /// For each record the first k steps of a shuffle of the slots are made, starting from the order that the record
+    /// before left: that order depends on other draws only, so the k slots are a uniformly random set, independently
+    /// for each record. The stream is read twice, to count and to write. In O(nk).
     ///
     /// # Errors
-    /// [`Error::Domain`] for more than 2³² − 2 numbers or more taken than there are, and those of a run.
+    /// [`Error::Domain`] if more than 2³² − 2 numbers would be listed or `taken` exceeds `slots`; the errors of
+    /// [`Run::check`].
     pub fn new(streams: &Streams, deal: u64, records: u64, slots: u64, taken: u64, run: &Run) -> Result<Self> {
         #[allow(clippy::cast_precision_loss)] // for a message
         if taken == 0 || taken > slots || slots > MOST_LISTED || records.saturating_mul(taken) > MOST_LISTED {
@@ -84,10 +85,10 @@ impl Dealt {
         Ok(())
     }
 
-    /// The records of a slot, ascending.
+    /// Returns the records of a slot, ascending.
     ///
     /// # Errors
-    /// [`Error::Domain`] for a slot that there is not.
+    /// [`Error::Domain`] for a slot that does not exist.
     pub fn slot(&self, slot: usize) -> Result<&[u32]> {
         #[allow(clippy::cast_precision_loss)] // for a message
         let error = Error::Domain { name: "slot", value: slot as f64, allowed: "one of those that were dealt into" };
@@ -95,10 +96,10 @@ impl Dealt {
         Ok(&self.records[ends[0]..ends[1]])
     }
 
-    /// Those of a slot that join a round, each with probability p and independently; in O(batch).
+    /// Returns the records of a slot that join a round, each with probability p and independently; in O(batch).
     ///
     /// # Errors
-    /// [`Error::Domain`] for a probability outside of (0, 1], and as above.
+    /// [`Error::Domain`] for a probability outside of (0, 1], and for a slot that does not exist.
     pub fn sampled(&self, streams: &Streams, round: u64, slot: usize, probability: f64) -> Result<Vec<u64>> {
         let (gaps, mut generator) = (Gaps::new(probability)?, streams.of(Use::Draw, round));
         let (mut rest, mut batch) = (self.slot(slot)?, Vec::new());
@@ -111,7 +112,7 @@ impl Dealt {
     }
 }
 
-/// A number below 2³² as a place.
+/// Converts a number below 2³² to an index.
 fn place(number: u64) -> usize {
     usize::try_from(number).expect("within 32 bits")
 }
@@ -136,7 +137,7 @@ mod tests {
                 *counts.entry((record, slots)).or_default() += 1;
             }
         }
-        // Six sets of two slots for each record: Bin(12000, 1/6) is 2000 ± 41.
+        // Each record has one of six sets of two slots: Bin(12000, 1/6) is 2000 ± 41.
         assert_eq!(counts.len(), 12);
         assert!(counts.values().all(|count| (1830..2170).contains(count)), "{counts:?}");
     }

@@ -1,11 +1,12 @@
 //! Binary fractions in [0, 1) of any length, as 64-bit limbs, the first one the most significant.
 //!
-//! A double p in (0, 1) is such a fraction exactly; so are 1 − p and its powers, and where a power would be too long it is
-//! enclosed between two shorter ones.
+//! A double p in (0, 1) is exactly such a fraction; so are 1 − p and its powers. Where a power would be too long it is
+//! enclosed between two shorter fractions.
 
-/// The limbs of a double in (0, 1), as few as hold it exactly: 17 at most.
+/// Returns the limbs of a double in (0, 1), as few as represent it exactly: 17 at most.
 ///
-/// p = m·2^{−e} with an odd m < 2⁵³ and e ≤ 1074, so m·2^{64w−e} is a whole number for w = ⌈e/64⌉ limbs, shifted by less than 64.
+/// p = m·2^{−e} with an odd m < 2⁵³ and e ≤ 1074, so m·2^{64w−e} is a whole number for w = ⌈e/64⌉ limbs, shifted by
+/// less than 64.
 #[must_use]
 pub fn of(p: f64) -> Vec<u64> {
     debug_assert!(p > 0.0 && p < 1.0);
@@ -26,14 +27,14 @@ pub fn of(p: f64) -> Vec<u64> {
     limbs
 }
 
-/// The low half of a product or a sum.
+/// Returns the low half of a product or a sum.
 #[allow(clippy::cast_possible_truncation)] // that is asked for
 #[must_use]
 pub const fn low(wide: u128) -> u64 {
     wide as u64
 }
 
-/// 1 − x for x > 0.
+/// Returns 1 − x for x > 0.
 #[must_use]
 pub fn complement(x: &[u64]) -> Vec<u64> {
     let mut limbs: Vec<u64> = x.iter().map(|limb| !limb).collect();
@@ -41,7 +42,7 @@ pub fn complement(x: &[u64]) -> Vec<u64> {
     limbs
 }
 
-/// Add one unit in the last place. False if the sum is 1; the limbs are then 0.
+/// Adds one unit in the last place. Returns false if the sum is 1; the limbs are then 0.
 pub fn successor(x: &mut [u64]) -> bool {
     for limb in x.iter_mut().rev() {
         *limb = limb.wrapping_add(1);
@@ -52,9 +53,9 @@ pub fn successor(x: &mut [u64]) -> bool {
     false
 }
 
-/// xy to `width` limbs, rounded down or up.
+/// Returns xy to `width` limbs, rounded down or up.
 ///
-/// Rounded up it stays below 1: for x and y of no more than `width` limbs xy ≤ x, which needs no rounding.
+/// The result stays below 1 when rounded up: for x and y of no more than `width` limbs xy ≤ x, which needs no rounding.
 #[must_use]
 pub fn product(x: &[u64], y: &[u64], width: usize, up: bool) -> Vec<u64> {
     let mut limbs = vec![0; x.len() + y.len()];
@@ -75,9 +76,10 @@ pub fn product(x: &[u64], y: &[u64], width: usize, up: bool) -> Vec<u64> {
     limbs
 }
 
-/// x^power to `width` limbs, of which x has no more: at most the true value, or at least. Exact where the true value has no more.
+/// Returns x^power to `width` limbs, where x has no more limbs than that: a lower bound, or with `up` an upper bound.
+/// The result is exact where the true value has no more limbs.
 ///
-/// Every partial product errs to the same side, and products of non-negative numbers keep it.
+/// Every partial product errs to the same side, and products of non-negative numbers preserve the side.
 #[must_use]
 pub fn power(x: &[u64], power: u64, width: usize, up: bool) -> Vec<u64> {
     debug_assert!(power > 0 && x.len() <= width);
@@ -96,7 +98,7 @@ pub fn power(x: &[u64], power: u64, width: usize, up: bool) -> Vec<u64> {
     found
 }
 
-/// Whether x < y, whatever their lengths.
+/// Returns whether x < y; their lengths may differ.
 #[must_use]
 pub fn less(x: &[u64], y: &[u64]) -> bool {
     let length = x.len().max(y.len());
@@ -116,7 +118,7 @@ mod tests {
         assert_eq!(of(0.1), [0x1999_9999_9999_9a00]);
         // 0.01 = 0x1.47ae147ae147bp-7, e = 59.
         assert_eq!(of(0.01), [0x028f_5c28_f5c2_8f60]);
-        // Over the edge of a limb: 0x1.0000000000001p-15 has e = 67.
+        // The significand crosses the edge of a limb: 0x1.0000000000001p-15 has e = 67.
         let edge = f64::from_bits(((1023 - 15) << 52) | 1);
         assert_eq!(of(edge), [1 << 49, 1 << 61]);
         let least = of(f64::from_bits(1));
@@ -151,7 +153,7 @@ mod tests {
                 exact = product(&exact, &x, exact.len() + x.len(), false);
             }
             let (below, above) = (power(&x, exponent, 2, false), power(&x, exponent, 2, true));
-            // 1 − 1e-3 has 62 digits, so that only its square fits.
+            // 1 − 1e-3 has 62 digits, so only its square fits.
             assert!(!less(&above, &below) && less(&below, &above) == (exponent > 2));
             if exponent <= 77 {
                 assert!(!less(&exact, &below) && !less(&above, &exact));

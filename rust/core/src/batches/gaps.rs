@@ -1,37 +1,40 @@
 //! How many coins in a row show tails: geometric numbers, exactly.
 //!
-//! G, the number of tails before the first heads, has Pr[G ≥ j] = (1 − p)^j. For a uniform real U in [0, 1) that is the law of
+//! G, the number of tails before the first heads, has Pr[G ≥ j] = (1 − p)^j. For a uniform real U in [0, 1) that is the
+//! law of
 //!
 //!   G = #{j ≥ 1 : U < (1 − p)^j},
 //!
-//! since the powers fall with j. U's binary digits are drawn 64 at a time, no more than decide. Almost always a logarithm tells G
-//! from the first 64, within an error that is bounded below; where it cannot, U is compared with (1 − p)^j itself, which is a
-//! binary fraction, enclosed to ever more digits. So G is a function of U's digits alone: it depends on no rounding and on no
-//! library's logarithm, and its law is exact.
+//! since the powers fall with j. U's binary digits are drawn 64 at a time, no more than needed to decide. Almost always
+//! a logarithm of the first 64 digits determines G, within an error that is bounded below; where it does not, U is
+//! compared with (1 − p)^j itself, which is a binary fraction, enclosed to more and more digits. So G is a function of
+//! U's digits alone: it depends on no rounding and on no library's logarithm, and its law is exact.
 //!
-//! **The logarithm.** Let the first word be u ≥ 2¹⁰, so U = (u + θ)/2⁶⁴ with 0 ≤ θ < 1, λ = −ln(1 − p) and y = −ln(U)/λ. Then
-//! G is the number of whole j with 1 ≤ j < y. The double x̂ next to u/2⁶⁴ has a relative error of 2⁻⁵³ at most, so L̂ = −ln
-//! x̂, which `libm` computes to less than one unit in the last place, as it does λ̂ (the FreeBSD msun algorithms), has |L̂ +
-//! ln U| ≤ 2⁻⁵²·L̂ + 2⁻⁵² + 1/u; with the relative error 2⁻⁵² of λ̂ and those of a quotient, a product and sums, |L̂/λ̂ − y|
-//! < (2⁻⁴⁹(L̂ + 1) + 2/u)/λ̂, with a factor of two to spare. Where no whole number lies between the two ends, G is their
-//! common floor.
+//! **The logarithm.** Let the first word be u ≥ 2¹⁰, so U = (u + θ)/2⁶⁴ with 0 ≤ θ < 1, λ = −ln(1 − p) and y =
+//! −ln(U)/λ. Then G is the number of whole j with 1 ≤ j < y. The double x̂ next to u/2⁶⁴ has a relative error of 2⁻⁵³
+//! at most, so L̂ = −ln x̂, which `libm` computes to less than one unit in the last place, as it does λ̂ (the FreeBSD
+//! msun algorithms), has |L̂ + ln U| ≤ 2⁻⁵²·L̂ + 2⁻⁵² + 1/u; with the relative error 2⁻⁵² of λ̂ and those of a
+//! quotient, a product and sums, |L̂/λ̂ − y| < (2⁻⁴⁹(L̂ + 1) + 2/u)/λ̂, with a factor of two to spare. Where no whole
+//! number lies between the two bounds, G is their common floor.
 //!
-//! **The words drawn** do not depend on the precision either: a comparison draws a word only where (1 − p)^j lies strictly inside
-//! of the interval that the digits so far leave to U. Whatever powers are compared with, digits are drawn until U's interval lies
-//! between two neighbouring powers (or below the last one that matters), and no further.
+//! **The words drawn** do not depend on the precision either: a comparison draws a word only where (1 − p)^j lies
+//! strictly inside of the interval that U is in by the digits so far. Whatever powers are compared with, digits are
+//! drawn until U's interval lies between two neighbouring powers (or below the last one that matters), and no further.
+//! of the interval that the digits so far leave to U. Whatever powers are compared with, digits are drawn until U's
+//! interval lies between two neighbouring powers (or below the last one that matters), and no further.
 
 use rand_chacha::rand_core::Rng;
 
 use crate::batches::fraction;
 use crate::error::{Error, Result};
 
-/// First words below this say too little for a logarithm.
+/// First words below this give too little information for a logarithm.
 const LEAST: u64 = 1 << 10;
 
 /// 2⁻⁶⁴, the last place of U's first word.
 const UNIT: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
-/// A probability that a coin can have.
+/// Checks that a probability is one that a coin can have.
 ///
 /// # Errors
 /// [`Error::Domain`] outside of (0, 1].
@@ -45,16 +48,16 @@ pub fn check(probability: f64) -> Result<()> {
 /// The gaps between heads of a coin.
 #[derive(Debug, Clone)]
 pub struct Gaps {
-    /// 1 − p, exactly; none where p = 1.
+    /// 1 − p, exactly; `None` where p = 1.
     missed: Option<Vec<u64>>,
     /// λ = −ln(1 − p).
     rate: f64,
-    /// By how much the bound on the logarithm's error is widened: 1 but in tests.
+    /// The factor by which the bound on the logarithm's error is widened: 1 except in tests.
     widened: f64,
 }
 
 impl Gaps {
-    /// Those of heads with a probability in (0, 1].
+    /// Creates the gaps of a coin that shows heads with a probability in (0, 1].
     ///
     /// # Errors
     /// [`Error::Domain`] for other probabilities.
@@ -64,7 +67,7 @@ impl Gaps {
         Ok(Self { missed, rate: -libm::log1p(-probability), widened: 1.0 })
     }
 
-    /// min(G, most): how many coins of the next `most` show tails before one shows heads. In O(1).
+    /// Returns min(G, most): how many of the next `most` coins show tails before one shows heads. In O(1).
     pub fn draw(&self, generator: &mut impl Rng, most: u64) -> u64 {
         let Some(missed) = &self.missed else { return 0 };
         if most == 0 {
@@ -81,7 +84,7 @@ impl Gaps {
         searched(missed, generator, word, low, high.min(most))
     }
 
-    /// Whole numbers between which G lies, given U's first word.
+    /// Returns whole numbers between which G lies, given U's first word.
     // Casts saturate, and the precision is that of the bound.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn enclosed(&self, word: u64) -> (u64, u64) {
@@ -95,7 +98,7 @@ impl Gaps {
     }
 }
 
-/// The largest j from `low` to `high` with U < (1 − p)^j, where `low` is one.
+/// Returns the largest j from `low` to `high` with U < (1 − p)^j; `low` satisfies this.
 fn searched(missed: &[u64], generator: &mut impl Rng, word: u64, mut low: u64, mut high: u64) -> u64 {
     let mut digits = vec![word];
     while low < high {
@@ -109,10 +112,10 @@ fn searched(missed: &[u64], generator: &mut impl Rng, word: u64, mut low: u64, m
     low
 }
 
-/// Whether U < (1 − p)^j, drawing further digits of U where those so far do not tell.
+/// Returns whether U < (1 − p)^j, and draws further digits of U where the digits so far do not decide.
 ///
-/// It ends: if (1 − p)^j = x is an end of U's interval, x has no more digits than U, and is exact once as many are computed;
-/// otherwise an enclosure that is narrow enough tells on which side of both ends x lies.
+/// The loop terminates: if (1 − p)^j = x is an end of U's interval, x has no more digits than U, and is exact once as
+/// many are computed; otherwise an enclosure that is narrow enough decides on which side of both ends x lies.
 fn below(missed: &[u64], generator: &mut impl Rng, digits: &mut Vec<u64>, j: u64) -> bool {
     let mut width = missed.len().max(digits.len());
     loop {
@@ -147,7 +150,7 @@ mod tests {
         Gaps { widened, ..Gaps::new(probability).unwrap() }
     }
 
-    /// The same words give the same gaps, whether the logarithm is trusted as far as it may be, hardly, or not at all.
+    /// The same words give the same gaps, whether the logarithm's error bound is as proven, much wider, or infinite.
     #[test]
     fn gaps_do_not_depend_on_the_precision() {
         let streams = Streams::new(SecretKey::new([5; 32]));
@@ -164,8 +167,8 @@ mod tests {
         }
     }
 
-    /// Words next to powers: where one more decides, it is drawn, and it alone. One limb, with which comparisons begin, is too few
-    /// for these powers.
+    /// Words next to powers: if one more word is needed to decide, exactly that word is drawn. One limb, with which
+    /// comparisons begin, is too few for these powers.
     #[test]
     fn words_beside_a_power_are_continued() {
         let gaps = Gaps::new(0.01).unwrap();
@@ -180,12 +183,12 @@ mod tests {
             if power[2] > 0 {
                 assert_eq!(gaps.draw(&mut Words::new(&[inside, power[1], power[2] - 1]), u64::MAX), j);
             }
-            // What lies beyond the last coin is not decided.
+            // Nothing is decided beyond the last coin.
             assert_eq!(gaps.draw(&mut Words::new(&[inside]), j - 1), j - 1);
         }
     }
 
-    /// Where the power is an end of U's interval it is exact: U < 2^{−j} and U ≥ 2^{−j} are told from one word.
+    /// If the power is an end of U's interval, it is exact: one word decides between U ≥ 2^{−j} and U < 2^{−j}.
     #[test]
     fn powers_of_two_are_exact() {
         for widened in [1.0, f64::INFINITY] {

@@ -1,6 +1,6 @@
-//! Rounds that depend on no other: each is drawn from its own stream, in O(batch).
+//! Rounds that do not depend on other rounds: each is drawn from its own stream, in O(batch).
 //!
-//! Records are numbered from 0, and given in ascending order, each as often as it was drawn.
+//! Records are numbered from 0, and returned in ascending order, each as often as it was drawn.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use crate::batches::uniform::{below, distinct};
 use crate::batches::{Streams, Use};
 use crate::error::{Error, Result};
 
-/// Poisson sampling: every one of n records joins each of m draws with probability p, independently.
+/// Draws a Poisson sample: each of n records joins each of m draws with probability p, independently.
 ///
-/// The stream is that of `what`: [`Use::Draw`], or [`Use::Start`] for rounds before the first one.
-/// In each draw the records are gone through by the gaps between those that join, so that a draw costs O(1 + pn) words.
+/// The stream is that of `what`: [`Use::Draw`], or [`Use::Start`] for rounds before the first one. Each draw goes
+/// through the records by the gaps between those that join, so that it costs O(1 + pn) words.
 ///
 /// # Errors
 /// [`crate::Error::Domain`] for a probability outside of (0, 1].
@@ -40,7 +40,7 @@ pub fn poisson(
     Ok(batch)
 }
 
-/// So many, of which there are no more than `most`, and at least `least`.
+/// Checks that a count is at least `least` and at most `most`.
 #[allow(clippy::cast_precision_loss)] // for a message
 fn check(name: &'static str, count: u64, least: u64, most: u64) -> Result<()> {
     if (least..=most).contains(&count) {
@@ -49,10 +49,10 @@ fn check(name: &'static str, count: u64, least: u64, most: u64) -> Result<()> {
     Err(Error::Domain { name, value: count as f64, allowed: "at least one record, and as many as are different" })
 }
 
-/// A uniformly random set of `count` ≤ n records.
+/// Draws a uniformly random set of `count` ≤ n records.
 ///
 /// # Errors
-/// [`Error::Domain`] for more.
+/// [`Error::Domain`] if `count` exceeds the number of records.
 pub fn without_replacement(streams: &Streams, round: u64, records: u64, count: u64) -> Result<Vec<u64>> {
     check("count", count, 0, records)?;
     let mut batch = distinct(&mut streams.of(Use::Draw, round), records, count);
@@ -60,10 +60,10 @@ pub fn without_replacement(streams: &Streams, round: u64, records: u64, count: u
     Ok(batch)
 }
 
-/// `count` independent, uniformly random records.
+/// Draws `count` independent, uniformly random records.
 ///
 /// # Errors
-/// [`Error::Domain`] without records.
+/// [`Error::Domain`] if there are no records.
 pub fn with_replacement(streams: &Streams, round: u64, records: u64, count: u64) -> Result<Vec<u64>> {
     check("records", records, 1, u64::MAX)?;
     let mut generator = streams.of(Use::Draw, round);
@@ -72,12 +72,12 @@ pub fn with_replacement(streams: &Streams, round: u64, records: u64, count: u64)
     Ok(batch)
 }
 
-/// `count` independent, uniform draws from a subset of `subset` draws, which are different records (`different`, at most n) or
-/// independent ones.
+/// Makes `count` independent, uniform draws from a subset of `subset` places, which hold different records
+/// (`different`, at most n) or independent ones.
 ///
-/// The subset is a random sequence, independent of the places that are drawn from it, and its law is the same in whatever order
-/// its places are looked at: uniform among sequences of different records, or of independent ones. So only those places are given
-/// records that the batch has, which makes it O(count).
+/// The subset is a random sequence, independent of the places that are drawn from it, and its law does not depend on
+/// the order in which its places are looked at: it is uniform among sequences of different records, or of independent
+/// ones. So only those places that the batch has are assigned records, which makes it O(count).
 ///
 /// # Errors
 /// [`Error::Domain`] without records or places, and for more different records than there are.
@@ -101,20 +101,21 @@ pub fn two_stages(
             *order.entry(*place).or_insert(next)
         })
         .collect();
-    let seen = order.len() as u64;
+    let distinct_places = order.len() as u64;
     let looked_at: Vec<u64> = if different {
-        distinct(&mut generator, records, seen)
+        distinct(&mut generator, records, distinct_places)
     } else {
-        (0..seen).map(|_| below(&mut generator, records)).collect()
+        (0..distinct_places).map(|_| below(&mut generator, records)).collect()
     };
     let mut batch: Vec<u64> = first.into_iter().map(|place| looked_at[place]).collect();
     batch.sort_unstable();
     Ok(batch)
 }
 
-/// The places of those who are kept of a batch of `drawn` records: all, or a uniformly random set of `limit`.
+/// Returns the positions of the records that are kept of a batch of `drawn` records: all, or a uniformly random set of
+/// `limit`.
 ///
-/// Who is left out is as uniform, and usually fewer.
+/// The set of dropped records is drawn instead of the set of kept records: it is equally uniform, and usually smaller.
 #[must_use]
 pub fn kept(streams: &Streams, round: u64, drawn: u64, limit: u64) -> Vec<u64> {
     if drawn <= limit {
@@ -135,7 +136,7 @@ mod tests {
         Streams::new(SecretKey::new([3; 32]))
     }
 
-    /// A round is drawn by itself: its stream alone says what it is.
+    /// A round does not depend on other rounds: its stream alone determines it.
     #[test]
     fn rounds_have_streams_of_their_own() {
         let first = poisson(&streams(), Use::Draw, 0, 100_000, 0.01, 1).unwrap();

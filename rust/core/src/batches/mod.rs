@@ -1,9 +1,10 @@
-//! Who takes part in a round, drawn from a secret key by exactly the law that was analysed.
+//! The records that take part in a round, drawn from a secret key by exactly the law that was analysed.
 //!
-//! This room takes a key, a round and the numbers of a sampler, and gives records in ascending order. Probabilities are the very
-//! doubles that the analysis used, and nothing is rounded: integers are compared with integers, and where the bits drawn so far
-//! do not decide, more are drawn. So the law is exact for bits that are uniform and independent; of ChaCha20's nobody can tell
-//! them. The room knows no documents, and not what a batch is for.
+//! This room takes a key, a round and the parameters of a sampler, and returns records in ascending order.
+//! Probabilities are the same doubles that the analysis used, and nothing is rounded: integers are compared with
+//! integers, and where the bits drawn so far do not decide, more are drawn. So the law is exact for bits that are
+//! uniform and independent; nobody can distinguish ChaCha20's bits from those. The room does not know documents, or
+//! what a batch is used for.
 //!
 //! | module | draws |
 //! | --- | --- |
@@ -11,10 +12,10 @@
 //! | [`gaps`] | how many records (or rounds) in a row do not join |
 //! | [`uniform`] | whole numbers, and distinct ones |
 //! | [`memoryless`] | rounds that depend on no other |
-//! | [`dealt`] | records dealt into rounds, for good or for a stretch of rounds |
+//! | [`dealt`] | records dealt into rounds, for the whole run or for a group of rounds |
 //! | [`calendar`] | b-min-sep sampling, of records and of users |
 //!
-//! [`fraction`] has the arithmetic of binary fractions of any length that the first two need.
+//! [`fraction`] has the arithmetic of binary fractions of any length, which the first two modules need.
 
 use rand_chacha::ChaCha20Rng;
 
@@ -28,16 +29,17 @@ pub mod gaps;
 pub mod memoryless;
 pub mod uniform;
 
-/// What a stream is used for. Uses are 2⁶⁴ words apart in a round's stream, which no round draws: they never overlap.
+/// What a stream is used for. Uses are 2⁶⁴ words apart in a round's stream. No round draws that many, so they never
+/// overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// Who takes part in a round, and when those are back.
+    /// Which records take part in a round, and when these are available again.
     Draw = 0,
-    /// Who is kept of a batch that is too large.
+    /// Which records are kept of a batch that is too large.
     Keep = 1,
     /// The states before the first round.
     Start = 2,
-    /// The dealing of a stretch of rounds.
+    /// How the records are dealt for a group of rounds.
     Deal = 3,
 }
 
@@ -46,20 +48,20 @@ pub enum Use {
 pub struct Streams(SecretKey);
 
 impl Streams {
-    /// Those of a key.
+    /// Creates the streams of a key.
     #[must_use]
     pub const fn new(key: SecretKey) -> Self {
         Self(key)
     }
 
-    /// The stream of one use in one round.
+    /// Returns the stream of one use in one round.
     #[must_use]
     pub fn of(&self, what: Use, round: u64) -> ChaCha20Rng {
         self.0.stream(round, (what as u128) << 64)
     }
 }
 
-/// The most units that lists of 32-bit numbers hold; one number says that there is none.
+/// The most units that lists of 32-bit numbers can hold; one number is reserved for "none".
 pub const MOST_LISTED: u64 = (1 << 32) - 2;
 
 #[cfg(test)]
@@ -68,7 +70,7 @@ pub(crate) mod tests {
     use rand_chacha::rand_core::{Infallible, Rng, TryRng};
     use std::collections::VecDeque;
 
-    /// A generator of given words, which is asked for no more than these, and for all of them.
+    /// A generator that returns given words, and requires that exactly these are drawn.
     pub struct Words(VecDeque<u64>);
 
     impl Words {

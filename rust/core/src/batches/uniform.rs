@@ -1,4 +1,4 @@
-//! Uniform whole numbers, one by one and all different.
+//! Uniform whole numbers: single ones, and several different ones.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use rand_chacha::rand_core::Rng;
 
 use crate::batches::fraction::low;
 
-/// A uniform number of 0..n, for n > 0.
+/// Draws a uniform number of 0..n, for n > 0.
 ///
-/// Of the 2⁶⁴ values w of a word those are kept whose product wn = q·2⁶⁴ + r has r ≥ 2⁶⁴ mod n; then each quotient q has exactly
-/// ⌊2⁶⁴/n⌋ of them, and nothing is biased (Lemire 2019, ACM TOMACS 29, 1).
+/// Of the 2⁶⁴ values w of a word those are kept whose product wn = q·2⁶⁴ + r has r ≥ 2⁶⁴ mod n; then each quotient q
+/// has exactly ⌊2⁶⁴/n⌋ of them, and nothing is biased (Lemire 2019, ACM TOMACS 29, 1).
 pub fn below(generator: &mut impl Rng, n: u64) -> u64 {
     let mut wide = u128::from(generator.next_u64()) * u128::from(n);
     if low(wide) < n {
@@ -21,10 +21,11 @@ pub fn below(generator: &mut impl Rng, n: u64) -> u64 {
     low(wide >> 64)
 }
 
-/// `count` ≤ n different numbers of 0..n in a uniformly random order, in O(count).
+/// Draws `count` ≤ n different numbers of 0..n in a uniformly random order, in O(count).
 ///
-/// The first steps of the shuffle of Fisher and Yates (Durstenfeld 1964): place i is exchanged with a uniform one of i..n. Places
-/// that were never exchanged hold their own number, so that only the others are kept.
+/// These are the first steps of the shuffle of Fisher and Yates (Durstenfeld 1964): position i is exchanged with a
+/// uniform one of i..n. Positions that were never exchanged hold their own number, so only the exchanged ones are
+/// stored.
 pub fn distinct(generator: &mut impl Rng, n: u64, count: u64) -> Vec<u64> {
     debug_assert!(count <= n);
     let mut moved: HashMap<u64, u64> = HashMap::new();
@@ -49,14 +50,14 @@ mod tests {
     use crate::secret::SecretKey;
     use std::collections::BTreeMap;
 
-    /// 2⁶⁴ mod 3 = 1: of all words only 0 is drawn once more.
+    /// 2⁶⁴ mod 3 = 1: of all words only 0 is drawn again.
     #[test]
     fn biased_words_are_drawn_once_more() {
         assert_eq!(below(&mut Words::new(&[0, u64::MAX]), 3), 2);
         assert_eq!(below(&mut Words::new(&[1]), 3), 0);
         assert_eq!(below(&mut Words::new(&[0]), 4), 0);
         assert_eq!(below(&mut Words::new(&[17]), 1), 0);
-        // 2⁶⁴ mod n for n = 2⁶³ + 1 is 2⁶³ − 1: nearly half of the words.
+        // 2⁶⁴ mod n for n = 2⁶³ + 1 is 2⁶³ − 1: nearly half of the words are drawn again.
         let n = (1 << 63) + 1;
         assert_eq!(below(&mut Words::new(&[2, u64::MAX]), n), 1 << 63);
     }

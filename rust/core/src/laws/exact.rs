@@ -1,18 +1,20 @@
-//! How many of m records join: the binomial law in whole units of 2⁻⁶³, so that what is drawn from it is known exactly.
+//! The binomial law of how many of m records join, in whole units of 2⁻⁶³, so that the law of what is drawn is known
+//! exactly.
 //!
-//! Monte Carlo draws thousands of these numbers for one sample, and a difference in any of them may decide whether a batch is
-//! truncated. Probabilities of 53 bits would miss by more in all than a small δ. So the law is computed with twice the digits of
-//! a double and rounded to whole units of 2⁻⁶³, which the units' drawing then reproduces without any further error.
+//! Monte Carlo draws thousands of these numbers for one sample, and a difference in any of them may decide whether a
+//! batch is truncated. With probabilities of 53 bits, the total error would exceed a small δ. So the law is computed
+//! with twice the digits of a double and rounded to whole units of 2⁻⁶³; drawing by these units adds no further error.
 
 use crate::error::{Error, Result};
 use crate::special::UNIT_ROUNDOFF;
 
-/// 2⁶³ units are a probability of 1.
+/// The number of units that make up a probability of 1: 2⁶³.
 pub const UNITS: u64 = 1 << 63;
-/// Laws wider than this are refused: their tables would not fit a processor's caches.
+/// The widest law that is accepted: tables of wider laws would not fit into a processor's caches.
 const WIDEST: f64 = 1e6;
 
-/// An unevaluated sum of two doubles, the second below half a unit of the first: 2⁻¹⁰⁰ relative for each operation here.
+/// An unevaluated sum of two doubles, the second below half a unit of the first: each operation here is within 2⁻¹⁰⁰
+/// relatively.
 ///
 /// Source: Dekker 1971; Knuth, TAOCP 2, 4.2.2, Theorem B (sums); products with one fused operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,7 +46,7 @@ impl Double {
     }
 }
 
-/// How much likelier a record is to join than not to.
+/// The odds that a record joins: the ratio of the probability to join to the probability to stay out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Odds {
     join: Double,
@@ -52,32 +54,32 @@ pub struct Odds {
 }
 
 impl Odds {
-    /// p : 1 − p.
+    /// Returns the odds p : 1 − p.
     #[must_use]
     pub fn of(probability: f64) -> Self {
         Self { join: Double(probability, 0.0), stay: Double::sum(1.0, -probability) }
     }
 
-    /// a·factor : b, the product with all its digits; a factor of 1 for plain ratios.
+    /// Returns the odds a·factor : b, where the product keeps all its digits; the factor is 1 for plain ratios.
     #[must_use]
     pub fn ratio(a: f64, factor: f64, b: f64) -> Self {
         Self { join: Double(a, 0.0).times(Double(factor, 0.0)), stay: Double(b, 0.0) }
     }
 
-    /// Whether nobody stays.
+    /// Returns whether every record joins with certainty.
     #[must_use]
     pub fn certain(&self) -> bool {
         self.stay.0 <= 0.0
     }
 
-    /// The probability to join, to the precision of a double.
+    /// Returns the probability to join, to the precision of a double.
     fn probability(&self) -> f64 {
         self.join.0 / (self.join.0 + self.stay.0)
     }
 }
 
-/// Half the width of the window that a law is kept on: Pr[|X − mean| > w] ≤ 2e^{−t²/(2(v + t/3))} ≤ 2e⁻⁴⁵ < 2⁻⁶³ for t = 10√v +
-/// 64 (Bernstein), since t² − 90v − 30t > 0; the mode is within 1 of the mean.
+/// Returns half the width of the window that a law is tabulated on: Pr[|X − mean| > w] ≤ 2e^{−t²/(2(v + t/3))} ≤ 2e⁻⁴⁵
+/// < 2⁻⁶³ for t = 10√v + 64 (Bernstein), since t² − 90v − 30t > 0; the mode is within 1 of the mean.
 fn half_width(trials: u64, odds: &Odds) -> f64 {
     let p = odds.probability();
     #[allow(clippy::cast_precision_loss)] // below 2^53
@@ -85,8 +87,9 @@ fn half_width(trials: u64, odds: &Odds) -> f64 {
     (10.0 * variance.sqrt() * (1.0 + 1e-9) + 66.0).ceil()
 }
 
-/// A bound on the total variation between Bin(trials, ·) and what [`units`] makes of it: a unit for each value of the window,
-/// whose loss the mode makes up for, one for the tails, and one for the arithmetic (2⁻⁹⁷ for each of a million steps).
+/// Returns an upper bound on the total variation between Bin(trials, ·) and the law that [`units`] returns: one unit
+/// for each value of the window (the mode compensates for what is rounded down), one for the tails, and one for the
+/// arithmetic (2⁻⁹⁷ for each of a million steps).
 #[must_use]
 pub fn variation(trials: u64, odds: &Odds) -> f64 {
     if odds.certain() {
@@ -95,10 +98,10 @@ pub fn variation(trials: u64, odds: &Odds) -> f64 {
     (2.0 * half_width(trials, odds) + 3.0) * 2f64.powi(-63)
 }
 
-/// [`Error::Domain`] if the law of so many records is too wide to be tabulated.
+/// Checks that the law of this many records is narrow enough to be tabulated.
 ///
 /// # Errors
-/// As said.
+/// [`Error::Domain`] if its window has more than a million values.
 pub fn check_width(trials: u64, odds: &Odds) -> Result<()> {
     if odds.certain() || 2.0 * half_width(trials, odds) <= WIDEST {
         return Ok(());
@@ -109,8 +112,8 @@ pub fn check_width(trials: u64, odds: &Odds) -> Result<()> {
     Err(Error::Domain { name: "records", value, allowed })
 }
 
-/// The law relative to its mode: the values from `low` to `high`, and where the mode is; it ends early where it falls below
-/// `least`.
+/// Returns the law relative to its mode: the first value, the position of the mode, and the values from `low` to
+/// `high`; each side ends early where the law falls below `least`.
 fn relative(trials: u64, odds: &Odds, (low, high): (f64, f64), least: f64) -> (f64, usize, Vec<Double>) {
     #[allow(clippy::cast_precision_loss)] // below 2^53
     let m = trials as f64;
@@ -140,10 +143,10 @@ fn mode(m: f64, odds: &Odds) -> f64 {
     ((m + 1.0) * odds.probability()).floor().clamp(0.0, m)
 }
 
-/// Bin(trials, ·) as doubles: the first value, and the probabilities from there until they are below 1e-290.
+/// Returns Bin(trials, ·) as doubles: the first value, and the probabilities from there until they are below 1e-290.
 ///
 /// * Domain: as [`units`].
-/// * Guarantee: each within 4u, relatively; what is left out is below 1e-280 in all.
+/// * Guarantee: each probability is within 4u, relatively; what is left out is below 1e-280 in total.
 ///
 /// # Errors
 /// As [`check_width`].
@@ -156,13 +159,13 @@ pub fn probabilities(trials: u64, odds: &Odds) -> Result<(u64, Vec<f64>)> {
     Ok((low as u64, law.iter().map(|v| v.over(total).0).collect()))
 }
 
-/// An upper bound on Pr[X ≥ count], X ~ Bin(trials, probability).
+/// Returns an upper bound on Pr[X ≥ count], X ~ Bin(trials, probability).
 ///
-/// * Domain: trials up to 2⁵³, a probability in [0, 1], taken as it is.
-/// * Guarantee: never below the tail; above it by at most (m + 16)u relatively, m the number of values that the law is tabulated
-///   at, and by 2e-280.
-/// * Source: the tail is Σ_{r ≥ count} Pr[X = r], summed from the least term on; a sum of m positive terms that are each within
-///   4u is within (m + 4)u, to first order.
+/// * Domain: up to 2⁵³ trials and a probability in [0, 1], which is taken as exact.
+/// * Guarantee: never below the tail; above it by at most (m + 16)u relatively, where m is the number of values that
+///   the law is tabulated at, and by 2e-280.
+/// * Source: the tail is Σ_{r ≥ count} Pr[X = r], summed from the least term on; a sum of m positive terms that are
+///   each within 4u is within (m + 4)u, to first order.
 ///
 /// # Errors
 /// [`Error::Domain`] outside the domain, and as [`check_width`].
@@ -192,7 +195,8 @@ pub fn upper_tail(trials: u64, probability: f64, count: u64) -> Result<f64> {
     Ok((tail * (1.0 + rounding) + 2e-280).min(1.0))
 }
 
-/// Bin(trials, ·) in units of 2⁻⁶³: the first value of its window, and the units of each value from there, which sum to 2⁶³.
+/// Returns Bin(trials, ·) in units of 2⁻⁶³: the first value of its window, and the units of each value from there,
+/// which sum to 2⁶³.
 ///
 /// * Domain: trials from 1 to 2⁵³, odds that are not [`Odds::certain`].
 /// * Guarantee: within [`variation`] of the law in total variation.
@@ -225,7 +229,7 @@ pub fn units(trials: u64, odds: &Odds) -> (u64, Vec<u64>) {
 mod tests {
     use super::*;
 
-    /// C(m, j)·a^j·c^(m−j) over (a + c)^m, exactly, in units of 2⁻⁶³ rounded down.
+    /// Returns C(m, j)·a^j·c^(m−j) over (a + c)^m, exactly, in units of 2⁻⁶³ rounded down.
     fn exact(m: u32, a: u128, c: u128) -> Vec<u128> {
         let total = (a + c).pow(m);
         let mut ways = 1u128;
@@ -233,7 +237,7 @@ mod tests {
             .map(|j| {
                 let found = ways * a.pow(j) * c.pow(m - j);
                 ways = ways * u128::from(m - j) / u128::from(j + 1);
-                // 63 more bits by long division.
+                // Long division gives 63 more bits.
                 let (mut quotient, mut rest) = (0u128, found);
                 for _ in 0..63 {
                     rest *= 2;
@@ -266,7 +270,7 @@ mod tests {
 
     #[test]
     fn thirds_are_not_those_of_a_double() {
-        // 1/3 as odds 1 : 2 has all its digits.
+        // 1/3 as odds 1 : 2 keeps all its digits.
         let (_, law) = units(1, &Odds::ratio(1.0, 1.0, 2.0));
         assert_eq!(law[1], UNITS / 3);
     }
@@ -287,7 +291,7 @@ mod tests {
         }
     }
 
-    /// Pr[Bin(m, a/2^b) ≥ k] in exact whole numbers, over 2^(bm).
+    /// Returns Pr[Bin(m, a/2^b) ≥ k] in exact whole numbers, over 2^(bm).
     #[allow(clippy::cast_precision_loss)] // compared to 1e-14
     fn tail(m: u32, a: u128, b: u32, k: u32) -> f64 {
         let stay = (1u128 << b) - a;
@@ -316,7 +320,7 @@ mod tests {
         }
         assert!(upper_tail(9, 0.0, 1).unwrap() <= 0.0 && upper_tail(9, 1.0, 9).unwrap() >= 1.0);
         assert!(upper_tail(9, 1.5, 1).is_err() && upper_tail(1 << 54, 0.5, 1).is_err());
-        // Far out nothing is left but what a table leaves out.
+        // So far out, all that remains is the allowance for what the table leaves out.
         assert!((upper_tail(1000, 1e-6, 900).unwrap() / 2e-280 - 1.0).abs() < 1e-12);
     }
 

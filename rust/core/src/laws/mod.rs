@@ -1,21 +1,21 @@
 //! How many sensitive records a batch holds: binomial and hypergeometric laws, kept in log space.
 //!
-//! This room takes trials, or a population and a draw, and gives the probabilities of every number with the error that they may
-//! have. It knows no sampler. [`exact`] has the binomial law once more, in whole units, for numbers that are drawn by the
-//! thousand.
+//! This room takes a number of trials, or a population and the number of draws, and returns the probability of every
+//! count with a bound on its error. It does not know about samplers. [`exact`] has the binomial law a second time, in
+//! whole units, for numbers that are drawn by the thousand.
 //!
-//! Weights are built from the mode outwards by their ratios, so each has a relative error of a few u for every step away
-//! from the mode, also where the weight itself underflows.
+//! Weights are built from the mode outwards by their ratios, so each has a relative error of a few u for every step
+//! away from the mode, also where the weight itself underflows.
 
 use crate::error::{Error, Result};
 use crate::special::UNIT_ROUNDOFF;
 
 pub mod exact;
 
-/// Groups larger than this are refused: their laws have too many components to be of use.
+/// The largest group that is accepted: laws of larger groups have too many components to be of use.
 const MOST_TRIALS: u32 = 1_000_000;
 
-/// A law on `0..=count` with its relative error.
+/// A law on whole numbers with its relative error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weights {
     /// The values that have positive probability, increasing.
@@ -26,7 +26,7 @@ pub struct Weights {
     pub relative_error: f64,
 }
 
-/// Build a law on `low..=high` from its ratios `p(j+1)/p(j)`, each known to `ratio_error` relative.
+/// Builds a law on `low..=high` from its ratios `p(j+1)/p(j)`, each known to `ratio_error` relatively.
 fn from_ratios(low: u32, high: u32, mode: u32, ratio_error: f64, ratio: impl Fn(f64) -> f64) -> Weights {
     let mut log_relative = vec![0.0; (high - low + 1) as usize];
     // Linear products are more accurate than sums of logarithms; they are rescaled before they leave the normal range.
@@ -45,8 +45,8 @@ fn from_ratios(low: u32, high: u32, mode: u32, ratio_error: f64, ratio: impl Fn(
     accumulate(&mut (low..mode).rev(), &|j| 1.0 / ratio(f64::from(j)));
     let total = log_relative.iter().map(|l| l.exp()).sum::<f64>().ln();
     let steps = f64::from(high - low) + 1.0;
-    // Each step: the ratio's own error, its product and a rescaling (3u). The logarithm of a number as small as e^-l has an
-    // absolute error of u·l; the normalising sum adds at most u for each term.
+    // Each step adds the ratio's own error, a product and a rescaling (3u). The logarithm of a number as small as e^-l
+    // has an absolute error of u·l; the normalising sum adds at most u for each term.
     let span = log_relative.iter().fold(0.0_f64, |a, l| a.max(l.abs()));
     Weights {
         count: (low..=high).collect(),
@@ -55,7 +55,7 @@ fn from_ratios(low: u32, high: u32, mode: u32, ratio_error: f64, ratio: impl Fn(
     }
 }
 
-/// The law of the number of successes in `trials` independent trials: Binomial(trials, probability).
+/// Returns the law of the number of successes in `trials` independent trials: Binomial(trials, probability).
 ///
 /// * Domain: `trials` ≥ 1, 0 < `probability` ≤ 1, where `probability` may carry a relative error of 2u (a quotient).
 ///
@@ -80,8 +80,8 @@ pub fn binomial(trials: u32, probability: f64) -> Result<Weights> {
     Ok(from_ratios(0, trials, mode, ratio_error, |j| (n - j) / (j + 1.0) * odds))
 }
 
-/// The law of the number of marked records among `draws` drawn without replacement from `marked` marked and `unmarked`
-/// other records: Hypergeometric.
+/// Returns the law of the number of marked records among `draws` drawn without replacement from `marked` marked and
+/// `unmarked` other records: Hypergeometric.
 ///
 /// * Domain: 1 ≤ `draws` ≤ `marked + unmarked`, all below 2⁵³.
 ///

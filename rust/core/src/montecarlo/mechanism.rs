@@ -1,4 +1,5 @@
-//! What can be sampled, whatever its samples come from. A mechanism shares its kernel: copies of it are cheap.
+//! The mechanisms that can be sampled, independently of the proposals. A mechanism shares its kernel, so copies of it
+//! are cheap.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::replicas::drawn::Participations;
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::{with_vectors, Portable, Vector, Vectored, LANES};
 
-/// Proposals join with at most this probability, unless the sampler itself always does.
+/// The largest probability to join that a proposal may have, unless the sampler itself always joins.
 pub const MOST_LIKELY: f64 = 0.999;
 
 /// A mechanism that can be sampled.
@@ -40,7 +41,7 @@ pub enum Mechanism {
     TruncatedBins(Arc<TruncatedBinsKernel>),
 }
 
-/// A mechanism is made of its kernel, which it shares from then on.
+/// Implements the conversion of a kernel to a mechanism, which shares it.
 macro_rules! of_kernel {
     ($($kind:ident($kernel:ty)),*) => {
         $(impl From<$kernel> for Mechanism {
@@ -72,21 +73,22 @@ pub(super) struct Buffers {
     pub replicated: ReplicatedScratch,
 }
 
-/// The law that a mechanism's patterns have.
+/// The law of a mechanism's patterns.
 enum Law<'a> {
     Renewal(&'a Renewal),
     Bins(&'a Bins),
     Allocation(&'a AllocationKernel),
 }
 
-/// The linear statistic t of tilts: Σ_i |∂_i t| over the coordinates of the noise, a bound on |t| and one on its rounding.
+/// The linear statistic t of tilts: Σ_i |∂_i t| over the coordinates of the noise, and bounds on |t| and on its
+/// rounding.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Statistic {
     /// Σ_i |∂_i t|.
     pub slope: f64,
-    /// |t| is at most this.
+    /// A bound on |t|.
     pub size: f64,
-    /// How far the computed t may be off.
+    /// A bound on the error of the computed t.
     pub error: f64,
 }
 
@@ -102,14 +104,14 @@ impl Mechanism {
         }
     }
 
-    /// What [`crate::replicas`] has a chain for; none for anything else.
+    /// Returns the participations if [`crate::replicas`] has a chain for them; `None` otherwise.
     #[must_use]
     pub fn participations(&self) -> Option<Participations<'_>> {
         match self {
             Self::Renewal(kernel) => Some(Participations::Renewal(kernel.law(), &kernel.coefficients)),
             Self::Bins(kernel) => {
                 let bins = kernel.law().squares.len();
-                // Sums of T products, none of them larger than the largest square.
+                // The error is of sums of T products, none larger than the largest square.
                 #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
                 let error = 2.0 * UNIT_ROUNDOFF * (bins as f64 + 8.0);
                 Some(Participations::Bins { gram: kernel.gram(), bins, error })
@@ -122,7 +124,8 @@ impl Mechanism {
         }
     }
 
-    /// The kernel of single records in rounds, under b-min-sep sampling or from a random part; none for anything else.
+    /// Returns the kernel of single records in rounds, under b-min-sep sampling or from a random part; `None` for other
+    /// mechanisms.
     #[must_use]
     pub fn of_rounds(&self) -> Option<&Arc<RenewalKernel>> {
         match self {
@@ -131,7 +134,7 @@ impl Mechanism {
         }
     }
 
-    /// The kernel of single records under b-min-sep sampling; none for anything else.
+    /// Returns the kernel of single records under b-min-sep sampling; `None` for other mechanisms.
     #[must_use]
     pub fn of_single_records(&self) -> Option<&Arc<RenewalKernel>> {
         match self {
@@ -140,13 +143,13 @@ impl Mechanism {
         }
     }
 
-    /// Whether batches are truncated.
+    /// Returns whether batches are truncated.
     #[must_use]
     pub fn truncated(&self) -> bool {
         matches!(self, Self::Truncated(_) | Self::TruncatedBins(_))
     }
 
-    /// The parameter of plain sampling: the probability to join, or the exponent 0.
+    /// Returns the parameter of plain sampling: the probability to join, or the exponent 0.
     #[must_use]
     pub fn plain_parameter(&self) -> f64 {
         match self.law() {
@@ -155,8 +158,8 @@ impl Mechanism {
         }
     }
 
-    /// The proposal's parameter that goes with mean scale κ when weights are tilted by κ(κ − 1)s/2, which keeps the weight bound
-    /// small.
+    /// Returns the proposal's parameter that matches mean scale κ when weights are tilted by κ(κ − 1)s/2, which keeps
+    /// the weight bound small.
     ///
     /// For renewal the odds p/(1 − p) are multiplied by e^{κ(κ−1)s/2}, s the largest squared column norm; for bins the
     /// exponent is returned.
@@ -166,7 +169,7 @@ impl Mechanism {
         let Law::Renewal(law) = self.law() else { return exponent };
         let p = law.sampling_probability;
         let odds = p * (exponent * law.squares[0]).exp();
-        // A proposal that always joins would leave out the patterns that do not.
+        // A proposal that always joins would leave out the patterns that do not join.
         let balanced = if odds.is_finite() { odds / (1.0 - p + odds) } else { 1.0 };
         if p < 1.0 {
             balanced.min(MOST_LIKELY).max(p)
@@ -175,14 +178,14 @@ impl Mechanism {
         }
     }
 
-    /// A bound on the error of each log density from rounding.
+    /// Returns a bound on the error of each log density from rounding.
     #[must_use]
     pub fn rounding(&self, mean_scale: f64) -> f64 {
         self.rounding_at(mean_scale, mean_scale.abs())
     }
 
-    /// The same for samples whose mean is at most `means` times what participations give. (Nothing else than scaled means is
-    /// drawn where batches are truncated.)
+    /// Returns the same bound for samples whose mean is at most `means` times that of participations. (Where batches
+    /// are truncated, all proposals have scaled means.)
     #[must_use]
     pub(super) fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
         match self {
@@ -195,7 +198,7 @@ impl Mechanism {
         }
     }
 
-    /// A bound on Σ_i sup |∂_i ln f| over the coordinates of the noise, for any mixture of the family.
+    /// Returns a bound on Σ_i sup |∂_i ln f| over the coordinates of the noise, for any mixture of the family.
     pub(super) fn lipschitz(&self) -> f64 {
         match self {
             Self::Renewal(kernel) => kernel.lipschitz(),
@@ -207,13 +210,13 @@ impl Mechanism {
         }
     }
 
-    /// How far a coordinate of a drawn sample is from an exact one on average: the normal number, and the means added to it, κĈx
-    /// and (as multiples of the largest entry of Ĉx, `displaced`) θm̄.
+    /// Returns the average distance of a coordinate of a drawn sample from an exact one: of the normal number, and of
+    /// the means added to it, κĈx and (as multiples of the largest entry of Ĉx, `displaced`) θm̄.
     ///
-    /// [`NORMAL_ERROR`] holds 6u more than it needs. Adding κĈx rounds by u of the sum, at most u(0.8 + |κ| max Ĉx) on average;
-    /// θm̄ and adding it by as much again and u of twice θm̄; κ times how many records take part by u of itself. With truncation
-    /// participations count 2κ or 2κ − 1 times. (Of bins the products are added to, and their rounding is that of the log
-    /// densities.)
+    /// [`NORMAL_ERROR`] has 6u to spare. Adding κĈx rounds by u of the sum, at most u(0.8 + |κ| max Ĉx) on average; θm̄
+    /// and adding it by as much again and u of twice θm̄; κ times the number of records that take part by u of itself.
+    /// With truncation participations count 2κ or 2κ − 1 times. (For bins the mean is added to the products, and their
+    /// rounding is that of the log densities.)
     pub(super) fn coordinate_error(&self, mean_scale: f64, displaced: f64) -> f64 {
         let added = |largest: f64| self.added(mean_scale.abs() * largest, displaced * largest);
         match self {
@@ -228,7 +231,8 @@ impl Mechanism {
         }
     }
 
-    /// What adding means of these sizes to a normal number may round by, beyond what [`NORMAL_ERROR`] has room for.
+    /// Returns how much adding means of these sizes to a normal number may round by, beyond the margin of
+    /// [`NORMAL_ERROR`].
     fn added(&self, mean: f64, displaced: f64) -> f64 {
         let several = matches!(self.law(), Law::Renewal(law) if law.records() > 1);
         let first = if several { 2.0 * mean } else { mean };
@@ -236,13 +240,14 @@ impl Mechanism {
         UNIT_ROUNDOFF * (sums - 6.0).max(0.0)
     }
 
-    /// Whether samples are known only where a record is added or removed, and not where it is replaced: truncated batches, allocations.
+    /// Returns whether only the directions remove and add are known, and not replacement: truncated batches,
+    /// allocations.
     #[must_use]
     pub fn of_presence(&self) -> bool {
         self.truncated() || matches!(self, Self::Allocation(_))
     }
 
-    /// The direction of tilts; none where batches are truncated, and of allocations.
+    /// Returns the direction of tilts; `None` for truncated batches and allocations.
     pub(super) fn tilt_base(&self) -> Option<TiltBase> {
         match self {
             Self::Renewal(kernel) => Some(kernel.tilt_base()),
@@ -252,7 +257,7 @@ impl Mechanism {
         }
     }
 
-    /// P (R for `add`) tilted by θ along the direction of [`Self::tilt_base`].
+    /// Returns P (R for `add`) tilted by θ along the direction of [`Self::tilt_base`].
     pub(super) fn tilted(&self, base: &TiltBase, theta: f64, add: bool) -> Tilted {
         match self {
             Self::Renewal(kernel) if !add => kernel.tilted(base, theta),
@@ -262,7 +267,7 @@ impl Mechanism {
         }
     }
 
-    /// The largest |θm̄_i|, as a multiple of the largest entry of Ĉx (bins: of the largest s_t).
+    /// Returns the largest |θm̄_i|, as a multiple of the largest entry of Ĉx (bins: of the largest s_t).
     pub(super) fn displacement(&self, base: &TiltBase, theta: f64) -> f64 {
         let largest = |numbers: &[f64]| numbers.iter().copied().fold(0.0, f64::max);
         theta.abs()
@@ -274,10 +279,10 @@ impl Mechanism {
             }
     }
 
-    /// What t = ⟨m̄, ŷ⟩ may be, for samples whose mean is at most `means` times what participations give.
+    /// Returns bounds on t = ⟨m̄, ŷ⟩, for samples whose mean is at most `means` times that of participations.
     ///
-    /// A sum of n products with |ŷ| ≤ 8.5 + `means`·max Ĉx. Of bins it is a mean of the products v, which have their own error,
-    /// and its slope is a mean of theirs.
+    /// t is a sum of n products with |ŷ| ≤ 8.5 + `means`·max Ĉx. For bins it is a mean of the products v, which have
+    /// their own error, and its slope is a mean of theirs.
     pub(super) fn statistic(&self, base: &TiltBase, means: f64) -> Statistic {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let terms = base.overlap.len() as f64;
@@ -288,7 +293,7 @@ impl Mechanism {
         };
         match self {
             Self::Bins(kernel) => {
-                // Both the products' own error and that of T terms of their mean.
+                // The error includes that of the products and that of the T terms of their mean.
                 let size = kernel.products(means);
                 Statistic { slope: kernel.lipschitz(), size, error: 3.0 * UNIT_ROUNDOFF * size }
             }
@@ -300,7 +305,8 @@ impl Mechanism {
         }
     }
 
-    /// A bound on every |ln density| of a sample: it lies between the least and the largest ⟨Cx, y⟩ − ‖Cx‖²/2 over the patterns.
+    /// Returns a bound on every |ln density| of a sample: it lies between the least and the largest ⟨Cx, y⟩ − ‖Cx‖²/2
+    /// over the patterns.
     pub(super) fn magnitude(&self, mean_scale: f64) -> f64 {
         match self {
             Self::Renewal(kernel) => kernel.magnitude(mean_scale),
@@ -312,7 +318,7 @@ impl Mechanism {
         }
     }
 
-    /// How many numbers an outcome has: one for each round, or for each bin.
+    /// Returns how many numbers an outcome has: one for each round, or for each bin.
     #[must_use]
     pub fn outcome_length(&self) -> usize {
         match self.law() {
@@ -322,32 +328,33 @@ impl Mechanism {
         }
     }
 
-    /// ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩): what the loss of this direction is
-    /// made of.
+    /// Returns ln dP/dR and ln dP⁻/dR for given outcomes y/σ (bins: the inner products ⟨m_t, y/σ⟩), from which the loss
+    /// of this direction is computed.
     ///
-    /// With truncated batches the second is ln dQ/dR, and `sizes` has the batch sizes of the others for each outcome; without any
-    /// nothing is truncated.
+    /// With truncated batches the second is ln dQ/dR, and `sizes` has the batch sizes of the other records for each
+    /// outcome; if it is empty nothing is truncated.
     #[must_use]
     pub fn log_densities(&self, direction: Direction, outcomes: &[Vec<f64>], sizes: &[Vec<u64>]) -> Vec<(f64, f64)> {
         let mut sizes = sizes.chunks(LANES);
         outcomes
             .chunks(LANES)
             .flat_map(|chunk| {
-                // Few outcomes: one copy for any machine spares compiling the kernels for every instruction set once more.
+                // There are few outcomes: the copy for any machine is enough, so the kernels are not compiled for every
+                // instruction set again.
                 let ratios = Evaluation(self, direction, chunk, sizes.next().unwrap_or(&[])).run::<Portable>();
                 (0..chunk.len()).map(move |l| (ratios.mixture[l], ratios.mirrored[l]))
             })
             .collect()
     }
 
-    /// The other records' numbers in each batch that a shard's first eight samples begin with; none without truncation.
+    /// Returns the numbers of other records in each batch of a shard's first eight samples; empty without truncation.
     #[must_use]
     pub fn batch_sizes(&self, key: StreamKey, shard: u64) -> Vec<Vec<u64>> {
         with_vectors(Shown(self, Stream::new(key, shard)))
     }
 }
 
-/// The batch sizes of eight samples.
+/// Draws the batch sizes of eight samples.
 struct Shown<'a>(&'a Mechanism, Stream);
 
 impl Vectored for Shown<'_> {
@@ -363,7 +370,7 @@ impl Vectored for Shown<'_> {
     }
 }
 
-/// The densities of up to eight given outcomes.
+/// Computes the densities of up to eight given outcomes.
 struct Evaluation<'a>(&'a Mechanism, Direction, &'a [Vec<f64>], &'a [Vec<u64>]);
 
 impl Vectored for Evaluation<'_> {

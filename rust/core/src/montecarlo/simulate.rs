@@ -1,8 +1,8 @@
-//! Running shards: many workers, one answer.
+//! Runs shards of samples on many workers, with one reproducible result.
 //!
-//! A shard is [`SHARD`] samples from its own stream. Shards run on whatever threads there are; what they leave is handed back in
-//! the order of their indices, so sums never depend on the number of threads. A worker holds one set of buffers: memory
-//! does not depend on the number of samples.
+//! A shard is [`SHARD`] samples from its own stream. Shards run on all threads of the pool; their results are returned
+//! in the order of their indices, so sums never depend on the number of threads. A worker holds one set of buffers:
+//! memory does not depend on the number of samples.
 
 use std::sync::Arc;
 
@@ -21,27 +21,27 @@ use crate::montecarlo::value::Curve;
 use crate::run::Run;
 use crate::vector::{with_instruction_set, with_vectors, Lanes, Vector, Vectored, LANES};
 
-/// Samples in a shard.
+/// The number of samples in a shard.
 pub const SHARD: usize = 1024;
 
-/// One kind of sampling, asked for by the caller.
+/// One kind of sampling, requested by the caller.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// What is sampled.
+    /// The mechanisms that are sampled, with their proposals.
     pub parts: Vec<Part>,
-    /// Which hockey stick.
+    /// The direction of the hockey stick.
     pub direction: Direction,
-    /// The curve of what else is composed, if there is anything.
+    /// The curve of the composed profile, if there is one.
     pub curve: Option<Arc<Curve>>,
-    /// The bets to keep.
+    /// The bets to compute.
     pub tables: Vec<BetTable>,
-    /// The bins of a histogram, if one is wanted.
+    /// The bins of a histogram, if one is requested.
     pub edges: Option<Edges>,
     /// The coordinates of the streams.
     pub key: StreamKey,
 }
 
-/// What a run of shards leaves.
+/// The result of a range of shards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// For each shard, in order, the sums of each table.
@@ -57,7 +57,7 @@ struct Shard<'a> {
     error: f64,
     buffers: &'a mut Buffers,
     run: &'a Run,
-    /// Where the first eight samples' log densities go, if nothing else is wanted.
+    /// Receives the first eight samples' log densities, if nothing else is requested.
     probe: Option<&'a mut Option<Ratios>>,
 }
 
@@ -73,7 +73,7 @@ impl Vectored for Shard<'_> {
         let mut worth = 0;
         for group in 0..SHARD / LANES {
             self.run.check()?;
-            // Where many samples are worth something, looking first costs more than it saves; the numbers are the same.
+            // If many samples have a positive V, checking first costs more than it saves; the numbers are the same.
             let rare = group < 8 || 4 * worth < group;
             let purpose = self.job.purpose(if rare { least } else { f64::NEG_INFINITY });
             let ratios = self.job.ratios::<V>(purpose, &mut stream, self.buffers);
@@ -99,7 +99,7 @@ impl Vectored for Shard<'_> {
 }
 
 impl Job {
-    /// The log densities of the stream's next eight samples: sums over the parts, each drawn after the other.
+    /// Returns the log densities of the stream's next eight samples: sums over the parts, each drawn after the other.
     #[inline(always)]
     fn ratios<V: Vector>(&self, purpose: Purpose, stream: &mut Stream, buffers: &mut Buffers) -> Ratios {
         let mut all: Option<Ratios> = None;
@@ -121,11 +121,11 @@ impl Job {
     }
 }
 
-/// Run shards `first`, …, `first + count − 1`, on the pool this is called in.
+/// Runs shards `first`, …, `first + count − 1`, on the pool of the caller.
 ///
 /// # Errors
-/// [`Error::Domain`] for proposals with different mean scales or a bet that could lose more than its wealth; [`Error::Numerics`]
-/// if rounding could change a loss by more than 1e-6; [`Error::Cancelled`]; [`Error::TimeLimit`].
+/// [`Error::Domain`] for proposals with different mean scales or a bet that could lose more than its wealth;
+/// [`Error::Numerics`] if rounding could change a loss by more than 1e-6; [`Error::Cancelled`]; [`Error::TimeLimit`].
 pub fn simulate(job: &Job, first: u64, count: u64, run: &Run) -> Result<Outcome> {
     let error = job.check()?;
     job.parts.iter().try_for_each(|part| part.proposed.prepare(run))?;
@@ -147,12 +147,13 @@ pub fn simulate(job: &Job, first: u64, count: u64, run: &Run) -> Result<Outcome>
 }
 
 impl Job {
-    /// What samples are wanted for; see [`Purpose::least`].
+    /// Returns the purpose of the samples; see [`Purpose::least`].
     fn purpose(&self, least: f64) -> Purpose {
         Purpose { direction: self.direction, binding: self.binding(), least }
     }
 
-    /// The loss up to which a sample is worth nothing: of several mechanisms losses add up, and a histogram has all of them.
+    /// Returns the loss up to which a sample has V = 0: −∞ for several mechanisms, whose losses add up, and for a
+    /// histogram, which needs all losses.
     fn least(&self, error: f64) -> f64 {
         match &self.parts[..] {
             [Part { runs: 1, .. }] if self.edges.is_none() && !self.tables.is_empty() => {
@@ -162,12 +163,13 @@ impl Job {
         }
     }
 
-    /// Whether bounds may be taken from the samples: without bets or a histogram they serve estimates only.
+    /// Returns whether bounds may be computed from the samples: without bets or a histogram they are used for estimates
+    /// only.
     fn binding(&self) -> bool {
         self.edges.is_some() || self.tables.iter().any(|table| !table.bets.is_empty())
     }
 
-    /// The rounding bound, if the job makes sense.
+    /// Returns the rounding bound, if the job is valid.
     fn check(&self) -> Result<f64> {
         let mean_scale = self.parts.first().map_or(f64::NAN, |part| part.proposed.mean_scale());
         for part in &self.parts {
@@ -198,7 +200,8 @@ impl Job {
     }
 }
 
-/// The log densities of a shard's first eight samples by the copy for one instruction set; `None` where this processor lacks it.
+/// Returns the log densities of a shard's first eight samples by the copy for one instruction set; `None` where this
+/// processor lacks it.
 #[must_use]
 pub fn probe(job: &Job, shard: u64, instruction_set: &str) -> Option<Ratios> {
     let (mut buffers, mut seen, run) = (Buffers::default(), None, Run::default());

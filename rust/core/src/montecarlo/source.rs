@@ -1,5 +1,5 @@
-//! Where outcomes come from: random participation patterns and noise, or given numbers; in blocks of time, from the last round to
-//! the first.
+//! Sources of outcomes: random participation patterns and noise, or given numbers; in blocks of time, from the last
+//! round to the first.
 
 use crate::montecarlo::kernels::renewal::{RenewalKernel, RenewalProposal};
 use crate::montecarlo::stream::Stream;
@@ -7,10 +7,10 @@ use crate::participation::renewal::Renewal;
 use crate::vector::functions::ln;
 use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
-/// Where the rows of ŷ come from, in blocks from the last round to the first.
+/// A source of the rows of ŷ, in blocks from the last round to the first.
 pub trait Source {
-    /// Fill `rows` with ŷ of rounds `start`, `start + 1`, …; participations that no earlier block needs are taken out
-    /// of `patterns`.
+    /// Fills `rows` with ŷ of rounds `start`, `start + 1`, …; participations that no earlier block needs are removed
+    /// from `patterns`.
     fn fill<V: Vector>(
         &mut self,
         kernel: &RenewalKernel,
@@ -18,7 +18,8 @@ pub trait Source {
         rows: &mut [Lanes],
         patterns: &mut [Vec<(usize, f64)>],
     );
-    /// Draw what is drawn once for eight samples: the rounds of each lane's participations, and how many there are at once.
+    /// Draws the numbers that are drawn once for eight samples: the rounds of each lane's participations, and their
+    /// number at once.
     fn begin<V: Vector>(&mut self, patterns: &mut Vec<Vec<(usize, f64)>>);
 }
 
@@ -54,8 +55,8 @@ impl Source for Random<'_> {
     }
 }
 
-/// Participation patterns: geometric waiting times, ⌊ln u / ln(1 − p)⌋ rounds from when the record becomes available. Gives the
-/// round of each lane's first chance.
+/// Draws participation patterns: geometric waiting times, ⌊ln u / ln(1 − p)⌋ rounds from when the record becomes
+/// available. Returns the round of each lane's first chance.
 #[inline(always)]
 pub(super) fn draw_patterns<V: Vector>(
     stream: &mut Stream,
@@ -89,13 +90,13 @@ impl Vectored for Participations<'_> {
             for (lane, u) in drawn.0.into_iter().enumerate() {
                 let beyond = (u.mul_add(total, -1.0) / p).max(0.0).ceil();
                 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-                // between 0 and b − 1 by construction
+                // The value is between 0 and b − 1 by construction.
                 let waiting = beyond as usize;
                 available[lane] = waiting.min(b - 1);
             }
         }
         if law.phased {
-            // ⌊u·b⌋, u in (0, 1]: u = 1 has probability 2⁻⁵² and goes to the last phase.
+            // This is ⌊u·b⌋, u in (0, 1]: u = 1 has probability 2⁻⁵² and goes to the last phase.
             #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
             let phases = b as f64;
             drawing.uniform().store(&mut drawn);
@@ -113,7 +114,8 @@ impl Vectored for Participations<'_> {
                 drawing.uniform().store(&mut several);
             }
             for lane in 0..LANES {
-                // Lanes that are done draw along with the others, to no effect. The minimum keeps the cast in range.
+                // Lanes that are done draw along with the rest, but the numbers are not used. The minimum keeps the
+                // cast in range.
                 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
                 let wait = drawn[lane].clamp(0.0, 1e15) as usize;
                 if available[lane] < n {
@@ -130,7 +132,7 @@ impl Vectored for Participations<'_> {
     }
 }
 
-/// Normal numbers in every entry.
+/// Draws normal numbers for every entry.
 #[inline(always)]
 pub(super) fn draw_noise<V: Vector>(stream: &mut Stream, rows: &mut [Lanes]) {
     V::apart(Noise { stream, rows });
@@ -161,8 +163,8 @@ impl Vectored for Noise<'_> {
     }
 }
 
-/// Add `mean_scale` times each participation's number times its column to the rows from `start` on; participations that no
-/// earlier block needs are taken out of `patterns`.
+/// Adds `mean_scale` times each participation's number times its column to the rows from `start` on; participations
+/// that no earlier block needs are removed from `patterns`.
 #[inline(always)]
 pub(super) fn add_participations(
     coefficients: &[f64],
@@ -173,8 +175,9 @@ pub(super) fn add_participations(
 ) {
     let bands = coefficients.len();
     for (lane, pattern) in patterns.iter_mut().enumerate() {
-        // Participations in [start − bands + 1, start + rows): the last ones of those that are left. Those of one record are at least
-        // `bands` apart; several records' may all reach into the earlier block too.
+        // The relevant participations are in [start − bands + 1, start + rows): the last ones of those that remain.
+        // Those of one record are at least `bands` apart; several records' participations may all reach into the
+        // earlier block too.
         let mut left = pattern.len();
         for (k, &(round, count)) in pattern.iter().enumerate().rev() {
             let shift = mean_scale * count;
@@ -185,7 +188,7 @@ pub(super) fn add_participations(
             let last = (round + bands).min(start + rows.len());
             let column = &coefficients[first - round..last - round];
             for (row, c) in rows[first - start..last - start].iter_mut().zip(column) {
-                // The remainder tells the compiler what is known: no lane is out of bounds.
+                // The remainder lets the compiler see that no lane is out of bounds.
                 let entry = &mut row.0[lane % LANES];
                 *entry = shift.mul_add(*c, *entry);
             }
@@ -215,7 +218,7 @@ impl Source for Given<'_> {
     }
 }
 
-/// How many records take part at once, by the law's inverse; 1 for a single record.
+/// Returns how many records take part at once, by the law's inverse; 1 for a single record.
 fn count_of(law: &Renewal, uniform: f64) -> f64 {
     let (mut below, mut count) = (0.0, 0.0);
     for probability in &law.counts {

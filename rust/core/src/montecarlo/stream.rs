@@ -15,25 +15,26 @@ use crate::vector::{BitLanes, Vector, LANES};
 pub struct StreamKey {
     /// The seed, from the operating system's entropy or the document.
     pub seed: u64,
-    /// What the samples are used for: no two uses share a number.
+    /// What the samples are used for: no two uses have a random number in common.
     pub purpose: u32,
-    /// Which candidate they judge.
+    /// The candidate that the samples test.
     pub candidate: u32,
     /// 0 for remove, 1 for add.
     pub direction: u32,
 }
 
-/// The largest |z| a stream yields: √(2·52·ln 2) = 8.4905…, rounded up.
+/// The largest |z| that a stream returns: √(2·52·ln 2) = 8.4905…, rounded up.
 pub const LARGEST_NORMAL: f64 = 8.5;
 
-/// A bound on E|z̃ − z| where z̃ is a number the stream yields and z an exactly normal one it is coupled with.
+/// A bound on E|z̃ − z| where z̃ is a number that the stream returns and z an exactly normal one that it is coupled
+/// with.
 ///
-/// Box–Muller takes R = √(−2 ln u) and an angle. With u on the grid of multiples of 2⁻⁵², coupled with an exact uniform number in
-/// the cell below it, |R̃ − R| is at most the increase of R over the cell, and the expectation telescopes to 2⁻⁵²·R(2⁻⁵²) plus
-/// what the last, infinite cell holds: below 2⁻⁵²·8.7 = 17.4u. It moves a coordinate by |cos θ| or |sin θ| of that, the angle
-/// independent of it: by 2/π on average, 11.1u. The angle's grid of 2⁻⁵⁴ turns moves z by at most R·2π·2⁻⁵⁴, E R < 1.26: 4u.
-/// Rounding of ln, √, sin, cos and the product is at most 12u·E|z| < 10u. Together less than 26u, so that 6u are left in 2⁻⁴⁸ =
-/// 32u for whoever adds a mean.
+/// Box–Muller takes R = √(−2 ln u) and an angle. With u on the grid of multiples of 2⁻⁵², coupled with an exact uniform
+/// number in the cell below it, |R̃ − R| is at most the increase of R over the cell, and the expectation telescopes to
+/// 2⁻⁵²·R(2⁻⁵²) plus the part of the last, infinite cell: below 2⁻⁵²·8.7 = 17.4u. It moves a coordinate by |cos θ| or
+/// |sin θ| of that, the angle independent of it: by 2/π on average, 11.1u. The angle's grid of 2⁻⁵⁴ turns moves z by at
+/// most R·2π·2⁻⁵⁴, E R < 1.26: 4u. Rounding of ln, √, sin, cos and the product is at most 12u·E|z| < 10u. Together less
+/// than 26u, so that 6u of 2⁻⁴⁸ = 32u remain for callers that add a mean.
 pub const NORMAL_ERROR: f64 = 1.0 / 281_474_976_710_656.0;
 
 /// The generators of one shard, one for each lane.
@@ -43,7 +44,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of one shard.
+    /// Returns the stream of one shard.
     #[must_use]
     pub fn new(key: StreamKey, shard: u64) -> Self {
         let mut bytes = [0u8; 32];
@@ -63,7 +64,7 @@ impl Stream {
         Self { state }
     }
 
-    /// The generators in registers, for a while of work; [`Stream::put_back`] ends it.
+    /// Loads the generators into registers, for a while of work; [`Stream::put_back`] ends it.
     #[inline(always)]
     #[must_use]
     pub fn take<V: Vector>(&self) -> Drawing<V> {
@@ -71,7 +72,7 @@ impl Stream {
         Drawing { state: [V::load_bits(s0), V::load_bits(s1), V::load_bits(s2), V::load_bits(s3)] }
     }
 
-    /// Keep the state that `drawing` reached.
+    /// Stores the state that `drawing` reached.
     #[allow(clippy::needless_pass_by_value)] // it ends here
     #[inline(always)]
     pub fn put_back<V: Vector>(&mut self, drawing: Drawing<V>) {
@@ -88,7 +89,7 @@ pub struct Drawing<V: Vector> {
 }
 
 impl<V: Vector> Drawing<V> {
-    /// 64 random bits for each lane: one step of xoshiro256++.
+    /// Returns 64 random bits for each lane: one step of xoshiro256++.
     #[inline(always)]
     pub fn bits(&mut self) -> V::Bits {
         let [mut s0, mut s1, mut s2, mut s3] = self.state;
@@ -104,13 +105,13 @@ impl<V: Vector> Drawing<V> {
         out
     }
 
-    /// A uniform number in (0, 1] for each lane: a multiple of 2⁻⁵².
+    /// Returns a uniform number in (0, 1] for each lane: a multiple of 2⁻⁵².
     #[inline(always)]
     pub fn uniform(&mut self) -> V {
         V::splat(2.0).sub(unit(self.bits()))
     }
 
-    /// Two standard normal numbers for each lane.
+    /// Returns two standard normal numbers for each lane.
     ///
     /// Box–Muller: √(−2 ln u) at a uniform angle; see [`on_circle`].
     #[inline(always)]

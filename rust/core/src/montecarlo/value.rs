@@ -1,36 +1,39 @@
-//! What a sample is worth when the sampled mechanism is composed with one whose curve is known.
+//! The value of a sample when the sampled mechanism is composed with one whose curve is known.
 //!
-//! Let (P, Q) be the pair that is sampled, L = ln P/Q, and (P₀, Q₀) the product of the dominating pairs of everything else, with
-//! D(x) = H_{e^x}(P₀‖Q₀). Then H_{e^ε}(P×P₀‖Q×Q₀) = E_{y~P} D(ε − L(y)): given y, the phases that compose are compared at
-//! e^ε·Q(y)/P(y). Without any D(x) = (1 − e^x)₊. A sample's value is therefore read off a table of D, from above for whoever bets
-//! that δ is small, from below for whoever bets that it is large.
+//! Let (P, Q) be the pair that is sampled, L = ln P/Q, and (P₀, Q₀) the product of the dominating pairs of everything
+//! else, with D(x) = H_{e^x}(P₀‖Q₀). Then H_{e^ε}(P×P₀‖Q×Q₀) = E_{y~P} D(ε − L(y)): given y, the phases that compose
+//! are compared at e^ε·Q(y)/P(y). Without a composed profile D(x) = (1 − e^x)₊. A sample's value is therefore read off
+//! a table of D, from above for bets that δ is small, from below for bets that it is large.
 //!
-//! **The tables** are linear in α = e^x between nodes that lie evenly in x. D is convex and decreasing in α, with D = 1 at α = 0.
+//! **The tables** are linear in α = e^x between nodes that are equally spaced in x. D is convex and decreasing in α,
+//! with D = 1 at α = 0.
 //!
-//! *From above.* The lower convex hull of the point (0, 1) and of proven upper bounds at the nodes lies above D: D is convex and
-//! lies below these points, and the hull is the largest such function. To the right of the last node D is at most its value
-//! there, the *tail mass*, which is taken out of the table: D ≤ tail mass + D°, D° = 0 beyond the last node, and the mean of D°
-//! is what samples estimate. Convexity gives α|D°′| ≤ D(0) − D(α) ≤ 1: the value moves by at most as much as the loss.
+//! *From above.* The lower convex hull of the point (0, 1) and of proven upper bounds at the nodes lies above D: D is
+//! convex and lies below these points, and the hull is the largest such function. To the right of the last node D is at
+//! most its value there, the *tail mass*, which is subtracted from the table: D ≤ tail mass + D°, D° = 0 beyond the
+//! last node, and samples estimate the mean of D°. Convexity gives α|D°′| ≤ D(0) − D(α) ≤ 1: the value changes by at
+//! most as much as the loss.
 //!
-//! *From below.* Let l ≤ D ≤ v at the nodes. Inside a cell D lies above the line through its left neighbours, continued from the
-//! left, and above the one through its right neighbours, continued from the right (convexity), and so above each line's value
-//! with l at the near node and v at the far one. The larger of two lines is convex with one kink; the chord of its ends, lowered
-//! by its distance at the kink, lies below it. A node takes the least of what its two cells leave, so that the table is
-//! continuous, then is lowered to decrease from node to node, by the tail mass, and to the upper table. The first node is lowered
-//! to 1 − α, which D is never below; left of it the line to (0, 1) lies below 1 − α.
+//! *From below.* Let l ≤ D ≤ v at the nodes. Inside a cell D lies above the line through its left neighbours, continued
+//! from the left, and above the one through its right neighbours, continued from the right (convexity), and so above
+//! each line's value with l at the near node and v at the far one. The larger of two lines is convex with one kink; the
+//! chord between its end points, lowered by its distance at the kink, lies below it. A node takes the smaller of the
+//! values from its two cells, so that the table is continuous, then is lowered to decrease from node to node, by the
+//! tail mass, and to the upper table. The first node is lowered to 1 − α, which D is never below; left of it the line
+//! to (0, 1) lies below 1 − α.
 //!
-//! **Rounding.** A value is `base − slope·e^{x − reference}` with slope·e^{x − reference} ≤ base up to rounding: 16u·base covers
-//! the exponential, product and difference, as does the choice of a neighbouring cell where x is within rounding of a node, since
-//! the lines meet there. `base` is moved to the safe side by [`SLACK`] times the largest base of the cell and its neighbours,
-//! which also covers the rounding of the hull and of the lines. What x itself may be wrong by is the caller's to add: see
-//! [`Curve::argument_error`].
+//! **Rounding.** A value is `base − slope·e^{x − reference}` with slope·e^{x − reference} ≤ base up to rounding:
+//! 16u·base covers the exponential, product and difference, and also the choice of a neighbouring cell where x is
+//! within rounding of a node, since the lines meet there. `base` is moved to the safe side by [`SLACK`] times the
+//! largest base of the cell and its neighbours, which also covers the rounding of the hull and of the lines. The caller
+//! adds the effect of the error of x itself: see [`Curve::argument_error`].
 
 use crate::error::{Error, Result};
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::functions::exp;
 use crate::vector::{splat, Vector, LANES};
 
-/// See the head of this file.
+/// The relative change of `base` to the safe side; see the head of this file.
 const SLACK: f64 = 1e-13;
 
 /// One interval on which a table is linear in α; aligned so that a look-up touches one cache line.
@@ -49,31 +52,31 @@ pub struct Curve {
     first: f64,
     spacing: f64,
     density: f64,
-    /// Cells: left of the first node, between the nodes, and right of the last.
+    /// The cells: left of the first node, between the nodes, and right of the last.
     upper: Vec<Cell>,
     lower: Vec<Cell>,
     tail_mass: f64,
     gap: f64,
 }
 
-/// Which table is read.
+/// The table that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// At least D° = D − tail mass.
+    /// An upper bound on D° = D − tail mass.
     Above,
-    /// At most D − tail mass, or 0.
+    /// A lower bound on D − tail mass, or 0.
     Below,
 }
 
 impl Curve {
-    /// The curve with nodes at `first`, `first + spacing`, …
+    /// Creates the curve with nodes at `first`, `first + spacing`, …
     ///
     /// * `upper`: upper bounds on D there.
     /// * `lower`: for a pair whose D is nowhere larger (or the same pair), lower and upper bounds on its D.
     ///
     /// # Errors
-    /// [`Error::Domain`] for fewer than two nodes, lengths that differ, a spacing that is not positive, nodes beyond ±600 or
-    /// bounds outside [0, 1]; [`Error::Numerics`] for bounds that cross.
+    /// [`Error::Domain`] for fewer than two nodes, lengths that differ, a spacing that is not positive, nodes beyond
+    /// ±600 or bounds outside [0, 1]; [`Error::Numerics`] for bounds that cross.
     pub fn new(first: f64, spacing: f64, upper: &[f64], lower: &[(f64, f64)]) -> Result<Self> {
         let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
         #[allow(clippy::cast_precision_loss)] // a few thousand nodes
@@ -97,7 +100,7 @@ impl Curve {
         let tail_mass = raised[raised.len() - 1];
         let above: Vec<f64> = raised.iter().map(|u| u - tail_mass).collect();
         let mut below = supported(spacing, lower);
-        // Rounded down: 1 − e^x misses by at most 2u.
+        // The node is rounded down: 1 − e^x has an error of at most 2u.
         below[0] = below[0].min(-libm::expm1(first) * (1.0 - 1e-15) - 1e-16).max(below[1]);
         let starts_high = below[0] > tail_mass && below[0] <= -libm::expm1(first);
         for (value, most) in below.iter_mut().zip(&above) {
@@ -122,23 +125,25 @@ impl Curve {
         })
     }
 
-    /// What is taken out of the tables: D is at most D° plus this.
+    /// Returns the amount that is subtracted in the tables: D is at most D° plus this.
     #[must_use]
     pub fn tail_mass(&self) -> f64 {
         self.tail_mass
     }
 
-    /// The largest distance between the tables at a node relative to the upper one, where that is above a thousandth.
+    /// Returns the largest distance between the tables at a node relative to the upper one, where the upper one is
+    /// above a thousandth.
     #[must_use]
     pub fn gap(&self) -> f64 {
         self.gap
     }
 
-    /// What rounding of x = ε − (ln of a ratio of densities), of its place in the table and of x − reference amounts to.
+    /// Returns the effect of the rounding of x = ε − (ln of a ratio of densities), of its position in the table and of
+    /// x − reference.
     ///
-    /// Inside the table |x| is at most its reach, so all numbers on the way are at most |ε| + reach, and each of four operations
-    /// adds a u of that. Left of it the table is 1 − (1 − D(x₀))e^{x − x₀}, and |x|e^{x − x₀} is less than at the first node,
-    /// or 1.
+    /// Inside the table |x| is at most its reach, so all intermediate numbers are at most |ε| + reach, and each of four
+    /// operations adds a u of that. Left of it the table is 1 − (1 − D(x₀))e^{x − x₀}, and |x|e^{x − x₀} is less than
+    /// at the first node, or 1.
     #[must_use]
     pub fn argument_error(&self, epsilon: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // a few thousand
@@ -162,7 +167,7 @@ impl Curve {
         index
     }
 
-    /// A table at eight arguments.
+    /// Returns the values of a table at eight arguments.
     #[inline(always)]
     #[must_use]
     pub fn at<V: Vector>(&self, bound: Bound, x: V) -> V {
@@ -180,19 +185,19 @@ impl Curve {
         V::load(&base).sub(V::load(&slope).mul(growth)).max(V::splat(0.0))
     }
 
-    /// A table at one argument, which may be infinite.
+    /// Returns the value of a table at one argument, which may be infinite.
     #[must_use]
     pub fn single(&self, bound: Bound, x: f64) -> f64 {
         let cell = self.table(bound)[self.place(x)];
         (cell.base - cell.slope * libm::exp((x - cell.reference).min(700.0))).max(0.0)
     }
 
-    /// At least ln sup_x e^{cx} D°(x), c > 0: over each cell of t^c(base − slope·t), which rises up to t = c·base/((c + 1)·slope)
-    /// and then falls.
+    /// Returns an upper bound on ln sup_x e^{cx} D°(x), c > 0: over each cell of t^c(base − slope·t), which rises up to
+    /// t = c·base/((c + 1)·slope) and then falls.
     ///
-    /// Rounding: at the top the slope is 0, and at a cell's right end, where the product still rises, it is at most c/t; so t's
-    /// own error of 4u counts c times. The difference may be off by 4u of both its terms, the logarithm by a few u of what it is
-    /// the sum of.
+    /// Rounding: at the maximum the slope is 0, and at a cell's right end, where the product still rises, it is at most
+    /// c/t; so t's own error of 4u counts c times. The difference may have an error of 4u of both its terms, the
+    /// logarithm of a few u of its terms.
     #[must_use]
     pub fn log_peak(&self, c: f64) -> f64 {
         let peak = |(k, cell): (usize, &Cell)| {
@@ -206,12 +211,12 @@ impl Curve {
                 f64::NEG_INFINITY
             }
         };
-        // Right of the last node D° is 0: what stands there covers the choice of a cell.
+        // Right of the last node D° is 0; the value of that cell only allows for a choice of the cell by rounding.
         self.upper[..self.upper.len() - 1].iter().enumerate().map(peak).fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// At least ln sup_x e^{cx}|dV/dx| for both tables: in a cell slope·t^{c+1}, largest at its right end, which may be off by
-    /// 2u; and a few u of what the logarithm is the sum of.
+    /// Returns an upper bound on ln sup_x e^{cx}|dV/dx| for both tables: in a cell it is slope·t^{c+1}, largest at its
+    /// right end, which may have an error of 2u; and a few u of the terms of the logarithm.
     #[must_use]
     pub fn log_steepness(&self, c: f64) -> f64 {
         let steepest = |table: &[Cell]| {
@@ -226,7 +231,7 @@ impl Curve {
         steepest(&self.upper).max(steepest(&self.lower))
     }
 
-    /// The least and the largest e^{x − reference} of a cell.
+    /// Returns the least and the largest e^{x − reference} of a cell.
     fn ends(&self, cell: usize) -> (f64, f64) {
         if cell == 0 {
             (0.0, 1.0)
@@ -236,9 +241,9 @@ impl Curve {
     }
 }
 
-/// The lower convex hull, in α, of (0, 1) and the points at the nodes, read at the nodes.
+/// Returns the values at the nodes of the lower convex hull, in α, of (0, 1) and the points at the nodes.
 fn hull(spacing: f64, upper: &[f64]) -> Vec<f64> {
-    // α relative to the first node's, which is as good for convexity and does not underflow.
+    // α is relative to the first node's, which has the same convexity and does not underflow.
     #[allow(clippy::cast_precision_loss)] // a few thousand
     let alpha = |j: usize| (spacing * j as f64).exp();
     let mut least = 1.0_f64;
@@ -247,7 +252,7 @@ fn hull(spacing: f64, upper: &[f64]) -> Vec<f64> {
         least = least.min(value);
         let point = (alpha(j), least);
         while let [.., a, b] = kept[..] {
-            // b is above the chord from a to the new point: it is no corner.
+            // b is above the chord from a to the new point, so it is no corner.
             if (b.1 - a.1) * (point.0 - a.0) < (point.1 - a.1) * (b.0 - a.0) {
                 break;
             }
@@ -264,13 +269,13 @@ fn hull(spacing: f64, upper: &[f64]) -> Vec<f64> {
             }
             let ((a, above), (b, below)) = (kept[corner], kept[corner + 1]);
             let share = ((at - a) / (b - a)).clamp(0.0, 1.0);
-            // The hull is below the node's own bound; where rounding says otherwise, either will do.
+            // The hull is below the node's own bound; if rounding reverses this, either value may be used.
             (above + (below - above) * share).max(below)
         })
         .collect()
 }
 
-/// Nodes of a continuous decreasing function below a convex decreasing one, from (lower, upper) bounds on it.
+/// Returns nodes of a continuous decreasing function below a convex decreasing one, from (lower, upper) bounds on it.
 fn supported(spacing: f64, bounds: &[(f64, f64)]) -> Vec<f64> {
     let (n, ratio) = (bounds.len(), spacing.exp());
     let mut nodes = vec![f64::INFINITY; n];
@@ -288,7 +293,7 @@ fn supported(spacing: f64, bounds: &[(f64, f64)]) -> Vec<f64> {
         };
         let larger = |t: f64| falling(t).max(rising(t));
         let (near, far) = (larger(1.0), larger(ratio));
-        // Differences of the two lines at both ends; where the sign changes, they meet.
+        // These are the differences of the two lines at both ends; where the sign changes, the lines meet.
         let (before, after) = (falling(1.0) - rising(1.0), falling(ratio) - rising(ratio));
         let mut lowered = 0.0;
         if before * after < 0.0 {
@@ -307,7 +312,7 @@ fn supported(spacing: f64, bounds: &[(f64, f64)]) -> Vec<f64> {
     nodes
 }
 
-/// The cells of a table with these nodes, `side` = 1 moved up, −1 moved down.
+/// Returns the cells of a table with these nodes, moved up for `side` = 1 and down for `side` = −1.
 fn cells(first: f64, spacing: f64, nodes: &[f64], left: Cell, side: f64) -> Vec<Cell> {
     let width = spacing.exp_m1();
     let mut table = vec![left];
@@ -338,8 +343,8 @@ mod tests {
     use super::*;
     use crate::vector::{instruction_sets, with_instruction_set, Lanes, Vectored};
 
-    /// H_{e^x} of randomised response that tells the truth with probability e/(1 + e): it ends at x = 1, and is linear in
-    /// between.
+    /// Returns H_{e^x} of randomised response that tells the truth with probability e/(1 + e): it ends at x = 1, and is
+    /// linear in between.
     fn response(x: f64) -> f64 {
         let truth = 1.0 / (1.0 + libm::exp(-1.0));
         let alpha = libm::exp(x);
@@ -360,7 +365,7 @@ mod tests {
             let x = f64::from(k) / 700.0;
             let (below, above) = (curve.single(Bound::Below, x), curve.single(Bound::Above, x));
             assert!(below <= response(x) && response(x) <= above, "{x}");
-            // The kinks lie at nodes, so only the slack is between; left of the first node D is 1 − α.
+            // The kinks lie at nodes, so the tables differ only by the slack; left of the first node D is 1 − α.
             assert!(above - below < 1e-11, "{x}: {below} {above}");
         }
     }

@@ -1,19 +1,20 @@
-//! Standard normal numbers, each a function of (key, round, place).
+//! Standard normal numbers, each a function of (key, round, position).
 //!
-//! Places come in groups of sixteen. A group takes two blocks of the round's stream, sixteen 64-bit words in little-endian order:
-//! word l < 8 gives the radius and word 8 + l the angle of a point in the plane, whose coordinates are the numbers at l and 8 + l.
+//! Positions come in groups of sixteen. A group takes two blocks of the round's stream, sixteen 64-bit words in
+//! little-endian order: word l < 8 gives the radius and word 8 + l the angle of a point in the plane, whose coordinates
+//! are the numbers at l and 8 + l.
 //!
-//! **Law.** Box–Muller: (√(−2 ln u) cos θ, √(−2 ln u) sin θ) with u uniform on (0, 1) and θ on the circle is a pair of independent
-//! standard normal numbers. Here u = (k + ½)·2⁻⁶⁴, k the 64-bit word, rounded to 53 bits wherever it is in (0, 1), and θ is one of
-//! 2⁵⁴ angles ([`on_circle`]).
+//! **Law.** Box–Muller: (√(−2 ln u) cos θ, √(−2 ln u) sin θ) with u uniform on (0, 1) and θ on the circle is a pair of
+//! independent standard normal numbers. Here u = (k + ½)·2⁻⁶⁴, k the 64-bit word, rounded to 53 bits wherever it is in
+//! (0, 1), and θ is one of 2⁵⁴ angles ([`on_circle`]).
 //!
-//! * Tails: no number is beyond √(2·65·ln 2) < 9.5. Pr[R > r] is a whole multiple of 2⁻⁶⁴ but for the rounding of u and ln, so it
-//!   is right to a relative 2⁻⁶⁴·e^{r²/2} + (1 + r²)·2⁻⁵¹: 5e-6 at r = 8, 2e-2 at r = 9.
-//! * Elsewhere: coupled with exact normal numbers through the same u and θ, a number is off by at most R·(2π·2⁻⁵⁴) from the angle,
-//!   1.3u/R from the rounding of u where R is small (below 2⁻²⁶ for the one u in 2⁵³ that rounds to 1), and some 12u·R from the
-//!   functions, u = 2⁻⁵³.
+//! * Tails: no number is beyond √(2·65·ln 2) < 9.5. Pr[R > r] is a whole multiple of 2⁻⁶⁴ but for the rounding of u and
+//!   ln, so it is right to a relative 2⁻⁶⁴·e^{r²/2} + (1 + r²)·2⁻⁵¹: 5e-6 at r = 8, 2e-2 at r = 9.
+//! * Elsewhere: coupled with exact normal numbers through the same u and θ, a number is off by at most R·(2π·2⁻⁵⁴) from
+//!   the angle, 1.3u/R from the rounding of u where R is small (below 2⁻²⁶ for the one u in 2⁵³ that rounds to 1), and
+//!   some 12u·R from the functions, u = 2⁻⁵³.
 //!
-//! These are approximations of real numbers: what they do to privacy is the caller's to say.
+//! These numbers approximate real numbers; the caller accounts for the effect of this approximation on privacy.
 
 use rand_chacha::rand_core::Rng;
 
@@ -21,27 +22,28 @@ use crate::secret::SecretKey;
 use crate::vector::functions::{ln, on_circle};
 use crate::vector::{with_instruction_set, with_vectors, BitLanes, Lanes, Vector, Vectored, LANES};
 
-/// Numbers whose words are drawn together.
+/// The numbers whose words are drawn together.
 pub const GROUP: usize = 2 * LANES;
 
-/// Groups computed at a time: 8 KiB of words.
+/// The number of groups that are computed at a time: 8 KiB of words.
 const BATCH: usize = 64;
 
-/// The bytes of one number.
+/// The number of bytes of one number.
 const BYTES: usize = 8;
 
-/// 2⁻⁶⁴.
+/// The spacing of the uniform numbers, 2⁻⁶⁴.
 const CELL: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
-/// Add `weight` times the numbers of one round to `sums`, from place `group`·[`GROUP`] on; each is rounded once.
+/// Adds `weight` times the numbers of one round to `sums`, from position `group`·[ `GROUP`] on; each sum is rounded
+/// once.
 ///
 /// # Panics
-/// Panics unless `sums` are whole groups.
+/// Panics unless the length of `sums` is a multiple of [`GROUP`].
 #[inline(always)]
 pub(super) fn add<V: Vector>(key: &SecretKey, round: u64, group: u64, weight: f64, sums: &mut [f64]) {
     let (groups, rest) = sums.as_chunks_mut::<GROUP>();
     assert!(rest.is_empty(), "sums are whole groups");
-    // Two 32-bit words for each number.
+    // Each number takes two 32-bit words.
     let mut stream = key.stream(round, u128::from(group) * (2 * GROUP) as u128);
     let mut bytes = [0u8; BATCH * GROUP * BYTES];
     let weight = V::splat(weight);
@@ -60,21 +62,21 @@ pub(super) fn add<V: Vector>(key: &SecretKey, round: u64, group: u64, weight: f6
     }
 }
 
-/// Two standard normal numbers in each lane, of these words.
+/// Returns two standard normal numbers in each lane, made from these words.
 #[inline(always)]
 fn normals<V: Vector>(radii: V::Bits, angles: V::Bits) -> (V, V) {
     let log = ln(uniform::<V>(radii));
     on_circle(V::splat(-2.0).mul(log).sqrt(), angles)
 }
 
-/// (k + ½)·2⁻⁶⁴, rounded to a double: at least 2⁻⁶⁵, at most 1.
+/// Returns (k + ½)·2⁻⁶⁴, rounded to a double: at least 2⁻⁶⁵, at most 1.
 #[inline(always)]
 fn uniform<V: Vector>(bits: V::Bits) -> V {
     // The upper half of k as 2⁸⁴ + upper·2³², the lower one as 2⁵² + lower; only their sum is rounded.
     let upper = V::from_bits(V::or(V::shr::<32>(bits), V::splat_bits(0x4530_0000_0000_0000)));
     let lower = V::and(bits, V::splat_bits(0xffff_ffff));
     let lower = V::from_bits(V::or(lower, V::splat_bits(0x4330_0000_0000_0000)));
-    // 2⁸⁴ + 2⁵².
+    // The constant is 2⁸⁴ + 2⁵².
     let offset = V::splat(f64::from_bits(0x4530_0000_0010_0000));
     let word = upper.sub(offset).add(lower);
     word.add(V::splat(0.5)).mul(V::splat(CELL))
@@ -95,7 +97,7 @@ fn add_to<V: Vector>(value: V, weight: V, sums: &mut [f64]) {
     }
 }
 
-/// [`add`] as work for a copy of the kernel.
+/// The arguments of [`add`], as work for a copy of the kernel.
 struct Drawn<'a> {
     key: &'a SecretKey,
     round: u64,
@@ -111,7 +113,7 @@ impl Vectored for Drawn<'_> {
     }
 }
 
-/// The numbers of so many groups of one round, from group `group` on.
+/// Returns the numbers of `count` groups of one round, from group `group` on.
 #[must_use]
 pub fn groups(key: &SecretKey, round: u64, group: u64, count: usize) -> Vec<f64> {
     let mut sums = vec![0.0; count * GROUP];
@@ -119,7 +121,7 @@ pub fn groups(key: &SecretKey, round: u64, group: u64, count: usize) -> Vec<f64>
     sums
 }
 
-/// The same on the named copy of the kernel; `None` where this processor cannot.
+/// Returns the same as [`groups`] from the named copy of the kernel; `None` where this processor cannot run it.
 #[must_use]
 pub fn groups_with(name: &str, key: &SecretKey, round: u64, group: u64, count: usize) -> Option<Vec<f64>> {
     let mut sums = vec![0.0; count * GROUP];
@@ -131,7 +133,7 @@ mod tests {
     use super::*;
     use crate::vector::{instruction_sets, Portable};
 
-    /// The numbers of a group by scalar functions of another library, from the words of the stream.
+    /// Computes the numbers of a group with scalar functions of another library, from the words of the stream.
     fn expected(words: &[u64]) -> Vec<f64> {
         let mut numbers = vec![0.0; GROUP];
         for lane in 0..LANES {
@@ -175,7 +177,7 @@ mod tests {
         assert_eq!(found(1).to_bits(), (1.5 * 2f64.powi(-64)).to_bits());
         assert_eq!(found(1 << 63).to_bits(), 0.5f64.to_bits());
         assert_eq!(found(u64::MAX).to_bits(), 1f64.to_bits());
-        // The smallest word is the largest number, and no word gives none.
+        // The smallest word gives the largest number, and every word gives a number.
         let radius = |word: u64| (-2.0 * libm::log(found(word))).sqrt();
         assert!(radius(0) < 9.5 && radius(0) > 9.49);
         assert!(radius(u64::MAX).abs() <= 0.0);
@@ -197,7 +199,7 @@ mod tests {
         assert_ne!(groups(&SecretKey::new([7; 32]), 2, 0, 300), whole);
     }
 
-    /// Pinned, so that a run is continued with the same noise by any later version.
+    /// The numbers are pinned, so that any later version continues a run with the same noise.
     #[test]
     fn the_first_numbers_stay_what_they_are() {
         let found = groups(&SecretKey::new([0; 32]), 0, 0, 1);

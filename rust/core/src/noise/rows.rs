@@ -1,14 +1,15 @@
-//! Rows of C⁻¹Z: weighted sums of rows of Z and of what is kept of the rounds before.
+//! Rows of C⁻¹Z: weighted sums of rows of Z and of the memory of earlier rounds.
 //!
 //! With w_t the rows of Z, each drawn from a key of its own, the row of a round is
 //!
 //! z_t = Σ_k weight_k·w_{t_k} + Σ_j coefficient_j·m_j,
 //!
-//! where the memory m is one of: nothing; the last rows themselves, m_j = z_{t−j}; running sums of them, m_j ← decay_j·m_j + z_t
-//! after each round. Every element is summed by itself in double precision, in the order written, each step rounded once (products
-//! with w are fused), and rounded once more to the type that is asked for. What is kept is what was given out: if C's substitution
-//! z_t = (w_t − Σ_j c_j z_{t−j})/c_0 is asked for, then C applied to the rows that were given out is w but for the roundings of
-//! those rows, however large the entries of C⁻¹ are.
+//! where the memory m is one of: nothing; the last rows themselves, m_j = z_{t−j}; running sums of them, m_j ←
+//! decay_j·m_j + z_t after each round. Every element is summed separately in double precision, in the order written,
+//! each step rounded once (products with w are fused), and rounded once more to the type that is asked for. The memory
+//! keeps rows as they were returned, after that rounding: if C's substitution z_t = (w_t − Σ_j c_j z_{t−j})/c_0 is
+//! asked for, then C applied to the returned rows is w but for the roundings of those rows, however large the entries
+//! of C⁻¹ are.
 
 use std::collections::VecDeque;
 
@@ -20,17 +21,17 @@ use crate::run::Run;
 use crate::secret::SecretKey;
 use crate::vector::{with_vectors, Vector, Vectored};
 
-/// Elements that a thread computes at a time.
+/// The number of elements that a thread computes at a time.
 const BLOCK: usize = 2048;
 
-/// Rows of the memory that are added in one pass.
+/// The number of rows of the memory that are added in one pass.
 const TOGETHER: usize = 4;
 
-/// A type of numbers that noise is given out in.
+/// A floating-point type in which noise is returned.
 pub trait Element: Copy + Default + Send + Sync + std::fmt::Debug + 'static {
-    /// The nearest number of this type.
+    /// Returns the number of this type that is nearest to `value`.
     fn of(value: f64) -> Self;
-    /// As a double.
+    /// Returns this number as a double.
     fn wide(self) -> f64;
 }
 
@@ -57,13 +58,13 @@ impl Element for f32 {
     }
 }
 
-/// Whether the calling thread belongs to no pool, and so works alone: what is parallel would start rayon's own pool for it, whose
-/// threads do not survive a fork.
+/// Returns whether the calling thread belongs to no pool and so must work alone: parallel work would start rayon's own
+/// pool for it, whose threads do not survive a fork.
 fn alone() -> bool {
     rayon::current_thread_index().is_none()
 }
 
-/// What is kept from one round to the next.
+/// The memory that is kept from one round to the next.
 #[derive(Clone)]
 enum Memory<T> {
     /// The last rows, the newest first.
@@ -72,23 +73,23 @@ enum Memory<T> {
     Sums(Vec<(f64, Vec<f64>)>),
 }
 
-/// A row or a running sum that is kept, to be read or to be put back.
+/// A row or a running sum of the memory, to be read or to be restored.
 #[derive(Debug)]
 pub enum Kept<'a, T> {
-    /// A row as it was given out.
+    /// A row as it was returned.
     Row(&'a mut [T]),
     /// A running sum.
     Sum(&'a mut [f64]),
 }
 
-/// A row of Z: what it is drawn from, and its weight in the sum.
+/// A row of Z: the stream that it is drawn from, and its weight in the sum.
 #[derive(Clone)]
 pub struct Fresh {
     /// The secret key.
     pub key: SecretKey,
     /// The number of the key's stream, which is the round.
     pub round: u64,
-    /// What the row is multiplied with.
+    /// The factor that the row is multiplied by.
     pub weight: f64,
 }
 
@@ -102,7 +103,7 @@ impl std::fmt::Debug for Fresh {
     }
 }
 
-/// The rows of a range of elements. They are secret, and shown nowhere.
+/// The noise of a range of elements, round by round. The rows are secret, so they are never shown.
 #[derive(Clone)]
 pub struct Rows<T> {
     first: u64,
@@ -121,21 +122,22 @@ impl<T> std::fmt::Debug for Rows<T> {
 }
 
 impl<T: Element> Rows<T> {
-    /// Rows of the elements `first` … `first + length − 1`, of which the last `kept` are kept.
+    /// Creates the rows of the elements `first` … `first + length − 1`; the memory holds the last `kept` rows.
     #[must_use]
     pub fn keeping_rows(first: u64, length: usize, kept: usize) -> Self {
         let memory = Memory::Rows((0..kept).map(|_| vec![T::default(); length]).collect());
         Self { first, newest: vec![T::default(); length], memory }
     }
 
-    /// Rows of which running sums with these decays are kept.
+    /// Creates the rows of the elements `first` … `first + length − 1`; the memory holds running sums with these
+    /// decays.
     #[must_use]
     pub fn keeping_sums(first: u64, length: usize, decays: &[f64]) -> Self {
         let memory = Memory::Sums(decays.iter().map(|&decay| (decay, vec![0.0; length])).collect());
         Self { first, newest: vec![T::default(); length], memory }
     }
 
-    /// The number of rows or sums that are kept.
+    /// Returns the number of rows or sums in the memory.
     #[must_use]
     pub fn kept(&self) -> usize {
         match &self.memory {
@@ -144,7 +146,7 @@ impl<T: Element> Rows<T> {
         }
     }
 
-    /// Forget what is kept, as before the first round.
+    /// Resets the memory to its state before the first round.
     pub fn clear(&mut self) {
         match &mut self.memory {
             Memory::Rows(rows) => rows.iter_mut().for_each(|row| row.fill(T::default())),
@@ -152,7 +154,7 @@ impl<T: Element> Rows<T> {
         }
     }
 
-    /// What is kept at a place; the newest row is at 0.
+    /// Returns the row or sum at a position of the memory; the newest row is at 0.
     #[must_use]
     pub fn kept_at(&mut self, place: usize) -> Option<Kept<'_, T>> {
         match &mut self.memory {
@@ -161,11 +163,11 @@ impl<T: Element> Rows<T> {
         }
     }
 
-    /// The row of a round, from these rows of Z with their weights and with these coefficients of the memory, which then goes on
-    /// by one round. Nothing has changed where it ends with an error.
+    /// Computes the row of a round from these rows of Z with their weights and these coefficients of the memory, and
+    /// advances the memory by one round. If it returns an error, nothing has changed.
     ///
     /// # Errors
-    /// [`Error::Domain`] for more coefficients than are kept; what [`Run::check`] says.
+    /// [`Error::Domain`] if there are more coefficients than rows or sums in the memory; the errors of [`Run::check`].
     pub fn next(&mut self, fresh: &[Fresh], coefficients: &[f64], run: &Run) -> Result<&[T]> {
         if coefficients.len() > self.kept() {
             #[allow(clippy::cast_precision_loss)] // reported only
@@ -190,7 +192,7 @@ impl<T: Element> Rows<T> {
         Ok(self.newest())
     }
 
-    /// The last row that [`Rows::next`] gave.
+    /// Returns the last row that [`Rows::next`] computed.
     #[must_use]
     pub fn newest(&self) -> &[T] {
         match &self.memory {
@@ -199,7 +201,7 @@ impl<T: Element> Rows<T> {
         }
     }
 
-    /// Take the newest row into the memory.
+    /// Moves the newest row into the memory.
     fn keep(&mut self) {
         match &mut self.memory {
             Memory::Rows(rows) => {
@@ -225,7 +227,7 @@ impl<T: Element> Rows<T> {
     }
 }
 
-/// Some elements of a row.
+/// A range of elements of a row.
 struct Block<'a, T> {
     first: u64,
     start: usize,
@@ -240,7 +242,7 @@ impl<T: Element> Vectored for Block<'_, T> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         let place = self.first + self.start as u64;
-        // Whole groups are drawn, and what lies before and after the range is left out.
+        // Whole groups are drawn; the numbers before and after the range are dropped.
         let group = place / GROUP as u64;
         #[allow(clippy::cast_possible_truncation)] // below GROUP
         let skipped = (place % GROUP as u64) as usize;
@@ -262,7 +264,7 @@ impl<T: Element> Vectored for Block<'_, T> {
     }
 }
 
-/// Add the rows with their coefficients, in order. Nothing is fused here, so that every compilation rounds the same.
+/// Adds the rows with their coefficients, in order. Nothing is fused here, so that every compilation rounds the same.
 #[inline(always)]
 fn combine<'a, T: Element>(sums: &mut [f64], coefficients: &[f64], row: impl Fn(usize) -> &'a [T]) {
     let (passes, rest) = coefficients.as_chunks::<TOGETHER>();
@@ -289,7 +291,7 @@ mod tests {
     use super::*;
     use crate::noise::normals::groups;
 
-    /// The key of a round.
+    /// Returns the key of a round.
     fn key(round: u64) -> SecretKey {
         let mut bytes = [3; 32];
         bytes[..8].copy_from_slice(&round.to_le_bytes());

@@ -1,9 +1,9 @@
-//! What one draw by a sampler does to a mechanism that is (ε, δ_j)-private for groups of j.
+//! Amplification: what one draw by a sampler does to a mechanism that is (ε, δ_j)-private for groups of j.
 //!
 //! Advanced joint convexity with the coupling of [`super::substitution`] needs no Gaussian: for any mechanism with
 //! H_{e^ε} ≤ δ_j between multisets that differ in j places, the sampled one is (ε′, δ′)-private with
-//! `ε′ = ln(1 + η(e^ε − 1))`, `δ′ = Σ_{j≥1} p_j δ_j(ε)` (Balle, Barthe & Gaboardi 2018, Theorems 8 to 10; the two-stage samplers
-//! in arXiv:2312.13389, Theorem 5).
+//! `ε′ = ln(1 + η(e^ε − 1))`, `δ′ = Σ_{j≥1} p_j δ_j(ε)` (Balle, Barthe & Gaboardi 2018, Theorems 8 to 10; the two-stage
+//! samplers in arXiv:2312.13389, Theorem 5).
 
 use crate::error::{Error, Result};
 use crate::laws::Weights;
@@ -12,18 +12,18 @@ use crate::pair::laplace::Laplace;
 use crate::pair::Profile;
 use crate::special::UNIT_ROUNDOFF;
 
-/// A mechanism by its δ for groups of each size.
+/// A base mechanism, described by its δ for groups of each size.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Base {
     /// Laplace noise of this scale, relative to the sensitivity to one substitution.
     Laplace(f64),
-    /// Gaussian noise of this standard deviation, likewise.
+    /// Gaussian noise of this standard deviation, relative to the sensitivity to one substitution.
     Gaussian(f64),
-    /// δ_1, δ_2, … at the ε asked for; larger groups count as 1.
+    /// δ_1, δ_2, … at the ε asked for; δ of larger groups is taken as 1.
     Stated(Vec<f64>),
 }
 
-/// The sampled mechanism's guarantee; all are upper bounds.
+/// The guarantee of the sampled mechanism; all fields are upper bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Amplified {
     /// δ_1(ε) of the base mechanism.
@@ -37,7 +37,7 @@ pub struct Amplified {
 }
 
 impl Base {
-    /// An upper bound on δ_j(ε), exact to rounding.
+    /// Returns an upper bound on δ_j(ε), exact to rounding.
     fn delta(&self, group: u32, epsilon: f64) -> Result<f64> {
         let point = match self {
             Self::Laplace(scale) => Laplace::new(f64::from(group), *scale)?.at(epsilon),
@@ -49,10 +49,12 @@ impl Base {
     }
 }
 
-/// What sampling makes of the base mechanism's guarantee at ε ≥ 0; `weights` is the law of the number of draws.
+/// Returns the guarantee that the sampled mechanism has if the base mechanism has its guarantee at ε ≥ 0; `weights` is
+/// the law of the number of draws.
 ///
 /// # Errors
-/// [`Error::Domain`] for an ε that is negative or not finite, a stated δ outside [0, 1], and noise that is not positive.
+/// [`Error::Domain`] for an ε that is negative or not finite, a stated δ outside [0, 1], and noise that is not
+/// positive.
 pub fn amplified(weights: &Weights, base: &Base, epsilon: f64) -> Result<Amplified> {
     if !(epsilon >= 0.0 && epsilon.is_finite()) {
         return Err(Error::Domain { name: "epsilon", value: epsilon, allowed: "at least 0 and finite" });
@@ -70,13 +72,14 @@ pub fn amplified(weights: &Weights, base: &Base, epsilon: f64) -> Result<Amplifi
             delta += probability * base.delta(count, epsilon)?;
         }
     }
-    // Each probability, and the sums of as many terms.
+    // The error of each probability, and of the sums of as many terms.
     #[allow(clippy::cast_precision_loss)] // a count of terms
     let relative = 1.0 + 2.0 * weights.relative_error + UNIT_ROUNDOFF * (weights.count.len() as f64 + 8.0);
     let eta = (eta * relative).min(1.0);
-    // Exponentials and logarithms are off by 2u of their size, all else by u. Below 1: the argument of ln_1p by 3u, which moves
-    // it by no more, as x/(1 + x) ≤ ln(1 + x); so ε′ is off by 5u. From 1 on: the argument of ln is a sum of non-negative terms,
-    // off by 5u, and the logarithm lies between −ε and 0; so ε′ is off by u(5 + 2ε), and by another 2ε u for the sum.
+    // Exponentials and logarithms are off by 2u of their size, all else by u. Below 1: the argument of ln_1p by 3u,
+    // which moves it by no more, as x/(1 + x) ≤ ln(1 + x); so ε′ is off by 5u. From 1 on: the argument of ln is a sum
+    // of non-negative terms, off by 5u, and the logarithm lies between −ε and 0; so ε′ is off by u(5 + 2ε), and by
+    // another 2ε u for the sum.
     let amplified = if epsilon < 1.0 {
         (eta * epsilon.exp_m1()).ln_1p()
     } else {

@@ -1,17 +1,19 @@
 //! Batches of a fixed number of draws: how many times a group of sensitive records is drawn.
 //!
-//! N records of which k are sensitive, m draws. Without replacement the number of sensitive draws is hypergeometric, with
-//! replacement Binomial(m, k/N). The two-stage samplers draw a subset of b first: distinct records, then m draws from it
-//! with replacement ([`Sampler::MustOw`]: each of the b records is drawn Binomial(m, 1/b) times); or b with replacement, then m
-//! from these b slots with replacement ([`Sampler::MustWw`]: Σ_i Bin(i; b, 1/N) Bin(j; m, i/b)). Drawing b with
-//! replacement and m of these slots without is the same as m draws with replacement: the slots are independent.
+//! There are N records of which k are sensitive, and m draws. Without replacement the number of sensitive draws is
+//! hypergeometric, with replacement Binomial(m, k/N). The two-stage samplers draw a subset of b first: distinct
+//! records, then m draws from it with replacement ([`Sampler::MustOw`]: each of the b records is drawn Binomial(m, 1/b)
+//! times); or b with replacement, then m from these b slots with replacement ([`Sampler::MustWw`]: Σ_i Bin(i; b, 1/N)
+//! Bin(j; m, i/b)). Drawing b with replacement and m of these slots without is the same as m draws with replacement:
+//! the slots are independent.
 
 use crate::error::{Error, Result};
 use crate::laws::{binomial, hypergeometric, Weights};
 use crate::run::Run;
 use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
 
-/// Probabilities that sum to no more than this are moved to the largest number of draws: no δ that is resolved is near it.
+/// Probabilities that sum to at most this are moved to the largest number of draws: no δ that is resolved is this
+/// small.
 const NEGLIGIBLE: f64 = 1e-300;
 
 /// How a batch of m records is drawn.
@@ -23,26 +25,26 @@ pub enum Sampler {
     WithReplacement,
     /// b distinct records, then m independent draws from them.
     MustOw {
-        /// b.
+        /// b, the size of the subset.
         subset: u32,
     },
     /// b independent draws, then m independent draws from these.
     MustWw {
-        /// b.
+        /// b, the number of slots.
         subset: u32,
     },
 }
 
 impl Sampler {
-    /// The law of the number of sensitive draws, with a negligible upper tail moved to the largest number.
+    /// Returns the law of the number of sensitive draws, with a negligible upper tail moved to the largest number.
     ///
     /// * Formula: see the head of this file; `dataset` = N, `batch` = m, `group` = k.
-    /// * Guarantee: each probability within the law's relative error. A bound made with a law holds for every stochastically
-    ///   smaller one, and so for larger data sets (see [`super::substitution`]).
+    /// * Guarantee: each probability is within the law's relative error. A bound made with a law holds for every
+    ///   stochastically smaller one, and so for larger data sets (see [`super::substitution`]).
     ///
     /// # Errors
-    /// [`Error::Domain`] for sizes of zero, batches or subsets of more records than there are without replacement, more than
-    /// 10⁶ draws with replacement, and groups of several records with two-stage sampling; those of [`Run::check`].
+    /// [`Error::Domain`] for sizes of zero, batches or subsets of more records than there are without replacement, more
+    /// than 10⁶ draws with replacement, and groups of several records with two-stage sampling; those of [`Run::check`].
     pub fn copies(self, group: u32, dataset: u64, batch: u64, run: &Run) -> Result<Weights> {
         let domain = |name, value: f64, allowed| Err(Error::Domain { name, value, allowed });
         let other_records = dataset.checked_sub(u64::from(group)).ok_or(Error::Domain {
@@ -82,7 +84,7 @@ impl Sampler {
     }
 }
 
-/// A record is in the subset with this probability, and then drawn Binomial(m, 1/b) times.
+/// Returns the law for a record that is in the subset with this probability, and then drawn Binomial(m, 1/b) times.
 fn once_in_a_subset(inside: f64, draws: u32, subset: u32) -> Result<Weights> {
     let mut law = binomial(draws, 1.0 / f64::from(subset))?;
     let log_inside = inside.ln();
@@ -104,7 +106,8 @@ fn once_in_a_subset(inside: f64, draws: u32, subset: u32) -> Result<Weights> {
     Ok(law)
 }
 
-/// A record is i of the b slots with the first law's probability, and then drawn Binomial(m, i/b) times.
+/// Returns the law for a record that is i of the b slots with the first law's probability, and then drawn Binomial(m,
+/// i/b) times.
 fn twice_with_replacement(first: &Weights, draws: u32, subset: u32, run: &Run) -> Result<Weights> {
     let mut terms: Vec<Vec<f64>> = vec![Vec::new(); draws as usize + 1];
     let mut relative_error = first.relative_error;
@@ -135,10 +138,11 @@ fn twice_with_replacement(first: &Weights, draws: u32, subset: u32, run: &Run) -
     Ok(Weights { count, log_probability, relative_error })
 }
 
-/// The law without the ends that are negligible together; the upper one is added to the largest number of draws.
+/// Returns the law without the ends that are negligible together; the upper end is added to the largest number of
+/// draws.
 ///
-/// Moving it up keeps every upper bound valid. Either way no δ changes by more than [`NEGLIGIBLE`] twice, which is within the
-/// underflow that every Gaussian tail allows for.
+/// Moving mass up keeps every upper bound valid. Either way no δ changes by more than [`NEGLIGIBLE`] twice, which is
+/// within the underflow that every Gaussian tail allows for.
 fn folded(law: &Weights) -> Weights {
     let reach = |indices: &mut dyn Iterator<Item = usize>| {
         let (mut sum, mut cut) = (0.0, 0);

@@ -1,7 +1,7 @@
 //! A mixture of unit-variance Gaussians on the line: its density and its tails.
 //!
-//! The law of a large group has thousands of components, of which a few hundred matter at any one point. Components are kept in
-//! blocks, and a block is passed over where the largest weight in it at the best place in it is not enough.
+//! The law of a large group has thousands of components, of which a few hundred matter at any one point. Components are
+//! stored in blocks, and a block is skipped if its largest weight at its best position is negligible.
 
 use crate::special::{scaled_upper_tail, Approximation, UNDERFLOW, UNIT_ROUNDOFF};
 
@@ -22,16 +22,16 @@ pub(super) struct NormalMixture {
     heaviest: Vec<f64>,
 }
 
-/// Components in a block.
+/// The number of components in a block.
 const BLOCK: usize = 32;
-/// Up to this many components all densities and tails are summed.
+/// Up to this many components, densities and tails are summed over all components.
 const FEW: usize = 64;
-/// Terms smaller than the largest by this in the logarithm are left out of a density, and of a tail.
+/// Terms whose logarithm is this far below that of the largest are left out of a density, and of a tail.
 const FAINT: f64 = 45.0;
 const FAINT_TAIL: f64 = 60.0;
 
 impl NormalMixture {
-    /// A mixture of (log weight, shift).
+    /// Creates a mixture of (log weight, shift).
     pub(super) fn new(components: impl Iterator<Item = (f64, f64)>) -> Self {
         let mut components: Vec<NormalComponent> = components
             .map(|(log_weight, shift)| NormalComponent { log_weight, weight: log_weight.exp(), shift })
@@ -48,9 +48,11 @@ impl NormalMixture {
         Self::new(self.components.iter().map(|c| (c.log_weight, -c.shift)))
     }
 
-    /// The blocks that may hold terms within `faint` of the largest one, and that term, of `log_weight + size(shift)`.
+    /// Returns the blocks that may hold terms within `faint` of the largest one, and the largest term, of
+    /// `log_weight + size(shift)`.
     ///
-    /// `largest_size(low, high)` is at least `size` on `[low, high]`. One more than `faint` is allowed for the rounding of both.
+    /// `largest_size(low, high)` is at least `size` on `[low, high]`. `faint` is increased by one to allow for the
+    /// rounding of both.
     fn within(
         &self,
         faint: f64,
@@ -79,7 +81,7 @@ impl NormalMixture {
         (blocks.filter(move |(_, bound)| *bound >= largest - faint - 1.0).map(|(block, _)| block), largest)
     }
 
-    /// `ln(density(y)/φ(y))`, its derivative, and a bound on the rounding of the former.
+    /// Returns `ln(density(y)/φ(y))`, its derivative, and a bound on the rounding of the former.
     pub(super) fn log_ratio(&self, y: f64) -> (f64, f64, f64) {
         if let [only] = self.components[..] {
             let (linear, square) = (only.shift * y, 0.5 * only.shift * only.shift);
@@ -93,13 +95,13 @@ impl NormalMixture {
             return self.log_ratio_of(y, std::iter::once(&self.components[..]));
         }
         let size = |shift: f64| shift * (y - 0.5 * shift);
-        // A parabola in the shift, with its top at y.
+        // The size is a parabola in the shift, with its maximum at y.
         let (blocks, _) = self.within(FAINT, size, |low, high| size(y.clamp(low, high)));
         let blocks: Vec<&[NormalComponent]> = blocks.collect();
         self.log_ratio_of(y, blocks.into_iter())
     }
 
-    /// [`NormalMixture::log_ratio_of`] two components, with the same bits: e^0 is 1.
+    /// Computes [`NormalMixture::log_ratio_of`] for two components, with the same bits: e^0 is 1.
     fn log_ratio_of_two(y: f64, one: &NormalComponent, other: &NormalComponent) -> (f64, f64, f64) {
         let exponent = |c: &NormalComponent| c.log_weight + c.shift * (y - 0.5 * c.shift);
         let size = |c: &NormalComponent| c.log_weight.abs() + c.shift.abs() * (y.abs() + c.shift.abs());
@@ -117,7 +119,7 @@ impl NormalMixture {
         (largest + sum.ln(), moment / sum, rounding)
     }
 
-    /// [`NormalMixture::log_ratio`] from the blocks that matter.
+    /// Computes [`NormalMixture::log_ratio`] from the blocks that matter.
     fn log_ratio_of<'a>(&self, y: f64, blocks: impl Iterator<Item = &'a [NormalComponent]> + Clone) -> (f64, f64, f64) {
         let exponent = |c: &NormalComponent| c.log_weight + c.shift * (y - 0.5 * c.shift);
         let largest = blocks.clone().flatten().map(exponent).fold(f64::NEG_INFINITY, f64::max);
@@ -131,14 +133,14 @@ impl NormalMixture {
                 magnitude = magnitude.max(c.log_weight.abs() + c.shift.abs() * (y.abs() + c.shift.abs()));
             }
         }
-        // Terms left out weigh at most e^-45 each; the rest is the rounding of the exponents that matter.
+        // The terms left out are at most e^-45 each; the rest is the rounding of the exponents that matter.
         #[allow(clippy::cast_precision_loss)] // a count of components
         let count = self.components.len() as f64;
         let rounding = UNIT_ROUNDOFF * (6.0 * magnitude + 2.0 * count + 4.0) + 3e-20 * count;
         (largest + sum.ln(), moment / sum, rounding)
     }
 
-    /// `e^ε Pr[Y > τ]` under the mixture.
+    /// Returns `e^ε Pr[Y > τ]` under the mixture.
     pub(super) fn scaled_tail(&self, epsilon: f64, tau: f64, weight_error: f64) -> Approximation {
         let mut total = Approximation::default();
         if self.components.len() <= FEW {
@@ -158,7 +160,8 @@ impl NormalMixture {
             }
         }
         if left_out > 0 {
-            // Each is at most e^{ε + largest − 60}; another factor of e² covers the rounding of the exponents and of the weights.
+            // Each term left out is at most e^{ε + largest − 60}; another factor of e² covers the rounding of the
+            // exponents and of the weights.
             let each = (epsilon + largest - FAINT_TAIL + 2.0).exp();
             #[allow(clippy::cast_precision_loss)] // a count of components
             let count = left_out as f64;
@@ -169,7 +172,7 @@ impl NormalMixture {
 }
 
 impl NormalComponent {
-    /// Its share of [`NormalMixture::scaled_tail`].
+    /// Returns this component's part of [`NormalMixture::scaled_tail`].
     fn scaled_tail(&self, epsilon: f64, tau: f64, weight_error: f64) -> Approximation {
         let x = tau - self.shift;
         let x_error = UNIT_ROUNDOFF * (x.abs() + 2.0 * self.shift.abs());
@@ -212,7 +215,7 @@ mod tests {
             let some = mixture.scaled_tail(epsilon, tau, 1e-13);
             assert!((some.value - all.value).abs() <= 1e-15 * all.value, "{epsilon} {tau}: {some:?} {all:?}");
             assert!(some.error <= all.error + 1e-14 * all.value + UNDERFLOW);
-            // What was left out is in the error: dropped terms are positive.
+            // The error covers what was left out: dropped terms are positive.
             assert!(some.value <= all.value * (1.0 + 1e-15));
         }
     }

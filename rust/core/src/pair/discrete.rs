@@ -1,4 +1,4 @@
-//! Finite pairs, such as randomised response.
+//! Pairs of laws on a finite set, such as randomised response.
 
 use crate::error::{Error, Result};
 use crate::pair::{LargestLoss, Profile, ProfilePoint};
@@ -11,8 +11,8 @@ pub struct DiscretePair {
 }
 
 impl DiscretePair {
-    /// The pair with P and Q probabilities `outcomes`; each list must sum to 1 within
-    /// 1e-12 and is normalised.
+    /// Creates the pair from the probabilities `outcomes` under P and Q; each list must sum to 1 within 1e-12 and is
+    /// normalised.
     ///
     /// # Errors
     /// [`Error::Domain`] for negative or NaN entries, or sums away from 1.
@@ -30,7 +30,7 @@ impl DiscretePair {
         Ok(Self { outcomes: outcomes.into_iter().map(|(p, q)| (p / above, q / below)).collect() })
     }
 
-    /// The same pair read in the other direction, H(Q‖P).
+    /// Returns the same pair in the other direction, H(Q‖P).
     #[must_use]
     pub fn reversed(&self) -> Self {
         Self { outcomes: self.outcomes.iter().map(|&(p, q)| (q, p)).collect() }
@@ -44,7 +44,7 @@ impl Profile for DiscretePair {
         #[allow(clippy::cast_precision_loss)] // a count of outcomes
         let relative = UNIT_ROUNDOFF * (8.0 + self.outcomes.len() as f64 + 4.0 * epsilon.abs());
         for &(p, q) in &self.outcomes {
-            // e^ε q, without the overflow of e^ε; 0 for q = 0 whatever ε.
+            // This computes e^ε q without the overflow of e^ε; it is 0 for q = 0, whatever ε is.
             let scaled = if q == 0.0 {
                 0.0
             } else if epsilon < 700.0 {
@@ -56,13 +56,13 @@ impl Profile for DiscretePair {
                 delta += p - scaled;
                 slope += scaled;
             }
-            // An outcome that rounding alone may have put on the wrong side counts into the error.
+            // If rounding alone may have put an outcome on the wrong side, it counts towards the error.
             if p * (1.0 + 4.0 * relative) > scaled {
                 magnitude += p + scaled;
             }
         }
-        // At a tie p = αq rounding decides whether the outcome counts: δ does not change, the slope may take either value,
-        // and both are slopes of supporting lines there.
+        // At a tie p = αq rounding decides whether the outcome counts: δ does not change, the slope may take either
+        // value, and both are slopes of supporting lines there.
         ProfilePoint {
             delta,
             delta_error: relative * magnitude,
@@ -84,7 +84,8 @@ impl Profile for DiscretePair {
             if q == 0.0 {
                 return LargestLoss::UNBOUNDED;
             }
-            // Each probability is off by as many units of rounding as there are outcomes: it was divided by their sum.
+            // The error of each probability is as many units of rounding as there are outcomes: it was divided by their
+            // sum.
             #[allow(clippy::cast_precision_loss)] // a count of outcomes
             let relative = UNIT_ROUNDOFF * (8.0 + self.outcomes.len() as f64);
             let loss = (p / q).ln();

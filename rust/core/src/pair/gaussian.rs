@@ -1,9 +1,10 @@
-//! The Gaussian mechanism, at any size.
+//! The Gaussian mechanism, for any ratio of sensitivity to noise.
 //!
-//! `N(c, 1)` against `N(0, 1)`, c the sensitivity over the noise, has for t = ε/c − c/2 and x = ε/c + c/2 the profile
-//! `δ(ε) = Φ(−t) − e^ε Φ(−x)`, in both directions. Since x² − t² = 2ε the second term is `e^{−t²/2}·M(x)/√(2π)`, M the Mills
-//! ratio: ε itself is in no exponent, so ε may be as large as a double. There t is known to a few u of c, and where that matters both
-//! tails are taken at the ends of what t may be: they fall with t.
+//! `N(c, 1)` against `N(0, 1)`, where c is the sensitivity divided by the noise, has for t = ε/c − c/2 and x = ε/c +
+//! c/2 the profile `δ(ε) = Φ(−t) − e^ε Φ(−x)`, in both directions. Since x² − t² = 2ε the second term is
+//! `e^{−t²/2}·M(x)/√(2π)`, M the Mills ratio: ε itself is in no exponent, so ε may be as large as a double. For such ε,
+//! t is known to a few u of c; where that matters both tails are evaluated at the smallest and the largest possible t,
+//! since they fall with t.
 
 use crate::error::{Error, Result};
 use crate::pair::mixture::MixturePair;
@@ -20,20 +21,20 @@ use crate::special::{mills_series, scaled_upper_tail, upper_tail, Approximation,
 pub struct GaussianPair {
     /// c = sensitivity/σ.
     shift: f64,
-    /// The same as a mixture of one component, where c is at most [`ORDINARY`].
+    /// The same pair as a mixture of one component, where c is at most [`ORDINARY`].
     ordinary: Option<MixturePair>,
 }
 
-/// Up to this c the mixture's evaluation is as exact, and certificates have stated its last digits.
+/// Up to this c the mixture's evaluation is equally exact, and certificates already contain its last digits.
 const ORDINARY: f64 = 1e5;
 
-/// x from which the asymptotic series of the Mills ratio is exact to u.
+/// From this x on, the asymptotic series of the Mills ratio is exact to u.
 const SERIES: f64 = 30.0;
-/// A relative error of a tail beyond which it is taken at both ends of its argument.
+/// If the relative error of a tail exceeds this, the tail is evaluated at both bounds of its argument.
 const COARSE: f64 = 1e-6;
 
 impl GaussianPair {
-    /// For this sensitivity and noise.
+    /// Creates the pair for this sensitivity and noise.
     ///
     /// # Errors
     /// [`Error::Domain`] unless both are positive and finite, and so is their quotient.
@@ -54,7 +55,7 @@ impl GaussianPair {
     }
 }
 
-/// Φ(−t) for a t that is known to `error`.
+/// Returns Φ(−t) for a t that is known to `error`.
 fn tail(t: f64, error: f64) -> Approximation {
     if (t.abs() + 1.0) * error < COARSE {
         return upper_tail(t, error);
@@ -62,24 +63,24 @@ fn tail(t: f64, error: f64) -> Approximation {
     between(upper_tail(t + error, 0.0), upper_tail(t - error, 0.0))
 }
 
-/// What lies between these.
+/// Returns the interval from `low` to `high` as one number with its error.
 fn between(low: Approximation, high: Approximation) -> Approximation {
     let (least, most) = ((low.value - low.error).max(0.0), high.value + high.error);
     Approximation { value: 0.5 * (least + most), error: 0.5 * (most - least) + 2.0 * UNIT_ROUNDOFF * most }
 }
 
-/// `e^{−t²/2} M(x)/√(2π)` for t and x ≥ [`SERIES`] that are each known to `error`.
+/// Returns `e^{−t²/2} M(x)/√(2π)` for t and x ≥ [`SERIES`] that are each known to `error`.
 fn scaled_density(t: f64, x: f64, error: f64) -> Approximation {
     let at = |t: f64| {
         if t.abs() > 39.0 {
-            // Below 10⁻³³⁰.
+            // The exact value is below 10⁻³³⁰.
             return Approximation { value: 0.0, error: UNDERFLOW };
         }
         let value = (-0.5 * t * t).exp() * mills_series(x);
         Approximation { value, error: value * UNIT_ROUNDOFF * (16.0 + 2.0 * t * t) + UNDERFLOW }
     };
     if x <= 2.0 * error {
-        // Nothing is known of x; it is a probability.
+        // Nothing is known about x, so the value can be any probability.
         return Approximation { value: 0.5, error: 0.5 };
     }
     // M(x) changes by less than 1/x of itself for each unit of x.
@@ -88,7 +89,7 @@ fn scaled_density(t: f64, x: f64, error: f64) -> Approximation {
         let exact = at(t);
         return Approximation { error: exact.error + exact.value * (2.0 * (t.abs() + error) * error + moved), ..exact };
     }
-    // It falls with the distance from 0.
+    // The density falls with the distance from 0.
     let (least, most) = ((t.abs() - error).max(0.0), t.abs() + error);
     between(at(most).scaled(1.0, moved), at(least).scaled(1.0, moved))
 }

@@ -1,24 +1,29 @@
 //! The lower convex hull of several bounds on one profile.
 //!
-//! Where several upper bounds on a profile hold, so does their minimum; and since the profile itself is convex in α = e^ε, so
-//! does every chord of the minimum. The hull is one of the bounds at a time, with chords over the intervals where the minimum is
-//! not convex or clearly changes from one to another. Where these begin and end is found by sampling: that decides how near to
-//! the least hull the result is, never whether it is an upper bound.
+//! Where several upper bounds on a profile hold, so does their minimum; and since the profile itself is convex in α =
+//! e^ε, so does every chord of the minimum. The hull follows one of the bounds at a time, with chords over the
+//! intervals where the minimum is not convex or clearly changes from one bound to another. Sampling determines where
+//! these intervals begin and end: that decides how near to the least hull the result is, never whether it is an upper
+//! bound.
 //!
-//! **It is convex**, so that its slopes are those of supporting lines. Where a chord is next to a piece q, the last part of
-//! that piece, between two samples at α₁ < α₂, is a chord too: a *short* one. Every chord is steeper than the next by more than
-//! the errors of their ends leave open ([`steeper`]); two of which that cannot be told become one. What is left to see is the
-//! step between a piece and its short chord. Say the piece is on the left; the ends v_i are above q(α_i) by at most 2e_i, and w =
-//! α₂ − α₁.
+//! **It is convex**, so that its slopes are those of supporting lines. Where a chord is next to a piece q, the last
+//! part of that piece, between two samples at α₁ < α₂, is a chord too: a *short* one. Every chord is steeper than the
+//! next by more than the errors of their end points ([`steeper`]); two chords that do not differ by so much become one.
+//! What remains to be shown concerns the step between a piece and its short chord. Let the piece be on the left; the
+//! end points v_i are above q(α_i) by at most 2e_i, and w = α₂ − α₁.
 //!
-//! * A line below q that misses q(α) by at most 2e, α < α₁, falls from there to q(α₂) or below. So it is as steep as q is from α
-//!   to α₂, up to 2e/(α₂ − α), and that is as steep as the short chord up to 2(e₁ + e₂)/w. The first is added to the error of the
-//!   piece's slopes, the second is less than what the chords behind α₂ are less steep by: the line stays below all of these.
-//! * The short chord, lowered by 2(e₁ + e₂) and less steep by 2(e₁ + e₂)/w, is below q left of α₁, since q is convex there.
-//! * A line from beyond α₂ is at most v₂ there and less steep than the short chord by 2(e₁ + e₂)/w or more; so it is at most v₁ −
-//!   2(e₁ + e₂) at α₁, and below q from there on.
+//! * A line below q that misses q(α) by at most 2e, α < α₁, falls from there to q(α₂) or below. So it is as steep as q
+//!   is from α to α₂, up to 2e/(α₂ − α), and that is as steep as the short chord up to 2(e₁ + e₂)/w. The first is added
+//!   to the error of the piece's slopes, the second is less than the difference in steepness to the chords behind α₂:
+//!   the line stays below all of these.
+//! * The short chord, lowered by 2(e₁ + e₂) and less steep by 2(e₁ + e₂)/w, is below q left of α₁, since q is convex
+//!   there.
+//! * A line from beyond α₂ is at most v₂ there and less steep than the short chord by 2(e₁ + e₂)/w or more; so it is at
+//!   most v₁ − 2(e₁ + e₂) at α₁, and below q from there on.
 //!
-//! With the piece on the right it is the same, mirrored. Left of all samples stands the 1 that every profile is at α = 0, right
+//! If the piece is on the right, the argument is the same, mirrored. Left of all samples the bound is the 1 that every
+//! profile is at α = 0; right of them it is the value of the last sample. These are reached by a chord, or by a level
+//! line, where there is no other neighbour.
 //! of them what the last one is: a chord to there, or a level line, where there is no other neighbour.
 
 use std::sync::Arc;
@@ -26,29 +31,31 @@ use std::sync::Arc;
 use crate::pair::{Profile, ProfilePoint};
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
-/// The first samples on each side of ε = 0: the smallest, and how many for each doubling. Then the ends of each chord are
-/// refined.
+/// The first samples on each side of ε = 0: the smallest, and the number for each doubling. Then the end points of each
+/// chord are refined.
 const SMALLEST: f64 = 1e-3;
 const PER_OCTAVE: f64 = 8.0;
 const REFINEMENTS: usize = 16;
-/// Another piece is changed to where it is better by so many times the errors. Before, nothing tells whether a chord between them
-/// bends the right way, and so it would have to reach far into what is left of either.
+/// The hull changes to another piece where that piece is better by this many times the errors. Before that point, it is
+/// undetermined whether a chord between the pieces bends the right way, so the chord would have to reach far into the
+/// remainder of one of them.
 const CLEARLY: f64 = 1e4;
-/// Beyond the ε at which δ falls below this, on either side, nothing is looked at.
+/// The hull is not sampled beyond the ε at which δ falls below this, on either side.
 const NOTHING: f64 = 1e-290;
 
 /// The lower convex hull of the minimum of several profiles.
 #[derive(Debug, Clone)]
 pub struct Hull {
     pieces: Vec<Arc<dyn Profile>>,
-    /// From left to right, without gaps.
+    /// The parts from left to right, without gaps.
     parts: Vec<Part>,
 }
 
-/// What the hull is up to some ε.
+/// The form of the hull up to some ε.
 #[derive(Debug, Clone, Copy)]
 enum Part {
-    /// One of the pieces, up to `end`; the chords next to it reach from `left` on its one side, and to `right` on the other.
+    /// One of the pieces, up to `end`; the neighbouring chords reach from `left` on its left side, and to `right` on
+    /// its right.
     Piece { piece: usize, end: f64, left: f64, right: f64 },
     /// A chord between two values of the minimum, each taken at the upper end of its error.
     Chord { left: Sample, right: Sample },
@@ -63,7 +70,7 @@ struct Sample {
 }
 
 impl Hull {
-    /// The hull of these upper bounds on one profile.
+    /// Creates the hull of these upper bounds on one profile.
     #[must_use]
     pub fn new(pieces: Vec<Arc<dyn Profile>>) -> Self {
         let mut hull = Self { pieces, parts: Vec::new() };
@@ -100,10 +107,10 @@ impl Hull {
         hull
     }
 
-    /// The ε on the side `sign` beyond which every profile is as good as at its limit.
+    /// Returns the ε on the side `sign` beyond which every profile practically equals its limit.
     fn end(&self, sign: f64) -> f64 {
         let mut epsilon = SMALLEST * sign;
-        // Left of 0 the distance from the limit 1 − e^ε.
+        // Left of 0 this is the distance from the limit 1 − e^ε.
         while epsilon.abs() < 1e6 {
             let least = self.probe(epsilon).least().1;
             let distance = if sign > 0.0 { least.delta } else { least.delta + epsilon.exp_m1() };
@@ -121,7 +128,7 @@ impl Hull {
     }
 }
 
-/// All pieces at one ε.
+/// The values of all pieces at one ε.
 #[derive(Debug, Clone)]
 struct Probe {
     epsilon: f64,
@@ -133,7 +140,7 @@ impl Probe {
         let mut best = (0, self.points[0]);
         for (piece, point) in self.points.iter().enumerate().skip(1) {
             let least = best.1;
-            // Pieces that rounding cannot tell apart meet here: right of it the steepest is the least.
+            // Pieces whose values are equal up to rounding meet here: right of this ε the steepest is the least.
             let errors = point.delta_error + least.delta_error;
             let uneven = point.delta_error.max(least.delta_error) > 1e3 * point.delta_error.min(least.delta_error);
             let better = if uneven || (point.delta - least.delta).abs() > errors {
@@ -154,7 +161,7 @@ impl Probe {
     }
 }
 
-/// The least piece at each ε; the one that was the least before, until another is clearly better.
+/// Returns the least piece at each ε; a piece stays chosen until another is clearly better.
 fn chosen(probes: &[Probe]) -> Vec<Sample> {
     let mut samples: Vec<Sample> = Vec::with_capacity(probes.len());
     for probe in probes {
@@ -168,24 +175,26 @@ fn chosen(probes: &[Probe]) -> Vec<Sample> {
     samples
 }
 
-/// Without pieces nothing is known.
+/// Returns the point of a hull without pieces, about which nothing is known.
 fn unknown(epsilon: f64) -> ProfilePoint {
     ProfilePoint { delta: f64::NAN, delta_error: 0.0, slope: 0.0, slope_error: 0.0, threshold: f64::NAN }
         .or_trivial(epsilon)
 }
 
-/// Whether a chord belongs between two neighbouring vertices: there are samples above it, or the minimum changes its piece.
+/// Returns whether a chord belongs between two neighbouring vertices: there are samples above it, or the minimum
+/// changes its piece.
 fn spans(samples: &[Sample], cell: &[usize]) -> bool {
     cell[1] > cell[0] + 1 || samples[cell[0]].piece != samples[cell[1]].piece
 }
 
-/// The samples that are vertices of the lower convex hull in α, or too near to it for rounding to tell.
+/// Returns the samples that are vertices of the lower convex hull in α, or so near to it that rounding hides the
+/// difference.
 fn vertices(samples: &[Sample]) -> Vec<usize> {
     let mut kept: Vec<usize> = Vec::with_capacity(samples.len());
     for k in 0..samples.len() {
         while let [.., i, j] = kept[..] {
             let (first, middle, last) = (&samples[i], &samples[j], &samples[k]);
-            // The chord's value at the middle: the share of the way in α, without e^ε.
+            // `chord` is the chord's value in the middle; `share` is the relative position in α, without e^ε.
             let share = (middle.epsilon - first.epsilon).exp_m1() / (last.epsilon - first.epsilon).exp_m1();
             let chord = first.value + (last.value - first.value) * share;
             let rounding = first.error + middle.error + last.error + 16.0 * UNIT_ROUNDOFF * first.value;
@@ -199,17 +208,18 @@ fn vertices(samples: &[Sample]) -> Vec<usize> {
     kept
 }
 
-/// The parts of the hull of these samples: chords where they are needed, with a short one on each side, and pieces in between.
+/// Returns the parts of the hull of these samples: chords where they are needed, with a short one on each side, and
+/// pieces in between.
 fn parts(samples: &[Sample]) -> Vec<Part> {
     let (Some(&first), Some(&last)) = (samples.first(), samples.last()) else { return Vec::new() };
     let kept = vertices(samples);
-    // With the ends, the k-th sample is at k + 1.
+    // Since the ends are included, the k-th sample is at k + 1.
     let mut chords: Vec<(usize, usize)> =
         kept.windows(2).filter(|cell| spans(samples, cell)).map(|cell| (cell[0] + 1, cell[1] + 1)).collect();
     let mut all = vec![Sample { epsilon: f64::NEG_INFINITY, value: 1.0, error: 0.0, piece: first.piece }];
     all.extend_from_slice(samples);
     all.push(Sample { epsilon: f64::INFINITY, ..last });
-    // Cells that a chord spans at first are never short, nor are those that it comes to span.
+    // Cells that a chord spans at first are never short, and neither are the cells that it spans later.
     let mut spanned = vec![false; all.len()];
     for &(from, to) in &chords {
         spanned[from..to].fill(true);
@@ -239,13 +249,14 @@ fn parts(samples: &[Sample]) -> Vec<Part> {
     }
 }
 
-/// The parts of these chords and of what is between them.
+/// Returns the parts for these chords, with pieces between them.
 fn laid_out(samples: &[Sample], chords: &[(usize, usize)]) -> Vec<Part> {
     let end = samples.len() - 1;
     let mut parts = Vec::with_capacity(2 * chords.len() + 1);
     let (mut at, mut left) = (0, f64::NEG_INFINITY);
     let piece = |from: usize, to: usize, left, right| Part::Piece {
-        // A piece has all samples from its start to its end, but for the ends of everything, which have their neighbours'.
+        // All samples of a piece from its start to its end are samples of that piece, except at the outermost ends,
+        // which take their neighbours' piece.
         piece: samples[if from == 0 { to } else { from }].piece,
         end: samples[to].epsilon,
         left,
@@ -264,14 +275,16 @@ fn laid_out(samples: &[Sample], chords: &[(usize, usize)]) -> Vec<Part> {
     parts
 }
 
-/// The chord between two samples, of which the left may be at α = 0 and the right at infinity, there with the left one's value.
+/// Returns a point of the chord between two samples; the left sample may be at α = 0, and the right one at infinity,
+/// where it has the left one's value.
 fn chord(epsilon: f64, left: &Sample, right: &Sample) -> ProfilePoint {
-    // Widths in α relative to the right end; the difference of two ε is as good as its rounding, since x e^{−x} ≤ 1/e.
+    // Widths in α are relative to the right end; the difference of two values of ε is as exact as its rounding, since x
+    // e^{−x} ≤ 1/e.
     let (whole, rest) = (-(left.epsilon - right.epsilon).exp_m1(), -(epsilon - right.epsilon).exp_m1());
     let drop = left.value - right.value;
     let delta = right.value + drop * (rest / whole);
     let ends = 2.0 * (left.error + right.error);
-    // α relative to the right end; 0 for a level line.
+    // `position` is α relative to the right end; it is 0 for a level line.
     let distance = (right.epsilon - epsilon).min(1e4);
     let position = (-distance).exp() / whole;
     let rounding = 16.0 * UNIT_ROUNDOFF;
@@ -284,10 +297,11 @@ fn chord(epsilon: f64, left: &Sample, right: &Sample) -> ProfilePoint {
     }
 }
 
-/// Whether the first of two chords that meet is steeper than the second by more than twice the errors of their ends.
+/// Returns whether the first of two chords that meet is steeper than the second by more than twice the errors of their
+/// end points.
 fn steeper(samples: &[Sample], first: (usize, usize), second: (usize, usize)) -> bool {
     let (before, middle, after) = (samples[first.0], samples[first.1], samples[second.1]);
-    // Widths in α relative to the middle.
+    // Widths in α are relative to the middle.
     let widths = (-(before.epsilon - middle.epsilon).exp_m1(), (after.epsilon - middle.epsilon).exp_m1());
     let slopes = ((before.value - middle.value) / widths.0, (middle.value - after.value) / widths.1);
     let margins = 2.0 * ((before.error + middle.error) / widths.0 + (middle.error + after.error) / widths.1);
@@ -302,7 +316,7 @@ impl Profile for Hull {
         });
         match self.parts.get(next).or(self.parts.last()) {
             Some(Part::Chord { left, right }) => chord(epsilon, left, right),
-            // There is no other.
+            // The hull consists of a single piece.
             Some(Part::Piece { piece, left, right, .. }) if left.is_infinite() && right.is_infinite() => {
                 self.pieces[*piece].at_within(epsilon, bracket)
             }
@@ -311,7 +325,7 @@ impl Profile for Hull {
                 let beside = |width: f64| 2.0 * point.delta_error / width * (1.0 + 1e-9);
                 let open = beside((right - epsilon).exp_m1())
                     + if left.is_finite() { beside(-(left - epsilon).exp_m1()) } else { 0.0 };
-                // A threshold of one piece says nothing about the others'.
+                // A threshold of one piece cannot be used for the other pieces.
                 ProfilePoint { slope_error: point.slope_error + open, threshold: f64::NAN, ..point }
             }
             None => unknown(epsilon),
@@ -328,13 +342,13 @@ mod tests {
     use crate::pair::Profile;
     use std::sync::Arc;
 
-    /// Randomised response: two outcomes.
+    /// Returns randomised response: two outcomes.
     fn response(epsilon: f64) -> Arc<dyn Profile> {
         let truth = 1.0 / (1.0 + (-epsilon).exp());
         Arc::new(DiscretePair::new(vec![(truth, 1.0 - truth), (1.0 - truth, truth)]).unwrap())
     }
 
-    /// Pieces without corners, which cross each other.
+    /// Returns pieces without corners that cross each other.
     fn smooth() -> Vec<Vec<Arc<dyn Profile>>> {
         let gaussian = |sigma: f64| -> Arc<dyn Profile> { Arc::new(MixturePair::gaussian(1.0, sigma).unwrap()) };
         let sampled =
@@ -355,12 +369,12 @@ mod tests {
             vec![laplace(0.5), response(1.2)],
             vec![response(0.4), laplace(0.25), leaking.clone()],
             vec![response(3.0), leaking, response(0.01), laplace(1.0)],
-            // The same twice: rounding alone tells them apart.
+            // The same profile twice: the two differ only by rounding.
             vec![laplace(0.7), laplace(0.7)],
         ]
     }
 
-    /// A grid, and points beside whatever ends there.
+    /// Returns a grid, and points beside every end of a part.
     fn losses(hull: &Hull) -> Vec<f64> {
         let mut found: Vec<f64> = (-700..700).map(|k| 0.0171 * f64::from(k)).collect();
         for part in &hull.parts {
@@ -385,7 +399,7 @@ mod tests {
                     let width = (other - epsilon).exp_m1();
                     let slope = point.slope + point.slope_error * width.signum();
                     let line = point.delta - point.delta_error - slope * width;
-                    // The test's own rounding.
+                    // This allows for the rounding of the test itself.
                     let rounding = 1e-15 * (1.0 + (slope * width).abs());
                     assert!(
                         found.delta + found.delta_error + rounding >= line,

@@ -6,8 +6,9 @@ use crate::special::UNIT_ROUNDOFF;
 
 /// `Lap(0, b)` against `Lap(Δ, b)`, θ = Δ/b: `δ(ε) = 1 − e^{(ε−θ)/2}` for |ε| ≤ θ, `1 − e^ε` below and 0 above.
 ///
-/// * Guarantee: the exact profile of the Laplace mechanism at distance Δ, within the stated error; it dominates all smaller
-///   distances (it grows with θ), and both directions are the same.
+/// * Guarantee: the exact profile of the Laplace mechanism at distance Δ, within the stated error; it dominates all
+///   smaller
+///   distances (it grows with θ), and it is the same in both directions.
 /// * Precision: a few units of rounding.
 /// * Source: integration of the two densities; e.g. Balle, Barthe & Gaboardi 2018, Theorem 3.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,7 +17,7 @@ pub struct Laplace {
 }
 
 impl Laplace {
-    /// For a query with this sensitivity and noise of this scale.
+    /// Creates the profile for a query with this sensitivity and noise of this scale.
     ///
     /// # Errors
     /// [`Error::Domain`] unless both are positive and finite, and so is their quotient.
@@ -37,7 +38,8 @@ impl Profile for Laplace {
         let theta = self.theta;
         if epsilon < -theta {
             let (delta, slope) = (-epsilon.exp_m1(), epsilon.exp());
-            // At the corner −θ rounding of θ may decide on which side ε lies: there both sides agree to that rounding.
+            // At the corner −θ, rounding of θ may decide on which side ε lies; both formulas agree there up to that
+            // rounding.
             let rounding = 4.0 * UNIT_ROUNDOFF * (1.0 + theta);
             return ProfilePoint {
                 delta,
@@ -64,7 +66,7 @@ impl Profile for Laplace {
         }
     }
 
-    /// θ, which everything on the near side of both means loses: half of the outcomes.
+    /// Returns θ, which is the loss of every outcome on the near side of both means: half of the outcomes.
     fn largest_loss(&self) -> LargestLoss {
         let rounding = 2.0 * UNIT_ROUNDOFF;
         LargestLoss { at_least: self.theta * (1.0 - rounding), at_most: self.theta * (1.0 + rounding), mass: 0.5 }
@@ -80,7 +82,7 @@ mod tests {
         let profile = Laplace::new(1.0, 0.7).unwrap();
         let density = |y: f64, at: f64| (-(y - at).abs() / 0.7).exp() / 1.4;
         for epsilon in [-3.0_f64, -1.5, -1.4, -0.3, 0.0, 0.5, 1.2, 1.4, 1.5, 4.0] {
-            // The midpoint rule on a grid that has the kinks as cell borders.
+            // The midpoint rule uses a grid that has the kinks as cell borders.
             let step = 1e-4;
             let sum: f64 = (-400_000..400_000)
                 .map(|k| (f64::from(k) + 0.5) * step)

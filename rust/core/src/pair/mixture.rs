@@ -1,11 +1,11 @@
 //! Pairs of Gaussian mixtures on the line whose likelihood ratio increases.
 //!
-//! `P = Σ w_i N(a_i, 1)` against `Q = Σ v_j N(b_j, 1)`, shifts in units of the noise. The pairs built here have an increasing
-//! likelihood ratio, so `{L > ε}` is a half-line `y > τ(ε)` and both tails are sums of normal tails:
+//! `P = Σ w_i N(a_i, 1)` against `Q = Σ v_j N(b_j, 1)`, shifts in units of the noise. The pairs built here have an
+//! increasing likelihood ratio, so `{L > ε}` is a half-line `y > τ(ε)` and both tails are sums of normal tails:
 //! `δ(ε) = Σ w_i Φ(a_i − τ) − e^ε Σ v_j Φ(b_j − τ)`.
 //!
-//! Whatever half-line is used, this difference is at most the true δ (which is its maximum over all sets), so an error in
-//! τ costs only the likelihood-ratio defect between the two thresholds; that term is in the error returned.
+//! For every half-line, this difference is at most the true δ (which is its maximum over all sets), so an error in τ
+//! costs only the likelihood-ratio defect between the two thresholds; that term is in the returned error.
 
 use crate::error::{Error, Result};
 use crate::laws::{binomial, Weights};
@@ -25,7 +25,7 @@ use crate::special::UNIT_ROUNDOFF;
 pub struct MixturePair {
     numerator: NormalMixture,
     denominator: NormalMixture,
-    /// Relative error of every weight.
+    /// The relative error of every weight.
     weight_error: f64,
     /// The likelihood ratio increases on `[start, ∞)`; only such thresholds are used.
     start: f64,
@@ -54,7 +54,8 @@ impl MixturePair {
         Self { numerator, denominator, weight_error, start: f64::NEG_INFINITY, range }
     }
 
-    /// `N(sensitivity, σ²)` against `N(0, σ²)`: the Gaussian mechanism. Its two directions are the same profile.
+    /// Creates `N(sensitivity, σ²)` against `N(0, σ²)`: the Gaussian mechanism, whose two directions have the same
+    /// profile.
     ///
     /// # Errors
     /// [`Error::Domain`] unless both arguments are positive and finite.
@@ -65,11 +66,11 @@ impl MixturePair {
         Ok(Self::monotone(numerator, NormalMixture::new(std::iter::once((0.0, 0.0))), 0.0))
     }
 
-    /// `Σ_j p_j N(unit·j, σ²)` against `N(0, σ²)` or, with another unit, against `Σ_j p_j N(−other·j, σ²)`.
+    /// Creates `Σ_j p_j N(unit·j, σ²)` against `N(0, σ²)` or, with another unit, against `Σ_j p_j N(−other·j, σ²)`.
     ///
-    /// This is the *remove* direction. It dominates a round whose sum moves, relative to one without the sensitive records, by at
-    /// most `unit·j` with and `other·j` without them when they are drawn j times, whatever the rest of the batch (joint convexity
-    /// over the rest, and Choquette-Choo et al. 2023, Lemma 4.6).
+    /// This is the *remove* direction. It dominates a round whose sum differs, relative to one without the sensitive
+    /// records, by at most `unit·j` with and `other·j` without them when they are drawn j times, whatever the rest of
+    /// the batch (joint convexity over the rest, and Choquette-Choo et al. 2023, Lemma 4.6).
     ///
     /// # Errors
     /// [`Error::Domain`].
@@ -92,25 +93,27 @@ impl MixturePair {
         Ok(Self::monotone(shifted(unit), denominator, weights.relative_error))
     }
 
-    /// Poisson sampling with probability p, `group_size` records that take part independently:
+    /// Creates the pair of Poisson sampling with probability p and `group_size` records that take part independently:
     /// `Σ_j Bin(j; k, p) N(j, σ²)` against `N(0, σ²)` (add-remove, zero-out) or, `two_sided`, against
     /// `Σ_j Bin(j; k, p) N(−j, σ²)` (replace-one). This is the *remove* direction.
     ///
     /// Tight for every α in both directions (arXiv:2401.10294, Theorem 3.1; replace-one: gradients ±1).
     ///
     /// # Errors
-    /// [`Error::Domain`].
+    /// [`Error::Domain`] for a group size or probability outside the domain of [`binomial`], or a σ that is not
+    /// positive and finite.
     pub fn poisson(group_size: u32, probability: f64, noise_multiplier: f64, two_sided: bool) -> Result<Self> {
         let weights = binomial(group_size, probability)?;
         Self::counted(&weights, 1.0, two_sided.then_some(1.0), noise_multiplier)
     }
 
-    /// `(1−q)N(0) + qN(2)` against `(1−q)N(0) + qN(1)`, for ε ≥ 0 only: one record of a fixed-size batch set to zero while
-    /// every other record opposes it. `weights` is the law (1 − q, q) on {0, 1}.
+    /// Creates `(1−q)N(0) + qN(2)` against `(1−q)N(0) + qN(1)`, for ε ≥ 0 only: one record of a fixed-size batch is set
+    /// to zero while every other record opposes it. `weights` is the law (1 − q, q) on {0, 1}.
     ///
-    /// The ratio `(1−q+q·e^{2ct−2c²})/(1−q+q·e^{ct−c²/2})`, c = 1/σ, crosses 1 once, at t = 3c/2, and increases from there: with
-    /// `u = e^{ct−c²/2}` the sign of its derivative is that of `2(1−q)u·e^{−c²} + qu²e^{−c²} − (1−q)`, increasing in u and
-    /// positive at the sign change `u = e^{c²}`. So for ε ≥ 0 the set {L > ε} is a half-line beyond 3c/2.
+    /// The ratio `(1−q+q·e^{2ct−2c²})/(1−q+q·e^{ct−c²/2})`, c = 1/σ, crosses 1 once, at t = 3c/2, and increases from
+    /// there: with `u = e^{ct−c²/2}` the sign of its derivative is that of `2(1−q)u·e^{−c²} + qu²e^{−c²} − (1−q)`,
+    /// increasing in u and positive at the sign change `u = e^{c²}`. So for ε ≥ 0 the set {L > ε} is a half-line beyond
+    /// 3c/2.
     pub(crate) fn opposed_zero_out(weights: &Weights, noise_multiplier: f64) -> Result<Self> {
         check_positive("noise_multiplier", noise_multiplier)?;
         let at = |shift: f64| {
@@ -125,30 +128,31 @@ impl MixturePair {
         Ok(pair)
     }
 
-    /// The same pair for thresholds from `start` on, from where the likelihood ratio increases.
+    /// Returns the same pair for thresholds from `start` on, where the likelihood ratio increases.
     pub(crate) fn rising_from(self, start: f64) -> Self {
         Self { start, range: (f64::NEG_INFINITY, f64::INFINITY), ..self }
     }
 
-    /// The loss at the least threshold used.
+    /// Returns the loss at the least threshold used.
     pub(crate) fn loss_at_start(&self) -> f64 {
         self.loss(self.start).0
     }
 
-    /// The other direction of the same pair, H(Q‖P): both mixtures mirrored so that the ratio increases again.
+    /// Returns the other direction of the same pair, H(Q‖P): both mixtures are mirrored so that the ratio increases
+    /// again.
     #[must_use]
     pub fn reversed(&self) -> Self {
         Self::monotone(self.denominator.mirrored(), self.numerator.mirrored(), self.weight_error)
     }
 
-    /// `L(y)`, `L'(y)` and a bound on the rounding of the former.
+    /// Returns `L(y)`, `L'(y)` and a bound on the rounding of the former.
     fn loss(&self, y: f64) -> (f64, f64, f64) {
         let (p, dp, ep) = self.numerator.log_ratio(y);
         let (q, dq, eq) = self.denominator.log_ratio(y);
         (p - q, dp - dq, ep + eq + UNIT_ROUNDOFF * (p.abs() + q.abs()))
     }
 
-    /// A τ just below the threshold, a bound on |ε − L(τ)|, and whether τ was shown to lie below.
+    /// Returns a τ just below the threshold, a bound on |ε − L(τ)|, and whether τ was shown to lie below.
     fn threshold_from_below(&self, epsilon: f64, bracket: (f64, f64)) -> (f64, f64, bool) {
         let (tau, residual, slope) = self.threshold(epsilon, bracket);
         let mut step = 2.0 * residual / slope.abs() + 4.0 * UNIT_ROUNDOFF * tau.abs();
@@ -159,7 +163,7 @@ impl MixturePair {
                 step *= 8.0;
                 continue;
             }
-            // Where the loss is flat the step is far too long: halve it while the point still lies below.
+            // Where the loss is flat the step is far too long: it is halved while the point still lies below.
             for _ in 0..60 {
                 if epsilon - value <= 8.0 * (residual + rounding) {
                     break;
@@ -176,8 +180,8 @@ impl MixturePair {
         (tau, residual, false)
     }
 
-    /// Solve `L(τ) = ε` for ε inside the loss range by Newton steps kept inside a bracket. Returns τ, a bound on
-    /// |L(τ) − ε|, and L'(τ).
+    /// Solves `L(τ) = ε` for ε inside the loss range by Newton steps that are kept inside a bracket. Returns τ, a bound
+    /// on |L(τ) − ε|, and L'(τ).
     fn threshold(&self, epsilon: f64, bracket: (f64, f64)) -> (f64, f64, f64) {
         let mut low = bracket.0.max(self.start);
         let mut high = bracket.1;
@@ -204,7 +208,8 @@ impl MixturePair {
             let newton = y - residual / slope;
             let inside = newton > low && newton < high;
             let next = match (low.is_finite(), high.is_finite()) {
-                // A stale bracket (a hint that does not hold) collapses; leave it by striding outwards.
+                // A stale bracket (from a hint that does not hold) collapses; the search then restarts with the widest
+                // bracket.
                 _ if low >= high => {
                     (low, high) = (self.start, f64::INFINITY);
                     y - residual.signum() * stride
@@ -255,21 +260,23 @@ impl Profile for MixturePair {
         let above = self.numerator.scaled_tail(0.0, tau, self.weight_error);
         let below = self.denominator.scaled_tail(epsilon, tau, self.weight_error);
         let delta = above.value - below.value;
-        // If the exact threshold lies above τ, P's mass between the two is at most P(y > τ), and never more than 1; there the
-        // density of P − e^ε Q is at most P's times the defect of the ratio, which the weights' error may add to.
+        // If the exact threshold lies above τ, P's mass between the two is at most P(y > τ), and never more than 1;
+        // there the density of P − e^ε Q is at most P's times the defect of the ratio, which the weights' error may add
+        // to.
         let between = if is_below { (above.value + above.error).min(1.0) } else { 1.0 };
         let defect = residual + 2.0 * self.weight_error;
         ProfilePoint {
             delta: delta.max(0.0),
             delta_error: above.error + below.error + UNIT_ROUNDOFF * delta.abs() + defect.exp_m1() * between,
-            // Any half-line gives a supporting line of the profile; this is the one whose value stands above.
+            // Any half-line gives a supporting line of the profile; this is the one that `above` was computed for.
             slope: below.value,
             slope_error: below.error,
             threshold: tau,
         }
     }
 
-    /// The end of the loss range, where both mixtures' last components share their shift. No outcome attains it.
+    /// Returns the supremum of the losses, where the last components of both mixtures have the same shift. No outcome
+    /// attains it.
     fn largest_loss(&self) -> LargestLoss {
         let end = self.range.1;
         if !end.is_finite() {

@@ -1,15 +1,16 @@
-//! One round: its privacy profile, however it is given.
+//! The privacy profile of one round, for every way to describe a round.
 //!
 //! A *profile* is the convex, decreasing function δ(ε) = H_{e^ε}(P‖Q) of one direction of one round, where (P, Q) is a
-//! dominating pair, or any convex bound on it. This room takes the parameters of a round and gives its two profiles
+//! dominating pair, or any convex bound on it. This room takes the parameters of a round and returns its two profiles
 //! (remove and add). It must not know about composition, targets or documents.
 //!
-//! One file each: [`gaussian`] (the Gaussian mechanism), [`mixture`] (pairs of Gaussian mixtures, whose components are in
-//! `components`, and their thresholds in `threshold`), [`rare`] (one record that
-//! hardly ever takes part), [`substitution`] (batches of
-//! fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`], [`discrete`] (finite pairs), [`public`]
-//! (participation that the attacker knows), [`summed`] (what sums of rounds tell of secret participation), [`allocation`] (one of several rounds, chosen in secret), [`truncated`] (Poisson sampling with truncated batches); [`amplification`] (one draw
-//! before any mechanism); [`batch`] has the laws of how many sensitive records a batch holds.
+//! One file each: [`gaussian`] (the Gaussian mechanism), [`mixture`] (pairs of Gaussian mixtures, whose components are
+//! in `components`, and their thresholds in `threshold`), [`rare`] (one record that rarely takes part),
+//! [`substitution`] (batches of fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`],
+//! [`discrete`] (finite pairs), [`public`] (participation that the attacker knows), [`summed`] (what sums of rounds
+//! reveal about secret participation), [`allocation`] (one of several rounds, chosen in secret), [`truncated`] (Poisson
+//! sampling with truncated batches); [`amplification`] (one draw before any mechanism); [`batch`] has the laws of how
+//! many sensitive records a batch holds.
 
 pub mod allocation;
 pub mod amplification;
@@ -32,10 +33,11 @@ use crate::special::{Approximation, UNIT_ROUNDOFF};
 
 /// One evaluation of a profile at ε, with the error of each number.
 ///
-/// `delta` is δ(ε) = P(L > ε) − e^ε Q(L > ε), known to lie within `delta_error` of the exact value. `slope` is −dδ/dε = e^ε Q(L >
-/// ε) at the outcome set used; together they are a supporting line: for every α′, with α = e^ε, `δ(ln α′) ≥ (delta − delta_error)
-/// − (slope ± slope_error)(α′/α − 1)`, the sign taken against us. Where the profile has a corner (or is so flat that the
-/// threshold is not determined) any slope with that property may be returned.
+/// `delta` is δ(ε) = P(L > ε) − e^ε Q(L > ε), which lies within `delta_error` of the exact value. `slope` is −dδ/dε =
+/// e^ε Q(L > ε) at the outcome set used; together they are a supporting line: for every α′, with α = e^ε,
+/// `δ(ln α′) ≥ (delta − delta_error) − (slope ± slope_error)(α′/α − 1)`, with the less favourable sign. Where the
+/// profile has a corner (or is so flat that the threshold is not determined) any slope with that property may be
+/// returned.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProfilePoint {
     /// δ(ε).
@@ -44,14 +46,14 @@ pub struct ProfilePoint {
     pub delta_error: f64,
     /// −dδ/dε = e^ε·Q(L > ε), or that of another supporting line.
     pub slope: f64,
-    /// How far `slope` may be from the slope of a supporting line.
+    /// An upper bound on the distance of `slope` from the slope of a supporting line.
     pub slope_error: f64,
-    /// Where the evaluation found its threshold, if it looked for one: a hint for evaluations nearby, NaN otherwise.
+    /// The threshold that the evaluation found, if it searched for one: a hint for evaluations nearby, NaN otherwise.
     pub threshold: f64,
 }
 
 impl ProfilePoint {
-    /// The point of an outcome set's two terms, `above` = P(L > ε) and `below` = e^ε·Q(L > ε).
+    /// Returns the point from the two terms of an outcome set, `above` = P(L > ε) and `below` = e^ε·Q(L > ε).
     fn of(above: Approximation, below: Approximation) -> Self {
         let delta = above.value - below.value;
         Self {
@@ -63,10 +65,10 @@ impl ProfilePoint {
         }
     }
 
-    /// The point itself if its numbers are finite and its errors at least zero; otherwise what is true of every profile at
-    /// ε: δ between 1 − e^ε and 1, slope between 0 and e^ε and at most 1.
+    /// Returns the point itself if its numbers are finite and its errors at least zero; otherwise what is true of every
+    /// profile at ε: δ between 1 − e^ε and 1, slope between 0 and e^ε and at most 1.
     ///
-    /// No profile should need this. It is the guard that keeps a NaN from ever becoming a bound.
+    /// No profile should need this. It guarantees that a NaN never becomes a bound.
     #[must_use]
     pub fn or_trivial(self, epsilon: f64) -> Self {
         let errors = [self.delta_error, self.slope_error];
@@ -85,10 +87,10 @@ impl ProfilePoint {
     }
 }
 
-/// The larger of two profiles of one pair of data sets, each of something that is seen of them.
+/// Returns the larger of two profiles of one pair of data sets, each for a different statistic of the output.
 ///
-/// Both are at most the pair's at every α, so their maximum is, in composition too. Either may be the larger one where they are
-/// near: it is known to the worse of the two errors.
+/// Both are at most the pair's profile at every α, so their maximum is as well, and also in composition. Where the two
+/// are close, either may be the larger one: the result is known to the worse of the two errors.
 fn larger(one: ProfilePoint, other: ProfilePoint) -> ProfilePoint {
     let (most, least) = if other.delta > one.delta { (other, one) } else { (one, other) };
     ProfilePoint { delta_error: most.delta_error.max(least.delta_error), threshold: f64::NAN, ..most }
@@ -97,37 +99,37 @@ fn larger(one: ProfilePoint, other: ProfilePoint) -> ProfilePoint {
 /// The largest loss of a round, sup {ε : δ(ε) > 0}: above it δ(ε) is exactly 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LargestLoss {
-    /// It is at least this.
+    /// A lower bound on it.
     pub at_least: f64,
-    /// It is at most this, +∞ where losses have no bound: P(L > `at_most`) = 0.
+    /// An upper bound on it, +∞ where losses have no bound: P(L > `at_most`) = 0.
     pub at_most: f64,
-    /// P(L ≥ `at_least`) is at least this; 0 where nothing is known of it. Where it is positive, the profile's points are those of the
-    /// outcome set {L > ε} itself: P(L > ε) is at most value plus slope, each raised by its error.
+    /// A lower bound on P(L ≥ `at_least`); 0 where none is known. If it is positive, the profile's points are those of
+    /// the outcome set {L > ε} itself: P(L > ε) is at most value plus slope, each raised by its error.
     pub mass: f64,
 }
 
 impl LargestLoss {
-    /// Losses that have no bound, or none that is known.
+    /// The value for losses that have no bound, or no known one.
     pub const UNBOUNDED: Self = Self { at_least: f64::NEG_INFINITY, at_most: f64::INFINITY, mass: 0.0 };
 }
 
 /// A privacy profile: convex and decreasing in α = e^ε, with δ(α → 0) = 1.
 pub trait Profile: Send + Sync + std::fmt::Debug {
-    /// Evaluate at ε (any finite value). `bracket` holds the thresholds of evaluations at a smaller and a larger ε, or
-    /// ∓∞; it may speed the evaluation up and must not change its guarantee.
+    /// Evaluates the profile at ε (any finite value). `bracket` holds the thresholds of evaluations at a smaller and a
+    /// larger ε, or ∓∞; it may speed the evaluation up and must not change its guarantee.
     fn at_within(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint;
 
-    /// Evaluate at ε (any finite value).
+    /// Evaluates the profile at ε (any finite value).
     fn at(&self, epsilon: f64) -> ProfilePoint {
         self.at_within(epsilon, (f64::NEG_INFINITY, f64::INFINITY))
     }
 
-    /// A lower bound on lim δ(ε) for ε → ∞: the mass that P puts where Q has none.
+    /// Returns a lower bound on lim δ(ε) for ε → ∞: the mass that P puts where Q has none.
     fn delta_at_infinity(&self) -> f64 {
         0.0
     }
 
-    /// The largest loss, where it is known to be bounded.
+    /// Returns the largest loss, where it is known to be bounded.
     fn largest_loss(&self) -> LargestLoss {
         LargestLoss::UNBOUNDED
     }

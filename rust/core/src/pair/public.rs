@@ -1,23 +1,25 @@
 //! A run whose participations are public: a Gaussian mechanism with a random sensitivity.
 //!
-//! If everything but the contributions of the sensitive user is given, who was drawn and when included, the run is a Gaussian
-//! mechanism whose sensitivity depends on the draws x. By joint convexity of the hockey stick, and with draws of the same law in
-//! both data sets, `δ(ε) ≤ E_x G_{‖Cx‖}(e^ε)`, and G grows with its sensitivity.
+//! If everything but the contributions of the sensitive user is given, including which records were drawn and when, the
+//! run is a Gaussian mechanism whose sensitivity depends on the draws x. By joint convexity of the hockey stick, and
+//! with draws of the same law in both data sets, `δ(ε) ≤ E_x G_{‖Cx‖}(e^ε)`, and G grows with its sensitivity.
 //!
-//! **Norm bounds.** ‖Cx‖² = Σ_i x_i²‖c_i‖² + 2Σ_{i<j} x_i x_j ⟨c_i, c_j⟩ ≤ Σ_i x_i² q_i, q_i = ‖c_i‖² + Γ_i, Γ_i the most that
-//! column i shares with the others of a pattern ([`crate::participation::separated`]): 2x_i x_j ≤ x_i² + x_j² counts each cross
-//! term with both of its members. Columns that do not overlap share nothing, and then this is an equality.
+//! **Norm bounds.** ‖Cx‖² = Σ_i x_i²‖c_i‖² + 2Σ_{i<j} x_i x_j ⟨c_i, c_j⟩ ≤ Σ_i x_i² q_i, q_i = ‖c_i‖² + Γ_i, Γ_i the
+//! largest sum of inner products of column i with the other columns of a pattern ([`crate::participation::separated`]):
+//! 2x_i x_j ≤ x_i² + x_j² counts each cross term with both of its members. Columns that do not overlap share nothing,
+//! and then this is an equality.
 //!
 //! **Shared records.** A record whose other users are waiting cannot be drawn, so a user that is available joins with a
-//! probability of at most p, whatever happened before, and given that it joins with a number of records that is stochastically at
-//! most that of all k. Couple it with the renewal process of a user alone that is available at once (a cold start): by induction
-//! the m-th participation of the latter comes no later, since its first chance comes no later and its hazard is no smaller, and
-//! takes no fewer records. With q̄_i = max_{j ≥ i} q_j, which never rises, an earlier participation counts for no less: Σ x_i²
-//! q_i is stochastically at most the S = Σ x_i² q̄_i of that process, from whatever state the shared one starts. (For a Toeplitz
-//! matrix with columns that do not overlap q̄ = q: a later column is a shorter part of the same one.)
+//! probability of at most p, whatever happened before, and given that it joins with a number of records that is
+//! stochastically at most that of all k. Couple it with the renewal process of a user alone that is available at once
+//! (a cold start): by induction the m-th participation of the latter comes no later, since its first chance comes no
+//! later and its hazard is no smaller, and takes no fewer records. With q̄_i = max_{j ≥ i} q_j, which never rises, an
+//! earlier participation counts for no less: Σ x_i² q_i is stochastically at most the S = Σ x_i² q̄_i of that process,
+//! from whatever state the shared one starts. (For a Toeplitz matrix with columns that do not overlap q̄ = q: a later
+//! column is a shorter part of the same one.)
 //!
-//! **Grid.** The law of S is computed on multiples of max q̄/G, each q̄_i rounded up; where all norm bounds are the same G = 1 is
-//! exact.
+//! **Grid.** The law of S is computed on multiples of max q̄/G, each q̄_i rounded up; if all norm bounds are equal, G =
+//! 1 is exact.
 
 use crate::error::{Error, Result};
 use crate::pair::{Profile, ProfilePoint};
@@ -25,22 +27,22 @@ use crate::participation::counts::sums as law_of_sum;
 use crate::participation::renewal::Renewal;
 use crate::special::{scaled_upper_tail, upper_tail, Approximation, UNIT_ROUNDOFF};
 
-/// The law of S is computed with at most so many additions: a second or so, which nothing interrupts.
+/// The law of S is computed with at most this many additions: about a second, which cannot be interrupted.
 pub const MOST_WORK: f64 = 5e8;
-/// Probabilities that sum to less are moved to the largest S.
+/// Probabilities that sum to less than this are moved to the largest S.
 const NEGLIGIBLE: f64 = 1e-300;
 
-/// The grid has at most so many points to a norm bound, and S so many values, each a Gaussian mechanism of its own.
+/// The grid has at most this many points per norm bound, and S this many values, each of which is a Gaussian mechanism.
 const FINEST: usize = 256;
 const MOST_VALUES: usize = 4096;
 
 /// `Σ_s Pr[S = s] G_{√s}`: the profile of both directions.
 ///
-/// * Guarantee: an upper bound on the hockey stick for every ε where participations come no earlier than in this law, and no more
-///   often. Exact if the draws are released and the norm bounds are those of the mechanism itself and all the same; where they
-///   differ each is rounded up to the grid.
-/// * Precision: about (n + 20)·10⁻¹⁶ relative to Pr[L > ε], and ⌈n/b⌉ times that of the law of the counts, 10⁻¹² for hundreds of
-///   records.
+/// * Guarantee: an upper bound on the hockey stick for every ε if participations come no earlier, and no more often,
+///   than in this law. Exact if the draws are released and the norm bounds are those of the mechanism itself and all
+///   equal; if they differ, each is rounded up to the grid.
+/// * Precision: about (n + 20)·10⁻¹⁶ relative to Pr[L > ε], and ⌈n/b⌉ times that of the law of the counts, 10⁻¹² for
+///   hundreds of records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublicParticipation {
     /// Pr[S = s] and √s, by increasing s.
@@ -49,7 +51,7 @@ pub struct PublicParticipation {
 }
 
 impl PublicParticipation {
-    /// For a law of participations whose `squares` are the norm bounds q_i, in units of σ².
+    /// Creates the profile for a law of participations whose `squares` are the norm bounds q_i, in units of σ².
     ///
     /// # Errors
     /// [`Error::Domain`] for norm bounds that are all 0, and for laws with too many values of S to go through.
@@ -81,7 +83,7 @@ impl PublicParticipation {
     }
 }
 
-/// q̄_i = max_{j ≥ i} q_j.
+/// Returns q̄_i = max_{j ≥ i} q_j.
 fn envelope(norm_bounds: &[f64]) -> Vec<f64> {
     let mut out = norm_bounds.to_vec();
     for i in (0..out.len().saturating_sub(1)).rev() {
@@ -90,7 +92,7 @@ fn envelope(norm_bounds: &[f64]) -> Vec<f64> {
     out
 }
 
-/// G: 1 where all norm bounds are the same, otherwise as many points as the work and the number of values of S allow.
+/// Returns G: 1 if all norm bounds are equal, otherwise as many points as the work and the number of values of S allow.
 #[allow(clippy::float_cmp)] // bounds that are the same are so to the last bit
 fn grid(law: &Renewal, norm_bounds: &[f64]) -> usize {
     if norm_bounds.iter().all(|bound| *bound == norm_bounds[0]) {
@@ -103,7 +105,7 @@ fn grid(law: &Renewal, norm_bounds: &[f64]) -> usize {
     points
 }
 
-/// A share of the largest norm bound in whole points, rounded up.
+/// Returns a fraction of the largest norm bound in whole points, rounded up.
 fn cell(share: f64, points: usize) -> usize {
     #[allow(clippy::cast_precision_loss)] // at most `FINEST`
     let exact = share * points as f64 * (1.0 + 8.0 * UNIT_ROUNDOFF);
@@ -111,18 +113,19 @@ fn cell(share: f64, points: usize) -> usize {
     (exact.ceil() as usize).min(points)
 }
 
-/// The largest S on a grid of so many points to the largest norm bound.
+/// Returns the largest S on a grid with this many points per largest norm bound.
 fn most(law: &Renewal, points: usize) -> usize {
     law.counts.len() * law.counts.len() * points * law.most_participations()
 }
 
-/// The additions that the law of S takes.
+/// Returns the number of additions that the law of S takes.
 #[allow(clippy::cast_precision_loss)] // compared only
 fn work(law: &Renewal, points: usize) -> f64 {
     law.iterations() as f64 * (most(law, points) + 1) as f64 * law.counts.len() as f64
 }
 
-/// Pr[S = s] for s = 0, 1, …, S = Σ_i x_i² cells_i, going through the rounds. No cell is larger than the first.
+/// Returns Pr[S = s] for s = 0, 1, …, S = Σ_i x_i² cells_i, by going through the rounds. No cell is larger than the
+/// first.
 fn sums(law: &Renewal, cells: &[usize]) -> Result<Vec<f64>> {
     let (n, b, k) = (law.iterations(), law.min_separation, law.counts.len());
     let size = most(law, cells[0]) + 1;
@@ -135,7 +138,7 @@ fn sums(law: &Renewal, cells: &[usize]) -> Result<Vec<f64>> {
             allowed: "fewer, or records, for the law of the draws",
         });
     }
-    // Whoever is available in round i took part ⌈i/b⌉ times at most.
+    // A record that is available in round i has taken part at most ⌈i/b⌉ times.
     let reached = |i: usize| k * k * cells[0] * i.div_ceil(b);
     let mut done = law_of_sum(law, size, reached, |i, j| j * j * cells[i]);
     let mut tail = 0.0;
@@ -162,7 +165,7 @@ impl Profile for PublicParticipation {
                 above += upper_tail(center - 0.5 * shift, x_error).scaled(weight, self.relative_error);
                 below += scaled_upper_tail(epsilon, center + 0.5 * shift, x_error).scaled(weight, self.relative_error);
             } else if epsilon < 0.0 {
-                // Never drawn: no loss at all.
+                // If the record is never drawn, there is no loss at all.
                 above += Approximation { value: 1.0, error: 0.0 }.scaled(weight, self.relative_error);
                 below +=
                     Approximation { value: epsilon.exp(), error: UNIT_ROUNDOFF }.scaled(weight, self.relative_error);
@@ -176,7 +179,7 @@ impl Profile for PublicParticipation {
 mod tests {
     use super::*;
 
-    /// Every sequence of draws, one by one.
+    /// Enumerates every sequence of draws.
     fn enumerated(law: &Renewal, round: usize, s: usize, weight: f64, out: &mut Vec<f64>) {
         if round >= law.iterations() {
             out[s] += weight;

@@ -1,14 +1,15 @@
 //! One record that is sampled with a small probability.
 //!
-//! The pair of [`MixturePair::poisson`], written so that nothing of the size of p is the difference of numbers near 1. With
-//! c = 1/σ, `z = 1 + (α − 1)/p` and `τ = ln(z)/c + c/2` the likelihood ratio of N(c, 1) and N(0, 1) is z at τ, and
+//! The pair of [`MixturePair::poisson`], written so that no number of the size of p is the difference of numbers
+//! near 1. With c = 1/σ, `z = 1 + (α − 1)/p` and `τ = ln(z)/c + c/2` the likelihood ratio of N(c, 1) and N(0, 1) is z
+//! at τ, and
 //!
 //! * remove: `H_α((1−p)N(0) + pN(c) ‖ N(0)) = p (Φ(c − τ) − zΦ(−τ))` for z > 0, and 1 − α otherwise;
 //! * add: `H_α(N(0) ‖ (1−p)N(0) + pN(c)) = αp (zΦ(τ) − Φ(τ − c))` with `z = 1 + (1/α − 1)/p`, and 0 for z ≤ 0:
 //!
-//! with `α(1 − p + pz) = 1` the half-line y < τ has the difference `Φ(τ)(1 − α(1−p)) − αpΦ(τ − c)`. The losses lie above ln(1−p)
-//! (remove) or below −ln(1−p) (add); a million rounds each of which is off by 10⁻¹⁶ of p rather than of 1 are off by nothing that
-//! counts.
+//! with `α(1 − p + pz) = 1` the half-line y < τ has the difference `Φ(τ)(1 − α(1−p)) − αpΦ(τ − c)`. The losses lie
+//! above ln(1−p) (remove) or below −ln(1−p) (add). Each of a million rounds has an error of 10⁻¹⁶ of p rather than of
+//! 1, so their total error is negligible.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::special::{scaled_upper_tail, upper_tail, UNIT_ROUNDOFF};
 /// `(1−p)N(0, σ²) + pN(1, σ²)` against `N(0, σ²)`, or the other direction of the same pair.
 ///
 /// * Guarantee: [`Profile::at_within`] returns values within their stated errors.
-/// * Precision: about 10⁻¹⁵ of p where losses are near ln(1 − p), and of δ in the tail, as [`scaled_upper_tail`] has it.
+/// * Precision: about 10⁻¹⁵ of p where losses are near ln(1 − p), and of δ in the tail, as in [`scaled_upper_tail`].
 /// * Source: Balle, Barthe & Gaboardi 2018, Theorem 2, for remove; the head of this file for add.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RarePair {
@@ -31,7 +32,7 @@ pub struct RarePair {
 }
 
 impl RarePair {
-    /// For a record that takes part with this probability; `reverse` gives the add direction.
+    /// Creates the pair for a record that takes part with this probability; `reverse` gives the add direction.
     ///
     /// # Errors
     /// [`Error::Domain`] unless 0 < p < 1 and σ is positive and finite.
@@ -50,7 +51,8 @@ impl RarePair {
         Ok(Self { probability, shift, reverse })
     }
 
-    /// ln z, for z = 1 + (e^x − 1)/p, and a bound on the error of the latter, from x; `None` where z is below [`CORNER`] or not positive.
+    /// Returns ln z, for z = 1 + (e^x − 1)/p, and a bound on its error, from x; `None` where z is below [`CORNER`] or
+    /// not positive.
     fn ratio(&self, x: f64) -> Option<(f64, f64)> {
         let excess = x.exp_m1() / self.probability;
         let z = 1.0 + excess;
@@ -67,9 +69,9 @@ impl RarePair {
         Some((log, UNIT_ROUNDOFF * (6.0 + 4.0 * cancelled + 4.0 * log.abs() + 2.0 * x.abs())))
     }
 
-    /// At least pzΦ(τ), from x, where z is below [`CORNER`]; 0 where z is certainly not positive.
+    /// Returns an upper bound on pzΦ(τ), from x, where z is below [`CORNER`]; 0 where z is certainly not positive.
     ///
-    /// zΦ(τ) increases with z. What was rounded are e^x − 1, a quotient of a size near 1, and a sum.
+    /// zΦ(τ) increases with z. The numbers that are rounded are e^x − 1, a quotient of a size near 1, and a sum.
     fn at_most_in_corner(&self, x: f64) -> f64 {
         let z = 1.0 + x.exp_m1() / self.probability + 8.0 * UNIT_ROUNDOFF;
         if z <= 0.0 {
@@ -159,7 +161,7 @@ impl Profile for RarePair {
         }
     }
 
-    /// −ln(1 − p) in the add direction: no outcome is more than 1/(1 − p) times as probable without the record.
+    /// Returns −ln(1 − p) in the add direction: no outcome is more than 1/(1 − p) times as probable without the record.
     fn largest_loss(&self) -> LargestLoss {
         if !self.reverse {
             return LargestLoss::UNBOUNDED;
@@ -169,13 +171,13 @@ impl Profile for RarePair {
     }
 }
 
-/// Records that take part less often than this are evaluated by [`RarePair`].
+/// Records with a smaller probability than this are evaluated by [`RarePair`].
 const RARE: f64 = 1e-5;
 
-/// One round of Poisson sampling, as [`MixturePair::poisson`]; `reverse` gives the add direction.
+/// Returns one round of Poisson sampling, as [`MixturePair::poisson`]; `reverse` gives the add direction.
 ///
 /// # Errors
-/// [`Error::Domain`].
+/// As [`MixturePair::poisson`].
 pub fn poisson(
     group_size: u32,
     probability: f64,

@@ -1,15 +1,17 @@
 //! Batches with a fixed number of draws: convex bounds that no single pair attains.
 //!
-//! The other records of such a batch depend on how often the sensitive one was drawn, so the pair `Σ p_j N(±j)` in circulation is
-//! not an upper bound (two concrete data sets beat it). Let ν be the law of the sum when the sensitive record is not drawn, μ its
-//! law when it is (in P) and μ′ when its replacement is (in Q); p_j the probability of j draws, η = 1 − p_0. For α′ ≥ 1, `α = 1 +
-//! (α′ − 1)/η`, `β = α′/α` (advanced joint convexity: Balle, Barthe & Gaboardi 2018, Theorem 2)
+//! The other records of such a batch depend on how often the sensitive one was drawn, so the pair `Σ p_j N(±j)` that is
+//! commonly used is not an upper bound (two concrete data sets exceed it). Let ν be the law of the sum when the
+//! sensitive record is not drawn, μ its law when it is (in P) and μ′ when its replacement is (in Q); p_j the
+//! probability of j draws, η = 1 − p_0. For α′ ≥ 1, `α = 1 + (α′ − 1)/η`, `β = α′/α` (advanced joint convexity: Balle,
+//! Barthe & Gaboardi 2018, Theorem 2)
 //!
 //! `H_{α′}((1−η)ν + ημ ‖ (1−η)ν + ημ′) = η H_α(μ ‖ (1−β)ν + βμ′)`,
 //!
-//! and the batches can be coupled so that, given j draws, j slots differ: μ and ν are then at most 2j apart, μ and μ′ at most 2j
-//! under replacement and j when a record is set to zero, ν and μ′ at most 2j or j. With G_s the profile of a Gaussian
-//! mechanism of sensitivity s and F_s that of `Σ p_j N(sj)` against `N(0)`, all of the following are upper bounds:
+//! and the batches can be coupled so that, given j draws, j slots differ: μ and ν are then at most 2j apart, μ and μ′
+//! at most 2j under replacement and j when a record is set to zero, ν and μ′ at most 2j or j. With G_s the profile of a
+//! Gaussian mechanism of sensitivity s and F_s that of `Σ p_j N(sj)` against `N(0)`, all of the following are upper
+//! bounds:
 //!
 //! | bound | replaced | set to zero, remove | set to zero, add |
 //! |---|---|---|---|
@@ -17,29 +19,30 @@
 //! | blend | (1−β)F_2(α′) + βΣ p_j G_{2j}(α) | (1−β)F_2(α′) + βΣ p_j G_j(α) | (1−β)F_1(α′) + βΣ p_j G_j(α) |
 //! | pair | Σ p_j N(2j) against Σ p_j N(−2j) | Σ p_j N(2j) against Σ p_j N(−j) | the same, other direction |
 //!
-//! The first row holds for every sampler of [`crate::pair::batch`]. The other two measure all sums from one without the sensitive
-//! records, for a fixed outcome of the other draws, of which j must be independent: so it is without and with replacement. For
-//! the two-stage samplers they are not proven, and not used; `Σ p_j N(2j)` against `N(0)` is even false there. From that one sum
-//! P is at most 2j away and Q at most 2j or j, in opposite directions at worst: for any set A with Gaussian measure Φ(u), the
-//! isoperimetric inequality gives Φ(u + ‖a‖) and Φ(u − ‖b‖) as the extremes, which half-lines attain, in any dimension. Without
-//! replacement and with fewer others than draws there is no batch without the sensitive records (η = 1); the sum of all others
-//! takes its place.
+//! The first row holds for every sampler of [`crate::pair::batch`]. The other two measure all sums from one without the
+//! sensitive records, for a fixed outcome of the other draws, of which j must be independent: so it is without and with
+//! replacement. For the two-stage samplers they are not proven, and not used; `Σ p_j N(2j)` against `N(0)` is even
+//! false there. From that one sum P is at most 2j away and Q at most 2j or j, in opposite directions at worst: for any
+//! set A with Gaussian measure Φ(u), the isoperimetric inequality gives Φ(u + ‖a‖) and Φ(u − ‖b‖) as the extremes,
+//! which half-lines attain, in any dimension. Without replacement and with fewer other records than draws there is no
+//! batch without the sensitive records (η = 1); the sum of all other records takes its place.
 //!
 //! **Couplings.** With replacement: keep the other draws and replace the sensitive ones by other records. Two stages,
-//! [`Sampler::MustOw`]: the slot of the subset that holds the record holds another one instead; if the record is not in the
-//! subset, one of the b members takes the part of that slot, its number of draws coupled to be at most j given j ≥ 1.
-//! [`Sampler::MustWw`]: the number of slots given j = 0 is stochastically smaller than given j ≥ 1, and the draws of the slots
-//! between them, Bin(m, (i′−i)/(b−i)), smaller than j given j ≥ 1. A record that is added to a data set of N − 1 is compared with
-//! the same draw from the larger set in which it is replaced by a random other record (without replacement: one that is not drawn
-//! already): batches again differ in exactly j slots, so the first row covers that case too, wherever the smaller set can be
-//! drawn from.
+//! [`Sampler::MustOw`]: the slot of the subset that holds the record holds another one instead; if the record is not in
+//! the subset, one of the b members takes the role of that slot, its number of draws coupled to be at most j given
+//! j ≥ 1. [`Sampler::MustWw`]: the number of slots given j = 0 is stochastically smaller than given j ≥ 1, and the
+//! draws of the slots between them, Bin(m, (i′−i)/(b−i)), smaller than j given j ≥ 1. A record that is added to a data
+//! set of N − 1 is compared with the same draw from the larger set in which it is replaced by a random other record
+//! (without replacement: one that is not drawn already): batches again differ in exactly j slots, so the first row
+//! covers that case too, wherever the smaller set can be drawn from.
 //!
-//! **Larger data sets.** If the true law is stochastically smaller than p (a larger data set, a smaller group), couple j′ ≤ j and
-//! call j slots sensitive of which j′ hold the record and the others any record: all distances above still hold, so every
-//! bound made with p holds for the mechanism with the smaller law. Probability may therefore be moved to larger j.
+//! **Larger data sets.** If the true law is stochastically smaller than p (a larger data set, a smaller group), couple
+//! j′ ≤ j and call j slots sensitive of which j′ hold the record and the rest any record: all distances above still
+//! hold, so every bound made with p holds for the mechanism with the smaller law. Probability may therefore be moved to
+//! larger j.
 //!
-//! Below 1 a profile follows from the reflection `H_{α′}(P‖Q) = 1 − α′ + α′ H_{1/α′}(Q‖P)`. Where several bounds hold, so does
-//! the lower convex hull of their minimum ([`Hull`]).
+//! Below 1 a profile follows from the reflection `H_{α′}(P‖Q) = 1 − α′ + α′ H_{1/α′}(Q‖P)`. Where several bounds hold,
+//! so does the lower convex hull of their minimum ([`Hull`]).
 
 use std::sync::Arc;
 
@@ -52,10 +55,10 @@ use crate::pair::{Profile, ProfilePoint};
 use crate::run::Run;
 use crate::special::{scaled_upper_tail, upper_tail, Approximation, UNIT_ROUNDOFF};
 
-/// What happens to the sensitive records between neighbouring data sets.
+/// How the sensitive records differ between neighbouring data sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// They are replaced, or stand for records that are added or removed: contributions move by at most 2.
+    /// They are replaced, or represent records that are added or removed: contributions change by at most 2.
     Replaced,
     /// Their contributions are set to zero.
     Zeroed,
@@ -88,12 +91,12 @@ impl Joint {
         Self { terms, eta: rest.min(1.0), stay, weight_error: 2.0 * weights.relative_error + summation }
     }
 
-    /// `1 − (1−η)e^{−ε}`, which is η·α/α′.
+    /// Returns `1 − (1−η)e^{−ε}`, which is η·α/α′.
     fn spread(&self, epsilon: f64) -> f64 {
         self.eta - self.stay * (-epsilon).exp_m1()
     }
 
-    /// β = α′/α and 1 − β at ε ≥ 0, each to a relative error of [`Self::mixing_error`].
+    /// Returns β = α′/α and 1 − β at ε ≥ 0, each to a relative error of [`Self::mixing_error`].
     fn mixing(&self, epsilon: f64) -> (f64, f64) {
         let spread = self.spread(epsilon);
         (self.eta / spread, -(-epsilon).exp_m1() * self.stay / spread)
@@ -104,7 +107,7 @@ impl Joint {
     }
 
     fn at(&self, epsilon: f64) -> ProfilePoint {
-        // ln α without overflow and without cancellation near ε = 0.
+        // This is ln α without overflow and without cancellation near ε = 0.
         let log_alpha = if epsilon < 1.0 {
             (epsilon.exp_m1() / self.eta).ln_1p()
         } else {
@@ -125,7 +128,7 @@ impl Joint {
             }
         }
         let delta = above.value - below.value;
-        // e^ε/(ηα)
+        // The chain rule gives the factor e^ε/(ηα).
         let chain = 1.0 / self.spread(epsilon);
         let slope = below.scaled(chain, self.weight_error + 2.0 * log_alpha_error + 8.0 * UNIT_ROUNDOFF);
         ProfilePoint {
@@ -142,7 +145,7 @@ impl Joint {
     }
 }
 
-/// Terms that together are below this share of a sum are counted as its error.
+/// Terms whose sum is below this fraction of the total are counted as its error.
 const NEGLIGIBLE: f64 = 1e-18;
 
 /// A bound on H_{e^ε}, for ε ≥ 0 only.
@@ -175,7 +178,7 @@ impl Half {
         Ok(Self::Opposed(pairs, 2.0 * joint.weight_error + 2.0 * UNIT_ROUNDOFF))
     }
 
-    /// Value and −d/dε at ε ≥ 0.
+    /// Returns the value and −d/dε at ε ≥ 0.
     fn at(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint {
         match self {
             Self::Joint(joint) => joint.at(epsilon),
@@ -239,7 +242,7 @@ struct Reflected {
 }
 
 impl Reflected {
-    /// The bounds for both directions, (remove, add), from their halves.
+    /// Returns the bounds for both directions, (remove, add), from their halves.
     fn both(remove: Half, add: Half) -> (Self, Self) {
         (Self { forward: remove.clone(), backward: add.clone() }, Self { forward: add, backward: remove })
     }
@@ -263,18 +266,20 @@ impl Profile for Reflected {
     }
 }
 
-/// The tightest bounds here on one round whose batch has a fixed number of draws, for both directions (remove, add): `group` of
-/// `dataset` records changed, batches of `batch` draws.
+/// Returns the tightest bounds of this module on one round whose batch has a fixed number of draws, for both directions
+/// (remove, add): `group` of `dataset` records are changed, batches have `batch` draws.
 ///
-/// * Guarantee: upper bounds on H_{e^ε} of the mechanism for every ε; composing them is valid. Without replacement and for one
-///   record they are the exact suprema at each α; no single pair attains them at all α, so the composition is not tight.
-///   `dataset` may be a lower bound on the number of records (of the larger data set where records are added or removed).
-/// * Convexity: joint convexity is convex on both sides of α = 1, and there for h the left slope `h + |h′| − 1` is at most the
-///   right one `−|h′|` because `Σ(p_j/η)G_j′ ≤ ½`; for the zero-out pairs because `(1−q)(Φ(−1/2σ) + Φ(−3/2σ) − 1) ≤ 0`. The
-///   minimum of several is made convex by [`Hull`].
+/// * Guarantee: upper bounds on H_{e^ε} of the mechanism for every ε; composing them is valid. Without replacement and
+///   for one record they are the exact suprema at each α; no single pair attains them at all α, so the composition is
+///   not tight. `dataset` may be a lower bound on the number of records (of the larger data set where records are added
+///   or removed).
+/// * Convexity: joint convexity is convex on both sides of α = 1, and there for h the left slope `h + |h′| − 1` is at
+///   most the right one `−|h′|` because `Σ(p_j/η)G_j′ ≤ ½`; for the zero-out pairs because
+///   `(1−q)(Φ(−1/2σ) + Φ(−3/2σ) − 1) ≤ 0`. The minimum of several is made convex by [`Hull`].
 ///
 /// # Errors
-/// [`Error::Domain`], and those of [`Run::check`].
+/// [`Error::Domain`] as in [`Sampler::copies`], and for a σ that is not positive and finite; the errors of
+/// [`Run::check`].
 pub fn displaced(
     change: Change,
     sampler: Sampler,
@@ -295,7 +300,7 @@ pub fn displaced(
         Change::Replaced => Reflected::both(Half::Joint(joint(2.0)), Half::Joint(joint(2.0))),
         Change::Zeroed => Reflected::both(Half::opposed(&weights, noise_multiplier)?, Half::Joint(joint(1.0))),
     };
-    // With at most one draw of a sensitive record the first bound is the supremum.
+    // If a sensitive record is drawn at most once, the first bound is the supremum.
     let single = weights.count.last().is_none_or(|&most| most <= 1);
     if single || matches!(sampler, Sampler::MustOw { .. } | Sampler::MustWw { .. }) {
         return Ok((Arc::new(remove), Arc::new(add)));

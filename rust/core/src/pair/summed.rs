@@ -1,16 +1,18 @@
-//! Secret participations from below: what the sums of the first rounds' outputs tell of them.
+//! Lower bounds for secret participations: what the sums of the first rounds' outputs reveal about them.
 //!
-//! Let one user take part in rounds x_1, x_2, … (x_i records at once), all its records contribute the same unit vector, and nobody
-//! else anything: two concrete data sets, P = Σ_x w_x N(Cx, σ²I) against Q = N(0, σ²I). The sum of the first m outputs is a
-//! post-processing: over its standard deviation √m·σ it is `P_m = Σ_x w_x N(S_m(x), 1)` against N(0, 1), S_m = Σ_{i ≤ m} x_i
-//! a_i, a_i = Σ_{l ≤ m} C_li/(√m·σ) ≥ 0. So `H(P‖Q) ≥ max_m H(P_m‖N(0, 1))` and `H(Q‖P) ≥ max_m H(N(0, 1)‖P_m)` for every α: the
-//! data sets are the same for every m, so a composition of (P, Q) with anything is no more private than one of the maximum.
+//! Let one user take part in rounds x_1, x_2, … (x_i records at once), let all its records contribute the same unit
+//! vector, and all other records nothing: two concrete data sets, P = Σ_x w_x N(Cx, σ²I) against Q = N(0, σ²I). The sum
+//! of the first m outputs is a post-processing: divided by its standard deviation √m·σ it is
+//! `P_m = Σ_x w_x N(S_m(x), 1)` against N(0, 1), S_m = Σ_{i ≤ m} x_i a_i, a_i = Σ_{l ≤ m} C_li/(√m·σ) ≥ 0. So
+//! `H(P‖Q) ≥ max_m H(P_m‖N(0, 1))` and `H(Q‖P) ≥ max_m H(N(0, 1)‖P_m)` for every α: the data sets are the same for
+//! every m, so a composition of (P, Q) with anything is no more private than one of the maximum.
 //!
-//! **Moving means towards 0.** `P_m/N(0, 1) = Σ w e^{Sy − S²/2}` rises in y where all S ≥ 0, so the best sets are half-lines, y > τ
-//! for P_m and y < τ for N(0, 1). If S is replaced by something that is stochastically smaller and still ≥ 0, P_m(y > τ) falls at
-//! every τ and N(0, 1) stays: both hockey sticks fall, for every α. Therefore each a_i is rounded down to a grid, and lowered to the
-//! least of the rounds before it; and sums that are too unlikely to be computed are taken for 0. The probability to be drawn is
-//! not rounded in a safe direction, for a user that is drawn more often may take part less: its error is one of the weights.
+//! **Moving means towards 0.** `P_m/N(0, 1) = Σ w e^{Sy − S²/2}` rises in y where all S ≥ 0, so the best sets are
+//! half-lines, y > τ for P_m and y < τ for N(0, 1). If S is replaced by something that is stochastically smaller and
+//! still ≥ 0, P_m(y > τ) falls at every τ and N(0, 1) stays: both hockey sticks fall, for every α. Therefore each a_i
+//! is rounded down to a grid, and lowered to the least of the rounds before it; and sums that are too unlikely to be
+//! computed are replaced by 0. The probability to be drawn is not rounded in a safe direction, because a user that is
+//! drawn more often may take part less: its error is part of the weights' error.
 
 use crate::error::{Error, Result};
 use crate::laws::Weights;
@@ -20,13 +22,14 @@ use crate::participation::counts::{drawn_error, drawn_sums};
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
 
-/// The grid has at most so many points to the middle round's shift, and S so many values if it has several.
+/// The grid has at most this many points per shift of the middle round, and S at most this many values if it has
+/// several.
 const FINEST: usize = 64;
 const MOST_VALUES: usize = 512;
-/// Less likely sums are taken for 0.
+/// Sums with a smaller probability are replaced by 0.
 const NEGLIGIBLE: f64 = 1e-290;
 
-/// `max_m H_{e^ε}(P_m‖N(0, 1))`, or of (N(0, 1), P_m): see the head of this file.
+/// `max_m H_{e^ε}(P_m‖N(0, 1))`, or that of (N(0, 1), P_m): see the head of this file.
 ///
 /// * Guarantee: at most the hockey stick of the run's two data sets for every ε, within the stated errors; convex in α.
 /// * Precision: that of [`MixturePair`], and about (b + k + 24)(n + b)·10⁻¹⁶ of each probability.
@@ -36,11 +39,12 @@ pub struct SummedOutputs {
 }
 
 impl SummedOutputs {
-    /// `shifts`: for each m the a_i of the first m rounds, positive and rounded down. Each of the user's records is drawn in every
-    /// round; they take part if none was drawn in the b − 1 rounds before, b the `min_separation` ([`drawn_sums`]).
+    /// Creates the profile; `shifts` holds for each m the a_i of the first m rounds, positive and rounded down. Each of
+    /// the user's records is drawn in every round; they take part if none was drawn in the b − 1 rounds before, b the
+    /// `min_separation` ([`drawn_sums`]).
     ///
     /// # Errors
-    /// [`Error::Domain`] for no shifts, and where the law has none.
+    /// [`Error::Domain`] if there are no shifts, and the errors of the law.
     pub fn new(
         shifts: &[Vec<f64>],
         min_separation: usize,
@@ -61,7 +65,7 @@ impl SummedOutputs {
     }
 }
 
-/// `Σ_s Pr[S = s] N(s, 1)` against N(0, 1).
+/// Returns `Σ_s Pr[S = s] N(s, 1)` against N(0, 1).
 fn of_sum(law: &Renewal, shifts: &[f64]) -> Result<MixturePair> {
     let mut least = f64::INFINITY;
     let falling: Vec<f64> = shifts
@@ -80,18 +84,18 @@ fn of_sum(law: &Renewal, shifts: &[f64]) -> Result<MixturePair> {
     let cells: Vec<usize> = falling.iter().map(|shift| cell(shift / middle, points)).collect();
     let k = law.counts.len();
     let most = |rounds: usize| k * cells[0] * rounds.div_ceil(law.min_separation);
-    let mut found = drawn_sums(law, most(law.iterations()) + 1, most, |i, j| j * cells[i]);
+    let mut probabilities = drawn_sums(law, most(law.iterations()) + 1, most, |i, j| j * cells[i]);
     let mut dropped = NEGLIGIBLE;
-    for probability in found[1..].iter_mut().filter(|probability| **probability < NEGLIGIBLE) {
+    for probability in probabilities[1..].iter_mut().filter(|probability| **probability < NEGLIGIBLE) {
         dropped += *probability;
         *probability = 0.0;
     }
-    found[0] += dropped;
-    let likely = || (0_u32..).zip(&found).filter(|(_, probability)| **probability > 0.0);
+    probabilities[0] += dropped;
+    let likely = || (0_u32..).zip(&probabilities).filter(|(_, probability)| **probability > 0.0);
     let weights = Weights {
         count: likely().map(|(s, _)| s).collect(),
         log_probability: likely().map(|(_, probability)| probability.ln()).collect(),
-        // The logarithm of a probability above 10⁻²⁹⁰ and its exponential are off by 700u each.
+        // The logarithm of a probability above 10⁻²⁹⁰ and its exponential have an error of 700u each.
         relative_error: drawn_error(law) + 2048.0 * UNIT_ROUNDOFF,
     };
     #[allow(clippy::cast_precision_loss)] // at most `FINEST`
@@ -99,8 +103,8 @@ fn of_sum(law: &Renewal, shifts: &[f64]) -> Result<MixturePair> {
     MixturePair::counted(&weights, unit, None, 1.0)
 }
 
-/// Points of the grid to the middle round's shift: 1 where all shifts are the same, otherwise as many as the number of values of S
-/// allows.
+/// Returns the grid points per shift of the middle round: 1 if all shifts are equal, otherwise as many as the number of
+/// values of S allows.
 #[allow(clippy::float_cmp)] // shifts that are the same are so to the last bit
 fn grid(law: &Renewal, falling: &[f64]) -> usize {
     if falling.iter().all(|shift| *shift == falling[0]) {
@@ -113,7 +117,7 @@ fn grid(law: &Renewal, falling: &[f64]) -> usize {
     points
 }
 
-/// A shift relative to the middle one in whole points, rounded down; no more than twice the middle one's.
+/// Returns a shift relative to the middle one in whole points, rounded down; at most twice the middle one's.
 fn cell(share: f64, points: usize) -> usize {
     #[allow(clippy::cast_precision_loss)] // at most `FINEST`
     let exact = (share.min(2.0) * points as f64).floor();
@@ -125,7 +129,8 @@ fn cell(share: f64, points: usize) -> usize {
 impl Profile for SummedOutputs {
     fn at_within(&self, epsilon: f64, _bracket: (f64, f64)) -> ProfilePoint {
         let everywhere = (f64::NEG_INFINITY, f64::INFINITY);
-        // Without any sum: nothing is an outcome that tells, which is exactly 0, or everything is.
+        // These are the bounds without any sum: the outcome set is empty, which gives exactly 0, or contains
+        // everything.
         let all = (-epsilon.exp_m1()).max(0.0);
         let nothing = ProfilePoint {
             delta: all,

@@ -1,16 +1,17 @@
-//! Where the likelihood ratio of two Gaussian mixtures is a given number: closed forms where these have two components each.
+//! Where the likelihood ratio of two Gaussian mixtures has a given value: closed forms where these have two components
+//! each.
 //!
-//! They start a search, which takes them or what it finds nearby; no guarantee depends on them.
+//! A search starts from them, and returns them or a point that it finds nearby; no guarantee depends on them.
 
 use crate::pair::components::{NormalComponent, NormalMixture};
 
-/// A first guess of τ: the threshold itself, to rounding, where the numerator has two components and the denominator no more; that of
-/// the outermost components alone otherwise.
+/// Returns a first guess of τ: the threshold itself, to rounding, where the numerator has two components and the
+/// denominator no more; otherwise the threshold of the outermost components alone.
 pub(super) fn guess(numerator: &NormalMixture, denominator: &NormalMixture, epsilon: f64) -> f64 {
     let middle = |first: &NormalComponent, last: &NormalComponent| 0.5 * (first.shift + last.shift);
     let (tau, middle) = match (&numerator.components[..], &denominator.components[..]) {
-        // (1−q)N(0) + qN(2c) against (1−q)N(0) + qN(c): the ratio is α at a root of `q·e^{−c²}u² − αqu − (α − 1)(1 − q)`,
-        // u = e^{cτ − c²/2}.
+        // For (1−q)N(0) + qN(2c) against (1−q)N(0) + qN(c), the ratio is α at a root of
+        // `q·e^{−c²}u² − αqu − (α − 1)(1 − q)`, u = e^{cτ − c²/2}.
         ([first, last], [stay, drawn]) if drawn.shift > 0.0 => {
             let c = drawn.shift;
             let rest = -(-epsilon).exp_m1() * (stay.log_weight - drawn.log_weight - epsilon - c * c).exp();
@@ -34,11 +35,12 @@ pub(super) fn guess(numerator: &NormalMixture, denominator: &NormalMixture, epsi
     }
 }
 
-/// Where `s + w e^{ay − a²/2} = e^ε (s + v e^{−by − b²/2})`, with ln s = `stay`, for the ratios a/b of 1, 2 and 1/2; near it for others.
+/// Returns where `s + w e^{ay − a²/2} = e^ε (s + v e^{−by − b²/2})`, with ln s = `stay`, for the ratios a/b of 1, 2 and
+/// 1/2; a point near it for other ratios.
 ///
-/// With A = we^{−a²/2}, B = e^ε ve^{−b²/2} and D = s(e^ε − 1) it is a root of `Ae^{ay} − Be^{−by} = D`. For a = b that is `sinh(ay +
-/// ln(A/B)/2) = D/(2√(AB))`. For a = 2b and z = e^{by}(A/B)^{1/3} it is `z³ = kz + 1`, k = D/(A^{1/3}B^{2/3}), and for b = 2a the same
-/// with A and B, and y and −y, exchanged, and −D.
+/// With A = we^{−a²/2}, B = e^ε ve^{−b²/2} and D = s(e^ε − 1) it is a root of `Ae^{ay} − Be^{−by} = D`. For a = b that
+/// is `sinh(ay + ln(A/B)/2) = D/(2√(AB))`. For a = 2b and z = e^{by}(A/B)^{1/3} it is `z³ = kz + 1`, k =
+/// D/(A^{1/3}B^{2/3}), and for b = 2a the same with A and B, and y and −y, exchanged, and −D.
 fn between_opposite(epsilon: f64, stay: f64, drawn: &NormalComponent, other: &NormalComponent) -> f64 {
     let (a, b) = (drawn.shift, -other.shift);
     let (ahead, behind) = (drawn.log_weight - 0.5 * a * a, epsilon + other.log_weight - 0.5 * b * b);
@@ -53,14 +55,14 @@ fn between_opposite(epsilon: f64, stay: f64, drawn: &NormalComponent, other: &No
     }
 }
 
-/// The logarithm of the positive root of `z³ = kz + 1`, by the trigonometric and hyperbolic formulas.
+/// Returns the logarithm of the positive root of `z³ = kz + 1`, by the trigonometric and hyperbolic formulas.
 fn log_root(k: f64) -> f64 {
     let size = k.abs();
     if size < 1e-8 {
         // ln z = k/3 − k³/81 + …
         return k / 3.0;
     }
-    // Beyond, the 1 is lost beside kz, or z³ beside both.
+    // Beyond this size, rounding removes the 1 beside kz, or z³ beside both.
     if size > 1e100 {
         return if k > 0.0 { 0.5 * size.ln() } else { -size.ln() };
     }
@@ -93,11 +95,11 @@ mod tests {
             ];
             for (k, (numerator, denominator)) in pairs.iter().enumerate() {
                 for tau in [-9.0_f64, -1.0, 0.0, 0.4, 2.0, 30.0] {
-                    // Of the second pair the ratio increases from there on only.
+                    // The ratio of the second pair increases only from there on.
                     let tau = if k == 1 { tau.abs() + 1.5 * c } else { tau };
                     let ((ahead, rise, one), (behind, fall, other)) =
                         (numerator.log_ratio(tau), denominator.log_ratio(tau));
-                    // At an end of its range the loss shows no place.
+                    // At an end of its range the loss does not determine the position.
                     if rise - fall > 1e-9 {
                         let found = guess(numerator, denominator, ahead - behind);
                         let loss = numerator.log_ratio(found).0 - denominator.log_ratio(found).0;

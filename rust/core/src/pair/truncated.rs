@@ -1,15 +1,17 @@
-//! Poisson sampling with truncated batches, the number of other records in each round released.
+//! Poisson sampling with truncated batches, where the number of other records in each round is released.
 //!
-//! A batch of more than B records keeps B of them at random. Rounds are independent, and so is the number r ~ Bin(N − 1, p) of
-//! other records from the sensitive one, so a round that releases r and the noisy sum has the profile `Σ_r Pr[r] H(P_r‖Q_r)`, and
-//! n of them compose as any rounds do. Where r < B the pair is (1 − p)N(0) + pN(1) against N(0). Where r ≥ B the sensitive record
-//! survives with probability s = B/(r + 1), in another's place: with q = ps the sum moves by at most 2 under P = (1 − q)N(0) +
-//! qN(2), and by at most 1 the other way for its empty stand-in under Q = (1 − q)N(0) + qN(−1) (zero-out; Ganesh 2025,
-//! arXiv:2508.15089; Dong & Ganesh 2026, Appendix D, with b = 1).
+//! A batch of more than B records keeps B of them at random. Rounds are independent, and so is the number r ~ Bin(N −
+//! 1, p) of other records from the sensitive one, so a round that releases r and the noisy sum has the profile
+//! `Σ_r Pr[r] H(P_r‖Q_r)`, and n of them compose as any rounds do. Where r < B the pair is (1 − p)N(0) + pN(1) against
+//! N(0). Where r ≥ B the sensitive record survives with probability s = B/(r + 1), in place of another record: with q =
+//! ps the sum moves by at most 2 under P = (1 − q)N(0) + qN(2), and by at most 1 the other way for its empty stand-in
+//! under Q = (1 − q)N(0) + qN(−1) (zero-out; Ganesh 2025, arXiv:2508.15089; Dong & Ganesh 2026, Appendix D, with
+//! b = 1).
 //!
-//! **Nodes.** Only some r ≥ B are kept, and the probability of an r between two of them goes to both, so that the mean of s is
-//! kept. That is an upper bound: P and Q are linear in q, so by joint convexity H is convex in s. It is also an upper bound to take
-//! an r for a smaller one: for s′ < s the pair of s′ is the mixture of the pair of s and of (N(0), N(0)) with weights s′/s and 1 −
+//! **Nodes.** Only some r ≥ B are kept, and the probability of an r between two of them goes to both, so that the mean
+//! of s is kept. That is an upper bound: P and Q are linear in q, so by joint convexity H is convex in s. Replacing an
+//! r by a smaller one is also an upper bound: for s′ < s the pair of s′ is the mixture of the pair of s and of (N(0),
+//! N(0)) with weights s′/s and 1 − s′/s, so H(s′) ≤ (s′/s)H(s) + (1 − s′/s)(1 − α)₊, and (1 − α)₊ ≤ H(s) always.
 //! s′/s, so H(s′) ≤ (s′/s)H(s) + (1 − s′/s)(1 − α)₊, and (1 − α)₊ ≤ H(s) always.
 
 use crate::error::{Error, Result};
@@ -19,23 +21,23 @@ use crate::pair::mixture::MixturePair;
 use crate::pair::{Profile, ProfilePoint};
 use crate::special::UNIT_ROUNDOFF;
 
-/// Below this every r is a node that counts, and from there on they are r/32 apart.
+/// Below this every r that counts is a node, and from there on nodes are r/32 apart.
 const SMALL: u64 = 256;
 const FINENESS: u64 = 32;
-/// Below [`SMALL`] nodes may be further apart where the relative variance of s that they add is no more than this in the mean over all
-/// r ≥ B: what convexity in s gives up is about as much of δ.
+/// Below [`SMALL`] nodes may be further apart if the relative variance of s that they add is at most this on average
+/// over all r ≥ B: the loss from convexity in s is about the same fraction of δ.
 const SPREAD: f64 = 1e-10;
-/// The least r that have less than this probability together are taken for the least of them.
+/// The least r that have less than this probability together are replaced by the least of them.
 const NEGLIGIBLE: f64 = 1e-30;
-/// The largest r that have less than this share of the probability together are taken for the least of them: no other is less
-/// likely to survive, so that δ grows by no more than this share of itself.
+/// The largest r that have less than this fraction of the probability together are replaced by the least of them: no
+/// other is less likely to survive, so that δ grows by no more than this fraction of itself.
 const NEGLIGIBLE_SHARE: f64 = 1e-12;
-/// More than the rounding of a share between nodes: it goes to the lower one.
+/// More than the rounding of a share between nodes; it is added to the lower node.
 const ROUNDING: f64 = 1e-12;
-/// What the probabilities leave out.
+/// An upper bound on what the probabilities leave out.
 const LEFT_OUT: f64 = 1e-280;
 
-/// One direction of a round: a mixture of profiles, told apart by what is released.
+/// One direction of a round: a mixture of profiles, one for each released value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TruncatedPoisson {
     terms: Vec<(f64, MixturePair)>,
@@ -43,11 +45,11 @@ pub struct TruncatedPoisson {
 }
 
 impl TruncatedPoisson {
-    /// A round with batches truncated to `limit` of `dataset_size` records.
+    /// Creates the profile of a round with batches truncated to `limit` of `dataset_size` records.
     ///
     /// # Errors
-    /// [`Error::Domain`] for an empty data set, one of more than 2⁵² records, a limit of 0, a probability outside (0, 1], a noise
-    /// multiplier that is not positive and finite, and batches whose size varies too much.
+    /// [`Error::Domain`] for an empty data set, one of more than 2⁵² records, a limit of 0, a probability outside (0,
+    /// 1], a noise multiplier that is not positive and finite, and batches whose size varies too much.
     pub fn new(dataset_size: u64, limit: u64, probability: f64, noise_multiplier: f64, reverse: bool) -> Result<Self> {
         #[allow(clippy::cast_precision_loss)] // reported only
         if dataset_size == 0 || dataset_size > 1 << 52 || limit == 0 {
@@ -69,7 +71,7 @@ impl TruncatedPoisson {
         for (least, weight) in nodes(&law, first, limit) {
             #[allow(clippy::cast_precision_loss)] // below 2^53
             let share = limit as f64 / (least + 1) as f64;
-            // Rounded up: a likelier survivor is no more private.
+            // The probability is rounded up: a likelier survivor is no more private.
             let survives = (probability * share * (1.0 + 4.0 * UNIT_ROUNDOFF)).min(1.0);
             let law = binomial(1, survives)?;
             terms.push((weight, MixturePair::counted(&law, 2.0, Some(1.0), noise_multiplier)?));
@@ -85,7 +87,7 @@ impl TruncatedPoisson {
     }
 }
 
-/// The r ≥ limit that are kept, each with its probability and what it has of its neighbours'.
+/// Returns the r ≥ limit that are kept, each with its probability and its share of its neighbours' probabilities.
 #[allow(clippy::cast_precision_loss)] // below 2^53
 fn nodes(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
     let beyond = first + law.len() as u64;
@@ -106,14 +108,14 @@ fn nodes(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
     let share = NEGLIGIBLE_SHARE * total;
     let from = negligible(&mut weights.iter(), NEGLIGIBLE).min(weights.len() - 1);
     let to = weights.len() - negligible(&mut weights.iter().rev(), share).min(weights.len() - 1 - from);
-    let mut found = Vec::new();
+    let mut weighted = Vec::new();
     if from > 0 {
-        found.push((least, weights[..from].iter().sum()));
+        weighted.push((least, weights[..from].iter().sum()));
     }
     let survives = |r: u64| 1.0 / (r + 1) as f64;
     let end = least + to as u64 - 1;
     let mut node = least + from as u64;
-    found.push((node, weights[from]));
+    weighted.push((node, weights[from]));
     let weight_of = |r: u64| weights[usize::try_from(r - least).expect("inside")];
     while node < end {
         // (s − s₊)(s₋ − s)/s² is the variance of s between its nodes s₋ and s₊, relatively.
@@ -133,12 +135,12 @@ fn nodes(law: &[f64], first: u64, limit: u64) -> Vec<(u64, f64)> {
             lower += weight * share;
             upper += weight * (1.0 - share).max(0.0);
         }
-        found.last_mut().expect("the node before").1 += lower;
-        found.push((next, upper));
+        weighted.last_mut().expect("the node before").1 += lower;
+        weighted.push((next, upper));
         node = next;
     }
-    found.last_mut().expect("a node").1 += weights[to..].iter().sum::<f64>();
-    found
+    weighted.last_mut().expect("a node").1 += weights[to..].iter().sum::<f64>();
+    weighted
 }
 
 impl Profile for TruncatedPoisson {
@@ -170,7 +172,8 @@ mod tests {
     fn nodes_share_out_all_of_the_probability() {
         let law = [1e-40, 1e-35, 0.25, 0.25, 0.25, 0.25, 1e-35, 1e-40];
         let kept = |first, limit| nodes(&law, first, limit).iter().map(|node| node.0).collect::<Vec<_>>();
-        // One for the negligible below, one for each that counts, which has the negligible above.
+        // One node has the negligible r below, and there is one for each r that counts; the last of these has the
+        // negligible r above.
         assert_eq!(kept(10, 3), [10, 12, 13, 14, 15]);
         assert_eq!(kept(10, 14), [14, 15]);
         assert_eq!(kept(1000, 3), [1000, 1002, 1005]);
@@ -178,7 +181,7 @@ mod tests {
         for (first, limit) in [(10, 3), (1000, 3), (10_000, 3)] {
             let found = nodes(&law, first, limit);
             assert!((found.iter().map(|node| node.1).sum::<f64>() - 1.0).abs() < 1e-15);
-            // The mean of 1/(r + 1) is kept, or is larger by what is negligible.
+            // The mean of 1/(r + 1) is kept, or grows by what is negligible.
             let of = |pairs: &mut dyn Iterator<Item = (u64, f64)>| pairs.map(|(r, w)| w / (r + 1) as f64).sum::<f64>();
             let (kept, exact) = (of(&mut found.into_iter()), of(&mut (first..).zip(law)));
             assert!(kept >= exact * (1.0 - 1e-14) && kept <= exact * (1.0 + 1e-11));
@@ -188,7 +191,7 @@ mod tests {
     #[test]
     #[allow(clippy::cast_precision_loss)] // small numbers
     fn small_counts_that_hardly_count_share_nodes() {
-        // Each r less likely than the one before by the same factor, as beyond a batch's usual size.
+        // Each r is less likely than the one before by the same factor, as beyond the usual size of a batch.
         let law: Vec<f64> = (0..120).map(|k| 0.3 * 0.7_f64.powi(k)).collect();
         let found = nodes(&law, 80, 80);
         assert!((0..20).all(|k| found[k].0 == 80 + k as u64) && found.len() < 60, "{}", found.len());
@@ -198,7 +201,7 @@ mod tests {
         for (power, most) in [(0, 1e-12), (1, 1e-11), (2, 1e-8)] {
             let kept = of(&mut found.iter().copied(), power);
             let exact = of(&mut (80..).zip(law.iter().copied()), power);
-            // Of convex functions of s the mean is not less.
+            // The mean of a convex function of s does not decrease.
             assert!(kept >= exact * (1.0 - 1e-14) && kept <= exact * (1.0 + most), "{power} {kept} {exact}");
         }
     }

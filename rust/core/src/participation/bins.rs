@@ -1,4 +1,5 @@
-//! Balls in bins: each record is put in one of T bins for good, and takes part whenever its bin's turn comes.
+//! Balls in bins: each record is assigned to one of T bins for the whole run, and takes part whenever it is that bin's
+//! turn.
 
 use crate::participation::{blend, log_sum_error, square_error, PatternSum};
 use crate::special::{log_sum_exp, Approximation, UNIT_ROUNDOFF};
@@ -13,7 +14,7 @@ pub struct Bins {
 }
 
 impl Bins {
-    /// Equal probabilities.
+    /// Creates the law with equal probabilities.
     #[must_use]
     pub fn uniform(squares: Vec<f64>) -> Self {
         #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
@@ -21,7 +22,7 @@ impl Bins {
         Self { log_weights: vec![log_weight; squares.len()], squares }
     }
 
-    /// Probabilities proportional to `e^{exponent·s_t}`.
+    /// Returns the law with probabilities proportional to those of this law times `e^{exponent·s_t}`.
     #[must_use]
     pub fn tilted(&self, exponent: f64) -> Self {
         let raw: Vec<f64> = self.log_weights.iter().zip(&self.squares).map(|(w, s)| w + exponent * s).collect();
@@ -31,7 +32,7 @@ impl Bins {
 }
 
 impl PatternSum for Bins {
-    /// A term may be off by its weight's error, by that of the squared norm, and by a rounding of each and of their sum.
+    /// The error of a term is that of its weight, that of the squared norm, and a rounding of each and of their sum.
     fn log_sum(&self, proposal: &Self, power: f64, exponent: f64) -> Approximation {
         let bins = self.squares.len();
         let weights: Vec<_> = (0..bins).map(|t| blend(power, self.log_weights[t], proposal.log_weights[t])).collect();

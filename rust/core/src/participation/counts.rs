@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
 
-/// Pr[S = s] for s = 0, 1, …, `size` − 1, S = Σ_i `units(i, x_i)` over the rounds i that are taken part in, x_i times each.
+/// Returns Pr[S = s] for s = 0, 1, …, `size` − 1, S = Σ_i `units(i, x_i)` over the rounds i of a pattern, with x_i
+/// participations in round i.
 ///
-/// `reached` is the largest S of whoever is available in a round; no S may reach `size`.
+/// `reached` returns the largest S of a record that is available in a round; no S may reach `size`.
 ///
 /// * Time: n·`size` additions for each number of records that may take part at once.
-/// * Precision: no term is negative, so each probability has a relative error of about (k + 4)(n + b) units, and what underflows,
-///   less than 10⁻³⁰⁰ in all.
+/// * Precision: no term is negative, so each probability has a relative error of about (k + 4)(n + b) units, plus
+///   underflow of less than 10⁻³⁰⁰ in total.
 #[must_use]
 pub fn sums(
     law: &Renewal,
@@ -34,7 +35,7 @@ pub fn sums(
         for (target, weight, shift) in std::iter::once((i + law.waiting(), stay, 0))
             .chain(law.counts.iter().enumerate().map(|(j, count)| (i + b, join * count, units(i, j + 1))))
         {
-            // The ring's slot of this round is free for round i + b + 1 only; it is put back below.
+            // The slot of this round in the ring is free only for round i + b + 1; the buffer is returned to it below.
             let into = if target < n { &mut open[target % (b + 1)] } else { &mut done };
             // Sums beyond the largest possible one have no probability.
             for (probability, sum) in now[..=reached].iter().zip(&mut into[shift..]) {
@@ -47,14 +48,15 @@ pub fn sums(
     done
 }
 
-/// The same sum where draws in rounds that are sat out count too: in every round the record (some of a user's) is drawn with the
-/// law's probability, and takes part if it was not drawn in the b − 1 rounds before. From a warm start b − 1 such rounds went before.
+/// Returns the law of the same sum where draws during a waiting time count too: in every round the record (some of a
+/// user's records) is drawn with the law's probability, and takes part if it was not drawn in the b − 1 rounds before.
+/// A warm start is preceded by b − 1 such rounds.
 ///
-/// That is the law of a user alone under Algorithm 3 of Dong & Ganesh 2026 (arXiv:2602.09338), in which a user that is drawn while
-/// it waits waits anew; under a renewal law draws begin again only when it is available.
+/// This is the law of a user alone under Algorithm 3 of Dong & Ganesh 2026 (arXiv:2602.09338), in which a draw during
+/// the waiting time restarts it; under a renewal law draws begin again only when the user is available.
 ///
 /// * Time: n·b·`size` additions.
-/// * Precision: as [`sums`], of [`drawn_error`].
+/// * Precision: as [`sums`], with the relative error [`drawn_error`].
 #[must_use]
 pub fn drawn_sums(
     law: &Renewal,
@@ -95,7 +97,7 @@ pub fn drawn_sums(
             *probability *= stay;
         }
         waiting.push_front(drawn);
-        // Last drawn b − 1 rounds before this one; with b = 1 in this one.
+        // These were last drawn b − 1 rounds before this one; with b = 1, in this round.
         if let Some(last) = waiting.pop_back() {
             for (into, probability) in ready.iter_mut().zip(last) {
                 *into += probability;
@@ -110,10 +112,10 @@ pub fn drawn_sums(
     ready
 }
 
-/// The relative error of [`drawn_sums`], whose law's probability q is known to 16 units.
+/// Returns the relative error of [`drawn_sums`], where the law's probability q is known to 16 units.
 ///
-/// A term is a product of no more than n + b factors q or 1 − q, the latter off by 16q/(1 − q) units and one more, each rounded in
-/// its product, and of counts; it is a part of no more than (b + k + 2)(n + b) sums.
+/// A term is a product of no more than n + b factors q or 1 − q, the latter with an error of 16q/(1 − q) units and one
+/// more, each rounded in its product, and of counts; it is a part of no more than (b + k + 2)(n + b) sums.
 #[must_use]
 pub fn drawn_error(law: &Renewal) -> f64 {
     #[allow(clippy::cast_precision_loss)] // far below 2^53

@@ -1,10 +1,11 @@
 //! How one record takes part over the rounds, as a law on participation patterns.
 //!
-//! This room takes the parameters of a sampler and gives the sums over all patterns that bounds need. It draws no
-//! samples and knows no matrix beyond the squared norm that a participation adds.
+//! This room takes the parameters of a sampler and returns the sums over all patterns that bounds need. It draws no
+//! samples, and all it knows of a matrix is the squared norm that a participation adds.
 //!
-//! One file each: [`renewal`] (b-min-sep sampling, cold or warm), [`bins`] (balls in bins); [`counts`] has the laws of sums over a
-//! pattern, [`separated`] the largest sums over rounds that are kept apart, [`worst`] the rounds in which a record moves a run most.
+//! One file each: [`renewal`] (b-min-sep sampling, cold or warm), [`bins`] (balls in bins); [`counts`] has the laws of
+//! sums over a pattern, [`separated`] the largest sums over rounds with a minimum separation, [`worst`] the rounds in
+//! which a record changes a run most.
 
 use crate::special::{Approximation, UNIT_ROUNDOFF};
 
@@ -14,17 +15,18 @@ pub mod renewal;
 pub mod separated;
 pub mod worst;
 
-/// ln of the sum over patterns of `Π weight^power · proposal^(1 − power) · Π_{participations i} e^{exponent·s_i}`, s_i
-/// the squared norm (in units of σ²) that participation i adds.
+/// Computes ln of the sum over patterns of
+/// `Π weight^power · proposal^(1 − power) · Π_{participations i} e^{exponent·s_i}`, s_i the squared norm (in units of
+/// σ²) that participation i adds.
 ///
-/// These are the sums that Hölder's inequality leaves of a bound on likelihood ratios; see [`crate::montecarlo::proposals::proposal`].
+/// Bounds on likelihood ratios by Hölder's inequality need these sums; see [`crate::montecarlo::proposals::proposal`].
 pub trait PatternSum {
-    /// The sum for a proposal of the same family, and how far it may be off; the squared norms may be so by [`square_error`] of
-    /// the largest.
+    /// Returns the sum for a proposal of the same family, and a bound on its error; it allows for an error of the
+    /// squared norms of [`square_error`] times the largest.
     fn log_sum(&self, proposal: &Self, power: f64, exponent: f64) -> Approximation;
 }
 
-/// The relative error of squared norms that are sums over the rounds, each term rounded a few times.
+/// Returns the relative error of squared norms that are sums over the rounds, each term rounded a few times.
 #[must_use]
 pub fn square_error(rounds: usize) -> f64 {
     #[allow(clippy::cast_precision_loss)] // far below 2^53
@@ -32,10 +34,11 @@ pub fn square_error(rounds: usize) -> f64 {
     16.0 * (rounds + 1.0) * UNIT_ROUNDOFF
 }
 
-/// power·own + (1 − power)·other, the logarithm of a blended weight: −∞ for a pattern that the law itself cannot have.
+/// Returns power·own + (1 − power)·other, the logarithm of a blended weight: −∞ for a pattern that the law itself
+/// cannot have.
 ///
-/// The error: each logarithm may be off by 4u of its size, the power by 4u, 1 − power by as much and a rounding more, and the sum
-/// adds three roundings.
+/// The error: each logarithm may have an error of 4u of its size, the power of 4u, 1 − power as much and a rounding
+/// more, and the sum adds three roundings.
 #[must_use]
 fn blend(power: f64, own: f64, other: f64) -> Approximation {
     if own == f64::NEG_INFINITY {
@@ -46,15 +49,16 @@ fn blend(power: f64, own: f64, other: f64) -> Approximation {
         return Approximation { value: own, error: 4.0 * UNIT_ROUNDOFF * own.abs() };
     }
     let value = power * own + (1.0 - power) * other;
-    // Of what the proposal leaves out, the weight is exactly 0 or beyond all bounds.
+    // For a pattern that the proposal leaves out, the weight is exactly 0 or infinite.
     let size = if value.is_finite() { (power.abs() + (1.0 - power).abs()) * (own.abs() + other.abs()) } else { 0.0 };
     Approximation { value, error: 16.0 * UNIT_ROUNDOFF * size }
 }
 
-/// How far the logarithm of a sum of so many exponentials may be off, given its terms.
+/// Returns a bound on the error of the logarithm of a sum of this many exponentials, given its terms.
 ///
-/// A term's distance d ≤ 0 to the largest is rounded by u|d|, which moves e^d by at most u/e; e^d, their sum and its logarithm
-/// add 2u, (terms − 1)u and 2u of their size, and the largest is added with a rounding: at most u(4·terms + 4 + |result|).
+/// A term's distance d ≤ 0 to the largest is rounded by u|d|, which moves e^d by at most u/e; e^d, their sum and its
+/// logarithm add 2u, (terms − 1)u and 2u of their size, and the largest is added with a rounding: at most u(4·terms +
+/// 4 + |result|).
 #[must_use]
 pub(crate) fn log_sum_error(terms: usize, result: f64) -> f64 {
     #[allow(clippy::cast_precision_loss)] // far below 2^53

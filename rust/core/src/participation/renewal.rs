@@ -1,5 +1,5 @@
-//! b-min-sep sampling: after a participation a record sits out b − 1 rounds; while available it joins each round with
-//! probability p. And cyclic Poisson sampling with a random phase: every b-th round is a chance, and only that.
+//! b-min-sep sampling: after a participation a record waits for b − 1 rounds; while available it joins each round with
+//! probability p. Also cyclic Poisson sampling with a random phase, where every b-th round is a record's only chance.
 
 use crate::error::{Error, Result};
 use crate::laws::binomial;
@@ -12,12 +12,12 @@ use crate::special::{log_sum_exp, Approximation, UNIT_ROUNDOFF};
 /// 0 with probability 1/(1 + (b−1)p), each of 1…b−1 with probability p/(1 + (b−1)p). A cold start is available at once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Renewal {
-    /// b: the least distance between two participations.
+    /// b: the minimum distance between two participations.
     pub min_separation: usize,
     /// p: the probability to join a round in which the record is available.
     pub sampling_probability: f64,
-    /// ln of the probability to take part j = 1, 2, … times at once, given that it joins; one entry for a single record. For a
-    /// user with k records that are drawn independently, Bin(j; k, p₁) given j ≥ 1.
+    /// ln of the probability to take part j = 1, 2, … times at once, given that it joins; one entry for a single
+    /// record. For a user with k records that are drawn independently, Bin(j; k, p₁) given j ≥ 1.
     pub log_counts: Vec<f64>,
     /// The same probabilities.
     pub counts: Vec<f64>,
@@ -25,18 +25,19 @@ pub struct Renewal {
     pub counts_error: f64,
     /// Whether the start is stationary.
     pub warm: bool,
-    /// Whether a record that does not join waits b rounds too: its chances are the rounds φ, φ + b, φ + 2b, … of a random phase
-    /// φ, uniform on the first b rounds.
+    /// Whether a record that does not join waits b rounds too: its chances are the rounds φ, φ + b, φ + 2b, … of a
+    /// random phase φ, uniform on the first b rounds.
     pub phased: bool,
     /// s_i = ‖c_i‖²/σ² for each round: the squared norm that taking part in it adds.
     pub squares: Vec<f64>,
 }
 
 impl Renewal {
-    /// The law for `squares.len()` rounds.
+    /// Creates the law for `squares.len()` rounds.
     ///
-    /// # Errors [`Error::Domain`] for no rounds, a separation of 0, a probability outside (0, 1] or squares that are
-    /// not finite and positive.
+    /// # Errors
+    /// [`Error::Domain`] for no rounds, a separation of 0, a probability outside (0, 1] or squares that are not finite
+    /// and positive.
     pub fn new(min_separation: usize, sampling_probability: f64, warm: bool, squares: Vec<f64>) -> Result<Self> {
         let domain = |name, value, allowed| Err(Error::Domain { name, value, allowed });
         if squares.is_empty() {
@@ -63,7 +64,7 @@ impl Renewal {
         })
     }
 
-    /// The law of cyclic Poisson sampling with a random phase.
+    /// Creates the law of cyclic Poisson sampling with a random phase.
     ///
     /// # Errors
     /// As [`Self::new`]; also for more phases than rounds.
@@ -77,8 +78,8 @@ impl Renewal {
         Ok(Self { phased: true, ..law })
     }
 
-    /// The law of a user's participations: each of `records` records is drawn with the probability given while the user is
-    /// available, and the user then sits out b − 1 rounds with all of them.
+    /// Creates the law of a user's participations: while the user is available, each of `records` records is drawn with
+    /// the probability given; then all of them wait for b − 1 rounds.
     ///
     /// # Errors
     /// As [`Self::new`]; also for no records, or more than 1000.
@@ -100,14 +101,15 @@ impl Renewal {
         Ok(law.with_counts(counts(records, record_probability)?))
     }
 
-    /// The most records that take part at once.
+    /// Returns the largest number of records that take part at once.
     #[must_use]
     pub fn records(&self) -> u32 {
-        // At most 1000 by construction.
+        // The number is at most 1000 by construction.
         u32::try_from(self.log_counts.len()).unwrap_or(u32::MAX)
     }
 
-    /// The same law with another probability to join; a user's records are then drawn with the probability that gives it.
+    /// Returns the same law with another probability to join; a user's records are then drawn with the probability that
+    /// gives it.
     #[must_use]
     pub fn with_probability(&self, sampling_probability: f64) -> Self {
         #[allow(clippy::float_cmp)] // given as that very number, the law is this one, to the last bit
@@ -127,13 +129,14 @@ impl Renewal {
         Self { counts: log_counts.iter().map(|log| log.exp()).collect(), log_counts, counts_error, ..self }
     }
 
-    /// The number of rounds.
+    /// Returns the number of rounds.
     #[must_use]
     pub fn iterations(&self) -> usize {
         self.squares.len()
     }
 
-    /// ln of the probability of each number of rounds before the record's first chance (one entry for a cold start).
+    /// Returns ln of the probability of each number of rounds before the record's first chance (one entry for a cold
+    /// start).
     #[must_use]
     pub fn log_start(&self) -> Vec<f64> {
         #[allow(clippy::cast_precision_loss)] // b is at most the number of rounds
@@ -150,7 +153,7 @@ impl Renewal {
         law
     }
 
-    /// Rounds from a chance that was not taken to the next: 1, or b with phases.
+    /// Returns the number of rounds from a chance that was not taken to the next: 1, or b with phases.
     #[must_use]
     pub fn waiting(&self) -> usize {
         if self.phased {
@@ -160,16 +163,16 @@ impl Renewal {
         }
     }
 
-    /// The largest number of participations.
+    /// Returns the largest number of participations.
     #[must_use]
     pub fn most_participations(&self) -> usize {
         self.iterations().div_ceil(self.min_separation)
     }
 }
 
-/// ln Bin(j; records, p) given j ≥ 1, for j = 1, …, records, and the relative error of the probabilities: that of the binomial
-/// law, twice (of a term and of their sum), and of the logarithms, their sum and the exponentials. (What underflows is below
-/// 10⁻³⁰⁰.)
+/// Returns ln Bin(j; records, p) given j ≥ 1, for j = 1, …, records, and the relative error of the probabilities: that
+/// of the binomial law, twice (of a term and of their sum), and of the logarithms, their sum and the exponentials.
+/// (What underflows is below 10⁻³⁰⁰.)
 fn counts(records: u32, probability: f64) -> Result<(Vec<f64>, f64)> {
     let law = binomial(records, probability)?;
     let mut logs = vec![f64::NEG_INFINITY; records as usize];
@@ -192,13 +195,15 @@ impl PatternSum for Renewal {
 }
 
 impl Renewal {
-    /// [`PatternSum::log_sum`] where a squared norm may be off by so much, by the recursion of the law itself: f_i = w₀ f_{i+1} +
-    /// φ_i f_{i+b} (with phases w₀ f_{i+b}), f_i = 1 beyond the last round, in logarithms.
+    /// Computes [`PatternSum::log_sum`] where a squared norm may have an error of `square_error`, by the recursion of
+    /// the law itself: f_i = w₀ f_{i+1} + φ_i f_{i+b} (with phases w₀ f_{i+b}), f_i = 1 beyond the last round, in
+    /// logarithms.
     ///
-    /// **Error.** The logarithm of a sum is off by no more than the worst of its terms, and by [`log_sum_error`]. So a pattern
-    /// that passes n steps and at most m = ⌈n/b⌉ participations collects n times the errors of a step (of w₀, of the sum, and 4u
-    /// of the terms, which are at most |weight| + |exponent·j²s_i| + M, M the largest |ln f_i|) and m times those of a
-    /// participation: of its weight (and of how many of a user's records are drawn), and of its squared norm.
+    /// **Error.** The error of the logarithm of a sum is at most the worst of its terms', plus [`log_sum_error`]. So a
+    /// pattern that passes n steps and at most m = ⌈n/b⌉ participations collects n times the errors of a step (of w₀,
+    /// of the sum, and 4u of the terms, which are at most |weight| + |exponent·j²s_i| + M, M the largest |ln f_i|) and
+    /// m times those of a participation: of its weight (and of how many of a user's records are drawn), and of its
+    /// squared norm.
     #[must_use]
     pub fn log_sum_within(&self, proposal: &Self, power: f64, exponent: f64, square_error: f64) -> Approximation {
         let (n, b) = (self.iterations(), self.min_separation);
@@ -223,7 +228,7 @@ impl Renewal {
         let starts: Vec<_> = start.iter().zip(&other).map(|(mine, theirs)| blend(power, *mine, *theirs)).collect();
         let value = log_sum_exp(starts.iter().zip(&sums).map(|(start, sum)| start.value + sum));
 
-        // What a pattern cannot have is exactly so.
+        // A weight of 0 is exact.
         let possible = |weight: &Approximation| weight.value > f64::NEG_INFINITY;
         let size = |weight: &Approximation| if possible(weight) { weight.value.abs() } else { 0.0 };
         let squares = join.last().map_or(1.0, |(_, square)| *square);

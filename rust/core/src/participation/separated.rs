@@ -1,9 +1,10 @@
-//! Rounds at least b apart: the most that sums over such sets of rounds can be.
+//! The largest sums of weights over sets of rounds that are at least b apart.
 //!
-//! For non-negative weights the best set is found by a recursion over the last round: best(d) = max(best(d − 1), weight(d) +
-//! best(d − b)).
+//! For non-negative weights the best set is found by a recursion over the last round: best(d) = max(best(d − 1),
+//! weight(d) + best(d − b)).
 
-/// For each column of a matrix: its squared norm, and a bound on what it shares with the other columns of any pattern.
+/// For each column of a matrix: its squared norm, and a bound on the sum of its inner products with the other columns
+/// of any pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GramBounds {
     /// ‖c_i‖², of the part within the run.
@@ -13,14 +14,15 @@ pub struct GramBounds {
 }
 
 impl GramBounds {
-    /// max over patterns x of ½ Σ_{i ∈ x} Γ_i: how far ln of the upper recursion may be above that of the lower one.
+    /// Returns max over patterns x of ½ Σ_{i ∈ x} Γ_i: how far ln of the upper recursion may be above that of the lower
+    /// one.
     #[must_use]
     pub fn gap(&self, min_separation: usize) -> f64 {
         0.5 * best_sum(&self.off_diagonals, min_separation).last().copied().unwrap_or(0.0)
     }
 }
 
-/// best(d) for each d: the largest sum of weights of indices ≤ d at least `min_separation` apart.
+/// Returns best(d) for each d: the largest sum of weights of indices ≤ d at least `min_separation` apart.
 #[must_use]
 pub fn best_sum(weights: &[f64], min_separation: usize) -> Vec<f64> {
     let mut best: Vec<f64> = Vec::with_capacity(weights.len());
@@ -32,7 +34,7 @@ pub fn best_sum(weights: &[f64], min_separation: usize) -> Vec<f64> {
     best
 }
 
-/// The largest sum over distances in [b, `farthest`] that are at least b apart.
+/// Returns the largest sum over distances in [b, `farthest`] that are at least b apart.
 fn best_distances(products: &[f64], farthest: usize, b: usize, best: &mut Vec<f64>) -> f64 {
     if farthest < b {
         return 0.0;
@@ -45,10 +47,11 @@ fn best_distances(products: &[f64], farthest: usize, b: usize, best: &mut Vec<f6
     best[farthest]
 }
 
-/// For a Toeplitz matrix by its first column; time O(n²), memory O(n).
+/// Returns the bounds for a Toeplitz matrix by its first column; time O(n²), memory O(n).
 ///
-/// Column i of a run of n rounds ends after m = n − 1 − i further rounds. With the column d rounds later it shares
-/// Σ_{l ≤ m − d} c_{l+d} c_l, with the one d rounds earlier Σ_{l ≤ m} c_{l+d} c_l; one round earlier each has one more term.
+/// Column i of a run of n rounds ends after m = n − 1 − i further rounds. Its inner product with the column d rounds
+/// later is Σ_{l ≤ m − d} c_{l+d} c_l, with the one d rounds earlier Σ_{l ≤ m} c_{l+d} c_l; one round earlier each has
+/// one more term.
 #[must_use]
 pub fn toeplitz_gram(coefficients: &[f64], min_separation: usize) -> GramBounds {
     let (n, c) = (coefficients.len(), coefficients);
@@ -69,7 +72,7 @@ pub fn toeplitz_gram(coefficients: &[f64], min_separation: usize) -> GramBounds 
     GramBounds { squares, off_diagonals }
 }
 
-/// For any matrix by its columns, each from the diagonal down; time O(n³) in general.
+/// Returns the bounds for any matrix by its columns, each from the diagonal down; time O(n³) in general.
 #[must_use]
 pub fn dense_gram(columns: &[&[f64]], min_separation: usize) -> GramBounds {
     let n = columns.len();
@@ -97,7 +100,7 @@ pub fn dense_gram(columns: &[&[f64]], min_separation: usize) -> GramBounds {
 mod tests {
     use super::*;
 
-    /// Every set of rounds at least b apart.
+    /// Returns every set of rounds at least b apart.
     fn sets(n: usize, b: usize) -> Vec<Vec<usize>> {
         (0u32..1 << n)
             .map(|mask| (0..n).filter(|i| mask >> i & 1 == 1).collect::<Vec<_>>())

@@ -1,55 +1,63 @@
-//! The rounds in which one record moves a run the most: max ‖Σ_{i ∈ S} c_i‖² over sets S of at most k rounds, at least b apart.
+//! The rounds in which one record changes a run the most: max ‖Σ_{i ∈ S} c_i‖² over sets S of at most k rounds, at
+//! least b apart.
 //!
-//! Write G = CᵀC ≥ 0, so that ‖Σ_{i ∈ S} c_i‖² = Σ_{i, j ∈ S} `G_ij`. Three bounds from above, of which the smallest counts:
+//! Write G = CᵀC ≥ 0, so that ‖Σ_{i ∈ S} c_i‖² = Σ_{i, j ∈ S} `G_ij`. There are three upper bounds, of which the
+//! smallest is used:
 //!
-//! * Σ_{i ∈ S} (`G_ii` + Γ_i), Γ_i the largest sum of `G_ij` over at most k − 1 others, at least b from i and from one another: what
-//!   row i has of S is one of these sums. The best S for such weights is found by a recursion over its last round. It is at
-//!   most k times the largest weight.
-//! * k max `G_ii` + 2 Σ_{m < k} (k − m) E(m b), E(d) the largest `G_ij` with |i − j| ≥ d: of the pairs of S, k − m are m places
-//!   apart in S, and so at least m b rounds.
-//! * The maximum itself, where a search by branch and bound ends within its share of work.
+//! * Σ_{i ∈ S} (`G_ii` + Γ_i), Γ_i the largest sum of `G_ij` over at most k − 1 other rounds, at least b from i and
+//!   from one another: the entries of row i that belong to S have one of these sums. The best S for such weights is
+//!   found by a recursion over its last round. The bound is at most k times the largest weight.
+//! * k max `G_ii` + 2 Σ_{m < k} (k − m) E(m b), E(d) the largest `G_ij` with |i − j| ≥ d: of the pairs of S, k − m are
+//!   m positions apart in S, and so at least m b rounds.
+//! * The maximum itself, if a search by branch and bound ends within the work allowed.
 //!
-//! From below it is the best set that a greedy choice with exchanges, or the search, found. All sums that bounds are read off are of
-//! non-negative terms, at most 2n + 4k of them one after the other, so that each is off by no more than so many units of rounding,
-//! relatively; what ends a search may be better than the set told by the share `NEAR`.
+//! The lower bound is the best set that a greedy choice with exchanges, or the search, found. All sums that bounds are
+//! read off are of non-negative terms, at most 2n + 4k of them one after the other, so that the relative error of each
+//! is at most that many units of rounding; when the search has ended, the maximum may exceed the reported set by the
+//! fraction `NEAR`.
 
 use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::run::Run;
 
-/// Entries of G that the first bound may look at with a limit on the number of others; without one it looks at n² of them.
+/// The number of entries of G that the first bound may read with a limit on the number of other rounds; without a limit
+/// it reads n² entries.
 const BOUND_WORK: usize = 1 << 32;
-/// How many sets the greedy choice begins with at most, how often it exchanges all rounds of one, and the work it may take.
+/// The number of sets that the greedy choice starts from, the number of times that it exchanges all rounds of one, and
+/// the work it may take.
 const STARTS: usize = 16;
 const PASSES: usize = 4;
 const GREEDY_WORK: usize = 1 << 26;
-/// Sets that are better by less than this share are not looked for, and more rounds than this are not chosen one by one.
+/// Sets that are better by less than the fraction `NEAR` are not searched for, and at most `MOST_CHOSEN` rounds are
+/// chosen one by one.
 const NEAR: f64 = 1e-12;
 const MOST_CHOSEN: usize = 64;
-/// After how many sets of rounds the search looks whether its run was cancelled.
+/// The number of sets of rounds after which the search checks whether its run was cancelled.
 const CHECKED: u64 = 1 << 12;
 
-/// What is known of the maximum.
+/// Bounds on the maximum, and the rounds that attain the lower one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorstRounds {
-    /// It is at most this.
+    /// An upper bound on the maximum.
     pub upper: f64,
-    /// It is at least this, the value of `rounds`; `upper` itself where nothing better is left, but for the share 1e-12.
+    /// A lower bound on the maximum, the value of `rounds`; equal to `upper` if nothing better is left, up to the
+    /// fraction 1e-12.
     pub lower: f64,
     /// The best rounds found, ascending.
     pub rounds: Vec<usize>,
 }
 
-/// Bounds on the maximum for the Gram matrix of n columns, row by row; `work` is how many of its entries the search may look at.
+/// Returns bounds on the maximum for the Gram matrix of n columns, row by row; `work` is the number of its entries that
+/// the search may read.
 ///
 /// # Errors
 ///
-/// Those of [`Run::check`].
+/// The errors of [`Run::check`].
 ///
 /// # Panics
 ///
-/// Where `gram` is not square, or where b or k is 0.
+/// Panics if `gram` is not square, or if b or k is 0.
 pub fn worst_rounds(gram: &[f64], n: usize, b: usize, most: usize, work: u64, run: &Run) -> Result<WorstRounds> {
     assert!(n > 0 && gram.len() == n * n && b > 0 && most > 0, "a square matrix, and rounds to take part in");
     let k = most.min(n.div_ceil(b));
@@ -65,7 +73,7 @@ pub fn worst_rounds(gram: &[f64], n: usize, b: usize, most: usize, work: u64, ru
     Ok(WorstRounds { upper: if exact { lower } else { upper.max(lower) }, lower, rounds })
 }
 
-/// The Gram matrix, and how far apart rounds are.
+/// The Gram matrix, and the minimum distance between rounds.
 #[derive(Clone, Copy)]
 struct Rows<'a> {
     gram: &'a [f64],
@@ -82,15 +90,16 @@ impl<'a> Rows<'a> {
         &self.gram[i * self.n..(i + 1) * self.n]
     }
 
-    /// For each row the largest sums of its entries with at most 0, 1, …, k − 1 others. Where that is too much work, for large
-    /// k, or where so many fit anyway: with none, and with any number of others.
+    /// Returns for each row the largest sums of its entries with at most 0, 1, …, k − 1 other rounds. If that is too
+    /// much work (for large k), or if k is no restriction, it returns only the sums with no other round and with any
+    /// number of them.
     fn shared(self, k: usize, run: &Run) -> Result<Vec<Vec<f64>>> {
         let counted = k == 1 || k < self.n.div_ceil(self.b) && self.n * self.n * (k - 1) <= BOUND_WORK;
         (0..self.n)
             .into_par_iter()
             .map(|i| {
                 run.check()?;
-                // Those nearer than b are no part of any set with i: they are worth nothing.
+                // Rounds nearer than b cannot be in a set with i, so their weight is 0.
                 let shareable: Vec<f64> = self
                     .row(i)
                     .iter()
@@ -106,7 +115,7 @@ impl<'a> Rows<'a> {
             .collect()
     }
 
-    /// The second bound.
+    /// Returns the second bound.
     fn by_distance(self, k: usize) -> f64 {
         let mut largest = vec![0.0f64; self.n];
         for i in 0..self.n {
@@ -124,7 +133,8 @@ impl<'a> Rows<'a> {
         most
     }
 
-    /// A good set: the evenly spaced one, and sets that grow from one round by what adds most, improved by exchanges.
+    /// Returns a good set: the best of the evenly spaced one, and of sets that grow from one round by the best
+    /// addition, improved by exchanges.
     fn greedy(self, k: usize) -> (f64, Vec<usize>) {
         let mut spaced = Growing::new(self);
         (0..k).for_each(|m| spaced.add(m * self.b));
@@ -133,15 +143,15 @@ impl<'a> Rows<'a> {
         for start in 0..starts {
             let mut set = Growing::new(self);
             set.add(start * (self.n - 1) / starts.max(2).saturating_sub(1));
-            let found = set.exchanged(k);
-            if found.0 > best.0 {
-                best = found;
+            let candidate = set.exchanged(k);
+            if candidate.0 > best.0 {
+                best = candidate;
             }
         }
         best
     }
 
-    /// Σ `G_ij` over a set.
+    /// Returns Σ `G_ij` over a set.
     fn value(self, set: &[usize]) -> f64 {
         set.iter().map(|&i| set.iter().map(|&j| self.at(i, j)).sum::<f64>()).sum()
     }
@@ -151,9 +161,10 @@ impl<'a> Rows<'a> {
 struct Growing<'a> {
     rows: Rows<'a>,
     set: Vec<usize>,
-    /// What each round shares with the set, but for rounding: by this rounds are chosen, and no bound is read off it.
+    /// The sum of each round's entries with the set, up to rounding: it guides the choice of rounds, and no bound is
+    /// computed from it.
     cross: Vec<f64>,
-    /// How many of the set are too near to each round.
+    /// The number of rounds of the set that are too near to each round.
     near: Vec<usize>,
 }
 
@@ -168,7 +179,7 @@ impl<'a> Growing<'a> {
         self.set.push(round);
     }
 
-    /// Take out the round at this place of the set.
+    /// Removes the round at this position of the set.
     fn remove(&mut self, place: usize) -> usize {
         let round = self.set.remove(place);
         self.cross.iter_mut().zip(self.rows.row(round)).for_each(|(sum, g)| *sum -= g);
@@ -180,7 +191,7 @@ impl<'a> Growing<'a> {
         (round + 1).saturating_sub(self.rows.b)..(round + self.rows.b).min(self.rows.n)
     }
 
-    /// The round that adds most; none where none fits.
+    /// Returns the round that adds most; `None` if no round fits.
     fn next(&self) -> Option<usize> {
         let gain = |j: usize| 2.0 * self.cross[j] + self.rows.at(j, j);
         (0..self.rows.n).filter(|j| self.near[*j] == 0).max_by(|one, other| gain(*one).total_cmp(&gain(*other)))
@@ -193,13 +204,14 @@ impl<'a> Growing<'a> {
         }
     }
 
-    /// Fill the set up to k rounds, then exchange one round for what adds most without it while that changes anything.
+    /// Fills the set up to k rounds, then exchanges one round for the one that adds most without it, while that changes
+    /// anything.
     fn exchanged(mut self, k: usize) -> (f64, Vec<usize>) {
         self.fill(k);
         let mut best = (self.rows.value(&self.set), self.set.clone());
         for _ in 0..PASSES {
             for _ in 0..self.set.len() {
-                // What goes is the first, what comes is the last: each has its turn.
+                // The first round is removed and the new one is appended, so each round has its turn.
                 self.remove(0);
                 self.fill(k);
             }
@@ -213,23 +225,23 @@ impl<'a> Growing<'a> {
     }
 }
 
-/// The largest sums of non-negative weights at least b apart, of at most 0, 1, …, `most` of them.
+/// Returns the largest sums of at most 0, 1, …, `most` non-negative weights at least b apart.
 fn limited(weights: &[f64], b: usize, most: usize) -> Vec<f64> {
     let n = weights.len();
     // best[d]: of the weights before d; fewer than that are none.
     let (mut best, mut next) = (vec![0.0f64; n + 1], vec![0.0f64; n + 1]);
-    let mut found = vec![0.0];
+    let mut largest = vec![0.0];
     for _ in 0..most {
         for (d, weight) in weights.iter().enumerate() {
             next[d + 1] = next[d].max(weight + best[(d + 1).saturating_sub(b)]);
         }
         std::mem::swap(&mut best, &mut next);
-        found.push(best[n]);
+        largest.push(best[n]);
     }
-    found
+    largest
 }
 
-/// As a factor.
+/// Returns the number of rounds as a factor.
 #[allow(clippy::cast_precision_loss)] // far below 2^53
 fn count(rounds: usize) -> f64 {
     rounds as f64
@@ -242,18 +254,18 @@ struct Search<'a> {
     /// The value of the best set so far, and the set.
     best: (f64, Vec<usize>),
     chosen: Vec<usize>,
-    /// Entries that may still be looked at.
+    /// The number of entries that may still be read.
     work: u64,
     nodes: u64,
     run: &'a Run,
 }
 
 impl Search<'_> {
-    /// Look at all sets that add at most `left` rounds from `first` on to the chosen ones, of value `value`, that share `cross` with
-    /// each round; whether that ended within the work allowed.
+    /// Searches all sets that add at most `left` rounds from `first` on to the chosen ones, which have the value
+    /// `value` and the sums `cross` with each round. Returns whether the search ended within the work allowed.
     ///
-    /// A set T of r ≥ 1 more adds Σ_{j ∈ T} (2 cross_j + Σ_{i ∈ T} `G_ij`), which is at most r times the largest term, with
-    /// Σ_{i ∈ T} `G_ij` ≤ `G_jj` + the most that j shares with r − 1 others.
+    /// A set T of r ≥ 1 more adds Σ_{j ∈ T} (2 cross_j + Σ_{i ∈ T} `G_ij`), which is at most r times the largest term,
+    /// with Σ_{i ∈ T} `G_ij` ≤ `G_jj` + the largest sum of j's entries with r − 1 other rounds.
     fn within(&mut self, first: usize, value: f64, cross: &[f64], left: usize) -> Result<bool> {
         let (n, b) = (self.rows.n, self.rows.b);
         if first >= n || left == 0 {
@@ -280,7 +292,7 @@ impl Search<'_> {
         if left == 1 {
             return Ok(true);
         }
-        // From the last on, what a set that begins with j or later can come to.
+        // Going back from the last round, `most` bounds the value of a set that begins with round j or later.
         let mut most = vec![0.0f64; n - first + 1];
         for j in (first..n).rev() {
             let shared = &self.shared[j];
@@ -309,14 +321,14 @@ impl Search<'_> {
 mod tests {
     use super::*;
 
-    /// Every set of at most `most` rounds at least b apart.
+    /// Returns every set of at most `most` rounds at least b apart.
     fn sets(n: usize, b: usize, most: usize) -> impl Iterator<Item = Vec<usize>> {
         (1u32..1 << n)
             .map(move |mask| (0..n).filter(|i| mask >> i & 1 == 1).collect::<Vec<_>>())
             .filter(move |set| set.len() <= most && set.windows(2).all(|pair| pair[1] - pair[0] >= b))
     }
 
-    /// Columns of small pseudo-random entries below the diagonal.
+    /// Returns the Gram matrix of columns with small pseudo-random entries below the diagonal.
     fn products(n: usize, seed: u64) -> Vec<f64> {
         let mut state = seed;
         let mut entry = || {

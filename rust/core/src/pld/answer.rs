@@ -1,4 +1,5 @@
-//! The question and its answer: ε(δ) or δ(ε) of a composition, as an interval; and the answers that need no composition.
+//! The question and its answer: ε(δ) or δ(ε) of a composition, as an interval; and the answers that need no
+//! composition.
 
 use std::sync::Arc;
 
@@ -6,16 +7,16 @@ use crate::error::{Error, Result};
 use crate::pair::Profile;
 use crate::special::UNIT_ROUNDOFF;
 
-/// Rounds of one kind, as seen in one direction.
+/// Rounds of one kind, in one direction.
 #[derive(Debug, Clone)]
 pub struct Round {
     /// The profile of one round.
     pub profile: Arc<dyn Profile>,
-    /// How many such rounds.
+    /// The number of such rounds.
     pub count: u64,
 }
 
-/// What is asked of the composition.
+/// The question about the composition.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Query {
     /// The δ at this ε ≥ 0.
@@ -24,12 +25,12 @@ pub enum Query {
     Epsilon(f64),
 }
 
-/// How much each source of error may contribute to the upper end, in units of δ at the ε reported.
+/// How much each source of error may contribute to the upper bound, in units of δ at the ε reported.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Budget {
-    /// Loss above the last lattice point of a round, counted as infinite loss in each round.
+    /// Loss above the last lattice point of a round, which is counted as infinite loss in each round.
     pub truncation: f64,
-    /// Losses that sum up to ε otherwise than by one large one, where that was enough to count.
+    /// Losses that sum to ε without a single large loss, where this was counted separately.
     pub other_losses: f64,
     /// Composed loss above the transform's window.
     pub window: f64,
@@ -39,40 +40,40 @@ pub struct Budget {
     pub transform_rounding: f64,
     /// Rounding of the masses, of the tilting and of the scale.
     pub mass_rounding: f64,
-    /// What the cells of laws that were composed without a lattice spread, and what the rounds' meshes add there: no more than the
-    /// distance of the law from above to the one from below. 0 where there was a lattice.
+    /// How much the cells of laws that were composed without a lattice spread, and how much the rounds' meshes add: at
+    /// most the distance of the law from above to the one from below. 0 if a lattice was used.
     pub cells: f64,
-    /// The largest relative error of an evaluated profile value δ, over the nodes where it is above 1e-290. Part of the
-    /// discretised profiles already.
+    /// The largest relative error of an evaluated profile value δ, over the nodes where it is above 1e-290. It is
+    /// already included in the discretised profiles.
     pub profile_relative_error: f64,
 }
 
-/// A proven interval for the answer, and how it was reached.
+/// A proven interval for the answer, and how it was computed.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Answer {
-    /// The true answer is at least this.
+    /// A lower bound on the true answer.
     pub lower: f64,
-    /// The true answer is at most this.
+    /// An upper bound on the true answer.
     pub upper: f64,
-    /// Whether the interval is as narrow as was asked for.
+    /// Whether the interval is as narrow as requested.
     pub within_tolerance: bool,
     /// The error sources, line by line.
     pub budget: Budget,
-    /// Lattice spacing in nats; 0 where no lattice was needed.
+    /// The lattice spacing in nats; 0 if no lattice was needed.
     pub spacing: f64,
-    /// Profile evaluations.
+    /// The number of profile evaluations.
     pub nodes: usize,
-    /// Transform length; 0 where none was needed.
+    /// The transform length; 0 if none was needed.
     pub transform_length: usize,
     /// The tilt λ.
     pub tilt: f64,
 }
 
 impl Answer {
-    /// The intersection with a later answer: both intervals are proven.
+    /// Returns the intersection with a later answer: both intervals are proven.
     ///
     /// # Errors
-    /// [`Error::Numerics`] where they do not meet, which is the sign of a defect in a bound and never hidden.
+    /// [`Error::Numerics`] if they do not intersect, which shows a defect in a bound and must not be hidden.
     pub(super) fn and(self, found: Self) -> Result<Self> {
         let (lower, upper) = (found.lower.max(self.lower), found.upper.min(self.upper));
         if lower > upper {
@@ -82,11 +83,12 @@ impl Answer {
     }
 }
 
-/// No composed δ below this is resolved.
+/// The smallest composed δ that is resolved.
 pub(super) const SMALLEST_DELTA: f64 = 1e-290;
 
-/// An upper bound on δ(0) of the composition, 1 − Π(1 − δ_i(0))^{n_i}: outcomes of all rounds can be coupled to agree with the
-/// probability that each of them can (Lindvall 2002, Theorem I.5.2). δ(ε) is at most this for every ε ≥ 0.
+/// Returns an upper bound on δ(0) of the composition, 1 − Π(1 − δ_i(0))^{n_i}: outcomes of all rounds can be coupled to
+/// agree with the probability that each of them can (Lindvall 2002, Theorem I.5.2). δ(ε) is at most this for every ε
+/// ≥ 0.
 pub(super) fn total_variation(rounds: &[Round]) -> f64 {
     #[allow(clippy::cast_precision_loss)] // counts are at most 1e18; relative error 2^-53
     let log_agreement: f64 = rounds
@@ -118,20 +120,21 @@ pub(super) fn check_arguments(rounds: &[Round], query: Query, tolerance: f64) ->
     }
 }
 
-/// The most that δ(ε) of a profile may be.
+/// Returns an upper bound on δ(ε) of a profile.
 pub(super) fn at_most(profile: &dyn Profile, epsilon: f64) -> f64 {
     let point = profile.at(epsilon).or_trivial(epsilon);
     (point.delta + point.delta_error).min(1.0)
 }
 
-/// The least that δ(ε) of a profile may be.
+/// Returns a lower bound on δ(ε) of a profile.
 pub(super) fn at_least(profile: &dyn Profile, epsilon: f64) -> f64 {
     let point = profile.at(epsilon).or_trivial(epsilon);
-    // A law from above may have more mass than 1, by what rounding added.
+    // Rounding may give a law from above slightly more mass than 1.
     (point.delta - point.delta_error).clamp(0.0, 1.0)
 }
 
-/// One round needs no discretisation: its profile is read directly. Whoever asked judges how narrow the answer is.
+/// Answers a question about one round, which needs no discretisation: its profile is read directly. The caller decides
+/// whether the answer is narrow enough.
 pub(super) fn single(profile: &dyn Profile, query: Query) -> Result<Answer> {
     let (lower, upper) = (|epsilon: f64| at_least(profile, epsilon), |epsilon: f64| at_most(profile, epsilon));
     let (low, high) = match query {
@@ -160,7 +163,7 @@ pub(super) fn single(profile: &dyn Profile, query: Query) -> Result<Answer> {
     })
 }
 
-/// Neighbouring ε ≥ 0 between which `above` turns from true to false; (0, 0) if it is false at 0.
+/// Returns neighbouring ε ≥ 0 between which `above` turns from true to false; (0, 0) if it is false at 0.
 pub(super) fn sign_change(above: impl Fn(f64) -> bool) -> (f64, f64) {
     if !above(0.0) {
         return (0.0, 0.0);

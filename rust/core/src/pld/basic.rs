@@ -1,21 +1,22 @@
-//! What the rounds say each by itself, where nothing resolves them together: basic composition.
+//! Bounds from each round separately, where nothing resolves the rounds together: basic composition.
 //!
-//! * ε(δ) ≤ Σ n_i ε_i(δ/N), N = Σ n_i: without an event of mass δ_i each round's P is at most e^{ε_i}Q, and so are the products; the
-//!   events have at most Σ n_i δ_i together (Dwork, Kenthapadi, McSherry, Mironov & Naor 2006, Theorem 1).
+//! * ε(δ) ≤ Σ n_i ε_i(δ/N), N = Σ n_i: without an event of mass δ_i each round's P is at most e^{ε_i}Q, and so are the
+//!   products; the events have at most Σ n_i δ_i together (Dwork, Kenthapadi, McSherry, Mironov & Naor 2006, Theorem
+//!   1).
 //! * So δ(ε) ≤ N·d for every d with Σ n_i ε_i(d) ≤ ε.
-//! * Both are at least those of any round alone: the others' outcomes may be left out.
+//! * Both are at least those of any single round, because the outcomes of the other rounds may be left out.
 
 use crate::error::Result;
 use crate::pld::answer::{at_least, single, total_variation, Answer, Query, Round, SMALLEST_DELTA};
 use crate::special::UNIT_ROUNDOFF;
 
-/// Halvings of the range of ln d.
+/// The number of halvings of the range of ln d.
 const HALVINGS: usize = 40;
 
-/// A proven interval for the answer, however wide.
+/// Returns a proven interval for the answer, however wide.
 ///
 /// # Errors
-/// Those of [`single`].
+/// As [`single`].
 pub(super) fn ends(rounds: &[Round], query: Query) -> Result<Answer> {
     let (lower, upper) = match query {
         Query::Epsilon(delta) => {
@@ -32,20 +33,20 @@ pub(super) fn ends(rounds: &[Round], query: Query) -> Result<Answer> {
     Ok(Answer { lower, upper, ..Answer::default() })
 }
 
-/// N, rounded up.
+/// Returns N, rounded up.
 fn number(rounds: &[Round]) -> f64 {
     #[allow(clippy::cast_precision_loss)] // counts are at most 1e18; covered by the factor
     let sum: f64 = rounds.iter().map(|round| round.count as f64).sum();
     sum * slack(rounds)
 }
 
-/// Above 1 by more than a sum over the rounds' groups is off.
+/// Returns a factor above 1 that covers the rounding of a sum over the rounds' groups.
 #[allow(clippy::cast_precision_loss)] // a count of groups
 fn slack(rounds: &[Round]) -> f64 {
     1.0 + UNIT_ROUNDOFF * (8.0 + 2.0 * rounds.len() as f64)
 }
 
-/// Σ n_i ε_i(d), rounded up.
+/// Returns Σ n_i ε_i(d), rounded up.
 fn summed(rounds: &[Round], d: f64) -> Result<f64> {
     let mut sum = 0.0;
     for round in rounds {
@@ -56,7 +57,7 @@ fn summed(rounds: &[Round], d: f64) -> Result<f64> {
     Ok(sum * slack(rounds))
 }
 
-/// N·d for about the smallest d whose ε is low enough.
+/// Returns N·d for approximately the smallest d whose ε is low enough.
 fn delta_at_most(rounds: &[Round], epsilon: f64) -> Result<f64> {
     let number = number(rounds);
     let (mut low, mut high) = (SMALLEST_DELTA.ln(), -number.ln());

@@ -1,33 +1,35 @@
-//! Where the cells of a product lie: such that together they change ln δ by what they may, with as few of them as that takes.
+//! Chooses the cells of a product: as few as possible such that together they change ln δ by no more than allowed.
 //!
-//! A cell of width w adds a variance of w²/6 at most to each loss in it, which matters by the curvature of δ in what the other rounds
-//! lose ([`Place::weight`]). Nothing here is a bound: choices decide how narrow an interval is, and nothing else.
+//! A cell of width w adds a variance of at most w²/6 to each loss in it. The effect of that depends on the curvature of
+//! δ in the losses of the other rounds ([`Place::weight`]). None of these numbers is a bound: the choices only decide
+//! how narrow an interval is.
 
 use crate::pld::doubling::Law;
 use crate::pld::mesh::Node;
 
-/// About where an answer lies, and what the rounds lose.
+/// The approximate position of an answer, and the law of the rounds' losses.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// ε there.
+    /// ε at the answer.
     pub epsilon: f64,
-    /// How far from there it may lie.
+    /// How far from there the answer may lie.
     pub reach: f64,
-    /// −d ln δ/dε there.
+    /// −d ln δ/dε at the answer.
     pub hazard: f64,
-    /// ln δ there.
+    /// ln δ at the answer.
     pub log_delta: f64,
-    /// What all rounds lose, where it is known.
+    /// The law of the sum of all losses, where it is known.
     pub losses: Option<Outline>,
 }
 
 impl Place {
-    /// How much ln δ changes with half the variance of one loss in this range.
+    /// Returns how much ln δ changes with half the variance of one loss in this range.
     ///
-    /// A loss x makes of δ(ε) the others' δ(ε − x). Two losses with the same sums of p and p·e^{−x} differ in it by its curvature in
-    /// e^{−x}, which is the density of what the others lose at ε − x: nearly that of all rounds. Before that is known: the loss x
-    /// makes e^{κx} times as much of δ with the hazard κ, and never more than 1, so the curvature is at most κ(κ + 1)e^{κx}, about κ/δ
-    /// where x is ε, and 1/δ further out, where δ(ε − x) = 1 − e^{ε−x}.
+    /// A loss x turns δ(ε) into δ(ε − x) of the other rounds. Two losses with the same sums of p and p·e^{−x} differ in
+    /// it by its curvature in e^{−x}, which is the density at ε − x of the other rounds' losses: nearly that of all
+    /// rounds. As long as that is unknown: the loss x contributes e^{κx} times as much to δ with the hazard κ, and
+    /// never more than 1, so the curvature is at most κ(κ + 1)e^{κx}, about κ/δ where x is ε, and 1/δ further out,
+    /// where δ(ε − x) = 1 − e^{ε−x}.
     #[must_use]
     pub fn weight(&self, left: f64, right: f64) -> f64 {
         if let Some(losses) = &self.losses {
@@ -40,7 +42,8 @@ impl Place {
         (log + log.max(0.0) + self.hazard * right).min(far).exp()
     }
 
-    /// How much a gap between the profile of so many rounds and its chord changes ln δ: its area is half a variance.
+    /// Returns how much a gap between the profile of this many rounds and its chord changes ln δ: its area is half a
+    /// variance.
     pub fn cost(&self, rounds: f64) -> impl Fn(&Node, &Node, f64) -> f64 + '_ {
         move |left, right, gap| {
             if gap == 0.0 {
@@ -51,19 +54,21 @@ impl Place {
     }
 }
 
-/// A law as a density that is constant between points. For choices: nothing here is a bound.
+/// A law as a density that is constant between points. It is used for choices only; none of its numbers is a bound.
 #[derive(Debug, Clone)]
 pub struct Outline {
-    /// Increasing.
+    /// The points, increasing.
     point: Vec<f64>,
     /// The mass up to each point.
     below: Vec<f64>,
-    /// The mass from each point on: far up it is less than the other sum resolves.
+    /// The mass from each point on, stored separately because for large losses it is smaller than the rounding of
+    /// `below`.
     above: Vec<f64>,
 }
 
 impl Outline {
-    /// From `first` on, the mass up to each of these points; where one lies on the last, its mass is spread up to the next.
+    /// Creates the outline from `first` on, with the mass up to each of these points; if a point equals the last one,
+    /// its mass is spread up to the next.
     pub(super) fn new(first: f64, parts: impl Iterator<Item = (f64, f64)>) -> Self {
         let (mut point, mut mass, mut carried) = (vec![first], vec![0.0], 0.0);
         for (at, part) in parts {
@@ -85,7 +90,7 @@ impl Outline {
         Self { point, below, above }
     }
 
-    /// Atoms (loss, mass), each spread out from the one before it; `None` where there are none.
+    /// Creates the outline of atoms (loss, mass), each spread out from the one before it; `None` if there are none.
     #[must_use]
     pub fn of(mut atoms: Vec<(f64, f64)>) -> Option<Self> {
         atoms.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -93,7 +98,7 @@ impl Outline {
         Some(Self::new(first, atoms.into_iter()))
     }
 
-    /// The value of one of the sums at a loss.
+    /// Returns the value of one of the sums at a loss.
     fn at(&self, sums: &[f64], loss: f64) -> f64 {
         let next = self.point.partition_point(|&point| point <= loss);
         if next == 0 || next == self.point.len() {
@@ -103,53 +108,53 @@ impl Outline {
         sums[next - 1] + share * (sums[next] - sums[next - 1])
     }
 
-    /// The mass between two losses.
+    /// Returns the mass between two losses.
     fn mass(&self, from: f64, to: f64) -> f64 {
         let below = self.at(&self.below, to);
-        let found = if below <= 0.5 {
+        let mass = if below <= 0.5 {
             below - self.at(&self.below, from)
         } else {
             self.at(&self.above, from) - self.at(&self.above, to)
         };
-        found.max(0.0)
+        mass.max(0.0)
     }
 
-    /// The mean density between two losses.
+    /// Returns the mean density between two losses.
     fn density(&self, from: f64, to: f64) -> f64 {
         self.mass(from, to) / (to - from).max(f64::MIN_POSITIVE)
     }
 }
 
-/// What the cells are to be good for: nothing here is a bound.
+/// What the cells must achieve; none of these numbers is a bound.
 #[derive(Debug, Clone, Copy)]
 pub struct Care<'a> {
     /// Where the answer lies.
     pub place: &'a Place,
     /// How much all cells together may change ln δ.
     pub budget: f64,
-    /// Mass of a round's losses that may be counted as infinite, or left out.
+    /// The mass of a round's losses that may be counted as infinite, or left out.
     pub ignored: f64,
-    /// Cells of a product, at least and at most.
+    /// The minimum and maximum number of cells of a product.
     pub cells: (u32, u32),
-    /// Larger losses may be counted as infinite, or as this one.
+    /// Larger losses may be counted as infinite, or as this loss.
     pub highest: f64,
 }
 
-/// Atoms of a law that stand for it where cells are chosen.
+/// The number of atoms that represent a law where cells are chosen.
 const SKETCHED: usize = 160;
-/// Groups of pairs of these that each have cells of one width.
+/// The number of groups of pairs of these atoms that each have cells of one width.
 const GROUPS: usize = 400;
-/// This share of them is spread evenly.
+/// The fraction of the cells that is spread evenly.
 const EVERYWHERE: f64 = 0.05;
-/// The widths of cells are found so often, each time with weights for those of the time before.
+/// The number of times that the widths of cells are computed, each time with weights for the previous widths.
 const SMOOTHED: usize = 3;
 
-/// Edges of cells for the product of two laws, of which there are `blocks` in all rounds: such that all their cells together change
-/// ln δ by about `care.budget`.
+/// Returns edges of cells for the product of two laws, of which there are `blocks` in all rounds, such that all their
+/// cells together change ln δ by about `care.budget`.
 ///
-/// A cell of width w adds a variance of w²/6 at most to each loss in it. For a given number of cells the sum of what that costs is
-/// least when each costs the same: where the density of the product times the weight is g, cells have a width in proportion to
-/// g^(−1/3).
+/// A cell of width w adds a variance of at most w²/6 to each loss in it. For a given number of cells the total cost is
+/// least when each cell costs the same: where the density of the product times the weight is g, cells have a width in
+/// proportion to g^(−1/3).
 pub(super) fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> {
     let (first, last) = (a.loss[0] + b.loss[0], a.loss[a.loss.len() - 1] + b.loss[b.loss.len() - 1]);
     let product = pairs(a, b, care, first);
@@ -159,10 +164,10 @@ pub(super) fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> 
     }
     points.retain(|point| (first..=last).contains(point));
     points.sort_unstable_by(f64::total_cmp);
-    // A cell is as wide as it is: the weight is a mean over what its own cell and the ones beside it cover.
+    // The weight is a mean over the range of the cell and the cells beside it.
     let cost = |from: f64, to: f64, width: f64| {
         let weight = care.place.weight(from - width, to + width);
-        // Without a width there is no cost.
+        // A cell without a width has no cost.
         (product.mass(from, to) * weight * (to - from).powi(2)).cbrt().max(0.0)
     };
     let mut groups: Vec<(f64, f64, f64)> = points.windows(2).map(|w| (w[0], w[1], cost(w[0], w[1], 0.0))).collect();
@@ -174,7 +179,7 @@ pub(super) fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> 
             }
         }
         let total: f64 = groups.iter().map(|group| group.2).sum();
-        // A few cells everywhere: what was thought to cost nothing may matter elsewhere.
+        // A few cells are placed everywhere, because a cost that was estimated as 0 may not be 0.
         let rest = if total > 0.0 { EVERYWHERE * total } else { 1.0 } / (last - first).max(f64::MIN_POSITIVE);
         for (from, to, spent) in &mut groups {
             *spent += rest * (*to - *from);
@@ -190,7 +195,7 @@ pub(super) fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> 
         }
     }
     let mut edges = vec![first];
-    // The k-th edge is where k shares are spent.
+    // The k-th edge is where k shares have been spent.
     let (mut spent, mut group) = (0.0, 0);
     for k in 1..parts {
         let target = f64::from(k) * each;
@@ -200,12 +205,12 @@ pub(super) fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> 
         }
         let Some(&(from, to, cost)) = groups.get(group) else { break };
         let edge = from + (to - from) * ((target - spent) / cost).clamp(0.0, 1.0);
-        // Cells that rounding could empty are none.
+        // Cells that rounding could make empty are left out.
         if edge - edges[edges.len() - 1] > 1e-10 * edge.abs() {
             edges.push(edge);
         }
     }
-    // Nothing lies beyond the last edge.
+    // No mass lies beyond the last edge.
     let end = edges.len() - 1;
     if end == 0 {
         edges.push(last.max(first + 1e-10 * first.abs()) + 1e-300);
@@ -217,7 +222,7 @@ pub(super) fn cells(a: &Law, b: &Law, care: &Care<'_>, blocks: f64) -> Vec<f64> 
     edges
 }
 
-/// The product of two laws in outline.
+/// Returns the outline of the product of two laws.
 fn pairs(a: &Law, b: &Law, care: &Care<'_>, first: f64) -> Outline {
     let (one, two) = (sketch(a, care), sketch(b, care));
     let mut pairs: Vec<(f64, f64)> = Vec::with_capacity(one.len() * two.len());
@@ -229,7 +234,7 @@ fn pairs(a: &Law, b: &Law, care: &Care<'_>, first: f64) -> Outline {
     Outline::new(first, groups.map(|group| (group[group.len() - 1].0, group.iter().map(|pair| pair.1).sum())))
 }
 
-/// A law as a few atoms (loss, mass), closest where it counts.
+/// Returns a law as a few atoms (loss, mass), closest where the cost is largest.
 fn sketch(law: &Law, care: &Care<'_>) -> Vec<(f64, f64)> {
     let atoms: Vec<(f64, f64)> = law.loss.iter().copied().zip(law.mass.iter().copied()).collect();
     if atoms.len() <= SKETCHED {

@@ -2,31 +2,33 @@
 //!
 //! # What is computed
 //!
-//! Round i has masses a_i on the lattice, `M_i = Σ_j a_{i,j} e^{λ j h}`, and tilted probabilities `b_i = a_{i,j} e^{λ j h} /
-//! M_i`. If B is the n-fold convolution of the b, then the composed mass at s is `e^{K(λ)} e^{−λ s h} B_s` with `K = Σ n_i ln
-//! M_i`, and for every ε
+//! Round i has masses a_i on the lattice, `M_i = Σ_j a_{i,j} e^{λ j h}`, and tilted probabilities
+//! `b_i = a_{i,j} e^{λ j h} / M_i`. If B is the n-fold convolution of the b, then the composed mass at s is
+//! `e^{K(λ)} e^{−λ s h} B_s` with `K = Σ n_i ln M_i`, and for every ε
 //!
 //! `δ(ε) = e^{K(λ) − λε} Σ_{sh > ε} e^{−λ(sh − ε)} (1 − e^{−(sh − ε)}) B_s  +  [mass at ∞]`.
 //!
-//! With λ at the saddle point the sum is of order one however small δ is, so an absolute error near 10⁻¹⁴ in B is a relative
-//! error near 10⁻¹⁴ in δ: that is what the tilt is for.
+//! With λ at the saddle point the sum is of order one however small δ is, so an absolute error near 10⁻¹⁴ in B is a
+//! relative error near 10⁻¹⁴ in δ: that is the purpose of the tilt.
 //!
-//! # What can go wrong, and where it is counted
+//! # The sources of error, and where they are counted
 //!
-//! * **Aliasing.** The cyclic convolution C of length N satisfies C_r = Σ_{s ≡ r} B_s ≥ B_s. For the upper result that is safe;
-//!   from the lower one what wrapped to points above ε is subtracted. From above: only mass beyond ε + Nh can, where it counts at
-//!   most `max_x e^{−λx}(1 − e^{−x}) ≤ 1/(λ+1)`. From below: at most `e^{−λmNh}` of the untilted mass for each turn m, since `Σ_x
-//!   e^{−λx} B(ε + x − mNh) = e^{λε − K − λmNh} Σ_z A(z)`; or, if the window starts below nearly all of the tilted law, the
-//!   tilted mass below its start times 1/(λ+1). The smaller of the two is used.
+//! * **Aliasing.** The cyclic convolution C of length N satisfies C_r = Σ_{s ≡ r} B_s ≥ B_s. For the upper result that
+//!   is safe; from the lower one the mass that wrapped to points above ε is subtracted. From above: only mass beyond
+//!   ε + Nh can wrap there, and it counts at most `max_x e^{−λx}(1 − e^{−x}) ≤ 1/(λ+1)`. From below: at most
+//!   `e^{−λmNh}` of the untilted mass for each turn m, since `Σ_x e^{−λx} B(ε + x − mNh) = e^{λε − K − λmNh} Σ_z A(z)`;
+//!   or, if the window starts below nearly all of the tilted law, the tilted mass below its start times 1/(λ+1). The
+//!   smaller of the two is used.
 //! * **Window top.** Untilted mass above the window is added to the upper result in full.
-//! * **Rounding of the transforms.** A power-of-two FFT applies to each input at most `log₂N` twiddle factors and additions; with
-//!   the real-transform wrapper each output is off by at most `32u(log₂N + 2)` times the sum of the absolute inputs (every
-//!   butterfly error is relative to the sum of absolute values it combines; Higham 2002, §24.1, with the ℓ₁ norm as majorant;
-//!   about 13u a level for a twiddle computed by sine and cosine, its product and the addition, twice that for the wrapper). So
-//!   the spectrum F̂ is off by `η = 32u(log₂N + 2)` since Σb = 1, its powers by `Π(|F̂_i| + η)^{n_i} · Σ n_i η/(|F̂_i| + η)`
-//!   (mean value theorem), repeated squaring by `8u Σn_i` relative, and the inverse transform by `32u(log₂N + 2)` times the mean
-//!   modulus of what it is given. All three are summed over the actual spectrum into one absolute error E for each entry. Against
-//!   the weights of a δ they add up to at most `E·min(N, 1 + 1/(hλ(λ+1)))`: `Σ_x e^{−λx}(1 − e^{−x})` over the lattice.
+//! * **Rounding of the transforms.** A power-of-two FFT applies to each input at most `log₂N` twiddle factors and
+//!   additions; with the real-transform wrapper the error of each output is at most `32u(log₂N + 2)` times the sum of
+//!   the absolute inputs (every butterfly error is relative to the sum of absolute values it combines; Higham 2002,
+//!   §24.1, with the ℓ₁ norm as majorant; about 13u a level for a twiddle computed by sine and cosine, its product and
+//!   the addition, twice that for the wrapper). So the spectrum F̂ has an error of `η = 32u(log₂N + 2)` since Σb = 1,
+//!   its powers of `Π(|F̂_i| + η)^{n_i} · Σ n_i η/(|F̂_i| + η)` (mean value theorem), repeated squaring of `8u Σn_i`
+//!   relatively, and the inverse transform of `32u(log₂N + 2)` times the mean modulus of its input. All three are
+//!   summed over the actual spectrum into one absolute error E for each entry. With the weights of a δ they add up to
+//!   at most `E·min(N, 1 + 1/(hλ(λ+1)))`: `Σ_x e^{−λx}(1 − e^{−x})` over the lattice.
 //! * **Rounding of tilted masses and of M.** Relative; raised to the number of rounds ([`Composed::relative_error`]).
 
 use std::collections::BTreeMap;
@@ -51,7 +53,7 @@ pub struct Transforms {
 }
 
 impl Transforms {
-    /// The transforms of a power-of-two length. Those of ordinary lengths are planned once for a process.
+    /// Returns the transforms of a power-of-two length. Those of usual lengths are planned once for a process.
     #[must_use]
     pub fn new(length: usize) -> Arc<Self> {
         static PLANS: PerProcess<BTreeMap<usize, Arc<Transforms>>> = PerProcess::new();
@@ -70,10 +72,10 @@ impl Transforms {
     }
 }
 
-/// A composed law in tilted form, good near the tilt's own mean, with its errors.
+/// A composed law in tilted form with its errors, accurate near the mean of the tilted law.
 #[derive(Debug, Clone)]
 pub struct Composed {
-    /// Which side of the true profile it bounds.
+    /// The side of the true profile that it bounds.
     pub side: Side,
     /// Lattice spacing h.
     pub spacing: f64,
@@ -85,29 +87,29 @@ pub struct Composed {
     pub log_scale: f64,
     /// The cyclic convolution on the window, C_s ≥ 0.
     pub tilted: Vec<f64>,
-    /// E: bound on the rounding error of every entry.
+    /// E: a bound on the rounding error of every entry.
     pub entry_error: f64,
-    /// The law may be read at this ε and above.
+    /// The smallest ε at which the law may be read.
     pub read_from: f64,
-    /// Bound on the untilted mass above the window.
+    /// A bound on the untilted mass above the window.
     pub mass_above: f64,
-    /// Bound on the tilted mass that wraps from above to points above `read_from`.
+    /// A bound on the tilted mass that wraps from above to points above `read_from`.
     pub wrapped_above: f64,
-    /// Bound on the tilted mass below the window.
+    /// A bound on the tilted mass below the window.
     pub wrapped_below: f64,
-    /// Bound on what all mass below can contribute after wrapping, in units of δ.
+    /// A bound on the contribution of all mass below after wrapping, in units of δ.
     pub wrapped_below_weighed: f64,
-    /// Bound on the composed mass at +∞ (upper: at most; lower: at least).
+    /// A bound on the composed mass at +∞: an upper bound on the upper side, a lower bound on the lower side.
     pub at_infinity: f64,
-    /// Relative error of the finite part from the masses, the tilting and the scale.
+    /// The relative error of the finite part from the masses, the tilting and the scale.
     pub relative_error: f64,
 }
 
-/// For a round whose losses lie beyond the last lattice point there may be.
+/// The error for a round whose losses lie beyond the last possible lattice point.
 pub(super) const BEYOND_LATTICES: Error =
     Error::Unresolved { reason: "a round has no mass at a finite loss on the lattice" };
 
-/// Compose `groups` of (masses, count) on `grid`.
+/// Composes `groups` of (masses, count) on `grid`.
 ///
 /// # Errors
 /// [`Error::Cancelled`], [`Error::TimeLimit`]; [`Error::Unresolved`] if a round has no mass on its lattice.
@@ -131,8 +133,8 @@ pub fn compose(
     let rounds: f64 = groups.iter().map(|g| count(g.1)).sum();
     let largest = groups.iter().flat_map(|g| &g.0.epsilon).fold(0.0_f64, |a, e| a.max(e.abs()));
     let own = groups.iter().map(|g| count(g.1) * g.0.relative_error).sum::<f64>();
-    // One tilted mass or one cumulant at a parameter of size t: the rounding of tε, of a logarithm, of two exponentials and of
-    // a sum of as many terms as there are masses.
+    // This is the error of one tilted mass or one cumulant at a parameter of size t: the rounding of tε, of a
+    // logarithm, of two exponentials and of a sum of as many terms as there are masses.
     #[allow(clippy::cast_precision_loss)] // a count of masses
     let terms = groups.iter().map(|g| g.0.mass.len()).max().unwrap_or(0) as f64;
     let log_size = logs.iter().fold(0.0_f64, |a, l| a.max(l.abs()));
@@ -145,7 +147,7 @@ pub fn compose(
         cumulants.log_tail(lambda, at, sign, x, theta, rounding(lambda) + rounding(lambda + sign * theta)).exp()
     };
     let turn = (-tilt * width).exp();
-    // The masses of the origin's cumulant may sum to slightly more than one.
+    // The masses in the cumulant at the origin may sum to slightly more than one.
     let total = (origin.value.max(0.0) + rounding(0.0)).exp();
     Ok(Composed {
         side,
@@ -170,7 +172,8 @@ fn count(count: u64) -> f64 {
     count as f64
 }
 
-/// `Π(f_i + m_i)^{n_i} − Π f_i^{n_i}` with f the finite and m the infinite mass of a round, in the safe direction.
+/// Returns `Π(f_i + m_i)^{n_i} − Π f_i^{n_i}` with f the finite and m the infinite mass of a round, rounded in the safe
+/// direction.
 fn infinite_mass(side: Side, groups: &[(&Masses, u64)]) -> f64 {
     let (mut log_total, mut log_share) = (0.0, 0.0);
     let mut slack = 0.0;
@@ -190,13 +193,13 @@ fn infinite_mass(side: Side, groups: &[(&Masses, u64)]) -> f64 {
     }
 }
 
-/// Plans up to this length are kept for the life of the process; each holds about two doubles for each point.
+/// Plans up to this length are kept for the life of the process; each takes about two doubles for each point.
 const LONGEST_KEPT: usize = 1 << 20;
 
-/// A frequency whose power is below this is left out, and its bound counted as its error.
+/// A frequency whose power is below this is left out, and this bound is counted as its error.
 const NEGLIGIBLE: f64 = 1e-28;
 
-/// Bound on the error of each output of a transform of length N for input of unit ℓ₁ norm.
+/// Returns a bound on the error of each output of a transform of length N for input of unit ℓ₁ norm.
 fn transform_error(length: usize) -> f64 {
     32.0 * UNIT_ROUNDOFF * (f64::from(length.ilog2()) + 2.0)
 }
@@ -205,7 +208,7 @@ fn transform_error(length: usize) -> f64 {
 struct Spectrum {
     length: usize,
     values: Vec<Complex<f64>>,
-    /// (1/N)·Σ over all N frequencies of the bound on each value's error.
+    /// (1/N)·Σ over all N frequencies of the bound on the error of each value.
     mean_error: f64,
 }
 
@@ -213,7 +216,7 @@ impl Spectrum {
     fn of(groups: &[(&Masses, u64)], logs: &[f64], tilt: f64, transforms: &Transforms, run: &Run) -> Result<Self> {
         let (length, forward) = (transforms.length, &transforms.forward);
         let eta = transform_error(length);
-        // Running product of the powers, and a bound on the error of each.
+        // These are the running product of the powers, and a bound on the error of each.
         let mut values: Vec<Complex<f64>> = Vec::new();
         let mut errors: Vec<f64> = Vec::new();
         let mut input = forward.make_input_vec();
@@ -250,14 +253,14 @@ impl Spectrum {
                 }
             }
         }
-        // Interior frequencies stand for two of the N.
+        // Each interior frequency represents two of the N.
         let total = 2.0 * errors.iter().sum::<f64>() - errors[0] - errors[errors.len() - 1];
         #[allow(clippy::cast_precision_loss)] // a transform length
         let mean_error = total / length as f64 + 1e-290;
         Ok(Self { length, values, mean_error })
     }
 
-    /// The law on the window that starts at `first`, and the error of every entry.
+    /// Returns the law on the window that starts at `first`, and the error of every entry.
     fn invert(mut self, first: i64, transforms: &Transforms, run: &Run) -> Result<(Vec<f64>, f64)> {
         let inverse = &transforms.inverse;
         #[allow(clippy::cast_precision_loss)] // a transform length
@@ -265,7 +268,7 @@ impl Spectrum {
         let half = self.values.len();
         let size: f64 = self.values.iter().map(|&v| 2.0 * modulus(v)).sum();
         let entry_error = self.mean_error + transform_error(self.length) * (size / n);
-        // The endpoints of a real transform's spectrum are real; rounding left imaginary dust (counted above).
+        // The endpoints of a real transform's spectrum are real; rounding left small imaginary parts (counted above).
         self.values[0].im = 0.0;
         self.values[half - 1].im = 0.0;
         let mut cyclic = inverse.make_output_vec();
@@ -282,18 +285,18 @@ impl Spectrum {
     }
 }
 
-/// `e^{exponent − log}`, with the difference taken first so that neither side overflows.
+/// Returns `e^{exponent − log}`; the difference is taken first so that neither side overflows.
 fn tilted_factor(exponent: f64, log: f64) -> f64 {
     (exponent - log).exp()
 }
 
-/// The residue of a lattice index modulo the transform length.
+/// Returns the residue of a lattice index modulo the transform length.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)] // residues fit
 fn position(index: i64, length: usize) -> usize {
     index.rem_euclid(length as i64) as usize
 }
 
-/// The n-th powers of transformed values that are each off by at most η.
+/// Computes the n-th powers of transformed values that each have an error of at most η.
 struct Power {
     exponent: u64,
     eta: f64,
@@ -309,11 +312,11 @@ impl Power {
         Self { exponent, eta, faint: (NEGLIGIBLE.ln() / n).exp() * (1.0 - 1e-12), rounding: 8.0 * UNIT_ROUNDOFF * n }
     }
 
-    /// fⁿ and a bound on its error: `(|f| + η)ⁿ·nη/(|f| + η)` from f, and rounding; for n = 1 that is η.
+    /// Returns fⁿ and a bound on its error: `(|f| + η)ⁿ·nη/(|f| + η)` from f, and rounding; for n = 1 that is η.
     fn of(&self, f: Complex<f64>) -> (Complex<f64>, f64) {
         let size = modulus(f) + self.eta;
         if size < self.faint {
-            // Taking zero for it errs by no more than the power's bound.
+            // The error of replacing it by zero is at most the bound on the power.
             return (Complex::new(0.0, 0.0), NEGLIGIBLE);
         }
         if self.exponent == 1 {
@@ -325,12 +328,12 @@ impl Power {
     }
 }
 
-/// |z|, rounded up.
+/// Returns |z|, rounded up.
 fn modulus(z: Complex<f64>) -> f64 {
     z.norm_sqr().sqrt() * (1.0 + 4.0 * UNIT_ROUNDOFF)
 }
 
-/// zⁿ by repeated squaring: relative error at most 2n·√5·u, far below the 8nu counted.
+/// Returns zⁿ by repeated squaring: relative error at most 2n·√5·u, far below the 8nu counted.
 fn complex_power(z: Complex<f64>, mut n: u64) -> Complex<f64> {
     let mut result = Complex::new(1.0, 0.0);
     let mut base = z;
@@ -346,7 +349,7 @@ fn complex_power(z: Complex<f64>, mut n: u64) -> Complex<f64> {
     }
 }
 
-/// xⁿ for x ≥ 0 by repeated squaring, with an early exit once nothing is left.
+/// Returns xⁿ for x ≥ 0 by repeated squaring, and stops early once the result is 0.
 fn real_power(x: f64, mut n: u64) -> f64 {
     let mut result = 1.0;
     let mut base = x;

@@ -1,4 +1,4 @@
-//! The cumulant generating function of composed loss masses, and what follows from it: tilts and tails.
+//! The cumulant generating function of composed loss masses, with the tilts and tail bounds that follow from it.
 
 use crate::pld::masses::Masses;
 
@@ -17,12 +17,12 @@ pub struct Cumulant {
 #[derive(Debug)]
 pub struct Groups<'a> {
     members: Vec<(&'a Masses, f64, Vec<f64>)>,
-    /// The most that all rounds may lose, or many of their deviations, in nats; 1 where it is more.
+    /// The largest loss of all rounds together, or many of their standard deviations, in nats; 1 if it is more.
     span: f64,
 }
 
 impl<'a> Groups<'a> {
-    /// Prepare the logarithms of the masses.
+    /// Prepares the logarithms of the masses.
     #[must_use]
     pub fn new(groups: impl Iterator<Item = (&'a Masses, u64)>) -> Self {
         #[allow(clippy::cast_precision_loss)] // counts are at most 1e18 and enter estimates and bounds with slack
@@ -33,17 +33,18 @@ impl<'a> Groups<'a> {
         let span: f64 = members.iter().map(|(masses, count, _)| count * furthest(masses)).sum();
         let groups = Self { members, span };
         let spread = DEVIATIONS * groups.at(0.0).variance.sqrt();
-        // A variance is known to a share of the squared mean only.
+        // The variance is only accurate to a fraction of the squared mean.
         Self { span: span.min(spread.max(1e-8 * span)).clamp(SMALLEST_SPAN, 1.0), ..groups }
     }
 
-    /// Tilts beyond this are not useful: δ falls below 1e-300 within a nat, or within a small share of what all rounds lose.
+    /// Returns the largest useful tilt: with larger ones δ falls below 1e-300 within a nat, or within a small fraction
+    /// of the largest loss of all rounds.
     #[must_use]
     pub fn steepest(&self) -> f64 {
         LARGEST_TILT / self.span
     }
 
-    /// K, K′, K″ at λ.
+    /// Returns K, K′, K″ at λ.
     #[must_use]
     pub fn at(&self, lambda: f64) -> Cumulant {
         let mut total = Cumulant { value: 0.0, mean: 0.0, variance: 0.0 };
@@ -56,13 +57,13 @@ impl<'a> Groups<'a> {
         total
     }
 
-    /// `ln Σ p e^{λε}` of each group by itself.
+    /// Returns `ln Σ p e^{λε}` of each group separately.
     #[must_use]
     pub fn values(&self, lambda: f64) -> Vec<f64> {
         self.members.iter().map(|(masses, _, logs)| single(lambda, &masses.epsilon, logs).value).collect()
     }
 
-    /// The λ ≥ 0 with K′(λ) = ε, or the nearest end of `[0, steepest]`.
+    /// Returns the λ ≥ 0 with K′(λ) = ε, or the nearest end of `[0, steepest]`.
     #[must_use]
     pub fn tilt_for_epsilon(&self, epsilon: f64) -> f64 {
         root(self.steepest(), 1.0, 1e-3, |lambda| {
@@ -71,27 +72,27 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// The λ ≥ 0 at which the saddle-point approximation of δ at its own mean loss equals `delta`.
+    /// Returns the λ ≥ 0 at which the saddle-point approximation of δ at its own mean loss equals `delta`.
     ///
-    /// An estimate: it places the tilt, and no guarantee depends on it.
+    /// This is an estimate: it determines the tilt, and no guarantee depends on it.
     #[must_use]
     pub fn tilt_for_delta(&self, delta: f64) -> f64 {
         let start = (-2.0 * delta.ln() / self.at(0.0).variance).sqrt();
         root(self.steepest(), start, 1e-3, |lambda| {
             let at = self.at(lambda);
-            // The slope of the exponent; that of the logarithmic term is small beside it.
+            // This is the slope of the exponent; that of the logarithmic term is small in comparison.
             (delta.ln() - saddle_point(lambda, &at), lambda * at.variance)
         })
     }
 
-    /// `ln δ` at ε = K′(λ) by the saddle-point approximation.
+    /// Returns `ln δ` at ε = K′(λ) by the saddle-point approximation.
     #[must_use]
     pub fn saddle_point_log_delta(&self, lambda: f64) -> f64 {
         saddle_point(lambda, &self.at(lambda))
     }
 
-    /// A point beyond which the tilted composed law has mass at most `e^{log_mass}`, on the side `sign` of its mean, and the θ
-    /// that shows it.
+    /// Returns a point beyond which the tilted composed law has mass at most `e^{log_mass}`, on the side `sign` of its
+    /// mean, and the θ that proves it.
     ///
     /// Markov's inequality: `Pr_λ[±(S − x) ≥ 0] ≤ exp(K(λ ± θ) − K(λ) ∓ θx)` for any θ > 0. The point is nearest when
     /// `±θK′(λ ± θ) = K(λ ± θ) − K(λ) − log_mass`; the difference of the two sides increases with θ.
@@ -107,7 +108,7 @@ impl<'a> Groups<'a> {
         (sign * needed(&self.at(lambda + sign * theta)) / theta, theta)
     }
 
-    /// A bound on `ln Pr_λ[±(S − x) ≥ 0]` from the given θ ≥ 0: Markov's inequality as in [`Groups::reach`].
+    /// Returns a bound on `ln Pr_λ[±(S − x) ≥ 0]` from the given θ ≥ 0: Markov's inequality as in [`Groups::reach`].
     ///
     /// The cumulants are sums of n rounded terms; `slack` must exceed n times their rounding.
     #[must_use]
@@ -116,7 +117,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// `ln δ` at ε = K′(λ) from the cumulants there.
+/// Returns `ln δ` at ε = K′(λ) from the cumulants there.
 fn saddle_point(lambda: f64, k: &Cumulant) -> f64 {
     // The factor λ(λ+1) comes from integrating 1 − e^{−x} against e^{−λx}; the 1/(1 + …) keeps it finite at λ = 0.
     let width = (2.0 * std::f64::consts::PI * k.variance).sqrt();
@@ -137,17 +138,20 @@ fn single(lambda: f64, epsilon: &[f64], logs: &[f64]) -> Cumulant {
     Cumulant { value: largest + sum.ln(), mean, variance: (second / sum - mean * mean).max(0.0) }
 }
 
-/// All rounds may lose less than this: then tilts are as if it were this, so that they are numbers.
+/// If all rounds together lose less than this, tilts are computed as if they lost this much, so that they do not
+/// overflow.
 const SMALLEST_SPAN: f64 = 1e-290;
-/// Rounds lose more than so many deviations only where a few large losses do.
+/// Rounds lose more than this many standard deviations only where a few large losses do.
 const DEVIATIONS: f64 = 1e3;
-/// See [`Groups::steepest`]. Markov parameters are looked for up to ten times that.
+/// See [`Groups::steepest`]. Markov parameters are searched for up to ten times this.
 const LARGEST_TILT: f64 = 1e5;
 
-/// The root of an increasing function on `[0, limit]`, to the relative precision given, or the end it lies beyond.
+/// Returns the root of an increasing function on `[0, limit]`, to the relative precision given, or the end of the
+/// interval beyond which the root lies.
 ///
-/// `f` gives the value and about the slope. Newton steps from `start` while they work, bisection when they do not; it ends only
-/// with a bracket as narrow as the precision, since a short Newton step alone shows nothing where the slope varies.
+/// `f` returns the value and an approximate slope. The search takes Newton steps from `start` while they work, and
+/// bisects when they do not; it ends only with a bracket as narrow as the precision, since a short Newton step alone
+/// proves nothing where the slope varies.
 fn root(limit: f64, start: f64, precision: f64, f: impl Fn(f64) -> (f64, f64)) -> f64 {
     let (mut low, mut high) = (0.0, f64::INFINITY);
     let mut x = if start > 0.0 { start.min(limit) } else { 1.0_f64.min(limit) };
@@ -164,7 +168,8 @@ fn root(limit: f64, start: f64, precision: f64, f: impl Fn(f64) -> (f64, f64)) -
         if high < 1e-9 || (high.is_finite() && high - low <= precision * high) {
             break;
         }
-        // Slightly past the root as Newton sees it, so that the other side of the bracket moves too.
+        // The step goes slightly past the root that Newton's method predicts, so that the other side of the bracket
+        // moves too.
         let shift = -value / slope;
         let newton = x + shift - (0.4 * precision * x).copysign(value);
         let inside = newton > low.max(0.2 * x) && newton < high.min(5.0 * x);
@@ -188,5 +193,5 @@ fn root(limit: f64, start: f64, precision: f64, f: impl Fn(f64) -> (f64, f64)) -
     }
 }
 
-/// Newton steps that have not met by then are not going to.
+/// Newton steps that have not converged after this many steps will not converge.
 const NEWTON_STEPS: usize = 8;

@@ -1,7 +1,8 @@
-//! δ at many ε of one composition: the curve that samples of other mechanisms are weighed with.
+//! δ at many ε of one composition: the curve that samples of other mechanisms are weighted with.
 //!
-//! A composed law is read at any ε, and each reading is proven whatever the law was composed for. So the laws composed for one ε
-//! serve its neighbours to the right, as far as they are narrow there; the first ε that is not served yet is asked next.
+//! A composed law can be read at any ε, and each reading is proven whatever ε the law was composed for. So the laws
+//! composed for one ε are used for the values of ε to its right, as long as their bounds are narrow there; the next
+//! composition is for the first ε where they are not.
 
 use crate::error::{Error, Result};
 use crate::pld::answer::{check_arguments, single, total_variation, Query, Round};
@@ -15,30 +16,31 @@ use crate::run::Run;
 pub struct DeltaCurve {
     /// (lower, upper) for each ε.
     pub points: Vec<(f64, f64)>,
-    /// How often the rounds were composed.
+    /// The number of compositions.
     pub compositions: usize,
 }
 
-/// Compositions before what is known so far has to do.
+/// The maximum number of compositions, after which the bounds known so far are returned.
 const MOST_COMPOSITIONS: usize = 64;
-/// Each composition is asked to be narrower than the curve by this, so that it serves neighbours too; until one serves none.
+/// Each composition is requested to be narrower than the curve by this factor, so that it can be used for neighbouring
+/// ε too; once it cannot, the factor becomes 1.
 const SHARPER: f64 = 0.25;
-/// Curves of this tolerance or a larger one are for pictures, in which δ spans many orders of magnitude. Rounds are doubled for them
-/// only where transforms leave more than the second width.
+/// Curves of this tolerance or a larger one are for pictures, in which δ spans many orders of magnitude. Rounds are
+/// doubled for them only where transforms leave more than the second width.
 const PICTURE: f64 = 0.01;
 const PICTURED: f64 = 0.06;
-/// Where a composition stays wider than was asked for, it serves neighbours too at which it is no wider than this times its own
-/// place: compositions for these would hardly be narrower.
+/// If a composition stays wider than requested, it is also used for neighbouring ε where it is no wider than this times
+/// its width at its own ε: other compositions would hardly be narrower there.
 const ATTAINED: f64 = 1.5;
-/// Where a composition is wider than this its neighbours are always asked for.
+/// If a composition is wider than this, its neighbours always get their own compositions.
 const NARROW: f64 = 0.1;
 
-/// δ(ε) of the composition of `rounds` in one direction at each of `epsilons`, ascending and at least 0.
+/// Returns δ(ε) of the composition of `rounds` in one direction at each of `epsilons`, ascending and at least 0.
 ///
-/// * Guarantee: lower ≤ exact ≤ upper at each ε, and both ends decrease with ε.
-/// * Precision: width at most `tolerance` times the upper end, but where that is at most `ignored`, or after
-///   [`MOST_COMPOSITIONS`]. Where transforms do not attain it: up to [`PICTURED`] from a tolerance of [`PICTURE`] on, and
-///   [`ATTAINED`] times what the composition for an ε further left attained there.
+/// * Guarantee: lower ≤ exact ≤ upper at each ε, and both bounds decrease with ε.
+/// * Precision: the width is at most `tolerance` times the upper bound, except where that is at most `ignored`, or
+///   after [`MOST_COMPOSITIONS`]. Where transforms do not attain it: up to [`PICTURED`] if the tolerance is at least
+///   [`PICTURE`], and [`ATTAINED`] times the width that the composition for an ε further left attained there.
 ///
 /// # Errors
 /// As [`super::answer`]; [`Error::Domain`] also for ε that do not ascend.
@@ -49,14 +51,14 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
     if let Some(pair) = epsilons.windows(2).find(|pair| pair[1] < pair[0]) {
         return Err(Error::Domain { name: "epsilon", value: pair[1], allowed: "at least the one before" });
     }
-    let mut found = DeltaCurve { points: Vec::with_capacity(epsilons.len()), compositions: 0 };
+    let mut curve = DeltaCurve { points: Vec::with_capacity(epsilons.len()), compositions: 0 };
     if let [only] = rounds {
         if only.count == 1 {
             for &epsilon in epsilons {
                 let answer = single(only.profile.as_ref(), Query::Delta(epsilon))?;
-                found.points.push((answer.lower, answer.upper));
+                curve.points.push((answer.lower, answer.upper));
             }
-            return ordered(found);
+            return ordered(curve);
         }
     }
     let (distance, largest) = (total_variation(rounds), Largest::of(rounds));
@@ -64,15 +66,15 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
         let (lower, upper) = largest.map_or((0.0, 1.0), |largest| largest.delta(epsilon));
         (lower, upper.min(distance))
     };
-    found.points = epsilons.iter().map(known).collect();
+    curve.points = epsilons.iter().map(known).collect();
     let width = |(lower, upper): (f64, f64)| (upper - lower) / upper.max(f64::MIN_POSITIVE);
     let enough = if tolerance >= PICTURE { tolerance.max(PICTURED) } else { tolerance };
     let served = |point: (f64, f64)| width(point) <= tolerance || point.1 <= ignored;
     let (mut ordinary, mut sharper) = (None, SHARPER);
-    let mut next = found.points.iter().position(|point| !served(*point)).unwrap_or(epsilons.len());
-    while next < epsilons.len() && found.compositions < MOST_COMPOSITIONS {
+    let mut next = curve.points.iter().position(|point| !served(*point)).unwrap_or(epsilons.len());
+    while next < epsilons.len() && curve.compositions < MOST_COMPOSITIONS {
         run.check()?;
-        let points = &mut found.points;
+        let points = &mut curve.points;
         let answer = observed(rounds, epsilons[next], sharper * tolerance, enough, run, &mut ordinary, &mut |bounds| {
             for (point, &epsilon) in points[next..].iter_mut().zip(&epsilons[next..]) {
                 let (lower, upper) = bounds(epsilon);
@@ -83,26 +85,26 @@ pub fn curve(rounds: &[Round], epsilons: &[f64], tolerance: f64, ignored: f64, r
             Err(Error::Unresolved { .. }) => basic::ends(rounds, Query::Delta(epsilons[next]))?,
             answer => answer?,
         };
-        found.compositions += 1;
-        let point = &mut found.points[next];
+        curve.compositions += 1;
+        let point = &mut curve.points[next];
         *point = (point.0.max(answer.lower), point.1.min(answer.upper));
-        // Whatever its width, this ε is done: asking again would give the same.
+        // This ε is done whatever the width is: another composition for it would give the same result.
         let attained = width(*point);
         let served = if attained <= NARROW { tolerance.max(ATTAINED * attained) } else { tolerance };
         let own = next;
         next += 1;
-        while next < epsilons.len() && (width(found.points[next]) <= served || found.points[next].1 <= ignored) {
+        while next < epsilons.len() && (width(curve.points[next]) <= served || curve.points[next].1 <= ignored) {
             next += 1;
         }
         if next == own + 1 {
-            // Further right δ falls faster, and neighbours are less alike still.
+            // Further right δ falls faster, and neighbours are even less alike.
             sharper = 1.0;
         }
     }
-    ordered(found)
+    ordered(curve)
 }
 
-/// δ decreases with ε: an upper end holds further right too, a lower end further left.
+/// Uses that δ decreases with ε: an upper bound also holds further right, a lower bound further left.
 fn ordered(mut found: DeltaCurve) -> Result<DeltaCurve> {
     let mut most = 1.0_f64;
     for point in &mut found.points {
@@ -114,7 +116,7 @@ fn ordered(mut found: DeltaCurve) -> Result<DeltaCurve> {
         least = least.max(point.0);
         point.0 = least;
     }
-    // The first sign of a defect in any bound: never hidden.
+    // Bounds that cross show a defect in one of them, which must not be hidden.
     if found.points.iter().any(|(lower, upper)| lower > upper) {
         return Err(Error::Numerics { reason: "the lower curve came out above the upper one" });
     }

@@ -1,23 +1,26 @@
-//! Rounds composed without a lattice: where most of them lose far less than any lattice can hold.
+//! Rounds composed without a lattice: where most of them lose far less than any lattice can resolve.
 //!
-//! A record that is sampled with probability p loses about −p in most rounds and, rarely, a nat or more. One lattice for all of
-//! these losses is coarser than p, and n rounds spread or give up n times what it cannot hold; and where a few rare losses make up
-//! δ, a transform's error is a large share of it whatever the tilt. So the law of one round is doubled, again and again, on cells of
-//! any width: a product adds up, in each cell [a, a + w) of losses, the mass P = Σp and its part Y = Σ p(1 − e^{−x}) of all pairs
-//! of atoms that fall at a + x. That is all a cell is asked for:
+//! A record that is sampled with probability p loses about −p in most rounds and, rarely, a nat or more. One lattice
+//! for all of these losses is coarser than p, and n rounds spread or lose n times the amount below its resolution; and
+//! where a few rare losses make up δ, a transform's error is a large fraction of it whatever the tilt. So the law of
+//! one round is doubled repeatedly, on cells of any width: a product sums, in each cell [a, a + w) of losses, the mass
+//! P = Σp and its part Y = Σ p(1 − e^{−x}) of all pairs of atoms that fall at a + x. These two sums are all that is
+//! stored for a cell:
 //!
-//! * **Upper.** Mass Y/(1 − e^{−w}) at the upper end and the rest at the lower one have the same sums of p and p·e^{−x}, and are
-//!   spread further: the profile Σ p(1 − α e^{−ℓ})_+, a mean of convex functions of e^{−ℓ}, only grows.
-//! * **Lower.** All of P at a − ln(1 − Y/P) has the same two sums and is not spread at all: the profile only falls (Jensen).
+//! * **Upper.** Mass Y/(1 − e^{−w}) at the upper end and the rest at the lower one have the same sums of p and
+//!   p·e^{−x}, and are spread further: the profile Σ p(1 − α e^{−ℓ})_+, a mean of convex functions of e^{−ℓ}, only
+//!   grows.
+//! * **Lower.** All of P at a − ln(1 − Y/P) has the same two sums and is not spread at all: the profile only falls
+//!   (Jensen).
 //!
-//! Composition is monotone in each law (see [`super`]), so products of upper laws are upper laws. The law of all rounds gains
-//! (loses) a variance of about w²/6 (w²/12) for each product that was formed; [`super::cells`] spreads that evenly. The common loss
-//! n·ln(1 − p) is a sum of exact positions, and costs nothing.
+//! Composition is monotone in each law (see [`super`]), so products of upper laws are upper laws. The law of all rounds
+//! gains (loses) a variance of about w²/6 (w²/12) for each product that was formed; [`super::cells`] spreads that
+//! evenly. The common loss n·ln(1 − p) is a sum of exact positions, and adds no variance.
 //!
-//! **Rounding.** Each number is rounded against us where it stands: masses of an upper law up and those of a lower one down by
-//! the relative error of the sums they come from (a count of their terms), positions by that of the additions, which moves
-//! losses up or down. So the laws bound the exact ones as they are. What underflows is less than 10⁻³⁰⁰ in all, which the upper
-//! law counts as infinite loss.
+//! **Rounding.** Each number is rounded to the safe side where it is computed: masses of an upper law up and those of a
+//! lower one down by the relative error of their sums (a count of their terms), positions by that of the additions,
+//! which moves losses up or down. So the computed laws are bounds on the exact ones. What underflows is less than
+//! 10⁻³⁰⁰ in total, which the upper law counts as infinite loss.
 
 use std::sync::Arc;
 
@@ -33,19 +36,19 @@ use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 #[derive(Debug, Clone)]
 pub struct Law {
     side: Side,
-    /// Increasing.
+    /// The losses, increasing.
     pub(super) loss: Vec<f64>,
-    /// Positive.
+    /// The masses, positive.
     pub(super) mass: Vec<f64>,
     at_infinity: f64,
 }
 
-/// Atoms with more mass than this are looked at on so many scales.
+/// Atoms with more mass than `HEAVY` are spread over `SCALES` scales.
 const HEAVY: f64 = 0.02;
 const SCALES: i32 = 12;
 
 impl Law {
-    /// The law of one round from above; `None` where all of it may be an infinite loss.
+    /// Returns the law of one round from above; `None` if all of its loss may be infinite.
     #[must_use]
     pub fn above(masses: &Masses) -> Option<Self> {
         let factor = (1.0 + masses.relative_error) * (1.0 + 4.0 * UNIT_ROUNDOFF);
@@ -57,19 +60,20 @@ impl Law {
         })
     }
 
-    /// The law of one round from below, with this mass of infinite loss; `None` where nothing is certain.
+    /// Returns the law of one round from below, with this mass of infinite loss; `None` if no mass is certain.
     #[must_use]
     pub fn below(tangents: Tangents, at_infinity: f64) -> Option<Self> {
         let Tangents { loss, mass } = tangents;
         (!loss.is_empty()).then_some(Self { side: Side::Lower, loss, mass, at_infinity })
     }
 
-    /// The law of `count` such rounds: doubled, and one round more where `count` has a binary digit.
+    /// Returns the law of `count` such rounds, by doubling, and one more round for each binary digit of `count` that is
+    /// set.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`] and [`crate::Error::TimeLimit`].
     pub fn power(&self, count: u64, care: &Care<'_>, run: &Run) -> Result<Self> {
-        // Each product has its share of the budget.
+        // Each product gets its share of the budget.
         let care = Care { budget: care.budget / f64::from(1 + count.ilog2() + count.count_ones()), ..*care };
         #[allow(clippy::cast_precision_loss)] // enters no bound
         let (all, mut rounds) = (count as f64, 1.0);
@@ -99,7 +103,7 @@ impl Law {
         Ok(law)
     }
 
-    /// The law of all rounds of some kinds; `None` where there are none.
+    /// Returns the law of all rounds of some kinds; `None` if there are none.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`] and [`crate::Error::TimeLimit`].
@@ -119,7 +123,7 @@ impl Law {
         Ok(product)
     }
 
-    /// The law of the rounds of both.
+    /// Returns the law of the rounds of both.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`] and [`crate::Error::TimeLimit`].
@@ -127,13 +131,13 @@ impl Law {
         self.product(other, false, &cells(self, other, care, 1.0), care.ignored, care.highest, run)
     }
 
-    /// The law without its infinite loss.
+    /// Returns the law without its infinite loss.
     #[must_use]
     pub fn finite(self) -> Self {
         Self { at_infinity: 0.0, ..self }
     }
 
-    /// ln Σ p e^{λℓ} over finite losses, from above for a law from above: e^{λℓ} is convex in e^{−ℓ}.
+    /// Returns ln Σ p e^{λℓ} over finite losses; for a law from above, an upper bound: e^{λℓ} is convex in e^{−ℓ}.
     #[must_use]
     pub fn log_moment(&self, exponent: f64) -> f64 {
         let sum: f64 = self.loss.iter().zip(&self.mass).map(|(loss, mass)| mass * (exponent * loss).exp()).sum();
@@ -142,31 +146,31 @@ impl Law {
         sum.ln() + error
     }
 
-    /// The largest |ℓ| of finite losses.
+    /// Returns the largest |ℓ| of finite losses.
     fn largest(&self) -> f64 {
         self.loss.iter().fold(0.0, |most, loss| most.max(loss.abs()))
     }
 
-    /// Σ p h(ℓ), where h is `limit` at most and there at infinite loss.
+    /// Returns Σ p h(ℓ), where h is at most `limit`, and equal to it at infinite loss.
     pub fn mean(&self, curve: impl Fn(f64) -> f64, limit: f64) -> f64 {
         let finite: f64 = self.loss.iter().zip(&self.mass).map(|(&loss, mass)| mass * curve(loss)).sum();
         finite + self.at_infinity * limit
     }
 
-    /// The mass of infinite loss.
+    /// Returns the mass of infinite loss.
     #[must_use]
     pub fn at_infinity(&self) -> f64 {
         self.at_infinity
     }
 
-    /// How much more than 1 all of its mass is: what rounding added.
+    /// Returns by how much its total mass exceeds 1, because of rounding.
     #[must_use]
     pub fn excess(&self) -> f64 {
         (self.mass.iter().sum::<f64>() + self.at_infinity - 1.0).max(0.0)
     }
 
-    /// The law with the mass of each atom spread out half of the way to its neighbours; where much is in one atom, on all scales
-    /// up to that, for nobody knows how narrow it is.
+    /// Returns the law with the mass of each atom spread out halfway to its neighbours; a heavy atom is spread over all
+    /// scales up to that, since the true width of its mass is unknown.
     #[must_use]
     pub fn spread(&self) -> Outline {
         let (n, loss) = (self.loss.len(), &self.loss);
@@ -187,14 +191,15 @@ impl Law {
         Outline::new(parts.first().map_or(0.0, |part| part.0), parts.into_iter())
     }
 
-    /// The number of atoms.
+    /// Returns the number of atoms.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // there is always one
     pub fn len(&self) -> usize {
         self.mass.len()
     }
 
-    /// The product of two laws on cells between these edges; `same`: both are one, and pairs are taken once.
+    /// Returns the product of two laws on cells between these edges; with `same`, both laws are the same, and each pair
+    /// is computed once.
     fn product(&self, other: &Self, same: bool, edges: &[f64], ignored: f64, highest: f64, run: &Run) -> Result<Self> {
         let mut sums = vec![Sums::default(); edges.len() - 1];
         for (i, (&one, &p)) in self.loss.iter().zip(&self.mass).enumerate() {
@@ -209,7 +214,7 @@ impl Law {
                 if loss >= edges[cell + 1] && cell + 2 < edges.len() {
                     sums[cell].gather(&sum);
                     sum = Sums::default();
-                    // Most often the next one: not to be searched for.
+                    // It is usually the next cell, so a search would be slower.
                     while loss >= edges[cell + 1] && cell + 2 < edges.len() {
                         cell += 1;
                     }
@@ -236,8 +241,8 @@ impl Law {
         Ok(law)
     }
 
-    /// Without its largest losses: those with at most the mass `ignored` become infinite, or are left out; those above `highest`
-    /// become infinite, or as large as that.
+    /// Removes the largest losses: those with at most the mass `ignored` become infinite, or are left out; those above
+    /// `highest` become infinite, or equal to `highest`.
     fn cut(&mut self, ignored: f64, highest: f64) {
         if self.side == Side::Lower {
             for loss in &mut self.loss {
@@ -259,21 +264,21 @@ impl Law {
         }
     }
 
-    /// The profile of the law.
+    /// Returns the profile of the law.
     #[must_use]
     pub fn profile(&self) -> Arc<dyn Profile> {
         Arc::new(LawProfile::new(self))
     }
 }
 
-/// What is known of the atoms in a cell.
+/// The sums over the atoms in a cell.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     /// Σ p.
     mass: f64,
-    /// Σ p(1 − e^{−x}), x from the cell's lower end.
+    /// Σ p(1 − e^{−x}), with x measured from the cell's lower end.
     part: f64,
-    /// Additions that the sums went through, at most.
+    /// The maximum number of additions that a term of the sums went through.
     depth: u32,
 }
 
@@ -294,22 +299,23 @@ impl Sums {
     fn gather(&mut self, row: &Self) {
         self.mass += row.mass;
         self.part += row.part;
-        // Terms of this row went through its additions and through those of the rows after it.
+        // Terms of this row went through the additions of the row and of the rows after it.
         self.depth = self.depth.max(row.depth) + 1;
     }
 
-    /// The relative error of both sums: of the products, of x, of 1 − e^{−x}, and of the additions.
+    /// Returns the relative error of both sums: of the products, of x, of 1 − e^{−x}, and of the additions.
     fn relative_error(&self) -> f64 {
         UNIT_ROUNDOFF * (f64::from(self.depth) + 16.0)
     }
 }
 
-/// The cell that holds a loss; the outermost ones hold what lies beyond.
+/// Returns the cell that holds a loss; the outermost cells also hold all losses beyond them.
 fn position(edges: &[f64], loss: f64) -> usize {
     edges.partition_point(|&edge| edge <= loss).clamp(1, edges.len() - 1) - 1
 }
 
-/// A cell's rounding of positions: two were added, which moved the sum by at most u times it.
+/// Returns a bound on the rounding of positions in a cell: two positions were added, which moved the sum by at most u
+/// times it.
 fn moved(edges: &[f64], cell: usize) -> f64 {
     4.0 * UNIT_ROUNDOFF * edges[cell].abs().max(edges[cell + 1].abs())
 }
@@ -323,7 +329,7 @@ fn upper(sums: &[Sums], edges: &[f64]) -> Law {
         let most = sum.mass * (1.0 + error);
         let (low, high) = if sum.mass > RESOLVED {
             let share = sum.part / whole;
-            // The small term is for what underflowed.
+            // The small term allows for underflow.
             (most - share * (1.0 - 2.0 * error), (share * (1.0 + 2.0 * error) + 1e-30 * most).min(most))
         } else {
             (0.0, most)
@@ -342,14 +348,14 @@ fn upper(sums: &[Sums], edges: &[f64]) -> Law {
         law.mass.push(mass);
     }
     if law.loss.is_empty() {
-        // All of it underflowed: less than that, wherever it was.
+        // All of the mass underflowed: it is less than this bound, which is placed at the last edge.
         law.loss.push(edges[edges.len() - 1]);
         law.mass.push(UNDERFLOW);
     }
     law
 }
 
-/// Terms lost to underflow are less than 10⁻³⁰ of a sum above this, also when divided by a cell's width.
+/// Above this, terms lost to underflow are less than 10⁻³⁰ of a sum, also when divided by a cell's width.
 const RESOLVED: f64 = 1e-260;
 
 fn lower(sums: &[Sums], edges: &[f64]) -> Law {
@@ -362,7 +368,7 @@ fn lower(sums: &[Sums], edges: &[f64]) -> Law {
         law.mass.push(sum.mass * (1.0 - error));
     }
     if law.loss.is_empty() {
-        // What is certain of many rounds may be less than a double resolves: then nothing is.
+        // The certain mass of many rounds may be below the smallest double; then no mass is certain.
         law.loss.push(edges[0]);
         law.mass.push(0.0);
     }
@@ -372,11 +378,11 @@ fn lower(sums: &[Sums], edges: &[f64]) -> Law {
     law
 }
 
-/// The profile of a law, with its sums to the right of every atom.
+/// The profile of a law, with the sums over all atoms to the right of each atom.
 #[derive(Debug)]
 struct LawProfile {
     loss: Vec<f64>,
-    /// At each atom: δ and the slope, each without what the atom itself adds on its left.
+    /// δ and the slope at each atom, both without the contribution of the atom itself on its left.
     delta: Vec<f64>,
     slope: Vec<f64>,
     mass: Vec<f64>,
@@ -417,7 +423,7 @@ impl Profile for LawProfile {
             delta = self.delta[next] + right * -(-width).exp_m1();
             slope = right * (-width).exp();
         }
-        // Each step adds positive terms that are off by a few u.
+        // Each step adds positive terms that have an error of a few u.
         ProfilePoint {
             delta: delta + self.at_infinity,
             delta_error: self.relative_error * (delta + self.at_infinity),
@@ -441,13 +447,13 @@ mod tests {
     const MASSES: [f64; 4] = [0.2, 0.5, 0.28, 0.01];
     const AT_INFINITY: f64 = 0.01;
 
-    /// δ(ε) of so many rounds by going through all outcomes.
+    /// Returns δ(ε) of this many rounds by enumerating all outcomes.
     fn enumerated(rounds: u32, epsilon: f64) -> f64 {
         if rounds == 0 {
             return (-epsilon.exp_m1()).max(0.0);
         }
         let outcomes = LOSSES.iter().zip(MASSES);
-        // An infinite loss in this round counts in full, whatever the others are.
+        // An infinite loss in this round counts in full, whatever the other losses are.
         AT_INFINITY + outcomes.map(|(loss, mass)| mass * enumerated(rounds - 1, epsilon - loss)).sum::<f64>()
     }
 

@@ -1,23 +1,26 @@
-//! What the largest losses of the rounds say of the composition, without composing anything.
+//! Bounds on the composition from the largest losses of the rounds, without composing anything.
 //!
-//! Let the loss of round i be at most M_i, S = Σ n_i M_i, and let each loss be M_i with probability at least a_i, A = Π a_i^{n_i}. With
-//! x = S − ε ≥ 0, for every ε
+//! Let the loss of round i be at most M_i, S = Σ n_i M_i, and let each loss be M_i with probability at least a_i, A = Π
+//! a_i^{n_i}. With x = S − ε ≥ 0, for every ε
 //!
-//! * δ(ε) = E[(1 − e^{ε − Σ L})_+] = 0 where x = 0, since no sum of losses exceeds S: so ε(δ) ≤ S at every δ, 0 included;
+//! * δ(ε) = E[(1 − e^{ε − Σ L})_+] = 0 where x = 0, since no sum of losses exceeds S: so ε(δ) ≤ S at every δ, 0
+//!   included;
 //! * δ(ε) ≥ A(1 − e^{−x}), the part of that mean where every loss is the largest: so ε(δ) ≥ S + ln(1 − δ/A) for δ < A;
-//! * δ(ε) ≤ (1 − e^{−x}) Π Pr[L_i > M_i − x]^{n_i}: where the losses' sum is above S − x, each of them is above M_i − x. With any
-//!   supporting line of the round's profile at M_i − x, Pr[L_i > M_i − x] is at most its value plus its slope. That line must touch
-//!   the profile, to the errors of its value and slope, as where it is that of the outcomes with L_i > M_i − x. It is so for the pairs
-//!   whose largest loss has a mass ([`LargestLoss::mass`]); a line of other outcomes, such as one from a threshold that was looked
-//!   for, may pass just below the profile and be too flat by any amount where x is small. Without a mass this bound is 1.
+//! * δ(ε) ≤ (1 − e^{−x}) Π Pr[L_i > M_i − x]^{n_i}: where the losses' sum is above S − x, each of them is above M_i −
+//!   x. With any supporting line of the round's profile at M_i − x, Pr[L_i > M_i − x] is at most its value plus its
+//!   slope. That line must touch the profile, to the errors of its value and slope, as the line of the outcomes with
+//!   L_i > M_i − x does. This holds for the pairs whose largest loss has a mass ([`LargestLoss::mass`]); a line of
+//!   other outcomes, such as one from a threshold that was searched for, may pass just below the profile, and its slope
+//!   may be too small by any amount where x is small. Without a mass this bound is 1.
 //!
-//! Where one more round has other losses, with the profile δ₁, the others' sum is at most S, and is S with probability A at least:
+//! If one more round has other losses, with the profile δ₁, the sum of the rest is at most S, and is S with probability
+//! at least A:
 //!
 //! * A·δ₁(ε − S) ≤ δ(ε) ≤ δ₁(ε − S), so S + ε₁(δ/A) ≤ ε(δ) ≤ S + ε₁(δ), the first where ε₁(δ/A) > 0.
 //!
-//! With M_i known between two bounds, S and x are taken from the upper ones, and from the lower ones where δ is bounded from below; a_i
-//! is the probability of a loss of at least the lower one. Where δ is far below A these ends are far narrower than a lattice's: that
-//! moves the atom at S, which nearly all of such a δ is.
+//! If M_i is known between two bounds, S and x are computed from the upper ones, and from the lower ones where δ is
+//! bounded from below; a_i is the probability of a loss of at least the lower one. Where δ is far below A these bounds
+//! are far narrower than those of a lattice: a lattice moves the atom at S, which makes up nearly all of such a δ.
 
 use crate::error::Result;
 #[cfg(doc)]
@@ -25,13 +28,14 @@ use crate::pair::LargestLoss;
 use crate::pld::answer::{at_least, at_most, single, Answer, Query, Round};
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
-/// Halvings of the range in which ε lies.
+/// The number of halvings of the range in which ε lies.
 const HALVINGS: usize = 64;
 
-/// A proven interval for the answer, however wide, from the largest losses of the rounds; `None` where they say nothing.
+/// Returns a proven interval for the answer, however wide, from the largest losses of the rounds; `None` if these give
+/// no bound.
 ///
 /// # Errors
-/// Those of [`single`].
+/// As [`single`].
 pub(super) fn ends(rounds: &[Round], query: Query) -> Result<Option<Answer>> {
     if let Some(largest) = Largest::of(rounds) {
         return Ok(Some(largest.answer(query)));
@@ -53,14 +57,14 @@ pub(super) struct Largest<'a> {
     rounds: &'a [Round],
     at_least: f64,
     at_most: f64,
-    /// A lower bound on ln A; −∞ where nothing is known of A.
+    /// A lower bound on ln A; −∞ if no bound on A is known.
     log_mass: f64,
-    /// More than the relative rounding of a sum over all rounds.
+    /// An upper bound on the relative rounding of a sum over all rounds.
     relative: f64,
 }
 
 impl<'a> Largest<'a> {
-    /// Of these rounds; `None` where a loss has no bound, or no sum of losses is above 0.
+    /// Computes the sums for these rounds; `None` if a loss has no bound, or no sum of losses is above 0.
     pub(super) fn of(rounds: &'a [Round]) -> Option<Self> {
         // Each term goes through a conversion, a product and as many additions as there are groups.
         #[allow(clippy::cast_precision_loss)] // a count of groups
@@ -78,14 +82,14 @@ impl<'a> Largest<'a> {
             rounds,
             at_least: at_least - relative * size,
             at_most,
-            // A logarithm is off by a unit in its last place.
+            // The error of a logarithm is one unit in its last place.
             log_mass: log_mass * (1.0 + 4.0 * relative),
             relative,
         };
         (at_most.is_finite() && at_most > 0.0).then_some(sum)
     }
 
-    /// A proven interval for the answer, however wide.
+    /// Returns a proven interval for the answer, however wide.
     pub(super) fn answer(&self, query: Query) -> Answer {
         let (lower, upper) = match query {
             Query::Delta(epsilon) => self.delta(epsilon),
@@ -94,20 +98,20 @@ impl<'a> Largest<'a> {
         Answer { lower, upper, ..Answer::default() }
     }
 
-    /// (lower, upper) bounds on δ at ε ≥ 0.
+    /// Returns (lower, upper) bounds on δ at ε ≥ 0.
     pub(super) fn delta(&self, epsilon: f64) -> (f64, f64) {
         if epsilon >= self.at_most {
             return (0.0, 0.0);
         }
         let share = -(epsilon - self.at_least).min(0.0).exp_m1();
         let lower = self.log_mass.exp() * share * (1.0 - 1e-12);
-        // Below that a product of two exponentials may have lost more to underflow than the factor takes off.
+        // Below this, a product of two exponentials may have lost more to underflow than the factor allows for.
         (if lower > UNDERFLOW { lower } else { 0.0 }, self.delta_at_most(epsilon))
     }
 
-    /// (lower, upper) bounds on ε ≥ 0 at δ.
+    /// Returns (lower, upper) bounds on ε ≥ 0 at δ.
     fn epsilon(&self, delta: f64) -> (f64, f64) {
-        // δ/A, rounded up: both logarithms are below 1000 where it is not above 1 for certain.
+        // This is δ/A, rounded up: both logarithms are below 1000 unless it is certainly above 1.
         let share = (delta.ln() - self.log_mass).exp() * (1.0 + 1e-12);
         if share.is_nan() || share >= 1.0 {
             return (0.0, self.at_most);
@@ -115,7 +119,7 @@ impl<'a> Largest<'a> {
         let below = (-share).ln_1p();
         let rounding = 4.0 * UNIT_ROUNDOFF * (self.at_least.abs() + below.abs());
         let lower = (self.at_least + below - rounding).max(0.0);
-        // Whichever ε is tried, one where δ is at most that is an upper end.
+        // Any ε at which δ is at most the given one is an upper bound, so the choice of the ε that are tried is free.
         let (mut low, mut high) = (lower, self.at_most);
         for _ in 0..HALVINGS {
             let middle = 0.5 * (low + high);
@@ -131,13 +135,13 @@ impl<'a> Largest<'a> {
         (lower, high)
     }
 
-    /// A proven interval for the answer to one more round with these.
+    /// Returns a proven interval for the answer to one more round in addition to these.
     fn beside(&self, round: &Round, query: Query) -> Result<Answer> {
         let profile = round.profile.as_ref();
         let mass = self.log_mass.exp() * (1.0 - 1e-12);
         let (lower, upper) = match query {
             Query::Delta(epsilon) => {
-                // Differences, rounded to smaller ones where δ₁ is bounded from above.
+                // The differences are rounded down where δ₁ is bounded from above.
                 let rounding = 4.0 * UNIT_ROUNDOFF * (epsilon + self.at_most);
                 let above = at_most(profile, epsilon - self.at_most - rounding);
                 let below = mass * at_least(profile, epsilon - self.at_least + rounding) * (1.0 - 1e-12);
@@ -154,8 +158,8 @@ impl<'a> Largest<'a> {
         Ok(Answer { lower, upper, ..Answer::default() })
     }
 
-    /// (1 − e^{−x}) Π Pr[L_i > M_i − x]^{n_i}, rounded up; 1 where some largest loss is no atom, since then nothing is known of the
-    /// supporting lines that this is computed from.
+    /// Returns (1 − e^{−x}) Π Pr[L_i > M_i − x]^{n_i}, rounded up; 1 if some largest loss is not an atom, since then
+    /// nothing is known about the supporting lines that this is computed from.
     fn delta_at_most(&self, epsilon: f64) -> f64 {
         if self.log_mass == f64::NEG_INFINITY {
             return 1.0;
@@ -169,7 +173,7 @@ impl<'a> Largest<'a> {
             let above = point.delta + point.delta_error + point.slope + point.slope_error;
             log_mass += count(round) * (above * (1.0 + 8.0 * UNIT_ROUNDOFF)).min(1.0).ln();
         }
-        // The logarithms are not positive.
+        // The logarithms are at most 0.
         let mass = (log_mass * (1.0 - 4.0 * self.relative)).exp() * (1.0 + 1e-12);
         (mass * -(-x).exp_m1() * (1.0 + 1e-12) + UNDERFLOW).min(1.0)
     }
@@ -191,7 +195,8 @@ mod tests {
     use crate::pair::rare::RarePair;
     use crate::pair::Profile;
 
-    /// δ(ε) of n rounds of randomised response that tells the truth with probability p: a sum over binomial coefficients.
+    /// Returns δ(ε) of n rounds of randomised response that tells the truth with probability p: a sum over binomial
+    /// coefficients.
     fn randomised_response(p: f64, n: i32, epsilon: f64) -> f64 {
         let mut choose = 1.0;
         let mut sum = 0.0;
@@ -220,14 +225,15 @@ mod tests {
             let (below, above) = largest.epsilon(truth);
             assert!(below <= end - x + 1e-9 && end - x - 1e-9 <= above, "{x}: {below} {above}");
         }
-        // Up to the second largest sum, ln 9 below, both ends are the value itself.
+        // Up to the second largest sum, ln 9 below, both bounds equal the value itself.
         let (lower, upper) = largest.delta(end - 1.0);
         assert!((upper - lower) / upper < 1e-10);
     }
 
     #[test]
     fn lines_near_a_largest_loss_with_a_mass_bound_the_mass_above() {
-        // Pr[L > ε] of Lap(0, 1/θ) against Lap(θ, 1/θ): P(y < (θ − ε)/(2θ)) in units of the shift, ½e^{…} from the left of it.
+        // Pr[L > ε] of Lap(0, 1/θ) against Lap(θ, 1/θ): P(y < (θ − ε)/(2θ)) in units of the shift, ½e^{…} from the left
+        // of it.
         let laplace = |theta: f64, epsilon: f64| 1.0 - 0.5 * (0.5 * (epsilon - theta)).exp();
         let outcomes = vec![(0.5, 0.1), (0.3, 0.3), (0.15, 0.2), (0.05, 0.4)];
         let discrete = DiscretePair::new(outcomes.clone()).unwrap();

@@ -1,29 +1,32 @@
 //! From a profile on a lattice to two discrete loss distributions, one above and one below it.
 //!
-//! Write a convex piecewise-linear function of α with kinks at `α_i = e^{ε_i}` as `g(α) = m_∞ + Σ p_i (1 − α/α_i)_+`. Its masses
-//! are second differences: with `D_i = g_i − g_{i+1}`, `p_i = D_{i−1}/(1 − e^{−(ε_i−ε_{i−1})}) − D_i/(e^{ε_{i+1}−ε_i} − 1)`, in
-//! which no e^ε appears, so large losses do not overflow.
+//! Write a convex piecewise-linear function of α with kinks at `α_i = e^{ε_i}` as `g(α) = m_∞ + Σ p_i (1 − α/α_i)_+`.
+//! Its masses are second differences: with `D_i = g_i − g_{i+1}`,
+//! `p_i = D_{i−1}/(1 − e^{−(ε_i−ε_{i−1})}) − D_i/(e^{ε_{i+1}−ε_i} − 1)`, in which no e^ε appears, so large losses do
+//! not overflow.
 //!
-//! * **Upper.** Let U_i ≥ δ(ε_i). The lower convex hull of the points (α_i, U_i) is convex, and still at least δ: δ is convex and
-//!   at most U at the nodes, and the hull is the largest such function. Right of the last node it stays constant (m_∞).
-//! * **Lower.** Between two nodes the profile lies above its two supporting lines there; let a and b be how far the left one
-//!   misses the right value and the right one the left value ([`Defects`]). The segment between the two values lowered by s and
-//!   s′ lies below the larger line, hence below the profile, exactly if it does so where the lines meet: `s/b + s′/a ≥ 1`. Going
-//!   left to right, each node is lowered as little as this allows. Lowering a value further never invalidates a segment, so the
-//!   hull of the result is still below, and so it is when the left value is lowered by all of b after the fact: done where
-//!   lowering the right one would drag a plateau down ([`dragged`]), left of which lies a kink or a wide cell. In the smooth case
-//!   s alternates around `fh²/4`, and the law loses a variance of `h²/3` where the upper one gains `h²/6`; at a sharp edge of the
-//!   density nothing is lost on its empty side.
+//! * **Upper.** Let U_i ≥ δ(ε_i). The lower convex hull of the points (α_i, U_i) is convex, and still at least δ: δ is
+//!   convex and at most U at the nodes, and the hull is the largest such function. Right of the last node it stays
+//!   constant (m_∞).
+//! * **Lower.** Between two nodes the profile lies above its two supporting lines there; let a and b be how far the
+//!   left line is below the right value and the right line below the left value ([`Defects`]). The segment between the
+//!   two values lowered by s and s′ lies below the larger line, hence below the profile, exactly if it does so where
+//!   the lines meet: `s/b + s′/a ≥ 1`. Going left to right, each node is lowered as little as this allows. Lowering a
+//!   value further never invalidates a segment, so the hull of the result is still below. The left value may also be
+//!   lowered by all of b afterwards: this is done where lowering the right one would pull a plateau down ([`dragged`]),
+//!   with a kink or a wide cell to its left. In the smooth case s alternates around `fh²/4`, and the law loses a
+//!   variance of `h²/3` where the upper one gains `h²/6`; at a sharp edge of the density nothing is lost on its empty
+//!   side.
 //!
-//! Rounding: the differences D are exact to u, each mass adds 3u of the slope at its node, and the slopes re-summed from
-//! the masses therefore differ from the intended ones by at most 4u for each node. Both measures are understood up to the
-//! factor `1 ± relative_error`, which the composition raises to the number of rounds.
+//! Rounding: the differences D are exact to u, each mass adds 3u of the slope at its node, and the slopes re-summed
+//! from the masses therefore differ from the intended ones by at most 4u for each node. Both measures are defined up to
+//! the factor `1 ± relative_error`, which the composition raises to the number of rounds.
 
 use crate::pair::Profile;
 use crate::pld::mesh::{lower_value, Defects, Mesh, Node};
 use crate::special::UNIT_ROUNDOFF;
 
-/// Which side of the profile a measure lies on.
+/// The side of the profile that a measure lies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// At least the profile everywhere.
@@ -45,12 +48,13 @@ pub struct Masses {
     pub mass: Vec<f64>,
     /// Mass at loss +∞.
     pub at_infinity: f64,
-    /// The bound holds for the measure times 1 + `relative_error` (upper) or 1 − `relative_error` (lower).
+    /// The relative error: the bound holds for the measure times 1 + `relative_error` (upper) or 1 − `relative_error`
+    /// (lower).
     pub relative_error: f64,
 }
 
 impl Masses {
-    /// Discretise a profile sampled on `mesh` from one side.
+    /// Discretises a profile sampled on `mesh` from one side.
     #[must_use]
     pub fn new(side: Side, profile: &dyn Profile, mesh: &Mesh) -> Self {
         match side {
@@ -70,16 +74,18 @@ fn upper(mesh: &Mesh) -> Masses {
     hull(mesh, 1.0, &values, last)
 }
 
-/// Where a value would be lowered by more than this share of it, the other end of the cell is considered.
+/// If a value would be lowered by more than this fraction of it, lowering the other end of the cell is considered.
 const NOTICED: f64 = 1e-5;
-/// It is lowered after the fact where the hull would follow over so many nats, and where that costs less by this factor.
+/// The other end is lowered afterwards if the hull would follow over `PLATEAU` nats, and if that costs less by the
+/// factor `MUCH`.
 const PLATEAU: f64 = 32.0;
 const MUCH: f64 = 16.0;
-/// Nodes looked at for the cost of lowering one.
+/// The maximum number of nodes that are visited for the cost of lowering one.
 const MOST_DRAGGED: usize = 4096;
 
-/// The range of losses on which the hull follows the value of node j when it is lowered `by` some: as far as supporting lines
-/// pass over half of the way. On a plateau that is all of it. A cost only: no bound depends on it.
+/// Returns the range of losses on which the hull follows the value of node j when it is lowered by `by`: as far as
+/// supporting lines pass above half of the decrease. On a plateau that is all of it. This is only a cost: no bound
+/// depends on it.
 fn dragged(nodes: &[Node], j: usize, by: f64) -> f64 {
     let height = nodes[j].point.delta - 0.5 * by;
     let over = |k: &usize| {
@@ -94,10 +100,10 @@ fn dragged(nodes: &[Node], j: usize, by: f64) -> f64 {
 
 fn lower(mesh: &Mesh, at_infinity: f64) -> Masses {
     let nodes = &mesh.nodes;
-    // δ − δ(∞) at the nodes, from below.
+    // This is a lower bound on δ − δ(∞) at the nodes.
     let floor = |node: &Node| lower_value(node, at_infinity) - at_infinity;
     let mut values = Vec::with_capacity(nodes.len());
-    // Left of the first node the supporting line 1 − α holds; it is followed up to the node.
+    // Left of the first node the supporting line 1 − α is used, up to the node.
     let first = floor(&nodes[0]);
     let line = -(mesh.offset + nodes[0].epsilon).exp_m1() * (1.0 - 4.0 * UNIT_ROUNDOFF) - at_infinity;
     values.push(first.min(line).max(0.0));
@@ -122,7 +128,8 @@ fn lower(mesh: &Mesh, at_infinity: f64) -> Masses {
             values.push(target - needed);
             continue;
         }
-        // The right value would be lost altogether: give up part of it and let the left one make room for the rest.
+        // The right value would be lost altogether, so only part of it is given up, and the left one is lowered for the
+        // rest.
         let given = if target > 0.0 { 0.5 * target } else { 0.0 };
         values[i] = (floor(&cell[0]) - defects.left_needed(given)).clamp(0.0, values[i]);
         values.push(target - given);
@@ -131,7 +138,7 @@ fn lower(mesh: &Mesh, at_infinity: f64) -> Masses {
             break;
         }
     }
-    // Right of the last node nothing is known but δ ≥ δ(∞).
+    // Right of the last node the only known bound is δ ≥ δ(∞).
     let last = values.len() - 1;
     if values[last] > 0.0 {
         let defects = Defects::between(&nodes[last - 1], &nodes[last], at_infinity);
@@ -144,11 +151,11 @@ fn lower(mesh: &Mesh, at_infinity: f64) -> Masses {
     masses
 }
 
-/// The lower convex hull of `(0, origin)` and the first `values.len()` nodes, as masses. `at_infinity` is the value right
-/// of them.
+/// Returns the lower convex hull of `(0, origin)` and the first `values.len()` nodes, as masses. `at_infinity` is the
+/// value right of them.
 fn hull(mesh: &Mesh, origin: f64, values: &[f64], at_infinity: f64) -> Masses {
     let nodes = &mesh.nodes;
-    // Slopes on both sides of node j, in units of 1/α_j; `None` is the origin α = 0.
+    // These are the slopes on both sides of node j, in units of 1/α_j; `None` is the origin α = 0.
     let left_slope = |i: Option<usize>, j: usize| match i {
         None => origin - values[j],
         Some(i) => (values[i] - values[j]) / -(nodes[i].epsilon - nodes[j].epsilon).exp_m1(),

@@ -1,20 +1,20 @@
-//! Where a profile is evaluated: lattice points, dense where the answer depends on them.
+//! The points where a profile is evaluated: lattice points, dense where the answer depends on them.
 //!
 //! The lattice `ε = i·spacing` has a spacing with at most twelve significant bits, so every lattice point is a binary64
-//! number exactly. Only a subset of its points is used: a cell is halved while the area between the profile and its chord
-//! matters to the question asked.
+//! number exactly. Only a subset of its points is used: a cell is halved while the area between the profile and its
+//! chord matters to the question asked.
 
 use crate::error::Result;
 use crate::pair::{Profile, ProfilePoint};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
-/// A lattice point and the profile there.
+/// A lattice point with the profile there.
 #[derive(Debug, Clone, Copy)]
 pub struct Node {
     /// The position on the lattice.
     pub index: i64,
-    /// Its place, `index · spacing`, exactly: the loss without the lattice's offset.
+    /// Its position in nats, `index · spacing`, exactly: the loss without the lattice's offset.
     pub epsilon: f64,
     /// The profile at that loss.
     pub point: ProfilePoint,
@@ -25,32 +25,32 @@ pub struct Node {
 pub struct Mesh {
     /// The lattice spacing, in nats.
     pub spacing: f64,
-    /// The loss at place 0. It has an exact sum with every place.
+    /// The loss at position 0. Its sum with every position is exact.
     pub offset: f64,
-    /// At least two nodes.
+    /// The nodes, at least two.
     pub nodes: Vec<Node>,
 }
 
-/// The largest number with twelve significant bits that is at most `value` (positive, normal): its multiples by any
-/// index below 2⁴¹ are exact.
+/// Returns the largest number with twelve significant bits that is at most `value` (positive, normal): its multiples by
+/// any index below 2⁴¹ are exact.
 #[must_use]
 pub fn exact_spacing(value: f64) -> f64 {
     f64::from_bits(value.to_bits() & !((1u64 << 41) - 1))
 }
 
-/// How far the supporting lines at two neighbouring nodes miss each other's values, both from above.
+/// How far the supporting lines at two neighbouring nodes are below each other's values, as upper bounds.
 ///
-/// `a`: the value at the right node minus the left line there; `b`: the value at the left node minus the right line there,
-/// values and lines taken at the lower end of their errors (and the lines' slopes at their worse end).
+/// `a`: the value at the right node minus the left line there; `b`: the value at the left node minus the right line
+/// there, values and lines taken at the lower end of their errors (and the lines' slopes at their worse end).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Defects {
     a: f64,
     b: f64,
-    /// Whether both stand out of the rounding of what they were computed from.
+    /// Whether both are larger than the rounding of the numbers that they were computed from.
     resolved: bool,
 }
 
-/// δ at a node from below: at least what its error leaves, and at least its limit at ∞.
+/// Returns a lower bound on δ at a node: the value minus its error, or its limit at ∞ if that is larger.
 #[must_use]
 pub fn lower_value(node: &Node, at_infinity: f64) -> f64 {
     let point = &node.point;
@@ -58,17 +58,17 @@ pub fn lower_value(node: &Node, at_infinity: f64) -> f64 {
 }
 
 impl Defects {
-    /// The defects of the cell between two nodes of a profile with this lower bound on its limit at ∞.
+    /// Computes the defects of the cell between two nodes of a profile with this lower bound on its limit at ∞.
     #[must_use]
     pub fn between(left: &Node, right: &Node, at_infinity: f64) -> Self {
         let width = right.epsilon - left.epsilon;
         let (forward, backward) = (width.exp_m1(), -(-width).exp_m1());
         let (p, q) = (&left.point, &right.point);
         let drop = lower_value(left, at_infinity) - lower_value(right, at_infinity);
-        // Values and lines are lowered alike, so only rounding is left to allow for.
+        // Values and lines are lowered by the same errors, so only rounding remains.
         let rounding = 8.0 * UNIT_ROUNDOFF * (p.delta + q.delta);
         let rise = (p.slope + p.slope_error) * forward * (1.0 + 8.0 * UNIT_ROUNDOFF);
-        // A slope that has underflowed says nothing across a cell this wide.
+        // A slope that has underflowed gives no information across a cell this wide.
         let rise = if rise.is_nan() { f64::INFINITY } else { rise };
         let fall = (q.slope - q.slope_error) * backward * (1.0 - 8.0 * UNIT_ROUNDOFF);
         let (a, b) = ((rise - drop + rounding).max(0.0), (drop - fall + rounding).max(0.0));
@@ -77,13 +77,14 @@ impl Defects {
         Self { a, b, resolved }
     }
 
-    /// Whether both stand out of the errors of values and slopes.
+    /// Returns whether both are larger than the errors of values and slopes.
     #[must_use]
     pub fn resolved(self) -> bool {
         self.resolved
     }
 
-    /// How far the chord rises above the larger of the two lines, at most: ab/(a + b), where they meet.
+    /// Returns an upper bound on the distance of the chord from the larger of the two lines: ab/(a + b), where they
+    /// meet.
     #[must_use]
     pub fn gap(self) -> f64 {
         if !self.resolved && self.a.is_finite() {
@@ -95,7 +96,7 @@ impl Defects {
         }
     }
 
-    /// How much the right value must be lowered when the left one is lowered by `left`: `a(1 − left/b)`.
+    /// Returns how much the right value must be lowered when the left one is lowered by `left`: `a(1 − left/b)`.
     #[must_use]
     pub fn right_needed(self, left: f64) -> f64 {
         if left >= self.b {
@@ -105,7 +106,7 @@ impl Defects {
         }
     }
 
-    /// How much the left value must be lowered when the right one is lowered by `right`: `b(1 − right/a)`.
+    /// Returns how much the left value must be lowered when the right one is lowered by `right`: `b(1 − right/a)`.
     #[must_use]
     pub fn left_needed(self, right: f64) -> f64 {
         if right >= self.a {
@@ -116,8 +117,8 @@ impl Defects {
     }
 }
 
-/// The interval of losses that matters for one profile: outside it, the mass of P is below `lower_mass` on the left and δ
-/// is below `upper_delta` on the right. Located to a few per mille.
+/// Returns the interval of losses that matters for one profile: outside it, the mass of P is below `lower_mass` on the
+/// left and δ is below `upper_delta` on the right. The ends are located to a few per mille.
 #[must_use]
 pub fn extent(profile: &dyn Profile, lower_mass: f64, upper_delta: f64) -> (f64, f64) {
     let floor = profile.delta_at_infinity();
@@ -133,7 +134,8 @@ pub fn extent(profile: &dyn Profile, lower_mass: f64, upper_delta: f64) -> (f64,
     (outermost(-1.0, before), outermost(1.0, beyond))
 }
 
-/// A point on the side `sign` of zero where `reached` holds, close to the first such; `reached` is monotone.
+/// Returns a point on the side `sign` of zero where `reached` holds, close to the first such point; `reached` is
+/// monotone.
 fn outermost(sign: f64, reached: impl Fn(f64) -> bool) -> f64 {
     let mut outer = 1e-6;
     while !reached(sign * outer) && outer < 1e9 {
@@ -152,7 +154,7 @@ fn outermost(sign: f64, reached: impl Fn(f64) -> bool) -> f64 {
 }
 
 impl Mesh {
-    /// The two lattice points around the losses `low` and `high`, on a lattice with this offset.
+    /// Creates the mesh of the two lattice points around the losses `low` and `high`, on a lattice with this offset.
     #[must_use]
     pub fn around(profile: &dyn Profile, spacing: f64, offset: f64, (low, high): (f64, f64)) -> Self {
         #[allow(clippy::cast_possible_truncation)] // the caller's spacing is at least 2^-40 of the extent
@@ -162,8 +164,8 @@ impl Mesh {
         Self { spacing, offset, nodes: nodes.to_vec() }
     }
 
-    /// The same mesh with cells halved until `accept(left, right, gap)` holds or a cell has the width of the lattice, or
-    /// there are `limit` nodes.
+    /// Returns the same mesh with cells halved until `accept(left, right, gap)` holds or a cell has the width of the
+    /// lattice, or there are `limit` nodes.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`] and [`crate::Error::TimeLimit`].
@@ -219,7 +221,7 @@ mod tests {
             epsilon: index.into(),
             point: ProfilePoint { delta, delta_error: 0.0, slope, slope_error: 0.0, threshold: f64::NAN },
         };
-        // 1 − e^ε at ε = −1000, where the slope e^ε is no double; e^1200 times it is unknown.
+        // This is 1 − e^ε at ε = −1000, where the slope e^ε underflows; e^1200 times it is unknown.
         let defects = Defects::between(&at(-1000, 1.0, 0.0), &at(200, 0.01, 1e-3), 0.0);
         assert!(defects.right_needed(0.0).is_infinite());
         assert!(defects.gap() > 0.9);

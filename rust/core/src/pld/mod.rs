@@ -1,27 +1,28 @@
 //! Composition of rounds through privacy loss distributions.
 //!
-//! Takes profiles (one for each kind of round), counts and a question; gives a proven interval for the answer with its
-//! error budget. It must not know what mechanism a profile came from.
+//! This room takes profiles (one for each kind of round), counts and a question, and returns a proven interval for the
+//! answer with its error budget. It must not know what mechanism a profile came from.
 //!
 //! ```text
 //! profile ──mesh──▶ nodes on a lattice ──masses──▶ two discrete laws ──compose──▶ two composed laws ──answer──▶ interval
 //!           δ, slope              upper and lower hull              tilted FFT                 ε(δ), δ(ε)
 //! ```
 //!
-//! Where one large loss makes δ, that one bounds it (`single_jump`). Where no lattice is fine enough for what most rounds lose,
-//! the rounds are composed without one ([`doubling`]), from the hull above and from [`tangents`] below. Where losses are bounded,
-//! the largest ones bound every answer from both sides (`largest`); where losses are beyond all lattices, each round by itself does
-//! (`basic`).
+//! Where one large loss makes up δ, that loss bounds it (`single_jump`). Where no lattice is fine enough for the losses
+//! of most rounds, the rounds are composed without one ([`doubling`]), from the hull above and from [`tangents`] below.
+//! Where losses are bounded, the largest ones bound every answer from both sides (`largest`); where losses are too
+//! large for any lattice, bounds on the single rounds do (`basic`).
 //!
 //! # Why the result is an interval
 //!
 //! Composition is monotone in each round's profile: for a fixed loss ℓ of the other rounds the integrand is the profile
-//! itself at ε − ℓ, so replacing a profile by one that is larger (smaller) for every α can only raise (lower) the composed
-//! δ, whether or not the replacement has total mass one. Each round is therefore replaced by two piecewise-linear convex
-//! functions of α, one above and one below its profile, whose kinks lie on one lattice of losses (connect-the-dots,
-//! Doroshenko et al. 2022, for the upper one; [`masses`] for the lower). Convex and piecewise linear means: the profile of a
-//! finite measure on the lattice. Those measures are composed by FFT under an exponential tilt ([`compose`]), and each
-//! approximation made on the way is added to the upper result and subtracted from the lower one.
+//! itself at ε − ℓ, so replacing a profile by one that is larger (smaller) for every α can only raise (lower) the
+//! composed δ, whether or not the replacement has total mass one. Each round is therefore replaced by two
+//! piecewise-linear convex functions of α, one above and one below its profile, whose kinks lie on one lattice of
+//! losses (connect-the-dots, Doroshenko et al. 2022, for the upper one; [`masses`] for the lower). Convex and piecewise
+//! linear means: the profile of a finite measure on the lattice. Those measures are composed by FFT under an
+//! exponential tilt ([`compose`]), and each approximation made on the way is added to the upper result and subtracted
+//! from the lower one.
 
 pub mod answer;
 mod basic;

@@ -1,33 +1,37 @@
-//! Lattices that begin where most rounds lose nearly the same.
+//! Lattices with an offset, such that one point is the loss that most rounds nearly have.
 //!
-//! A record that hardly ever takes part loses ln(1 − p) in nearly every round, to within far less than a lattice's spacing. Between
-//! two lattice points that loss is spread from above, by a variance of up to h²/4 for each round, and given up from below, by up to
-//! h. On a lattice with an offset it lies on a point, which costs neither; in the composition the offsets are a sum.
+//! A record that rarely takes part loses ln(1 − p) in nearly every round, to within far less than a lattice's spacing.
+//! Between two lattice points that loss is spread from above, by a variance of up to h²/4 for each round, and lowered
+//! from below, by up to h. On a lattice with an offset it lies on a point, which costs neither; in the composition the
+//! offsets are summed.
 
 use crate::pair::Profile;
 use crate::pld::masses::Masses;
 use crate::special::UNIT_ROUNDOFF;
 
-/// Where much of a law is on a short range of losses.
+/// A short range of losses that has much of a law's mass.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Concentration {
-    /// The middle of it.
+    /// The middle of the range.
     loss: f64,
-    /// The range of half of its mass.
+    /// The width of the range that has half of its mass.
     width: f64,
 }
 
-/// Two neighbouring atoms of a sketch with less mass than this say nothing.
+/// Two neighbouring atoms of a sketch with less mass than this are not a concentration.
 const MUCH: f64 = 0.1;
-/// Losses as close together as this share of the spacing are one loss to the lattice.
+/// Losses as close together as this fraction of the spacing are one loss for the lattice.
 const CLOSE: f64 = 0.01;
-/// Where losses reach less far there is no plateau on which the offset's choice shows, and certificates have stated last digits.
+/// If losses reach less far, there is no plateau on which the choice of the offset matters, and certificates already
+/// contain the last digits of results without it.
 const FAR: f64 = 32.0;
-/// Bits of a position on a lattice, and of the fractions of its spacing that an offset may be: twelve more are the spacing's.
+/// The bits of a position on a lattice, and of the fractions of its spacing that an offset may be; the spacing takes
+/// twelve more.
 const BITS: i32 = 40;
 
 impl Concentration {
-    /// Where most of a law is, if anywhere; `sketch` is the law from above on a coarse mesh. A choice: no bound depends on it.
+    /// Returns where most of a law is, if it is concentrated; `sketch` is the law from above on a coarse mesh. This is
+    /// a choice: no bound depends on it.
     #[must_use]
     pub fn of(profile: &dyn Profile, sketch: &Masses) -> Option<Self> {
         let mass = &sketch.mass;
@@ -42,14 +46,14 @@ impl Concentration {
         Some(Self { loss, width: high - low })
     }
 
-    /// The offset of a lattice of this spacing, on which losses go up to `reach`, if one helps.
+    /// Returns the offset of a lattice of this spacing, on which losses go up to `reach`, if an offset helps.
     ///
-    /// Where losses reach far, it is where the supporting lines a spacing to the left and to the right meet, the mean of what lies
-    /// between: so the law from below has all of that in one atom, and the profile on a plateau beside it is not lowered for the
-    /// little that lies next to most.
+    /// Where losses reach far, the offset is where the supporting lines one spacing to the left and to the right meet,
+    /// which is the mean of the losses in between: so the law from below has all of their mass in one atom, and the
+    /// profile on a plateau beside it is not lowered because of the small mass next to the large one.
     ///
-    /// It is a multiple of a fraction of the spacing, such that its sum with every place is exact: both are multiples of that
-    /// fraction, which has twelve bits, by whole numbers below 2⁴⁰.
+    /// It is a multiple of a fraction of the spacing, such that its sum with every position is exact: both are
+    /// multiples of that fraction, which has twelve bits, by whole numbers below 2⁴⁰.
     #[must_use]
     pub fn offset(&self, profile: &dyn Profile, spacing: f64, reach: f64) -> f64 {
         #[allow(clippy::cast_possible_truncation)] // far below 2^31
@@ -64,7 +68,8 @@ impl Concentration {
     }
 }
 
-/// Where the supporting lines this far from a loss meet; the loss itself where rounding leaves nothing of them.
+/// Returns where the supporting lines at this distance from a loss meet; the loss itself if rounding makes them
+/// useless.
 fn meeting(profile: &dyn Profile, loss: f64, distance: f64) -> f64 {
     let [left, right] = [loss - distance, loss + distance].map(|at| profile.at(at).or_trivial(at));
     let missed = left.delta - right.delta + right.slope * (-2.0 * distance).exp_m1();
@@ -77,7 +82,7 @@ fn meeting(profile: &dyn Profile, loss: f64, distance: f64) -> f64 {
     }
 }
 
-/// About where the law of losses has this mass above.
+/// Returns approximately the loss above which the law has this mass.
 fn quantile(profile: &dyn Profile, (mut low, mut high): (f64, f64), mass: f64) -> f64 {
     for _ in 0..48 {
         let middle = 0.5 * (low + high);
@@ -92,17 +97,17 @@ fn quantile(profile: &dyn Profile, (mut low, mut high): (f64, f64), mass: f64) -
     0.5 * (low + high)
 }
 
-/// The loss at place 0 of a composed lattice: the sum of the rounds' offsets, each times its count.
+/// The loss at position 0 of a composed lattice: the sum of the rounds' offsets, each times its count.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LatticeOrigin {
-    /// About that sum.
+    /// The computed sum.
     pub loss: f64,
-    /// The sum of the terms' sizes, times the relative error of each and of the sums of them.
+    /// The sum of the sizes of the terms, times the relative error of each term and of their sums.
     rounding: f64,
 }
 
 impl LatticeOrigin {
-    /// For offsets and counts.
+    /// Computes the origin for offsets and counts.
     #[must_use]
     pub fn new(terms: impl Iterator<Item = (f64, u64)>) -> Self {
         let (mut loss, mut size, mut count) = (0.0, 0.0, 0.0);
@@ -116,13 +121,13 @@ impl LatticeOrigin {
         Self { loss, rounding: UNIT_ROUNDOFF * size * (count + 4.0) }
     }
 
-    /// How far ε − `loss`, as computed, may be from ε minus the sum itself.
+    /// Returns a bound on the distance of ε − `loss`, as computed, from ε minus the exact sum.
     #[must_use]
     pub fn error(&self, epsilon: f64) -> f64 {
         if self.rounding > 0.0 {
             self.rounding + 2.0 * UNIT_ROUNDOFF * epsilon.abs()
         } else {
-            // Without offsets places are losses.
+            // Without offsets positions are losses.
             0.0
         }
     }
@@ -138,7 +143,7 @@ mod tests {
     use crate::pld::mesh::{exact_spacing, Mesh};
     use crate::run::Run;
 
-    /// The laws from below and from above of a profile, on every point of a lattice with the offset that helps.
+    /// Returns the laws from below and from above of a profile, on every point of a lattice with the offset that helps.
     fn sides(profile: &dyn Profile, spacing: f64, range: (f64, f64)) -> [Masses; 2] {
         let run = Run::default();
         let fine = exact_spacing((range.1 - range.0) * 2.0_f64.powi(-36));
@@ -154,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_plateau_is_not_lowered_for_the_little_next_to_most() {
-        // One in a hundred takes part, and loses 28 nats, give or take 7: from 0.01 to 15 nats the profile hardly falls.
+        // One record in a hundred takes part, and loses 28 ± 7 nats: from 0.01 to 15 nats the profile hardly falls.
         let pair = MixturePair::poisson(1, 0.01, 0.1329, false).unwrap();
         let mean = |masses: &Masses| Groups::new(std::iter::once((masses, 2000))).at(0.0).mean;
         let [coarse, fine] = [0.01, 0.005].map(|spacing| {
@@ -167,14 +172,14 @@ mod tests {
     #[test]
     fn offsets_have_exact_sums_with_places() {
         let at = Concentration { loss: -0.010_050_335_853_501_45, width: 1e-9 };
-        // Nearly all of its law is that loss.
+        // Nearly all of the law is that loss.
         let pair = DiscretePair::new(vec![(0.99, 1.0), (0.01, 0.0)]).unwrap();
         for (spacing, reach) in [(exact_spacing(0.023), 120.0), (exact_spacing(1e-5), 3.0), (exact_spacing(0.3), 1e4)] {
             let offset = at.offset(&pair, spacing, reach);
             assert!((offset - at.loss).abs() < 1e-4 * spacing && offset != 0.0);
             for index in [-7.0, -1.0, 1.0, 3.0, (reach / spacing).floor()] {
                 let (place, sum): (f64, f64) = (index * spacing, offset + index * spacing);
-                // The remainder of a rounded sum (Knuth).
+                // This is the remainder of a rounded sum (Knuth).
                 let back = sum - place;
                 assert!(((offset - back) + (place - (sum - back))).abs() < f64::MIN_POSITIVE);
             }

@@ -1,16 +1,19 @@
-//! Reading δ(ε) and ε(δ) off a composed law.
+//! Reads δ(ε) and ε(δ) off a composed law.
 //!
-//! With weights `m_s = e^{−λ(sh − c)} C_s` relative to a centre c, two recursions from the top of the window give, at every
-//! lattice point, the finite part of δ and its slope in units of `e^{K − λc}`: `T_s = e^{−h}(T_{s+1} + m_{s+1})`, `D_s =
-//! D_{s+1} + T_s(e^h − 1)`. Both add non-negative terms only, so their relative error is at most a few u for each step. Inside a
-//! cell the profile is `D_s − T_s(e^x − 1) = D_{s+1} + T_s·e^x(e^{h−x} − 1)`, again without cancellation.
+//! With weights `m_s = e^{−λ(sh − c)} C_s` relative to a centre c, two recursions from the top of the window give, at
+//! every lattice point, the finite part of δ and its slope in units of `e^{K − λc}`: `T_s = e^{−h}(T_{s+1} + m_{s+1})`,
+//! `D_s = D_{s+1} + T_s(e^h − 1)`. Both add non-negative terms only, so their relative error is at most a few u for
+//! each step. Inside a cell the profile is `D_s − T_s(e^x − 1) = D_{s+1} + T_s·e^x(e^{h−x} − 1)`, again without
+//! cancellation.
 //!
-//! What no double holds must not become a bound from below: a weight there is at most e^600, which lowers δ, and from above it may
-//! be +∞, so that δ is at most 1. Where a cell is so wide that e^h is none, what lies in the next one is known only at its ends: at
-//! least D_{s+1} and at most D_s, with `D_s = D_{s+1} + (T_{s+1} + m_{s+1})(1 − e^{−h})`.
+//! A number that overflows must not become a lower bound: a weight there is at most e^600, which lowers δ, and in an
+//! upper bound it may be +∞, so that δ is at most 1. Where a cell is so wide that e^h overflows, the profile inside the
+//! next cell is known only at the cell's ends: it is at least D_{s+1} and at most D_s, with
+//! `D_s = D_{s+1} + (T_{s+1} + m_{s+1})(1 − e^{−h})`.
 //!
-//! Where the rounds' lattices have offsets, the composed one has their sum, the [`LatticeOrigin`]: δ at ε is δ of the places at ε minus
-//! the origin. A bound from above is read at the least that this may be, one from below at the most.
+//! If the rounds' lattices have offsets, the composed one has their sum, the [`LatticeOrigin`]: δ at ε is δ of the
+//! positions at ε minus the origin. An upper bound is read at the smallest possible value of this difference, a lower
+//! bound at the largest.
 
 use crate::pld::answer::Budget;
 use crate::pld::compose::Composed;
@@ -23,7 +26,7 @@ use crate::special::UNIT_ROUNDOFF;
 pub struct Readoff {
     side: Side,
     spacing: f64,
-    /// Lattice position of entry 0.
+    /// The lattice position of entry 0.
     first: i64,
     /// D_s and T_s relative to `e^{log_unit}`.
     delta: Vec<f64>,
@@ -33,14 +36,14 @@ pub struct Readoff {
     tilt: f64,
     center: f64,
     length: usize,
-    /// Relative error of the finite part.
+    /// The relative error of the finite part.
     relative: f64,
     /// Coefficients of `e^{K − λε}`: transform rounding; mass wrapped from above and from below (lower side only).
     transform: f64,
     wrapped_above: f64,
     wrapped_below: f64,
-    /// Absolute terms: mass wrapped from below (lower side only, the alternative to `wrapped_below`), mass above the window
-    /// (upper side only), mass at infinity.
+    /// Absolute terms: mass wrapped from below (lower side only, the alternative to `wrapped_below`), mass above the
+    /// window (upper side only), mass at infinity.
     wrapped_below_weighed: f64,
     above: f64,
     read_from: f64,
@@ -48,17 +51,19 @@ pub struct Readoff {
     origin: LatticeOrigin,
 }
 
-/// Neighbouring weights are multiplied up this often before one is computed afresh, where they differ little.
+/// The number of times that a weight is computed from its neighbour before one is computed directly, where weights
+/// differ little.
 const AFRESH: usize = 32;
-/// Weights that differ by more than this are all computed afresh: one that has underflowed must not keep the next at zero.
+/// If neighbouring weights differ by more than this, all are computed directly: one that has underflowed must not keep
+/// the next at zero.
 const LITTLE: f64 = 0.01;
 /// Weights are kept within e^±600 of the centre.
 const LARGEST_EXPONENT: f64 = 600.0;
-/// Cells wider than this have an e^h that is too large for what it is multiplied by.
+/// In cells wider than this, e^h is too large for the numbers that it is multiplied with.
 const WIDE: f64 = 600.0;
 
 impl Readoff {
-    /// Prepare `composed`, whose place 0 is the loss `origin`, for questions around the ε `center`.
+    /// Prepares `composed`, whose position 0 is the loss `origin`, for questions around the ε `center`.
     #[must_use]
     #[allow(
         clippy::cast_precision_loss,
@@ -70,7 +75,7 @@ impl Readoff {
         let center = center - origin.loss;
         let (h, tilt) = (composed.spacing, composed.tilt);
         let length = composed.tilted.len();
-        // Start where weights are representable; what lies further left is not asked for with this tilt.
+        // The table starts where weights are representable; questions with this tilt never concern points further left.
         let lowest = if tilt > 0.0 { center - LARGEST_EXPONENT / tilt } else { f64::NEG_INFINITY };
         let skip =
             ((lowest.max(-origin.loss) / h).floor() as i64 - composed.first - 1).clamp(0, length as i64 - 1) as usize;
@@ -79,17 +84,18 @@ impl Readoff {
         let (mut delta, mut slope) = (vec![0.0; n], vec![0.0; n]);
         let (decay, growth) = ((-h).exp(), h.exp_m1());
         let (mut d, mut t) = (0.0_f64, 0.0_f64);
-        // The weights e^{−λ(loss − centre)}: each from its neighbour, and afresh every so often.
+        // The weights are e^{−λ(loss − centre)}: each is computed from its neighbour, and directly at regular
+        // intervals.
         let weight_step = (tilt * h).exp();
         let afresh = if tilt * h < LITTLE { AFRESH } else { 1 };
         let mut weight = 0.0;
         for s in (0..n).rev() {
             delta[s] = d;
-            // Now include the mass at s for the points to its left.
+            // The mass at s is included for the points to its left.
             if (s + 1) % afresh == 0 || s + 1 == n {
                 let loss = (first + s as i64) as f64 * h;
                 let exponent = -tilt * (loss - center);
-                // The first of these may lie a cell left of where weights are representable.
+                // The first of these points may lie a cell left of the range in which weights are representable.
                 let held = if composed.side == Side::Lower { exponent.min(LARGEST_EXPONENT) } else { exponent };
                 weight = held.exp();
             } else {
@@ -101,7 +107,7 @@ impl Readoff {
             slope[s] = t;
             d += if h > WIDE { above * (1.0 - decay) } else { t * growth };
         }
-        // slope[s] is the slope on the cell left of s; shift it to the cell right of s.
+        // slope[s] is the slope on the cell left of s; this shifts it to the cell right of s.
         slope.rotate_left(1);
         slope[n - 1] = 0.0;
         let log_unit = composed.log_scale - tilt * center;
@@ -134,13 +140,13 @@ impl Readoff {
         }
     }
 
-    /// The length of the transform behind this law.
+    /// Returns the length of the transform behind this law.
     #[must_use]
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// The place on the composed lattice of a loss, off to this law's safe side.
+    /// Returns the position on the composed lattice of a loss, moved to this law's safe side.
     fn place(&self, epsilon: f64) -> f64 {
         let error = self.origin.error(epsilon);
         epsilon - self.origin.loss + if self.side == Side::Upper { -error } else { error }
@@ -152,18 +158,18 @@ impl Readoff {
         index * self.spacing
     }
 
-    /// `e^{K − λε}`, ε a place, as below.
+    /// Returns `e^{K − λε}`, where ε is a position, as below.
     fn unit(&self, epsilon: f64) -> f64 {
         (self.log_unit - self.tilt * (epsilon - self.center)).exp()
     }
 
-    /// What may have wrapped around to points above ε, in units of δ.
+    /// Returns the amount that may have wrapped around to points above ε, in units of δ.
     fn aliasing(&self, epsilon: f64) -> f64 {
         let unit = self.unit(epsilon);
         unit * self.wrapped_above + self.wrapped_below_weighed.min(unit * self.wrapped_below)
     }
 
-    /// The finite part at ε as computed, before any allowance for error; ε is inside the table or right of it.
+    /// Returns the finite part at ε as computed, without any allowance for error; ε is inside the table or right of it.
     fn finite(&self, epsilon: f64) -> f64 {
         let last = self.delta.len() - 1;
         if epsilon >= self.loss(last) {
@@ -181,13 +187,13 @@ impl Readoff {
         self.log_unit.exp() * (self.delta[s + 1] + self.slope[s] * x.exp() * (self.spacing - x).max(0.0).exp_m1())
     }
 
-    /// A bound on the composed δ at ε, from this law's side, in [0, 1].
+    /// Returns a bound on the composed δ at ε, from this law's side, in [0, 1].
     #[must_use]
     pub fn delta(&self, epsilon: f64) -> f64 {
         let epsilon = self.place(epsilon);
         let start = self.read_from.max(self.loss(0));
         match self.side {
-            // δ left of where the law may be read is at most 1, and at least its value further right.
+            // Left of the range in which the law may be read, δ is at most 1, and at least its value further right.
             Side::Upper if epsilon < start => 1.0,
             Side::Upper => {
                 let errors = self.unit(epsilon) * self.transform + self.above + self.at_infinity;
@@ -202,9 +208,10 @@ impl Readoff {
         }
     }
 
-    /// A bound on the composed ε ≥ 0 at δ, from this law's side: upper, an ε with δ(ε) ≤ δ; lower, an ε with δ(ε) ≥ δ or 0.
+    /// Returns a bound on the composed ε ≥ 0 at δ, from this law's side: upper, an ε with δ(ε) ≤ δ; lower, an ε with
+    /// δ(ε) ≥ δ or 0.
     ///
-    /// +∞ (upper) when the law resolves no such ε: the window ends, or errors exceed δ.
+    /// It is +∞ (upper) if the law resolves no such ε: the window ends, or errors exceed δ.
     #[must_use]
     pub fn epsilon(&self, delta: f64) -> f64 {
         if self.side == Side::Lower && self.at_infinity > delta {
@@ -213,8 +220,8 @@ impl Readoff {
         let start = (self.loss(0).max(self.read_from) + self.origin.loss).max(0.0);
         let end = (self.loss(self.delta.len() - 1) + self.origin.loss).max(start);
         let holds = |epsilon: f64| self.delta(epsilon) <= delta;
-        // The allowances grow to the left of the centre like e^{−λε}, so the lower bound is monotone only near it: bracket the
-        // crossing from the centre outwards.
+        // The allowances grow to the left of the centre like e^{−λε}, so the lower bound is monotone only near it: the
+        // crossing is bracketed from the centre outwards.
         let (center, step) = (self.center + self.origin.loss, 0.25 / (self.tilt + 1.0));
         let (mut low, mut high) = (center.clamp(start, end), center.clamp(start, end));
         let mut stride = step;
@@ -258,7 +265,7 @@ impl Readoff {
         }
     }
 
-    /// What each error source contributes at ε, in units of δ.
+    /// Returns the contribution of each error source at ε, in units of δ.
     #[must_use]
     pub fn budget(&self, epsilon: f64) -> Budget {
         let epsilon = self.place(epsilon).max(self.read_from).max(self.loss(0));
@@ -281,7 +288,7 @@ impl Readoff {
 mod tests {
     use super::*;
 
-    /// A law of masses, by their entries and logarithms, tilted, and no error but what comes of reading it.
+    /// Returns a law of masses, by their entries and logarithms, tilted, with no error except that of reading it.
     fn law(side: Side, spacing: f64, tilt: f64, masses: &[(u32, f64)]) -> Composed {
         let exponents: Vec<f64> = masses.iter().map(|(at, log)| log + tilt * f64::from(*at) * spacing).collect();
         let log_scale = exponents.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -310,7 +317,7 @@ mod tests {
     #[test]
     fn what_no_double_holds_is_no_bound_from_below() {
         type Case<'a> = (f64, f64, &'a [(u32, f64)]);
-        // The last has the weight e^800 at its first mass, and e^−700 is its unit.
+        // The last case has the weight e^800 at its first mass, and e^−700 is its unit.
         let cases: [Case<'_>; 8] = [
             (1.0, 800.0, &[(3, 0.0)]),
             (1.0, 800.0, &[(40, 0.0)]),

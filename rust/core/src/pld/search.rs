@@ -1,7 +1,8 @@
-//! The search for an answer: rounds composed on lattices that the question and what is found so far ask for.
+//! Searches for an answer: rounds are composed on lattices that depend on the question and on previous results.
 //!
-//! The interval is proven whatever the choices made here; choices (tilt, spacing, mesh, window) only decide how narrow it is
-//! and how long it takes. A second-order estimate sets the first spacing and the interval found corrects it.
+//! The interval is proven whatever the choices made here; choices (tilt, spacing, mesh, window) only decide how narrow
+//! it is and how long it takes. A second-order estimate determines the first spacing, and the resulting interval
+//! corrects it.
 
 use crate::error::{Error, Result};
 use crate::pair::Profile;
@@ -17,39 +18,40 @@ use crate::pld::readoff::Readoff;
 use crate::pld::window::{choose, Goal, Grid, COSTLY};
 use crate::run::Run;
 
-/// Takes proven (lower, upper) bounds on δ at any ε ≥ 0, as often as rounds were composed.
+/// Receives proven (lower, upper) bounds on δ at any ε ≥ 0, each time that rounds were composed.
 pub(super) type Seen<'a> = dyn FnMut(&dyn Fn(f64) -> (f64, f64)) + 'a;
 
-/// Transforms are at most this long: 2²² entries, about 130 MB for one side of one direction.
+/// The maximum length of a transform: 2²² entries, about 130 MB for one side of one direction.
 const LONGEST: usize = 1 << 22;
-/// Profiles are evaluated at most this often for one mesh.
+/// The maximum number of profile evaluations for one mesh.
 const MOST_NODES: usize = 1 << 18;
-/// Below this an ε is as good as zero: no interval is asked to be narrower than the tolerance times this.
+/// An ε below this is treated as zero: no interval need be narrower than the tolerance times this.
 pub(super) const SMALLEST_EPSILON: f64 = 1e-6;
-/// Rounds are followed as far as matters for this δ first.
+/// At first, rounds are followed as far as matters for this δ.
 const ORDINARY_DELTA: f64 = 1e-20;
-/// Rounds are followed so many nats of δ further than an estimate of it: one by a saddle point may be as far off.
+/// Rounds are followed this many nats of δ further than an estimate of it, since a saddle-point estimate may have an
+/// error of this size.
 const FURTHER: f64 = 12.0;
-/// A tilted law with fewer losses beyond twice the ε than this, in all rounds, is not taken for a heavy one.
+/// A tilted law with fewer losses than this beyond twice the ε, in all rounds, is not regarded as heavy.
 const HEAVY: f64 = 0.01;
-/// How much further a lower side may fall that is out of tolerance anyway, in units of what it misses.
+/// How much further a lower side that is out of tolerance anyway may fall, in units of its excess width.
 const FORGONE: f64 = 4.0;
-/// How much coarser than what the longest transform holds a lattice may be.
+/// How much coarser a lattice may be than the finest one that the longest transform can hold.
 const COARSEST: f64 = 4096.0;
-/// A window that lets more of δ through than this was too short.
+/// A window that loses more than this fraction of δ was too short.
 const ESCAPED: f64 = 0.1;
-/// Attempts at narrowing the interval before it is reported as it is.
+/// The maximum number of attempts at narrowing the interval before it is reported as it is.
 const ATTEMPTS: usize = 5;
 
-/// Answer `query` for the composition of `rounds` in one direction, to a relative width of `tolerance`.
+/// Answers `query` for the composition of `rounds` in one direction, to a relative width of `tolerance`.
 ///
 /// * Formula: δ(ε) = E[(1 − e^{ε − Σ L_i})_+], ε(δ) its inverse (0 where δ(0) ≤ δ).
-/// * Guarantee: `lower ≤ exact ≤ upper` for the composition of the given profiles (with separate lower profiles: the lower end
-///   is a lower bound for theirs).
+/// * Guarantee: `lower ≤ exact ≤ upper` for the composition of the given profiles (with separate lower profiles: the
+///   lower end is a lower bound for theirs).
 /// * Precision: width at most `tolerance` times the upper end when `within_tolerance`.
-/// * Source: the proofs are in the documentation of [`crate::pld`], [`super::masses`] and [`super::compose`]; without a lattice in
-///   that of [`super::doubling`] and [`super::tangents`]; where losses are bounded, in that of [`super::largest`] too; where they are
-///   beyond all lattices, in that of [`super::basic`].
+/// * Source: the proofs are in the documentation of [`crate::pld`], [`super::masses`] and [`super::compose`]; without a
+///   lattice in that of [`super::doubling`] and [`super::tangents`]; where losses are bounded, in that of
+///   [`super::largest`] too; where they are too large for any lattice, in that of [`super::basic`].
 ///
 /// # Errors
 /// [`Error::Domain`] for a query outside its domain or a count of zero; [`Error::Cancelled`]; [`Error::TimeLimit`];
@@ -57,19 +59,19 @@ const ATTEMPTS: usize = 5;
 pub fn answer(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Result<Answer> {
     check_arguments(rounds, query, tolerance)?;
     let known = ends(rounds, query)?.map(|ends| judged(ends, query, tolerance));
-    let found = match (rounds, known) {
+    let answer = match (rounds, known) {
         ([only], _) if only.count == 1 => judged(single(only.profile.as_ref(), query)?, query, tolerance),
         (_, Some(known)) if known.within_tolerance => return Ok(known),
         _ => match composed(rounds, query, tolerance, run) {
             Err(Error::Unresolved { .. }) => basic::ends(rounds, query)?,
-            found => found?,
+            answer => answer?,
         },
     };
-    let both = judged(known.map_or(Ok(found), |known| known.and(found))?, query, tolerance);
-    Ok(Answer { within_tolerance: both.within_tolerance || found.within_tolerance, ..both })
+    let both = judged(known.map_or(Ok(answer), |known| known.and(answer))?, query, tolerance);
+    Ok(Answer { within_tolerance: both.within_tolerance || answer.within_tolerance, ..both })
 }
 
-/// [`answer`] for several rounds, by composing them.
+/// Computes [`answer`] for several rounds, by composing them.
 fn composed(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Result<Answer> {
     let distance = total_variation(rounds);
     match query {
@@ -82,14 +84,14 @@ fn composed(rounds: &[Round], query: Query, tolerance: f64, run: &Run) -> Result
     }
 }
 
-/// An answer, and whether it is as narrow as was asked for.
+/// Returns the answer, with the flag whether it is as narrow as requested.
 fn judged(answer: Answer, query: Query, tolerance: f64) -> Answer {
     let width = answer.upper - answer.lower;
     let within = width <= wanted(&answer, query, tolerance) && answer.upper.is_finite();
     Answer { within_tolerance: within || unresolved(&answer, query), ..answer }
 }
 
-/// How wide an answer may be.
+/// Returns how wide an answer may be.
 fn wanted(answer: &Answer, query: Query, tolerance: f64) -> f64 {
     tolerance
         * match query {
@@ -98,13 +100,14 @@ fn wanted(answer: &Answer, query: Query, tolerance: f64) -> f64 {
         }
 }
 
-/// Whether this is a δ below all that is resolved.
+/// Returns whether this is a δ below the smallest one that is resolved.
 fn unresolved(answer: &Answer, query: Query) -> bool {
     matches!(query, Query::Delta(_)) && answer.upper <= SMALLEST_DELTA
 }
 
-/// [`answer`] for δ at one ε of several rounds, handing every pair of composed laws to `seen` on the way. An interval of the relative
-/// width `enough` that transforms found is not narrowed without them. `ordinary` is kept from one ε to the next, of the same rounds to
+/// Computes [`answer`] for δ at one ε of several rounds, and passes every pair of composed laws to `seen`. If
+/// transforms give an interval of the relative width `enough`, it is not narrowed by other ways. `ordinary` is kept
+/// from one ε to the next, for the same rounds and tolerance.
 /// the same tolerance.
 pub(super) fn observed(
     rounds: &[Round],
@@ -118,14 +121,14 @@ pub(super) fn observed(
     Search::new(rounds, Query::Delta(epsilon), tolerance, run, ordinary)?.solve(enough, seen)
 }
 
-/// What is known of rounds before they are composed, followed as far as matters for some δ.
+/// The extents and coarse laws of rounds before they are composed, followed as far as matters for some δ.
 #[derive(Debug, Clone)]
 pub(super) struct Sketch {
     extents: Vec<(f64, f64)>,
     masses: Vec<Masses>,
 }
 
-/// A question about rounds, and what is known of these before they are composed.
+/// A question about rounds, with what is known about these before they are composed.
 pub(super) struct Search<'a> {
     pub(super) rounds: &'a [Round],
     pub(super) query: Query,
@@ -133,15 +136,16 @@ pub(super) struct Search<'a> {
     pub(super) run: &'a Run,
     /// The losses of each round that matter.
     pub(super) extents: Vec<(f64, f64)>,
-    /// Upper masses on a coarse mesh: good to a few per mille, for estimates.
+    /// Upper masses on a coarse mesh, accurate to a few per mille, for estimates.
     pub(super) sketch: Vec<Masses>,
-    /// Where each round loses nearly the same most often.
+    /// The loss that each round nearly has most often, if there is one.
     concentrations: Vec<Option<Concentration>>,
     pub(super) total: f64,
 }
 
 impl<'a> Search<'a> {
-    /// `ordinary` is the sketch for [`ORDINARY_DELTA`], where it is known, and becomes it where that was needed.
+    /// Creates the search. `ordinary` is the sketch for [`ORDINARY_DELTA`], if it is known, and is set if that had to
+    /// be computed.
     pub(super) fn new(
         rounds: &'a [Round],
         query: Query,
@@ -173,10 +177,10 @@ impl<'a> Search<'a> {
         Ok(search)
     }
 
-    /// Sketch the rounds for the δ at this ε: an ordinary one first, then what that gives.
+    /// Sketches the rounds for the δ at this ε: first for the ordinary δ, then for the estimate from that.
     ///
-    /// Followed not far enough, rounds have no losses that matter; followed much too far, they have tails that no lattice for this
-    /// ε resolves, and heavy ones take the tilted law with them.
+    /// If rounds are not followed far enough, they have no losses that matter; if they are followed much too far, they
+    /// have tails that no lattice for this ε resolves, and heavy tails dominate the tilted law.
     fn look_around(&mut self, epsilon: f64, ordinary: &mut Option<Sketch>) -> Result<()> {
         let (mut near, mut raised) = (ORDINARY_DELTA, false);
         if let Some(known) = ordinary {
@@ -191,7 +195,7 @@ impl<'a> Search<'a> {
             let log_delta =
                 if tilt >= groups.steepest() { f64::NEG_INFINITY } else { groups.saddle_point_log_delta(tilt) };
             let next = (log_delta - FURTHER).exp();
-            // An estimate that is no number says nothing: then what was looked at serves.
+            // If the estimate is NaN, it gives no information, and the present sketch is kept.
             if near <= SMALLEST_DELTA || log_delta.is_nan() {
                 return Ok(());
             }
@@ -211,7 +215,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether the tilted law of a round has much weight far beyond ε, most of it where the sketch ends: there it belongs to no ε.
+    /// Returns whether the tilted law of a round has much weight far beyond ε, most of it where the sketch ends: that
+    /// weight does not belong to any ε.
     fn heavy(&self, tilt: f64, epsilon: f64) -> bool {
         self.rounds.iter().zip(&self.sketch).zip(&self.extents).any(|((round, sketch), extent)| {
             let log_moment = Groups::new(std::iter::once((sketch, 1))).at(tilt).value;
@@ -226,7 +231,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Sketch the rounds for answers around this δ.
+    /// Sketches the rounds for answers around this δ.
     fn look(&mut self, delta: f64) -> Result<()> {
         let ignored = self.ignored(delta);
         self.extents.clear();
@@ -251,7 +256,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// δ of one round that does not matter for this δ of all rounds.
+    /// Returns the δ of one round that is negligible for this δ of all rounds.
     pub(super) fn ignored(&self, delta: f64) -> f64 {
         (delta * self.tolerance * 1e-3 / self.total).max(1e-299)
     }
@@ -260,8 +265,8 @@ impl<'a> Search<'a> {
         Groups::new(masses.iter().zip(self.rounds.iter().map(|r| r.count)))
     }
 
-    /// The answer where no sum of losses reaches ε: with every loss above a round's extent counted as infinite, only such
-    /// losses contribute, at most Σ n_i δ_i(extent).
+    /// Returns the answer if no sum of losses reaches ε: with every loss above a round's extent counted as infinite,
+    /// only such losses contribute, at most Σ n_i δ_i(extent).
     fn beyond_all_losses(&self) -> Option<Answer> {
         let Query::Delta(epsilon) = self.query else { return None };
         let (mut reach, mut rest) = (0.0, 0.0);
@@ -295,7 +300,7 @@ impl<'a> Search<'a> {
         self.by_doubling(answer, seen)
     }
 
-    /// An answer, and whether it is as narrow as was asked for.
+    /// Returns the answer, with the flag whether it is as narrow as requested.
     pub(super) fn judged(&self, answer: Answer) -> Answer {
         judged(answer, self.query, self.tolerance)
     }
@@ -304,12 +309,12 @@ impl<'a> Search<'a> {
         wanted(answer, self.query, self.tolerance)
     }
 
-    /// The finest lattice spacing on which losses have exact positions: these stay below 2⁴¹.
+    /// Returns the finest lattice spacing on which losses have exact positions: these stay below 2⁴¹.
     pub(super) fn finest(&self) -> f64 {
         self.extents.iter().fold(0.0_f64, |a, e| a.max(e.1.max(-e.0))) * 2.0_f64.powi(-38)
     }
 
-    /// The tilt, ε and ln δ around which the answer is looked for first.
+    /// Returns the tilt, ε and ln δ around which the answer is searched for first.
     fn first_guess(&self, groups: &Groups) -> (f64, f64, f64) {
         match self.query {
             Query::Delta(epsilon) => {
@@ -323,7 +328,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The answer by composing lattice measures.
+    /// Computes the answer by composing lattice measures.
     fn by_transform(&self, seen: &mut Seen<'_>) -> Result<Answer> {
         if let Some(answer) = self.beyond_all_losses() {
             return Ok(answer);
@@ -332,7 +337,7 @@ impl<'a> Search<'a> {
         let (mut saddle, mut center, mut log_delta) = self.first_guess(&groups);
         let mut margin = match self.query {
             Query::Delta(_) => 0.0,
-            // Without a tilt nothing is gained by not reading everything; δ may be so large that ε lies far below the mean.
+            // Without a tilt, reading only a part saves nothing; δ may be so large that ε lies far below the mean.
             Query::Epsilon(_) if saddle == 0.0 => center,
             Query::Epsilon(_) => 0.05 * center + 0.5 / (saddle + 1.0),
         };
@@ -350,8 +355,8 @@ impl<'a> Search<'a> {
                 margin,
                 log_delta,
                 slack: (1e-2 * width * saddle.max(1.0)).clamp(1e-9, 1e-3),
-                // Second-order error of both sides on a lattice of spacing h: n(λ+1)h²/4 nats in ε. Half of the width
-                // for it.
+                // This is the second-order error of both sides on a lattice of spacing h: n(λ+1)h²/4 nats in ε, which
+                // may take half of the width.
                 spacing: (2.0 * width / (self.total * (saddle + 1.0))).sqrt().min(0.3 / (saddle + 1.0)),
                 finest: self.finest(),
                 rounds: self.total,
@@ -371,44 +376,44 @@ impl<'a> Search<'a> {
             if repeats(&grid) {
                 break;
             }
-            let found = self.attempt(&grid, &meshes, center, seen)?;
-            // Where it was read, if that is inside of what could be read.
-            let place = if let Query::Epsilon(_) = self.query { found.lower } else { center };
+            let attempted = self.attempt(&grid, &meshes, center, seen)?;
+            // This is the position at which the law was read, if it is inside the range that could be read.
+            let place = if let Query::Epsilon(_) = self.query { attempted.lower } else { center };
             tried = Some((grid, place));
             let answer = self.judged(match best {
-                Some(earlier) => earlier.and(found)?,
-                None => found,
+                Some(earlier) => earlier.and(attempted)?,
+                None => attempted,
             });
             let (wanted, width) = (self.wanted(&answer), answer.upper - answer.lower);
             best = Some(answer);
             let below = matches!(self.query, Query::Delta(_)) && answer.upper <= SMALLEST_DELTA;
             // Costly work that twice failed to narrow the interval is not repeated with more effort.
-            let costly = found.transform_length > COSTLY || found.nodes > 1 << 15;
-            // Where rounds lose nearly the same for certain, what the lattice spreads may leave the window.
+            let costly = attempted.transform_length > COSTLY || attempted.nodes > 1 << 15;
+            // If rounds lose nearly the same with certainty, what the lattice spreads may leave the window.
             let delta = match self.query {
                 Query::Epsilon(delta) => delta,
                 Query::Delta(_) => answer.upper,
             };
-            let escaped = found.budget.window + found.budget.aliasing > ESCAPED * delta;
+            let escaped = attempted.budget.window + attempted.budget.aliasing > ESCAPED * delta;
             if escaped && spread && costly && self.worth_doubling(&answer) {
-                // With room for it, too: no lattice holds what most rounds lose.
+                // This happened with room for the spread, too: no lattice resolves the losses of most rounds.
                 break;
             }
-            if escaped && !spread && !answer.within_tolerance && (attempt > 0 || !found.upper.is_finite()) {
+            if escaped && !spread && !answer.within_tolerance && (attempt > 0 || !attempted.upper.is_finite()) {
                 spread = true;
                 continue;
             }
             idle = if costly && width > 0.7 * previous { idle + 1 } else { 0 };
             previous = width;
-            // Where there is another way, it is taken earlier.
+            // If there is another way, the search gives up earlier.
             let patience = if costly && self.worth_doubling(&answer) { 1 } else { 2 };
-            // On the finest lattice there is, another attempt helps only where this one looked in the wrong place.
+            // On the finest possible lattice, another attempt helps only if this one was at the wrong position.
             let spent = grid.limited && (attempt > 0 || matches!(self.query, Query::Delta(_)));
             if answer.within_tolerance || below || idle >= patience || spent {
                 break;
             }
             match self.query {
-                Query::Epsilon(_) if !found.upper.is_finite() => {
+                Query::Epsilon(_) if !attempted.upper.is_finite() => {
                     // The window ended before δ was reached.
                     margin = 2.0 * margin + 0.5 * center;
                     center = 2.0 * center + 2.0 / (saddle + 1.0);
@@ -416,33 +421,36 @@ impl<'a> Search<'a> {
                     continue;
                 }
                 Query::Epsilon(_) => {
-                    center = found.upper;
+                    center = attempted.upper;
                     saddle = groups.tilt_for_epsilon(center);
-                    if found.upper <= grid.read_from {
-                        // δ holds at the point of reading already: the answer lies further left.
+                    if attempted.upper <= grid.read_from {
+                        // At the first position that can be read, the target δ is met already: the answer lies further
+                        // left.
                         margin = center.min(4.0 * margin);
                         continue;
                     }
                     margin = if saddle == 0.0 {
                         center
                     } else {
-                        (found.upper - found.lower)
+                        (attempted.upper - attempted.lower)
                             .clamp(0.02 / (saddle + 1.0), 2.0 * margin.max(0.01 / (saddle + 1.0)))
                     };
                 }
                 Query::Delta(_) => log_delta = answer.upper.max(SMALLEST_DELTA).ln(),
             }
-            // What a transform of a power of two gave beyond what was asked for did not suffice either.
+            // The excess length of a power-of-two transform over the requested one did not suffice either.
             let given = if costly { (goal.spacing / grid.spacing).powi(2).max(1.0) } else { 1.0 };
             effort *= given * (width / wanted).clamp(2.0, 100.0) * 1.3;
         }
         best.ok_or(Error::Numerics { reason: "no attempt at composing the rounds was made" })
     }
 
-    /// A grid for `goal` where the second-order estimate asks for a long transform, and the rounds' meshes on it.
+    /// Returns a grid for `goal` where the second-order estimate would require a long transform, and the rounds' meshes
+    /// on it.
     ///
-    /// The estimate is for losses that are spread evenly over a fine lattice. Where they are not (most rounds lose nearly
-    /// nothing, a few lose thousands of nats) a coarser lattice serves as well as `finest`: the coarsest that does so is taken.
+    /// The estimate is for losses that are spread evenly over a fine lattice. Where they are not (most rounds lose
+    /// nearly nothing, a few lose thousands of nats) a coarser lattice is as good as `finest`: the coarsest such
+    /// lattice is used.
     fn coarser(
         &self,
         groups: &Groups,
@@ -453,7 +461,7 @@ impl<'a> Search<'a> {
     ) -> Result<(Grid, Vec<Mesh>)> {
         let at = groups.at(saddle);
         let deviation = at.variance.sqrt();
-        // ln δ falls about as fast as that of a normal law, left of whose mean it hardly falls.
+        // ln δ falls about as fast as that of a normal law, which hardly falls left of its mean.
         let standing = if saddle == 0.0 { ((goal.epsilon - at.mean) / deviation).min(0.0) } else { 0.0 };
         let hazard = saddle + (-0.5 * standing * standing).exp() / deviation;
         let width = match self.query {
@@ -465,7 +473,7 @@ impl<'a> Search<'a> {
         let best = self.sides(&meshes, saddle);
         let gap = best[0] - best[1];
         let limited = finest.limited && gap > 0.5 * width;
-        // Where even the finest lattice falls short from below, not all of the time is spent on that side.
+        // If even the finest lattice is too coarse from below, less time is spent on that side.
         let forgone = if limited { FORGONE * gap } else { 0.0 };
         let mut spacing = finest.spacing * COARSEST;
         while spacing > 2.0 * finest.spacing {
@@ -480,8 +488,8 @@ impl<'a> Search<'a> {
         Ok((Grid { limited, ..finest }, meshes))
     }
 
-    /// Where the upper and the lower side of the rounds lie on meshes, in nats: by their cumulants, or by their means where the
-    /// tilt is small.
+    /// Returns the values of the upper and the lower side of the rounds on meshes, in nats: by their cumulants, or by
+    /// their means where the tilt is small.
     fn sides(&self, meshes: &[Mesh], saddle: f64) -> [f64; 2] {
         [Side::Upper, Side::Lower].map(|side| {
             let masses: Vec<Masses> = meshes
@@ -495,19 +503,20 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Each round's mesh on a grid, for an answer of this width in ε: the meshes may add as much again as the lattice does.
+    /// Returns each round's mesh on a grid, for an answer of this width in ε: the meshes may add as much as the lattice
+    /// does.
     fn meshes(&self, grid: &Grid, saddle: f64, width: f64) -> Result<Vec<Mesh>> {
         let budget = 0.25 * width * saddle.max(1.0);
         let steepest = grid.theta[0].max(grid.tilt + grid.theta[1]);
         (0..self.rounds.len()).map(|group| self.mesh(group, grid.spacing, saddle, steepest, budget)).collect()
     }
 
-    /// Where the composed lattice begins.
+    /// Returns the loss at position 0 of the composed lattice.
     fn origin(&self, meshes: &[Mesh]) -> LatticeOrigin {
         LatticeOrigin::new(meshes.iter().zip(self.rounds).map(|(mesh, round)| (mesh.offset, round.count)))
     }
 
-    /// One composition of both sides.
+    /// Composes both sides once.
     fn attempt(&self, grid: &Grid, meshes: &[Mesh], center: f64, seen: &mut Seen<'_>) -> Result<Answer> {
         let mut profile_error = 0.0_f64;
         for node in meshes.iter().flat_map(|mesh| &mesh.nodes).filter(|n| n.point.delta > SMALLEST_DELTA) {
@@ -538,7 +547,7 @@ impl<'a> Search<'a> {
             Query::Epsilon(_) if high.is_finite() => high,
             Query::Epsilon(_) => center,
         };
-        // The first sign of a defect in any bound: never hidden.
+        // Bounds that cross show a defect in one of them, which must not be hidden.
         if low > high {
             return Err(Error::Numerics { reason: "the lower bound came out above the upper one" });
         }
@@ -558,8 +567,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// A mesh on which the relative error of the moment tilted by `saddle`, summed over all cells and rounds, is about `budget`,
-    /// and that of the moment tilted by `steepest`, which only enters Markov bounds, is below one.
+    /// Returns a mesh on which the relative error of the moment tilted by `saddle`, summed over all cells and rounds,
+    /// is about `budget`, and that of the moment tilted by `steepest`, which only enters Markov bounds, is below one.
     fn mesh(&self, group: usize, spacing: f64, saddle: f64, steepest: f64, budget: f64) -> Result<Mesh> {
         let profile = self.rounds[group].profile.as_ref();
         let range = self.extents[group];
@@ -584,7 +593,7 @@ impl<'a> Search<'a> {
         self.graded(Mesh::around(profile, spacing, offset, range), profile, share, MOST_NODES, cost, markov)
     }
 
-    /// A mesh whose cells all cost about the same, and `share` together.
+    /// Returns a mesh whose cells all cost about the same, and `share` together.
     pub(super) fn graded(
         &self,
         ends: Mesh,
@@ -603,8 +612,8 @@ impl<'a> Search<'a> {
             .windows(2)
             .map(|w| cost(&w[0], &w[1], Defects::between(&w[0], &w[1], floor).gap()).cbrt())
             .sum();
-        // With more nodes than there may be the cells on the right would stay as they are; halving leaves up to twice as many
-        // as are needed.
+        // With more nodes than the limit, the cells on the right would not be halved; halving leaves up to twice as
+        // many cells as are needed.
         #[allow(clippy::cast_precision_loss)] // far below 2^53
         let affordable = (2.0 * roots / limit as f64).powi(3);
         let per_cell = (share / roots.max(1e-3)).powf(1.5).min(0.02).max(affordable);

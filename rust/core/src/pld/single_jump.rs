@@ -1,34 +1,34 @@
-//! Answers where δ is made by one large loss in one round: the principle of a single big jump.
+//! Answers where δ is caused by one large loss in one round: the principle of a single big jump.
 //!
-//! A record that is sampled very rarely loses nearly nothing in most rounds and, with a tiny probability, a nat or more; around
-//! ε the tail of these losses is heavier than that of any exponential law. Then no tilt centres the law of all rounds at ε, and
-//! on cells it has too many orders of magnitude. But the sum is large because one loss is (Foss, Korshunov & Zachary 2013,
-//! chapter 3): it is enough to know that one loss well, and the others roughly.
+//! A record that is sampled very rarely loses nearly nothing in most rounds and, with a tiny probability, a nat or
+//! more; around ε the tail of these losses is heavier than that of any exponential law. Then no tilt centres the law of
+//! all rounds at ε, and on cells it has too many orders of magnitude. But the sum is large because one loss is (Foss,
+//! Korshunov & Zachary 2013, chapter 3): it is enough to know that loss precisely, and the other losses roughly.
 //!
-//! Cut the law of round i at c. Its profile is g_i = J_i + B_i: J_i is g_i right of c and its supporting line at c left of that,
-//! the profile of *jumps* of mass P_i = g_i(c) + slope; B_i is what is left, of *bodies*. Both are convex in α = e^ε. δ(ε) is
-//! linear in the law of all rounds, a product of sums of the two.
+//! Cut the law of round i at c. Its profile is g_i = J_i + B_i: J_i is g_i right of c and its supporting line at c left
+//! of that, the profile of *jumps* of mass P_i = g_i(c) + slope; B_i is the remainder, the profile of *bodies*. Both
+//! are convex in α = e^ε. δ(ε) is linear in the law of all rounds, a product of sums of the two.
 //!
-//! Values and slopes have errors. From above let ℓ be the line at c whose value and slope are raised by their errors: the larger
-//! one of g_i and ℓ is a profile that ℓ supports, and stands for g_i. From below the line at c may touch g_i beside c; then J_i is
-//! below g_i by at most twice the error of the value at c.
+//! Values and slopes have errors. For upper bounds let ℓ be the line at c whose value and slope are raised by their
+//! errors: the larger one of g_i and ℓ is a profile that ℓ supports, and replaces g_i. For lower bounds the line at c
+//! may touch g_i beside c; then J_i is below g_i by at most twice the error of the value at c.
 //!
-//! * **Lower.** Only outcomes with exactly one jump are counted. With S the sum of the other losses, δ ≥ Σ n_i E J_i(ε −
-//!   S), and J_i(ε − s) is convex and decreasing in e^{−s}: by Jensen it is at least the mass of S times its value at the s
-//!   with e^{−s} = E e^{−S}/mass. A body has the mass 1 − P_i and at most the mass 1 under Q, so e^s = Π (1 − P_i)^{n_i}
-//!   serves for both: **δ(ε) ≥ e^s Σ n_i g_i(ε − s)**, with the cut at ε itself.
+//! * **Lower.** Only outcomes with exactly one jump are counted. With S the sum of the other losses, δ ≥ Σ n_i E J_i(ε
+//!   − S), and J_i(ε − s) is convex and decreasing in e^{−s}: by Jensen it is at least the mass of S times its value at
+//!   the s with e^{−s} = E e^{−S}/mass. A body has the mass 1 − P_i and at most the mass 1 under Q, so e^s = Π (1 −
+//!   P_i)^{n_i} serves for both: **δ(ε) ≥ e^s Σ n_i g_i(ε − s)**, with the cut at ε itself.
 //! * **Upper**, by the number of jumps. None: δ of all bodies, by Chernoff ((1 − 1/x)_+ ≤ x^λ λ^λ/(1 + λ)^{1+λ}, x =
-//!   e^{S−ε}). Two or more: (1 − e^{ε−S})_+ is at most 1, and at most the sum of (1 − e^{−ℓ})_+ over all losses
-//!   ℓ. With Π = Σ n_i P_i, that is Π Σ n_i J_i(0) for jumps, with another one, and Π²/2 times Σ n_i g_i(0) for bodies,
-//!   with two. One: Σ n_i E J_i(ε − S), where S lacks one body of this kind. It is given back: over the loss ℓ of a body, E
+//!   e^{S−ε}). Two or more: (1 − e^{ε−S})_+ is at most 1, and at most the sum of (1 − e^{−ℓ})_+ over all losses ℓ. With
+//!   Π = Σ n_i P_i, that is Π Σ n_i J_i(0) for jumps, with another one, and Π²/2 times Σ n_i g_i(0) for bodies, with
+//!   two. One: Σ n_i E J_i(ε − S), where S lacks one body of this kind. It is given back: over the loss ℓ of a body, E
 //!   h(s + ℓ) ≥ (1 − P_i) h(s + ln(1 − P_i)) for h(s) = J_i(ε − s), by Jensen as above. So with S the loss of all
 //!   bodies **δ(ε) ≤ Σ n_i/(1 − P_i) E J_i(ε − S + ln(1 − P_i)) + Π Σ n_i J_i(0) + Π²/2 min(1, Σ n_i g_i(0)) +
 //!   Chernoff**. The law of S from above is doubled ([`super::doubling`]): J_i(ε − s) is a mean of functions (1 −
 //!   αe^{−s})_+, and so no smaller under it.
 //!
-//! The law of a body from above is the hull of the profile on a mesh that ends at c, without its infinite loss U = g_i(c) +
-//! error. Less U, the hull falls from the node before c to 0 at c in a line; it is at least B_i if U is at most J_i at that node,
-//! which is checked.
+//! The law of a body from above is the hull of the profile on a mesh that ends at c, without its infinite loss U =
+//! g_i(c) + error. Minus U, the hull falls from the node before c to 0 at c in a line; it is at least B_i if U is at
+//! most J_i at that node, which is checked.
 
 use std::sync::Arc;
 
@@ -43,16 +43,16 @@ use crate::pld::search::{Search, Seen};
 use crate::pld::without_lattice::{MOST_BASE_NODES, SMALLEST_HAZARD};
 use crate::special::{UNDERFLOW, UNIT_ROUNDOFF};
 
-/// Where the law of a round is cut, in shares of ε.
+/// The losses at which the law of a round is cut, as fractions of ε.
 const CUTS: [f64; 3] = [0.5, 0.35, 0.25];
-/// This way is taken where all but the single jumps is at most this share of the tolerance.
+/// This way is used if everything except the single jumps is at most this fraction of the tolerance.
 const NEGLIGIBLE: f64 = 0.05;
-/// Exponents of Chernoff's bound that are tried: the first, how many, and how much larger each is than the one before.
+/// The exponents of Chernoff's bound that are tried: the first, their number, and the ratio of successive ones.
 const EXPONENTS: (f64, usize, f64) = (0.5, 64, 1.25);
-/// Cells of a product, at least and at most, in the first pass; twice as many in each later one.
+/// The minimum and maximum number of cells of a product in the first pass; both double in each later pass.
 const CELLS: (u32, u32) = (64, 512);
 const PASSES: u32 = 4;
-/// More than the sums and products of a few thousand positive terms are off by.
+/// An upper bound on the rounding of sums and products of a few thousand positive terms.
 const SLACK: f64 = 1e-11;
 
 /// One kind of rounds, cut.
@@ -60,15 +60,15 @@ const SLACK: f64 = 1e-11;
 struct Kind {
     count: u64,
     profile: Arc<dyn Profile>,
-    /// g and its slope at the cut, from above.
+    /// Upper bounds on g and its slope at the cut.
     delta: f64,
     slope: f64,
-    /// What the bodies lose, from above.
+    /// The law of the bodies' losses, from above.
     body: Law,
 }
 
 impl Kind {
-    /// The mass of jumps, from above.
+    /// Returns the mass of jumps, from above.
     fn jump(&self) -> f64 {
         self.delta + self.slope
     }
@@ -79,7 +79,7 @@ impl Kind {
 struct Cut {
     loss: f64,
     kinds: Vec<Kind>,
-    /// δ(ε) of two jumps or more, from above.
+    /// An upper bound on δ(ε) of two or more jumps.
     several: f64,
 }
 
@@ -88,13 +88,13 @@ fn times(count: u64, value: f64) -> f64 {
     count as f64 * value
 }
 
-/// g and its slope at a loss, from above.
+/// Returns upper bounds on g and its slope at a loss.
 fn raised(profile: &dyn Profile, loss: f64) -> (f64, f64) {
     let point = profile.at(loss).or_trivial(loss);
     ((point.delta + point.delta_error) * (1.0 + SLACK), (point.slope + point.slope_error) * (1.0 + SLACK))
 }
 
-/// Σ n_i P_i at a loss, from above.
+/// Returns an upper bound on Σ n_i P_i at a loss.
 fn jumps(rounds: &[Round], loss: f64) -> f64 {
     let mass = |round: &Round| {
         let (delta, slope) = raised(round.profile.as_ref(), loss);
@@ -103,7 +103,7 @@ fn jumps(rounds: &[Round], loss: f64) -> f64 {
     rounds.iter().map(mass).sum::<f64>() * (1.0 + SLACK)
 }
 
-/// δ of two jumps beyond a loss or more, at every ε, from above.
+/// Returns an upper bound on δ of two or more jumps beyond a loss, at every ε.
 fn several(rounds: &[Round], loss: f64) -> f64 {
     let mass = jumps(rounds, loss);
     let (mut within, mut all) = (0.0, 0.0);
@@ -115,7 +115,7 @@ fn several(rounds: &[Round], loss: f64) -> f64 {
     (mass * within + 0.5 * mass * mass * all.min(1.0)) * (1.0 + 2.0 * SLACK)
 }
 
-/// δ(ε) of one jump beyond ε, from below.
+/// Returns a lower bound on δ(ε) of one jump beyond ε.
 fn one_jump(rounds: &[Round], epsilon: f64) -> f64 {
     let log = |round: &Round| {
         let (delta, slope) = raised(round.profile.as_ref(), epsilon);
@@ -128,7 +128,8 @@ fn one_jump(rounds: &[Round], epsilon: f64) -> f64 {
     let place = (epsilon - shift) * (1.0 + 2.0 * UNIT_ROUNDOFF);
     let jump = |round: &Round| {
         let profile = round.profile.as_ref();
-        // The line at ε may touch the profile elsewhere: then J is below the profile by no more than twice the error there.
+        // The line at ε may touch the profile elsewhere: then J is below the profile by no more than twice the error
+        // there.
         let missed = 2.0 * profile.at(epsilon).or_trivial(epsilon).delta_error;
         times(round.count, (at_least(profile, place) - missed).max(0.0))
     };
@@ -136,7 +137,8 @@ fn one_jump(rounds: &[Round], epsilon: f64) -> f64 {
     jumps * shift.exp() * (1.0 - SLACK)
 }
 
-/// About the largest ε at which δ of one jump is above this one; 0 where it is not above it far from there either.
+/// Returns approximately the largest ε at which δ of one jump is above this one; 0 if it is not above it anywhere far
+/// from 0.
 fn most_at(rounds: &[Round], delta: f64) -> f64 {
     let sum = |epsilon: f64| -> f64 {
         rounds.iter().map(|round| times(round.count, at_most(round.profile.as_ref(), epsilon))).sum()
@@ -161,7 +163,7 @@ fn most_at(rounds: &[Round], delta: f64) -> f64 {
 }
 
 impl Cut {
-    /// All but a single jump: Chernoff's bound for none, and two or more.
+    /// Returns a bound on everything except single jumps: Chernoff's bound for no jump, and that of two or more.
     fn remainder(&self, epsilon: f64) -> f64 {
         let none = |exponent: f64| {
             let moments = |kind: &Kind| times(kind.count, kind.body.log_moment(exponent));
@@ -174,7 +176,7 @@ impl Cut {
         tried.map(none).fold(f64::INFINITY, f64::min) + self.several
     }
 
-    /// δ(ε) from above, with the law from above of what all bodies lose.
+    /// Returns an upper bound on δ(ε), with the law from above of the losses of all bodies.
     fn at_most(&self, bodies: &Law, epsilon: f64) -> f64 {
         let mut single = 0.0;
         for kind in &self.kinds {
@@ -183,7 +185,8 @@ impl Cut {
             let curve = |loss: f64| {
                 let place = epsilon - loss + given_back;
                 let place = place - 4.0 * UNIT_ROUNDOFF * (epsilon + loss.abs() + given_back.abs());
-                // Left of the cut this is J; right of it J is the profile, or this where errors leave it above that.
+                // Left of the cut this is J; right of it J is the profile, or this line where errors leave it above the
+                // profile.
                 let line = kind.delta + kind.slope * -(place - self.loss).exp_m1();
                 if place >= self.loss {
                     at_most(kind.profile.as_ref(), place).max(line)
@@ -198,7 +201,8 @@ impl Cut {
 }
 
 impl Search<'_> {
-    /// The answer where one large loss makes δ, and otherwise what one says of it from below; `None` where that is nothing.
+    /// Returns the answer if one large loss causes δ, and otherwise the lower bound from one loss; `None` if there is
+    /// no such bound.
     pub(super) fn by_single_jump(&self, seen: &mut Seen<'_>) -> Result<Option<Answer>> {
         let (epsilon, asked) = match self.query {
             Query::Delta(epsilon) => (epsilon, None),
@@ -212,7 +216,7 @@ impl Search<'_> {
         let hazard = (slope / delta).max(SMALLEST_HAZARD);
         let mut place = Place { epsilon, reach: 0.0, hazard, log_delta: delta.ln(), losses: None };
         let Some(cut) = self.cut(&place, NEGLIGIBLE * self.tolerance * delta)? else {
-            // From below one jump bounds δ in any case.
+            // One jump gives a lower bound on δ in any case.
             let (lower, upper) = asked.map_or((delta, 1.0), |_| (epsilon, f64::INFINITY));
             return Ok(Some(Answer { lower, upper, ..Answer::default() }));
         };
@@ -227,7 +231,7 @@ impl Search<'_> {
                 Some(delta) => (epsilon, sign_change(|epsilon| upper(epsilon) > delta).1),
             };
             let read = if asked.is_some() && high.is_finite() { high } else { epsilon };
-            let found = Answer {
+            let answer = Answer {
                 lower: low,
                 upper: high,
                 budget: Budget {
@@ -238,20 +242,20 @@ impl Search<'_> {
                 nodes: bodies.len(),
                 ..Answer::default()
             };
-            // The first sign of a defect in any bound: never hidden.
+            // Bounds that cross show a defect in one of them, which must not be hidden.
             if low > high {
                 return Err(Error::Numerics { reason: "one jump from below came out above one jump from above" });
             }
-            let found = self.judged(best.map_or(Ok(found), |earlier| earlier.and(found))?);
-            best = Some(found);
-            if found.within_tolerance {
+            let answer = self.judged(best.map_or(Ok(answer), |earlier| earlier.and(answer))?);
+            best = Some(answer);
+            if answer.within_tolerance {
                 break;
             }
         }
         Ok(best)
     }
 
-    /// The rounds cut where all but single jumps is at most this much.
+    /// Returns the rounds cut where everything except single jumps is at most this much.
     fn cut(&self, place: &Place, negligible: f64) -> Result<Option<Cut>> {
         for loss in CUTS.map(|share| share * place.epsilon) {
             if several(self.rounds, loss) > negligible {
@@ -265,15 +269,15 @@ impl Search<'_> {
         Ok(None)
     }
 
-    /// The rounds cut about there; `None` where errors leave nothing.
+    /// Returns the rounds cut near this loss; `None` if errors leave nothing.
     fn cut_at(&self, loss: f64, place: &Place) -> Result<Option<Cut>> {
-        // One loss, and the last node of every mesh.
+        // The cut is one loss, and the last node of every mesh.
         let spacing = exact_spacing(loss * 2.0_f64.powi(-30));
         if !spacing.is_normal() {
             return Ok(None);
         }
         let loss = (loss / spacing).ceil() * spacing;
-        // Positions are exact up to there; what lies further left is spread up to the first node.
+        // Positions are exact up to there; mass further left is spread up to the first node.
         let furthest = -spacing * 2.0_f64.powi(40);
         let mut kinds = Vec::with_capacity(self.rounds.len());
         for (round, extent) in self.rounds.iter().zip(&self.extents) {
@@ -308,7 +312,7 @@ impl Search<'_> {
         Ok(Some(Cut { loss, kinds, several: several(self.rounds, loss) }))
     }
 
-    /// Where jumps are, as far as cells are chosen.
+    /// Returns where jumps are, for the choice of cells.
     fn outline(&self, loss: f64) -> Option<Outline> {
         let mut atoms: Vec<(f64, f64)> = Vec::new();
         for (round, sketch) in self.rounds.iter().zip(&self.sketch) {
@@ -318,7 +322,7 @@ impl Search<'_> {
         Outline::of(atoms)
     }
 
-    /// The law of what all bodies lose, from above.
+    /// Returns the law of the losses of all bodies, from above.
     fn bodies(&self, cut: &Cut, place: &Place, pass: u32) -> Result<Law> {
         let common: f64 = self.rounds.iter().zip(&self.extents).map(|(r, e)| times(r.count, e.0.min(0.0))).sum();
         let jump: f64 = cut.kinds.iter().map(|kind| times(kind.count, kind.jump())).sum();
@@ -342,10 +346,10 @@ mod tests {
     use crate::pair::discrete::DiscretePair;
     use crate::run::Run;
 
-    /// A law by its rare losses, and how many rounds of it.
+    /// A law by its rare losses, and the number of its rounds.
     type Kind<'a> = (&'a [(f64, f64)], u64);
 
-    /// What a round loses otherwise, and the mass of that.
+    /// Returns the common loss of a round, and its mass.
     fn otherwise(rare: &[(f64, f64)]) -> (f64, f64) {
         let (p, q) = rare.iter().fold((1.0, 1.0), |(p, q), (loss, mass)| (p - mass, q - mass * (-loss).exp()));
         ((p / q).ln(), p)
@@ -357,13 +361,13 @@ mod tests {
         Round { profile: Arc::new(DiscretePair::new(outcomes.collect()).unwrap()), count }
     }
 
-    /// δ(ε) by how often each rare loss occurs, up to six of them together.
+    /// Returns δ(ε) by enumerating how often each rare loss occurs, up to six of them together.
     fn enumerated(kinds: &[Kind], epsilon: f64) -> f64 {
         fn add(kinds: &[Kind], k: usize, left: u32, loss: f64, mass: f64, epsilon: f64) -> f64 {
             let Some(&(rare, count)) = kinds.first() else { return mass * (-(epsilon - loss).exp_m1()).max(0.0) };
             let common = otherwise(rare);
             if k == rare.len() {
-                // What is left of the rounds of this kind was taken as common from the start.
+                // The remaining rounds of this kind were counted as common from the start.
                 return add(&kinds[1..], 0, left, loss, mass, epsilon);
             }
             let (mut sum, mut loss, mut mass) = (0.0, loss, mass);

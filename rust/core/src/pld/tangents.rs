@@ -1,33 +1,36 @@
-//! From a profile at some nodes to a law below it that needs no lattice: the largest of the supporting lines.
+//! Computes a law below a profile without a lattice, from the profile at some nodes: the largest of the supporting
+//! lines.
 //!
-//! Between two nodes the lines at both meet; there lies an atom, with the mass by which the slopes differ. Exactly computed this
-//! is the law with each cell's mass at its mean e^{−loss}, so the profile falls by what a variance of w²/12 makes of it, where the
-//! law that [`super::masses`] makes for a lattice loses w²/3.
+//! Between two nodes the lines at both meet; an atom lies there, with the difference of the slopes as its mass.
+//! Computed exactly, this is the law with each cell's mass at its mean e^{−loss}, so the profile falls by the effect of
+//! a variance of w²/12, where the law that [`super::masses`] makes for a lattice loses w²/3.
 //!
-//! **Rounding.** Atoms are taken as they come out. Their profile g is piecewise linear in α; on the piece that passes node i it is
-//! below the supporting line there if it is so at both ends. So g is compared at each atom with what the lines of the nodes beside
-//! it are there at least, with all errors of values and slopes. Where it is above them by some factor, all that g is made of there,
-//! the masses of larger losses, are divided by it; that lowers g elsewhere too. The last atom, where g ends, is where the last line
-//! is 0 at the earliest. Where wide cells resolve little, far out, little else is lost.
+//! **Rounding.** Atoms are used as they are computed. Their profile g is piecewise linear in α; on the piece that
+//! passes node i it is below the supporting line there if it is so at both ends. So g is compared at each atom with
+//! lower bounds on the lines of the nodes beside it, which include all errors of values and slopes. Where g is above
+//! them by some factor, the masses of larger losses, of which g consists there, are divided by it; that lowers g
+//! elsewhere too. The last atom, where g ends, is at the smallest loss where the last line may be 0. Where wide cells
+//! resolve little, far out, little else is lost.
 
 use crate::pair::ProfilePoint;
 use crate::pld::mesh::{Defects, Mesh, Node};
 use crate::special::UNIT_ROUNDOFF;
 
-/// Atoms of finite loss whose profile, together with a mass of infinite loss, lies below the one the nodes were taken from.
+/// Atoms of finite loss whose profile, together with a mass of infinite loss, lies below the profile that the nodes
+/// were taken from.
 #[derive(Debug, Clone)]
 pub struct Tangents {
-    /// Increasing.
+    /// The losses, increasing.
     pub loss: Vec<f64>,
-    /// Positive.
+    /// The masses, positive.
     pub mass: Vec<f64>,
 }
 
-/// The errors of a node's value may be this share of it.
+/// The errors of a node's value may be at most this fraction of it.
 const RESOLVED: f64 = 1e-10;
 
-/// The law from below; `floor`: at most the profile's limit at ∞, which is its mass of infinite loss. Without atoms where errors
-/// leave nothing.
+/// Returns the law from below; `floor` is at most the profile's limit at ∞, and is its mass of infinite loss. It has no
+/// atoms if errors leave nothing.
 #[must_use]
 pub fn tangents(mesh: &Mesh, floor: f64) -> Tangents {
     let nodes = kept(mesh, floor);
@@ -36,14 +39,15 @@ pub fn tangents(mesh: &Mesh, floor: f64) -> Tangents {
     let mut left = Vec::with_capacity(nodes.len());
     for (i, node) in nodes.iter().enumerate() {
         let (value, slope) = (node.point.delta - floor, node.point.slope);
-        // Where the line meets the next one, as α/α_i − 1, and by how much the slope changes there, times α_i.
+        // These are the point where the line meets the next one, as α/α_i − 1, and the change of the slope there, times
+        // α_i.
         let (over, change) = if let Some(next) = nodes.get(i + 1) {
             let width = next.epsilon - node.epsilon;
             let missed = value - (next.point.delta - floor) + next.point.slope * (-width).exp_m1();
             let change = slope - next.point.slope * (-width).exp();
             ((missed / change).clamp(0.0, width.exp_m1()), change)
         } else {
-            // The last atom is where the line ends at the earliest, given the errors of both.
+            // The last atom is at the smallest loss where the line may end, given the errors of both.
             let least = value - node.point.delta_error - 16.0 * UNIT_ROUNDOFF * (value + floor);
             (least.max(0.0) / (slope + node.point.slope_error) * (1.0 - 8.0 * UNIT_ROUNDOFF), slope)
         };
@@ -67,21 +71,22 @@ pub fn tangents(mesh: &Mesh, floor: f64) -> Tangents {
     Tangents { loss, mass }
 }
 
-/// The line 1 − α where this node is.
+/// Returns the line 1 − α at this node.
 fn trivial(node: &Node) -> Node {
     let (delta, slope) = (-node.epsilon.exp_m1(), node.epsilon.exp());
     let (delta_error, slope_error) = (4.0 * UNIT_ROUNDOFF * delta.abs(), 4.0 * UNIT_ROUNDOFF * slope);
     Node { point: ProfilePoint { delta, delta_error, slope, slope_error, ..node.point }, ..*node }
 }
 
-/// Nodes whose values and defects stand out of their errors.
+/// Returns the nodes whose values and defects are larger than their errors.
 fn kept(mesh: &Mesh, floor: f64) -> Vec<Node> {
     let mut kept: Vec<Node> = Vec::with_capacity(mesh.nodes.len());
     let known = |node: &Node| {
         let (point, value) = (&node.point, node.point.delta - floor);
         value > 0.0 && point.slope > 0.0 && point.delta_error + UNIT_ROUNDOFF * floor <= RESOLVED * value
     };
-    // Where the error of the first value is a large share of it, most of the law is that of the line 1 − α, below every profile.
+    // If the error of the first value is a large fraction of it, the line 1 − α, which is below every profile, gives
+    // most of the law.
     kept.extend(mesh.nodes.first().filter(|node| !known(node)).map(trivial).filter(known));
     for node in &mesh.nodes {
         if known(node) && kept.last().is_none_or(|last| Defects::between(last, node, floor).resolved()) {
@@ -91,13 +96,13 @@ fn kept(mesh: &Mesh, floor: f64) -> Vec<Node> {
     kept
 }
 
-/// For each atom a ratio of supporting lines and the atoms' profile where the piece that ends at it begins: at the atom before it,
-/// or at α = 0.
+/// Returns for each atom the ratio of supporting lines and the atoms' profile where the piece that ends at it begins:
+/// at the atom before it, or at α = 0.
 fn ratios(nodes: &[Node], floor: f64, loss: &[f64], mass: &[f64], left: &[usize]) -> Vec<f64> {
     let n = loss.len();
     #[allow(clippy::cast_precision_loss)] // a count of atoms
     let summed = 8.0 * UNIT_ROUNDOFF * (n as f64 + 8.0);
-    // The atoms' profile at the atoms, from the right, and its slope times α.
+    // These are the atoms' profile at the atoms, from the right, and its slope times α.
     let mut heights = vec![0.0; n];
     let mut slope = 0.0;
     for k in (0..n.saturating_sub(1)).rev() {
@@ -109,18 +114,19 @@ fn ratios(nodes: &[Node], floor: f64, loss: &[f64], mass: &[f64], left: &[usize]
     let total: f64 = mass.iter().sum();
     let mut ratios = vec![1.0_f64; n];
     for (i, node) in nodes.iter().enumerate() {
-        // The atoms between which the profile passes this node.
+        // The profile passes this node between these atoms.
         let after = left.partition_point(|&at| at < i);
         let before = after.checked_sub(1);
         let ends = [before.map_or(-1.0, |k| (loss[k] - node.epsilon).exp_m1()), over(loss, after, node.epsilon)];
         let point = &node.point;
         let value = point.delta - point.delta_error - floor * (1.0 + UNIT_ROUNDOFF);
-        // What the line with the true value and slope is at an end, at least.
+        // This is a lower bound on the line with the true value and slope at an end.
         let line = |end: f64| {
             let rounding = 8.0 * UNIT_ROUNDOFF * (point.delta + point.slope * end.abs());
             value - point.slope * end - point.slope_error * end.abs() - rounding
         };
-        // The profile where this piece begins is made of the atoms from `after` on, and where it ends of those after that one.
+        // The profile where this piece begins consists of the atoms from `after` on, and where it ends of those after
+        // that one.
         let heights = [before.map_or(total, |k| heights[k]), heights.get(after).copied().unwrap_or(0.0)];
         for ((end, height), atom) in ends.into_iter().zip(heights).zip(after..n) {
             ratios[atom] = ratios[atom].min(line(end) / (height * (1.0 + summed)) * (1.0 - summed));
@@ -129,7 +135,7 @@ fn ratios(nodes: &[Node], floor: f64, loss: &[f64], mass: &[f64], left: &[usize]
     ratios
 }
 
-/// An atom's e^{loss}/α − 1; right of all atoms there is nothing to compare with.
+/// Returns an atom's e^{loss}/α − 1; right of all atoms there is nothing to compare with.
 fn over(loss: &[f64], k: usize, epsilon: f64) -> f64 {
     loss.get(k).map_or(0.0, |at| (at - epsilon).exp_m1())
 }
@@ -143,7 +149,7 @@ mod tests {
     use crate::pld::mesh::exact_spacing;
     use crate::run::Run;
 
-    /// The profile of atoms by its definition.
+    /// Returns the profile of atoms by its definition.
     fn profile(atoms: &Tangents, epsilon: f64) -> f64 {
         let terms = atoms.loss.iter().zip(&atoms.mass).filter(|(loss, _)| **loss > epsilon);
         terms.map(|(loss, mass)| mass * -(epsilon - loss).exp_m1()).sum()
@@ -160,7 +166,7 @@ mod tests {
         for (pair, (low, high)) in often.iter().chain(&rare).zip([(-0.2, 3.0), (-3.0, 0.2), (-1e-6, 8.0), (-8.0, 1e-6)])
         {
             let ends = Mesh::around(pair.as_ref(), exact_spacing(1e-11), 0.0, (low, high));
-            // Cells as wide as what is left of the profile allows.
+            // Cells are as wide as the remainder of the profile allows.
             let fine = |left: &Node, right: &Node, gap: f64| {
                 gap <= 1e-3 * right.point.delta && right.epsilon - left.epsilon < 0.5
             };

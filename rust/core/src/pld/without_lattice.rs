@@ -1,6 +1,6 @@
-//! Answers where no lattice is fine enough for what most rounds lose: rounds doubled on cells of any width.
+//! Answers where no lattice is fine enough for the losses of most rounds: rounds are doubled on cells of any width.
 //!
-//! As in [`super::search`], choices decide how narrow the interval is, and nothing else.
+//! As in [`super::search`], the choices only decide how narrow the interval is.
 
 use crate::error::{Error, Result};
 use crate::pld::answer::{at_least, at_most, single, Answer, Budget, Query, Round, SMALLEST_DELTA};
@@ -11,35 +11,37 @@ use crate::pld::mesh::{exact_spacing, Mesh};
 use crate::pld::search::{Search, Seen, SMALLEST_EPSILON};
 use crate::pld::tangents::tangents;
 
-/// Intervals of this relative width are as narrow as doubling makes them.
+/// The smallest relative width that doubling can attain.
 const NARROW: f64 = 2e-5;
-/// Relative width of the first answer, which shows where to look more closely.
+/// The relative width of the first answer, which determines where more precision is needed.
 const ROUGH: f64 = 0.03;
-/// How much narrower the next is to be, and how many there are.
+/// The factor by which the next answer is to be narrower, and the maximum number of passes.
 const STEP: f64 = 0.1;
 const PASSES: usize = 8;
-/// An interval that is this much wider than its cells are for shows that they were chosen for the wrong place.
+/// If an interval is this much wider than its cells are chosen for, they were chosen for the wrong position.
 const MISSED: f64 = 8.0;
-/// The first pass has at least so many cells for a product, each later one twice as many as the one before: what they cost is
-/// estimated, and where it is more than that, more cells are the remedy.
+/// The minimum number of cells for a product in the first pass, doubled in each later one: the cost of cells is only an
+/// estimate, and if it is too low, more cells are the remedy.
 const LEAST_CELLS: u32 = 256;
-/// And at most so many, each later one twice as many, up to a limit: a product takes half the square of their number, and what the
-/// first passes show is where the later ones are to be fine.
+/// The maximum number of cells in the first pass, doubled in each later one up to a limit: a product takes half the
+/// square of their number, and the first passes determine where the later ones need fine cells.
 const FIRST_CELLS: u32 = 1024;
 const MOST_CELLS: u32 = 8192;
-/// Passes go on while the width falls at least to this share of what it was.
+/// Passes continue while the width falls at least to this fraction of the previous one.
 const WORTHWHILE: f64 = 0.9;
-/// A δ below this is left as wide as transforms have it: pictures of a profile ask for many, and nobody for these from below.
+/// A δ below this is left as wide as transforms have it: pictures of a profile need many such values, and their lower
+/// bounds are not used.
 const DOUBLED_DELTA: f64 = 1e-20;
-/// Losses so far beyond the answer count as infinite: by e to the minus this their share of δ is off.
+/// Losses this far beyond the answer count as infinite: their contribution to δ changes by a factor of 1 + e to minus
+/// this.
 const BEYOND: f64 = 40.0;
-/// ln δ falls at least this much with each nat, as far as cells are chosen.
+/// The minimum decrease of ln δ with each nat, for the choice of cells.
 pub(super) const SMALLEST_HAZARD: f64 = 0.01;
-/// The law of one round that is doubled has about this many atoms at most.
+/// The approximate maximum number of atoms of the law of one round that is doubled.
 pub(super) const MOST_BASE_NODES: usize = 1 << 12;
 
 impl Search<'_> {
-    /// Whether an answer that transforms left too wide is worth another way.
+    /// Returns whether an answer that transforms left too wide is worth another way.
     pub(super) fn worth_doubling(&self, answer: &Answer) -> bool {
         let resolved = match self.query {
             Query::Delta(_) => answer.upper > DOUBLED_DELTA,
@@ -49,7 +51,8 @@ impl Search<'_> {
         resolved && !narrow
     }
 
-    /// The answer where no lattice is fine enough for what most rounds lose: rounds doubled to all of them, without one.
+    /// Returns the answer where no lattice is fine enough for the losses of most rounds: rounds are doubled up to all
+    /// of them, without a lattice.
     ///
     /// How fast δ falls near the answer decides what the cells must resolve, so a rough answer comes first.
     pub(super) fn by_doubling(&self, mut best: Answer, seen: &mut Seen<'_>) -> Result<Answer> {
@@ -73,14 +76,14 @@ impl Search<'_> {
             let Some((upper, lower)) = laws else { break };
             let (above, below) = (upper.profile(), lower.profile());
             let (high, low) = (single(above.as_ref(), self.query)?.upper, single(below.as_ref(), self.query)?.lower);
-            // The first sign of a defect in any bound: never hidden.
+            // Bounds that cross show a defect in one of them, which must not be hidden.
             if low > high {
                 return Err(Error::Numerics { reason: "the law from below came out above the one from above" });
             }
             seen(&|epsilon| (at_least(below.as_ref(), epsilon), at_most(above.as_ref(), epsilon)));
             let epsilon = if let Query::Epsilon(_) = self.query { high } else { place.epsilon };
             let (point, least) = (above.at(epsilon), below.at(epsilon));
-            let found = Answer {
+            let answer = Answer {
                 lower: low,
                 upper: high,
                 budget: Budget {
@@ -92,14 +95,14 @@ impl Search<'_> {
                 nodes: upper.len() + lower.len(),
                 ..Answer::default()
             };
-            best = self.judged(best.and(found)?);
+            best = self.judged(best.and(answer)?);
             let width = (high - low) / self.wanted(&best);
             let narrow = best.upper - best.lower <= NARROW * best.upper;
             if best.within_tolerance || narrow || !best.upper.is_finite() {
                 break;
             }
             let next = if width * finest > MISSED * tolerance {
-                // Cells were chosen for another place: there is a better one now.
+                // The cells were chosen for another position, and a better one is known now.
                 tolerance
             } else if tolerance > finest {
                 finest.max(STEP * tolerance.min(width * finest))
@@ -108,7 +111,7 @@ impl Search<'_> {
             };
             tolerance = next.max(0.01 * finest);
             let point = above.at(if let Query::Epsilon(_) = self.query { best.upper } else { place.epsilon });
-            // What may have become infinite for the cells of this pass does not fall.
+            // The mass that may have become infinite because of the cells of this pass does not fall with ε.
             let finite = (point.delta - upper.at_infinity()).max(SMALLEST_DELTA);
             place.hazard = (point.slope / finite).max(hazard);
             match self.query {
@@ -118,11 +121,11 @@ impl Search<'_> {
                 }
                 Query::Delta(_) => place.log_delta = best.upper.max(SMALLEST_DELTA).ln(),
             }
-            // More of the same is of no use where it has not been.
+            // Passes end when more cells no longer help.
             if pass > 2 && width > WORTHWHILE * previous && high > WORTHWHILE * highest {
                 break;
             }
-            // A law that is mostly what may have become infinite shows nothing of where losses are.
+            // A law that is mostly mass that may have become infinite does not show where losses are.
             if (width < previous || high < highest) && finite > upper.at_infinity() {
                 (previous, place.losses) = (width.min(previous), Some(upper.spread()));
             }
@@ -131,8 +134,8 @@ impl Search<'_> {
         Ok(best)
     }
 
-    /// The laws of all rounds, from above and from below, whose cells change ln δ at `place` by about `budget`, on at least and at
-    /// most so many cells; `None` where errors leave nothing.
+    /// Returns the laws of all rounds, from above and from below, whose cells change ln δ at `place` by about `budget`,
+    /// with this minimum and maximum number of cells; `None` if errors leave nothing.
     fn laws(&self, place: &Place, budget: f64, cells: (u32, u32)) -> Result<Option<(Law, Law)>> {
         let finest = self.finest();
         let mut ones = Vec::with_capacity(self.rounds.len());

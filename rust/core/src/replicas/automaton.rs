@@ -1,13 +1,14 @@
 //! Finite automata that emit a record's participations, one step after another.
 //!
-//! A record, or a user with several records, is in one of finitely many states. In step i it takes one of the moves of its state, with
-//! a probability that may depend on i: the move says how many records take part, and the state after it. So b-min-sep sampling of
-//! users, random allocation and Poisson sampling are written down. What the columns of two steps have in common is zero from some
-//! distance B on, the number of bands; a state has to tell who took part in the B − 1 steps before it.
+//! A record, or a user with several records, is in one of finitely many states. In step i it takes one of the moves of
+//! its state, with a probability that may depend on i: the move determines how many records take part, and the next
+//! state. This describes b-min-sep sampling of users, random allocation and Poisson sampling. The inner product of the
+//! columns of two steps is zero from some distance B on, the number of bands; a state must determine who took part in
+//! the B − 1 steps before it.
 //!
 //! | sampler | state | number of states |
 //! | --- | --- | --- |
-//! | users, b-min-sep | steps since they took part, and how many records did, as long as columns reach so far | (B−1)k + b − B + 1 |
+//! | users, b-min-sep | steps since they took part; how many records did, while columns reach | (B−1)k + b − B + 1 |
 //! | random allocation, k of t | how often the record took part | k + 1 |
 
 use crate::error::{Error, Result};
@@ -15,43 +16,44 @@ use crate::participation::renewal::Renewal;
 use crate::replicas::overlaps::Overlaps;
 use crate::special::UNIT_ROUNDOFF;
 
-/// What may happen in a step: how many records take part, and the state after it.
+/// A possible event of a step: how many records take part, and the next state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Move {
     pub count: usize,
     pub to: usize,
 }
 
-/// How likely the moves of a state are.
+/// The probabilities of the moves of a state.
 #[derive(Debug, Clone)]
 enum Chances {
-    /// Those of each state, the same in all steps.
+    /// The probabilities for each state, the same in all steps.
     Alike(Vec<Vec<f64>>),
     /// A state that has L participations left takes part in step i of n with probability L/(n − i + 1).
     Left(Vec<usize>),
 }
 
-/// An automaton, and the inner products of the columns that its steps stand for.
+/// An automaton, and the inner products of the columns of its steps.
 #[derive(Debug, Clone)]
 pub(super) struct Automaton {
-    /// n.
+    /// n, the number of steps.
     pub steps: usize,
-    /// The moves of each state; where several are possible the first one is that nobody takes part.
+    /// The moves of each state; if there are several, nobody takes part in the first one.
     pub moves: Vec<Vec<Move>>,
-    /// For each state who took part less than B steps ago: (how many steps, how many records).
+    /// For each state the participations less than B steps ago: (how many steps ago, how many records).
     pub recent: Vec<Vec<(usize, usize)>>,
     /// The law of the first state.
     pub start: Vec<f64>,
     chances: Chances,
-    /// By how much a chance may be off relatively, and one of the start: a sum, a product and a quotient, and how many records are drawn.
+    /// A bound on the relative error of a probability, and of one of the start: a sum, a product and a quotient, and
+    /// the law of how many records are drawn.
     pub chance_error: f64,
-    /// What columns have in common.
+    /// The inner products of the columns.
     pub overlaps: Overlaps,
 }
 
 impl Automaton {
-    /// Users with several records each under b-min-sep sampling, or single records, with a banded Toeplitz matrix of these
-    /// coefficients in units of σ.
+    /// Creates the automaton of users with several records each under b-min-sep sampling, or of single records, with a
+    /// banded Toeplitz matrix of these coefficients in units of σ.
     ///
     /// # Errors
     /// [`Error::Domain`] for more bands than the separation, random phases, and as [`Overlaps::toeplitz`].
@@ -67,7 +69,8 @@ impl Automaton {
             return Err(Error::Domain { name: "phases", value: 1.0, allowed: "none that are random" });
         }
         let records = law.records() as usize;
-        // By age: one state for each number of records while that matters, then one; the last is that of whoever may join.
+        // States are ordered by age: one state for each number of records while that matters, then one; in the last
+        // state the record may join.
         let kinds = |age: usize| if age < bands { records } else { 1 };
         let first: Vec<usize> = (1..=b).scan(0, |sum, age| Some(std::mem::replace(sum, *sum + kinds(age)))).collect();
         let free = first[b - 1];
@@ -101,7 +104,8 @@ impl Automaton {
         })
     }
 
-    /// Random allocation of `taken` steps out of all, without a matrix: columns have this squared norm, in units of σ.
+    /// Creates the automaton of random allocation of `taken` steps out of all, without a matrix: columns have this
+    /// squared norm, in units of σ.
     ///
     /// # Errors
     /// [`Error::Domain`] for no step that is taken, or more than there are, and as [`Overlaps::toeplitz`].
@@ -132,7 +136,8 @@ impl Automaton {
         })
     }
 
-    /// How likely a move of a state is in step i, from 1 on; off by at most [`Self::chance_error`] relatively.
+    /// Returns the probability of a move of a state in step i, from 1 on; its relative error is at most
+    /// [`Self::chance_error`].
     pub(super) fn chance(&self, i: usize, state: usize, number: usize) -> f64 {
         match &self.chances {
             Chances::Alike(all) => all[state][number],
@@ -143,24 +148,24 @@ impl Automaton {
                 match number {
                     _ if left == 0 => 1.0,
                     0 => share(steps.saturating_sub(left)),
-                    // More than all steps that are left are asked of nobody.
+                    // A state with more participations left than steps cannot be reached.
                     _ => share(left.min(steps)),
                 }
             }
         }
     }
 
-    /// Whether step i has the chances of all others.
+    /// Returns whether all steps have the same probabilities.
     pub(super) fn alike(&self) -> bool {
         matches!(self.chances, Chances::Alike(_))
     }
 
-    /// The rows inside of the run of the column of step i.
+    /// Returns the number of rows of the column of step i that are inside the run.
     pub(super) fn rows(&self, i: usize) -> usize {
         self.overlaps.bands().min(self.steps - i + 1)
     }
 
-    /// What the exponent of a step of so many replicas is at most.
+    /// Returns an upper bound on the exponent of a step of this many replicas.
     pub(super) fn largest_exponent(&self, order: usize) -> f64 {
         let overlap = |lag: usize| self.overlaps.product(self.overlaps.bands(), lag);
         #[allow(clippy::cast_precision_loss)] // counts
@@ -173,7 +178,7 @@ impl Automaton {
         0.5 * (order * most) * (order * most) * overlap(0) + most * order * order * widest
     }
 
-    /// The most records that take part in a step.
+    /// Returns the largest number of records that take part in a step.
     pub(super) fn most(&self) -> usize {
         self.moves.iter().flatten().map(|one| one.count).max().unwrap_or(0)
     }

@@ -1,20 +1,22 @@
-//! The chain over multisets of m states of an automaton: its states, and how they follow one another.
+//! The chain over multisets of m states of an automaton: its states, and the transitions between them.
 //!
-//! Replicas are exchangeable, so what matters is how many of them are in each state: a multiset of m states of the
-//! automaton. If replica r takes part x_r times in step i, the pairs of replicas that this makes add to Σ_{r<s} ⟨Cx^r, Cx^s⟩
+//! Replicas are exchangeable, so only the number of replicas in each state matters: a multiset of m states of the
+//! automaton. If replica r takes part x_r times in step i, the new pairs of replicas add to Σ_{r<s} ⟨Cx^r, Cx^s⟩
 //!
 //! `½(J² − Σ_r x_r²)·r_i(0) + Σ_r x_r Σ_{s≠r} h_s`, J = Σ_r x_r,
 //!
-//! h_s = Σ r_i(a)·(how often replica s took part a steps ago), r_i(a) of [`super::overlaps`], which is ½J²r_i(0) + J·Σ_s h_s less
+//! h_s = Σ r_i(a)·(how often replica s took part a steps ago), r_i(a) of [`super::overlaps`], which is ½J²r_i(0) +
+//! J·Σ_s h_s minus
 //! ½x²r_i(0) + x·h for each move that is made. So with β_{n+1} = 1
 //!
 //! `β_i(s) = Σ_moves Π chances · e^{½(J² − Σx²)r_i(0) + J·Σh − Σxh} · β_{i+1}(s′)`, `Z_m = Σ_s start(s) β_1(s)`,
 //!
-//! a sum over the ways in which the replicas of s may move. A pair of the same replica is never counted: f has ‖Cx‖² of a pattern
-//! with all its inner products, as far as the state tells them. Columns are not negative, so that every exponent is at least 0.
+//! a sum over the ways in which the replicas of s may move. Pairs of a replica with itself are never counted: f has
+//! ‖Cx‖² of a pattern with all its inner products, as far as the state determines them. Columns are not negative, so
+//! that every exponent is at least 0.
 //!
-//! **Rounding.** Whatever a step multiplies by is rounded up when it is made, by more than a product of all of it can lose, and the
-//! sum by [`Chain::slack`].
+//! **Rounding.** The factors of a step are rounded up when they are computed, by more than their product can lose, and
+//! the sum by [`Chain::slack`].
 
 use rayon::prelude::*;
 
@@ -25,50 +27,51 @@ use crate::replicas::multisets::{number_of, Multisets};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
-/// The largest value of a table is between this power of two and the next, and the least is no less than that one.
+/// The largest value of a table is between 2^`TOP` and the next power of two, and the least is at least 2^`LEAST`.
 pub(super) const TOP: i32 = 600;
 pub(super) const LEAST: i32 = -900;
-/// The largest exponent of a step's terms.
+/// The largest exponent of the terms of a step.
 const MOST_EXPONENT: f64 = 200.0;
-/// The ways to move of all states together.
+/// The maximum number of ways to move, of all states together.
 const MOST_WAYS: usize = 1 << 26;
-/// The numbers that say how replicas in one state may move, of all groups together.
+/// The maximum number of stored counts of how replicas in one state may move, of all groups together.
 const MOST_KEPT: usize = 1 << 24;
 
-/// So many replicas in one state that has a choice, and the ways in which they may move.
+/// A number of replicas in one state that has a choice, and the ways in which they may move.
 #[derive(Debug)]
 pub(super) struct Group {
     state: usize,
     ways: Vec<Way>,
-    /// The place of the first of these among those of all groups.
+    /// The index of the first of these ways among those of all groups.
     first: usize,
 }
 
-/// How many of a group make each move.
+/// How many replicas of a group make each move.
 #[derive(Debug)]
 pub(super) struct Way {
     counts: Vec<usize>,
-    /// Σ of the records that take part.
+    /// The number of records that take part.
     joined: usize,
-    /// In how many orders.
+    /// The number of orders of the replicas.
     orders: f64,
 }
 
-/// The chain: its states, and how they follow one another.
+/// The chain: its states, and the transitions between them.
 #[derive(Debug)]
 pub(super) struct Chain {
     pub automaton: Automaton,
     pub multisets: Multisets,
     pub order: usize,
     groups: Vec<Group>,
-    /// The groups of each state, and the states that follow by each combination of their ways, the first group's slowest.
+    /// The groups of each state, and the next states for each combination of their ways, where the first group varies
+    /// slowest.
     pub chosen: Lists,
     pub following: Lists,
-    /// The most states that may follow one.
+    /// The maximum number of next states of a state.
     pub longest: usize,
 }
 
-/// Lists of numbers, one after the other.
+/// Lists of numbers, stored one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     ends: Vec<u32>,
@@ -88,23 +91,23 @@ impl Lists {
     }
 }
 
-/// What a step multiplies by.
+/// The factors of a step.
 #[derive(Debug, Clone)]
 pub(super) struct Factors {
-    /// Of each way of each group.
+    /// The factor of each way of each group.
     ways: Vec<f64>,
-    /// e^{½J²r(0)} by J.
+    /// e^{½J²r(0)} for each J.
     pairs: Vec<f64>,
-    /// e^h of each state of the automaton; empty where all are 1.
+    /// e^h of each state of the automaton; empty if all are 1.
     fields: Vec<f64>,
-    /// The largest exponent that a term may have.
+    /// The largest exponent of a term.
     pub largest: f64,
 }
 
-/// The terms of one state's step, before what follows: buffers.
+/// The terms of one state's step, without the value of the next state: buffers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StepTerms {
-    /// Of each combination of ways: the product of their factors, and J.
+    /// For each combination of ways: the product of their factors, and J.
     pub all: Vec<(f64, usize)>,
     before: Vec<(f64, usize)>,
     powers: Vec<f64>,
@@ -122,7 +125,7 @@ impl Chain {
         let kinds = automaton.moves.len();
         let multisets = Multisets::new(kinds, order)?;
         let count = multisets.count();
-        // A group for each state with a choice, and each number of replicas.
+        // There is a group for each state with a choice, and each number of replicas.
         let mut groups = Vec::new();
         let mut group = vec![vec![0; order + 1]; kinds];
         let mut first = 0;
@@ -154,8 +157,8 @@ impl Chain {
             if number % CHUNK == 0 {
                 run.check()?;
             }
-            let mut found: Vec<usize> = Vec::new();
-            // Those whose move is known, and those of each group.
+            let mut next_states: Vec<usize> = Vec::new();
+            // `sure` are the replicas whose move is determined, `parts` those of each group.
             let (mut sure, mut parts): (Vec<usize>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
             for part in kinds.chunk_by(|one, other| one == other) {
                 match &chain.automaton.moves[part[0]][..] {
@@ -176,30 +179,31 @@ impl Chain {
                     }
                 }
                 target.sort_unstable();
-                found.push(chain.multisets.number(&target));
+                next_states.push(chain.multisets.number(&target));
             }
-            chain.longest = chain.longest.max(found.len());
-            chain.following.push(found.into_iter());
+            chain.longest = chain.longest.max(next_states.len());
+            chain.following.push(next_states.into_iter());
             chain.multisets.advance(&mut kinds);
         }
         Ok(chain)
     }
 
-    /// Fewer operations than this make a term of what it is made of, and a value of its terms.
+    /// Returns an upper bound on the number of operations that compute a term from its factors, and a value from its
+    /// terms.
     fn operations(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // small
         let (order, most) = (self.order as f64, self.automaton.most() as f64);
         (order * most + 4.0) * (order + 2.0) + order + 8.0
     }
 
-    /// What a computed value is multiplied by to be no less than the exact one.
+    /// Returns the factor that makes a computed value at least the exact one.
     pub(super) fn slack(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // far below 2^53
         let terms = self.longest as f64;
         1.0 + 4.0 * (self.operations() + terms) * UNIT_ROUNDOFF
     }
 
-    /// What step i multiplies by; before its first steps columns are taken to be there.
+    /// Returns the factors of step i; before its first steps columns are assumed to exist.
     pub(super) fn factors(&self, i: usize) -> Factors {
         let (automaton, rows) = (&self.automaton, self.automaton.rows(i));
         let overlap = |lag: usize| automaton.overlaps.product(rows, lag);
@@ -214,7 +218,7 @@ impl Chain {
         let widest = fields.iter().copied().fold(0.0, f64::max);
         #[allow(clippy::cast_precision_loss)] // small
         let largest = exponent(most) + most as f64 * self.order as f64 * widest;
-        // An exponential is off by 4u and by what its exponent is, a sum of few terms.
+        // An exponential has an error of 4u plus that of its exponent, which is a sum of few terms.
         #[allow(clippy::cast_precision_loss)] // small
         let terms = automaton.overlaps.bands() as f64 + 8.0;
         let up = 1.0 + 4.0 * UNIT_ROUNDOFF * (4.0 + terms * (1.0 + largest));
@@ -232,10 +236,10 @@ impl Chain {
                 let product: f64 = way.counts.iter().enumerate().map(|(number, &count)| own(number, count)).product();
                 let possible =
                     |(number, count): (usize, &usize)| *count == 0 || automaton.chance(i, group.state, number) > 0.0;
-                // What is below all doubles is raised.
+                // A product that underflows is raised.
                 let product =
                     if way.counts.iter().enumerate().all(possible) { product.max(f64::MIN_POSITIVE) } else { 0.0 };
-                // Room for the operations that make a term of it.
+                // This includes room for the operations that compute a term from it.
                 factors.push(way.orders * product * (1.0 + 4.0 * UNIT_ROUNDOFF * (2.0 * self.operations() + 8.0)));
             }
         }
@@ -245,7 +249,8 @@ impl Chain {
         Factors { ways: factors, pairs, fields, largest }
     }
 
-    /// By how much what a step multiplies a term by may be above the exact one, relatively, with exponents of at most this size.
+    /// Returns a bound on the relative excess of a step's computed factor of a term over the exact one, with exponents
+    /// of at most this size.
     pub(super) fn raised(&self, largest: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // small
         let (order, most, bands) =
@@ -255,7 +260,7 @@ impl Chain {
             + 4.0 * order * self.automaton.chance_error
     }
 
-    /// The terms of a state without what follows, in the order of [`Self::following`].
+    /// Computes the terms of a state without the next values, in the order of [`Self::following`].
     #[inline]
     pub(super) fn terms(&self, (number, kinds): (usize, &[usize]), factors: &Factors, terms: &mut StepTerms) {
         terms.all.clear();
@@ -288,14 +293,15 @@ impl Chain {
         }
     }
 
-    /// The first of these terms, in which nobody takes part.
+    /// Returns the first of these terms, in which nobody takes part.
     #[inline]
     pub(super) fn nobody(&self, number: usize, factors: &Factors) -> f64 {
         let first = |&group: &u32| factors.ways[self.groups[group as usize].first];
         self.chosen.get(number).iter().map(first).product::<f64>() * factors.pairs[0]
     }
 
-    /// T v of all states, rounded up, into `out`; the largest value, and the largest and least ratio to `against`.
+    /// Computes T v of all states, rounded up, into `out`; returns the largest value, and the largest and least ratio
+    /// to `against`.
     pub(super) fn step(
         &self,
         factors: &Factors,
@@ -336,7 +342,7 @@ impl Chain {
         )
     }
 
-    /// The probability of a multiset of independent states, rounded up.
+    /// Returns the probability of a multiset of independent states, rounded up.
     pub(super) fn started(&self, kinds: &[usize]) -> f64 {
         let (mut weight, mut alike, mut before) = (1.0, 0.0, None);
         for (placed, &kind) in kinds.iter().enumerate() {
@@ -353,12 +359,13 @@ impl Chain {
 
 const TOO_MANY: Error = Error::Numerics { reason: "a chain of replicas has too many states" };
 
-/// The ways to share `size` among `moves`: all to the first one first.
+/// Enumerates the ways to distribute `size` among `moves`, starting with all in the first one.
 fn ways(size: usize, moves: usize) -> impl Iterator<Item = Vec<usize>> {
     let mut now = vec![0; moves];
     now[0] = size;
     std::iter::successors(Some(now), move |before| {
-        // Take one from the first that has some, and give it to the next with all that lies before that.
+        // One is taken from the first move that has some, and given to the next, together with all that lies before
+        // that.
         let mut after = before.clone();
         let place = after.iter().position(|&count| count > 0)?;
         if place + 1 == moves {
@@ -371,7 +378,7 @@ fn ways(size: usize, moves: usize) -> impl Iterator<Item = Vec<usize>> {
     })
 }
 
-/// size!/Π counts!, for small numbers, to within a few units of rounding.
+/// Returns size!/Π counts!, for small numbers, to within a few units of rounding.
 fn orders(counts: &[usize]) -> f64 {
     let (mut product, mut placed) = (1.0, 0.0);
     for &count in counts {
@@ -389,10 +396,10 @@ pub(super) fn power_of_two(power: i32) -> f64 {
     2.0_f64.powi(power)
 }
 
-/// The numbers of states and of all ways out of them, if these are few enough to be listed.
+/// Returns the numbers of states and of all ways out of them, if these are few enough to be listed.
 ///
-/// Replicas in a state with o moves have C(size + o − 1, size) ways, the coefficient of x^size in (1 − x)^{−o}. So all multisets of m
-/// together have as many as there are multisets of m moves.
+/// Replicas in a state with o moves have C(size + o − 1, size) ways, the coefficient of x^size in (1 − x)^{−o}. So all
+/// multisets of m together have as many ways as there are multisets of m moves.
 pub(super) fn fitting(automaton: &Automaton, order: usize) -> Option<(usize, usize)> {
     let count = number_of(automaton.moves.len(), order)?;
     let ways = number_of(automaton.moves.iter().map(Vec::len).sum(), order)?;

@@ -1,18 +1,20 @@
 //! m replicas of a finite automaton: moments of the likelihood ratio, and tuples drawn from the law of f^m.
 //!
-//! **Tuples** are drawn as those of [`super::tuples`], whose head has the proof: from any positive v_i, v_{n+1} = 1, and T̃_i ≥ T_i
-//! v_{i+1}, where T_i is the step of [`super::automaton_chain`]. Here v_i is a table, T_i v_{i+1} rounded up, in the last steps, or in all of them where
-//! chances differ from step to step; before these it is one table v with T̃ = λ̄v, λ̄ = max Tv/v. In the step between a table and v
-//! T̃ is T_i v_{i+1} itself, and ρ has the factor (T_i v_{i+1})(s)/v(s), bounded by its maximum. From a start in which records may
-//! have taken part before the run, tuples are drawn as if those columns reached into it, and ρ is divided by what that adds. Where v also
-//! serves steps near the end, whose columns have fewer rows, their T is no larger: λ̄ bounds it too.
+//! **Tuples** are drawn as those of [`super::tuples`], whose head has the proof: from any positive v_i, v_{n+1} = 1,
+//! and T̃_i ≥ T_i v_{i+1}, where T_i is the step of [`super::automaton_chain`]. Here v_i is a table, T_i v_{i+1}
+//! rounded up, in the last steps, or in all of them where probabilities differ from step to step; before these it is
+//! one table v with T̃ = λ̄v, λ̄ = max Tv/v. In the step between a table and v T̃ is T_i v_{i+1} itself, and ρ has the
+//! factor (T_i v_{i+1})(s)/v(s), bounded by its maximum. From a start in which records may have taken part before the
+//! run, tuples are drawn as if those columns reached into it, and ρ is divided by the factor that this adds. If v is
+//! also used for steps near the end, whose columns have fewer rows, their T is no larger: λ̄ bounds it too.
 //!
-//! **Values** span more than doubles of one scale where a record takes part often at little noise. Each table has a scale of its
-//! own; what is less than 2⁻¹⁵⁰⁰ of the largest value is raised to that, which never makes a bound smaller: a tuple that comes to
-//! such a state is given up more often than it needs to be.
+//! **Values** span more than the range of doubles where a record takes part often at little noise. Each table has its
+//! own scale; values below 2⁻¹⁵⁰⁰ of the largest value are raised to that, which never makes a bound smaller: a tuple
+//! that reaches such a state is given up more often than necessary.
 //!
-//! **Rounding.** Whatever a step multiplies by is rounded up when it is made, by more than a product of all of it can lose, and the
-//! sum by [`Chain::slack`]. So ρ is never told too small, and [`AutomatonTuples::relative`] says by how much it may be too large.
+//! **Rounding.** The factors of a step are rounded up when they are computed, by more than their product can lose, and
+//! the sum by [`Chain::slack`]. So the computed ρ is never too small, and [`AutomatonTuples::relative`] bounds by how
+//! much it may be too large.
 
 use rayon::prelude::*;
 
@@ -24,13 +26,13 @@ use crate::replicas::weighted::Weighted;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
-/// A step may change the largest value by so many powers of two.
+/// A step may change the largest value by at most this many powers of two.
 const MOST_CHANGE: i32 = 300;
-/// How much of ln sup ρ may be given up for one table in all steps between.
+/// How much of ln sup ρ may be given up by using one table for all steps between.
 const GAP: f64 = 1e-2;
-/// So many states of all steps together are looked at beforehand.
+/// For at most this many states of all steps together, the probabilities that nobody takes part are precomputed.
 const MOST_LOOKED: usize = 1 << 25;
-/// States whose start is drawn by looking at each.
+/// The number of states in a block; within a block, the start is drawn by looking at each state.
 const BLOCK: usize = 512;
 
 /// v_i, and T̃_i/v_i.
@@ -44,25 +46,26 @@ struct Table {
 #[derive(Debug)]
 pub struct AutomatonTuples {
     chain: Chain,
-    /// Of the last steps, from the last one back, and of all before them.
+    /// The factors of the last steps, from the last one back, and of all steps before them.
     last: Vec<Factors>,
     inner: Option<Factors>,
-    /// v_n, v_{n−1}, …; v of all before them, where the last of these is not it, with its λ̄.
+    /// v_n, v_{n−1}, …; and v of all steps before them, unless the last of these tables is used for them, with its λ̄.
     ends: Vec<Table>,
     between: Option<Vec<f64>>,
     growth: f64,
-    /// The law of the first state, where there are several.
+    /// The law of the first state, if there are several.
     start: Option<Weighted>,
-    /// Of each step and state a uniform number up to which nobody takes part, rounded down: where that leaves the state as it is, and
-    /// these are few.
+    /// For each step and state, a uniform number up to which nobody takes part, rounded down: for steps in which that
+    /// does not change the state, if these are few.
     nobody: Vec<Vec<f32>>,
-    /// ln ρ without the factor of the step between the tables, a bound on ln ρ, and what it was rounded up by.
+    /// ln ρ without the factor of the step between the tables, a bound on ln ρ, and the amount by which it was rounded
+    /// up.
     log_weight: f64,
     log_bound: f64,
     rounded: f64,
 }
 
-/// A tuple on its way.
+/// The state of a tuple that is being drawn.
 #[derive(Debug, Clone, Default)]
 pub struct AutomatonTuple {
     number: usize,
@@ -71,8 +74,8 @@ pub struct AutomatonTuple {
     terms: StepTerms,
 }
 
-/// The number of states of the chain of so many replicas, and about how many ways out of them are computed; none where they are too
-/// many, or the tables of chances that differ from step to step.
+/// Returns the number of states of the chain of this many replicas, and approximately how many ways out of them are
+/// computed; `None` if they are too many, or if the tables do not fit for probabilities that differ from step to step.
 pub(super) fn price(automaton: &Automaton, order: usize, room: usize) -> Option<(usize, f64)> {
     let (count, ways) = fitting(automaton, order)?;
     let steps = if automaton.alike() { automaton.steps.min(most_steps(automaton)) } else { automaton.steps };
@@ -81,12 +84,12 @@ pub(super) fn price(automaton: &Automaton, order: usize, room: usize) -> Option<
     fits.then_some((count, ways as f64 * steps as f64))
 }
 
-/// The steps after which one table is taken for all steps before.
+/// Returns the number of steps after which one table is used for all steps before.
 fn most_steps(automaton: &Automaton) -> usize {
     8 * automaton.moves.len() + 256
 }
 
-/// A bound on ln E_R f^m, m = `order`: without tables to draw from.
+/// Returns a bound on ln E_R f^m, m = `order`, without keeping tables for drawing.
 ///
 /// # Errors
 /// As [`AutomatonTuples::new`].
@@ -95,20 +98,21 @@ pub(super) fn log_moment(automaton: Automaton, order: usize, run: &Run) -> Resul
 }
 
 impl AutomatonTuples {
-    /// The tuples of m = `order` replicas, with tables that have at most `room` numbers beside those that are computed with.
+    /// Creates the tuples of m = `order` replicas, with tables that have at most `room` numbers in addition to those of
+    /// the computation.
     ///
-    /// * Memory: 8 bytes for each of these, about 40 for each state, and 4 for each way in which one may be left. Time: an operation
-    ///   for each way and step.
-    /// * Guarantee: see the head of this file. The answer does not depend on the number of threads.
+    /// * Memory: 8 bytes for each of these, about 40 for each state, and 4 for each way in which one may be left. Time:
+    ///   an operation for each way and step.
+    /// * Guarantee: see the head of this file. The result does not depend on the number of threads.
     ///
     /// # Errors
-    /// [`Error::Domain`] for an order below 2; [`Error::Numerics`] for too many states, where tables that differ from step to step do
-    /// not fit, and where a chain leaves the range of numbers; as [`Run::check`].
+    /// [`Error::Domain`] for an order below 2; [`Error::Numerics`] for too many states, where tables that differ from
+    /// step to step do not fit, and where a chain leaves the range of numbers; the errors of [`Run::check`].
     pub(super) fn new(automaton: Automaton, order: usize, room: usize, run: &Run) -> Result<Self> {
         Self::made(automaton, order, Some(room), run)
     }
 
-    /// With no room tables are not kept, and nothing can be drawn.
+    /// Computes the tuples; without `room` tables are not kept, and no tuple can be drawn.
     fn made(automaton: Automaton, order: usize, room: Option<usize>, run: &Run) -> Result<Self> {
         #[allow(clippy::cast_precision_loss)] // reported only
         if order < 2 {
@@ -147,11 +151,11 @@ impl AutomatonTuples {
 
     fn factors(&self, i: usize) -> &Factors {
         let own = self.last.get(self.chain.automaton.steps - i);
-        // Where all steps have their own there is no other.
+        // If all steps have their own factors, there are no other ones.
         own.or(self.inner.as_ref()).unwrap_or_else(|| &self.last[0])
     }
 
-    /// The tables, and v_1.
+    /// Computes the tables, and returns v_1.
     fn backwards(&mut self, fits: usize, kept: bool, run: &Run) -> Result<Vec<f64>> {
         let (n, count) = (self.chain.automaton.steps, self.chain.multisets.count());
         let most = most_steps(&self.chain.automaton);
@@ -159,7 +163,7 @@ impl AutomatonTuples {
         next.fill(power_of_two(TOP));
         for i in (1..=n).rev() {
             let (passed, same) = (n - i, n - i >= self.last.len());
-            // Where not all steps can have tables of their own there must be one for several of them.
+            // If not all steps can have their own tables, one table must be used for several of them.
             let enough = passed >= most || (n > fits && i == 1);
             let looked = same && (enough || passed % LOOK == 0);
             let against = looked.then_some(&next[..]);
@@ -191,7 +195,7 @@ impl AutomatonTuples {
         Ok(next)
     }
 
-    /// The law of the first state, and the weights.
+    /// Computes the law of the first state, and the weights.
     fn settle(&mut self, first: &[f64], run: &Run) -> Result<()> {
         let (n, chain) = (self.chain.automaton.steps, &self.chain);
         let mut bridged = 1.0;
@@ -223,7 +227,7 @@ impl AutomatonTuples {
         let own = (own - f64::from(TOP)) * std::f64::consts::LN_2;
         let (total, bridge) = (libm::log(total), libm::log(bridged));
         let size = total.abs() + own.abs() + rest.abs();
-        // Both sums of logarithms are off by a few units of rounding of their terms.
+        // Both sums of logarithms have an error of a few units of rounding of their terms.
         self.rounded = 16.0 * UNIT_ROUNDOFF * (1.0 + size);
         self.log_weight = total + own + rest + self.rounded;
         self.log_bound = self.log_weight + bridge + 4.0 * UNIT_ROUNDOFF * (1.0 + size + bridge.abs());
@@ -231,7 +235,7 @@ impl AutomatonTuples {
         Ok(())
     }
 
-    /// What says for most steps that nobody takes part.
+    /// Precomputes, for most steps, the uniform numbers up to which nobody takes part.
     fn look(&mut self, run: &Run) -> Result<()> {
         let (chain, n) = (&self.chain, self.chain.automaton.steps);
         let count = chain.multisets.count();
@@ -255,12 +259,12 @@ impl AutomatonTuples {
         Ok(())
     }
 
-    /// The step between the tables of the last steps and another one.
+    /// Returns the step between the tables of the last steps and another one.
     fn bridge(&self) -> Option<usize> {
         self.between.as_ref().map(|_| self.chain.automaton.steps - self.ends.len())
     }
 
-    /// v_i of a state.
+    /// Returns v_i of a state.
     #[inline]
     fn value(&self, i: usize, number: usize) -> f64 {
         match self.chain.automaton.steps.checked_sub(i) {
@@ -276,26 +280,27 @@ impl AutomatonTuples {
         }
     }
 
-    /// T̃_i/v_i.
+    /// Returns T̃_i/v_i.
     #[inline]
     fn growth(&self, i: usize) -> f64 {
         self.ends.get(self.chain.automaton.steps - i).map_or(self.growth, |table| table.growth)
     }
 
-    /// ln ρ of a tuple is at most this.
+    /// Returns an upper bound on ln ρ of a tuple.
     #[must_use]
     pub fn log_bound(&self) -> f64 {
         self.log_bound
     }
 
-    /// n.
+    /// Returns n, the number of steps.
     #[must_use]
     pub fn steps(&self) -> usize {
         self.chain.automaton.steps
     }
 
-    /// How much the ln ρ that is told exceeds the exact one at most, beside nothing where it falls short of it: in each step what
-    /// [`Chain::raised`] says and the slack of a sum, and what inner products are raised by, 4u for each band, in exponents.
+    /// Returns an upper bound on the excess of the computed ln ρ over the exact one, which it never falls below: for
+    /// each step [`Chain::raised`] and the slack of a sum, and the amount by which inner products are raised, 4u for
+    /// each band, in exponents.
     #[must_use]
     pub fn relative(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
@@ -309,9 +314,9 @@ impl AutomatonTuples {
         (n * step + UNIT_ROUNDOFF * (8.0 * start + 64.0) + 2.0 * self.rounded) * (1.0 + 1e-6)
     }
 
-    /// How much the law that tuples are drawn from differs from π at most, in total variation: in each step partial sums of its
-    /// terms, each off by a few units of rounding of the total, are compared with a multiple of 2⁻⁵² of it; in the first one those
-    /// of the blocks and of the states of one.
+    /// Returns an upper bound on the total variation between the law that tuples are drawn from and π: in each step
+    /// partial sums of its terms, each with an error of a few units of rounding of the total, are compared with a
+    /// multiple of 2⁻⁵² of it; in the first step those of the blocks and of the states of one.
     #[must_use]
     pub fn variation(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // far below 2^53
@@ -321,7 +326,7 @@ impl AutomatonTuples {
         UNIT_ROUNDOFF * (4.0 * n * terms * (terms + 4.0) + first) * (1.0 + 1e-6)
     }
 
-    /// The first state of a tuple, from two uniform numbers in (0, 1].
+    /// Draws the first state of a tuple, from two uniform numbers in (0, 1].
     pub fn begin(&self, uniforms: (f64, f64), tuple: &mut AutomatonTuple) {
         let chain = &self.chain;
         tuple.log_factor = 0.0;
@@ -335,7 +340,8 @@ impl AutomatonTuples {
         }
     }
 
-    /// How many take part in step i, from 1 on, by a uniform number in (0, 1]; none if the tuple is given up.
+    /// Returns how many records take part in step i, from 1 on, by a uniform number in (0, 1]; `None` if the tuple is
+    /// given up.
     #[inline]
     #[must_use]
     pub fn step(&self, i: usize, uniform: f64, tuple: &mut AutomatonTuple) -> Option<usize> {
@@ -390,9 +396,10 @@ impl AutomatonTuples {
         None
     }
 
-    /// ln of what columns from before the run added to a term: those who took part i steps ago or earlier did so before it. Where
-    /// there are such, a record's own columns do not overlap: who takes part now has none. What it is rounded by is less than what the
-    /// term's factors were raised by, one for each of these columns and each that takes part.
+    /// Returns ln of the factor that columns from before the run added to a term: participations i or more steps ago
+    /// were before it. If there are such, a record's own columns do not overlap, so a record that takes part now has
+    /// none. The rounding of the result is less than the amount by which the term's factors were raised, one for each
+    /// of these columns and each record that takes part.
     fn missing(&self, i: usize, kinds: &[usize], joined: usize) -> f64 {
         let automaton = &self.chain.automaton;
         let rows = automaton.rows(i);
@@ -406,14 +413,14 @@ impl AutomatonTuples {
         joined * kinds.iter().map(field).sum::<f64>()
     }
 
-    /// ln ρ of a tuple that has passed all steps.
+    /// Returns ln ρ of a tuple that has passed all steps.
     #[must_use]
     pub fn log_weight(&self, tuple: &AutomatonTuple) -> f64 {
         self.log_weight + tuple.log_factor
     }
 }
 
-/// Sums of start·v over the states of a block up to each of them.
+/// Returns sums of start·v over the states of a block up to each of them.
 fn sums(chain: &Chain, block: usize, value: impl Fn(usize) -> f64) -> Vec<f64> {
     let first = block * BLOCK;
     let mut kinds = vec![0; chain.order];
@@ -475,7 +482,7 @@ mod tests {
         found
     }
 
-    /// The participations of a tuple, and ln ρ; −∞ where it is given up.
+    /// Returns the participations of a tuple, and ln ρ; −∞ if it is given up.
     fn one_of(tuples: &AutomatonTuples, draw: &mut impl FnMut() -> f64) -> (Vec<usize>, f64) {
         let mut tuple = AutomatonTuple::default();
         tuples.begin((draw(), draw()), &mut tuple);
@@ -556,7 +563,7 @@ mod tests {
             assert!(super::price(&automaton, order, 1 << 25).is_none(), "{records} {order}");
             assert!(AutomatonTuples::new(automaton, order, 1 << 25, &Run::default()).is_err());
         }
-        // As many ways as there are multisets of three of five moves.
+        // There are as many ways as there are multisets of three of five moves.
         let automaton = Automaton::of_allocation(9, 2, 1.0).expect("valid");
         let tuples = AutomatonTuples::new(automaton.clone(), 3, 1 << 25, &Run::default()).expect("valid");
         assert_eq!(super::fitting(&automaton, 3), Some((10, tuples.chain.following.all.len())));

@@ -1,15 +1,16 @@
 //! Tuples of m replicas of b-min-sep sampling, drawn by blocks of rounds: from a majorant of the law that f^m has.
 //!
-//! [`super::tuples`] says why samples of y = Σ_r Cx^r + N(0, I) with the weight ρ = Π_r w_{x^r} e^{S}/π of their tuple have the mean
-//! δ_remove(ε), whatever positive π the tuples are drawn with, and how functions of the states give π: so here, with the terms of
-//! [`super::blocks`]. In step t, j of the F replicas that may join do, any j of them with the same probability; and those that joined
-//! the block before, N_1 of them, are placed in it, with the probabilities of the terms of ĝ(N_1; N_2, j), one after another in the
-//! order in which they joined, which is random. So with a tuple's own w, S and J
+//! [`super::tuples`] proves that samples of y = Σ_r Cx^r + N(0, I) with the weight ρ = Π_r w_{x^r} e^{S}/π of their
+//! tuple have the mean δ_remove(ε), whatever positive π the tuples are drawn with, and how functions of the states give
+//! π. The same is done here, with the terms of [`super::blocks`]. In step t, j of the F replicas that may join do, any
+//! j of them with the same probability; and those that joined the block before, N_1 of them, are placed in it, with the
+//! probabilities of the terms of ĝ(N_1; N_2, j), one after another in the order in which they joined, which is random.
+//! So with a tuple's own w, S and J
 //!
 //! `ln ρ = ln A^m v_1(all free) + Σ_t ln T̃_t/v_t + Σ_r ln (w/w̄) + (S − J)`,
 //!
-//! and the last two terms are at most 0. A tuple with a replica that comes back too early, or with a round after the last one, has w =
-//! 0: it is given up.
+//! and the last two terms are at most 0. A tuple with a replica that returns too early, or with a round after the last
+//! one, has w = 0: it is given up.
 
 use crate::error::Result;
 use crate::participation::renewal::Renewal;
@@ -31,27 +32,27 @@ pub struct BlockTuples {
     warm: bool,
     /// ln (1 − p).
     log_stay: f64,
-    /// ln ρ without what is a tuple's own, and a bound on ln ρ.
+    /// ln ρ without the factors that depend on the tuple, and a bound on ln ρ.
     log_weight: f64,
     log_bound: f64,
-    /// What the logarithm of ρ was rounded up by.
+    /// The amount by which the logarithm of ρ was rounded up.
     rounded: f64,
 }
 
-/// A tuple on its way: its state, and the participations of its replicas.
+/// The state of a tuple that is being drawn, and the participations of its replicas.
 #[derive(Debug, Clone, Default)]
 pub struct BlockTuple {
     path: Path,
     /// The replica of each kind of the state.
     who: Vec<usize>,
     replicas: Vec<Replica>,
-    /// Those that were placed so few blocks ago that others may still depend on it, in ascending order.
+    /// The replicas that were placed so few blocks ago that others may still depend on it, in ascending order.
     recent: Vec<usize>,
     /// S − J so far.
     gained: Carried,
 }
 
-/// What is known of one replica: its first round, and the last one that it was placed in.
+/// The first and the last participation of one replica.
 #[derive(Debug, Clone, Copy, Default)]
 struct Replica {
     first: usize,
@@ -65,7 +66,7 @@ struct Place {
     block: usize,
 }
 
-/// How many join a step, and the v of the state after it; where nobody joins, v is not needed.
+/// The number of replicas that join a step, and the v of the next state; if nobody joins, v is not needed.
 pub type Chosen = (usize, f64);
 
 /// Step t, for all tuples that take it.
@@ -76,7 +77,8 @@ pub struct BlockStep<'a> {
 }
 
 impl BlockTuples {
-    /// The tuples of m = `order` replicas in blocks of `length` rounds; otherwise as [`super::tuples::Tuples::new`].
+    /// Creates the tuples of m = `order` replicas in blocks of `length` rounds; the rest is as in
+    /// [`super::tuples::Tuples::new`].
     ///
     /// # Errors
     /// As [`super::tuples::Tuples::new`], and for blocks that the law does not have.
@@ -109,7 +111,7 @@ impl BlockTuples {
         })
     }
 
-    /// Make ready for tuples to be drawn fast. They are the same without.
+    /// Prepares for drawing tuples fast. The tuples are the same without it.
     ///
     /// # Errors
     /// [`Error::Cancelled`](crate::error::Error::Cancelled); [`Error::TimeLimit`](crate::error::Error::TimeLimit).
@@ -117,35 +119,36 @@ impl BlockTuples {
         self.tables.prepare(run)
     }
 
-    /// ln ρ of a tuple is at most this.
+    /// Returns an upper bound on ln ρ of a tuple.
     #[must_use]
     pub fn log_bound(&self) -> f64 {
         self.log_bound
     }
 
-    /// m.
+    /// Returns m, the number of replicas.
     #[must_use]
     pub fn order(&self) -> usize {
         self.tables.steps.chain.order
     }
 
-    /// The steps of a tuple: one for each block, and one more.
+    /// Returns the number of steps of a tuple: one for each block, and one more.
     #[must_use]
     pub fn steps(&self) -> usize {
         self.tables.steps.count
     }
 
-    /// The participations of a tuple that is not given up, at most.
+    /// Returns an upper bound on the number of participations of a tuple that is not given up.
     fn participations(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let most = (self.order() * self.rounds.div_ceil(self.separation)) as f64;
         most
     }
 
-    /// What sums of S − J and of ln (w/w̄) are off by at most.
+    /// Returns a bound on the error of the sums of S − J and of ln (w/w̄).
     ///
-    /// Each participation has two inner products for each replica, none larger than 2M, M the largest of r and α, and each difference
-    /// is rounded three times; what is lost when they are added up is carried along, and added at the end.
+    /// Each participation has two inner products for each replica, none larger than 2M, M the largest of r and α, and
+    /// each difference is rounded three times; the rounding errors of the sum are accumulated separately, and added at
+    /// the end.
     fn summed(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let (m, b) = (self.order() as f64, self.separation as f64);
@@ -153,11 +156,11 @@ impl BlockTuples {
         8.0 * UNIT_ROUNDOFF * (pairs + 2.0 * m * b * self.log_stay.abs() + self.log_bound.abs() + 1.0)
     }
 
-    /// How much the ln ρ that is told exceeds the exact one at most, beside nothing where it falls short of it.
+    /// Returns an upper bound on the excess of the computed ln ρ over the exact one, which it never falls below.
     ///
-    /// A step's weights are made of at most m² + 8m + 24 factors and terms, each raised by 4u at most; ĝ and its terms were raised by
-    /// [`Placements::raised`], and inner products by 4u for each band, which stand in exponents: S − J has at most two of them for each
-    /// participation and each replica.
+    /// A step's weights have at most m² + 8m + 24 factors and terms, each raised by at most 4u; ĝ and its terms were
+    /// raised by [`Placements::raised`], and inner products by 4u for each band, which are in exponents: S − J has at
+    /// most two of them for each participation and each replica.
     #[must_use]
     pub fn relative(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
@@ -168,11 +171,12 @@ impl BlockTuples {
         (steps * own + joined + below + 2.0 * (self.rounded + self.summed())) * (1.0 + 1e-6)
     }
 
-    /// How much the law that tuples are drawn from differs from π at most, in total variation.
+    /// Returns an upper bound on the total variation between the law that tuples are drawn from and π.
     ///
-    /// In each step the partial sums of m + 1 terms, or of as many as there are ways to place replicas, are compared with a multiple of
-    /// 2⁻⁵² of their total; each is as far from the one before as its term is, up to 2u of the total. Who joins is one of m replicas at
-    /// most, m times, by a multiple of 2⁻⁵². Terms themselves have up to m + 4 roundings.
+    /// In each step the partial sums of m + 1 terms, or of as many as there are ways to place replicas, are compared
+    /// with a multiple of 2⁻⁵² of their total; each differs from the one before by its term, up to 2u of the total. A
+    /// joining replica is one of m at most, m times, by a multiple of 2⁻⁵². Terms themselves have up to m + 4
+    /// roundings.
     #[must_use]
     pub fn variation(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
@@ -182,7 +186,7 @@ impl BlockTuples {
         UNIT_ROUNDOFF * 4.0 * steps * ((m + 1.0) * (m + 4.0) + 2.0 * ways + m * m) * (1.0 + 1e-6)
     }
 
-    /// A tuple before its first step.
+    /// Initialises a tuple before its first step.
     pub fn begin(&self, tuple: &mut BlockTuple) {
         let BlockTuple { path, who, replicas, recent, gained } = tuple;
         let chain = &self.tables.steps.chain;
@@ -195,14 +199,14 @@ impl BlockTuples {
         *gained = Carried::default();
     }
 
-    /// Step t, from 1 on: block t, or what closes the run.
+    /// Returns step t, from 1 on: block t, or the closing step of the run.
     #[must_use]
     pub fn at(&self, t: usize) -> BlockStep<'_> {
         BlockStep { t, at: self.tables.at(t) }
     }
 
-    /// Whether it takes little to know that by this uniform number in (0, 1] nobody joins and nobody is to be placed; nothing is left to
-    /// do in this step then.
+    /// Returns whether a quick check with this uniform number in (0, 1] shows that nobody joins and nobody is to be
+    /// placed; this step is then done.
     #[inline]
     #[must_use]
     pub fn pass(&self, stage: &BlockStep, uniform: f64, tuple: &mut BlockTuple) -> bool {
@@ -213,7 +217,8 @@ impl BlockTuples {
         passed
     }
 
-    /// How many replicas join, and the v of the state after it, by a uniform number in (0, 1]; none if the tuple is given up.
+    /// Returns how many replicas join, and the v of the next state, by a uniform number in (0, 1]; `None` if the tuple
+    /// is given up.
     #[inline]
     #[must_use]
     pub fn choose(&self, stage: &BlockStep, uniform: f64, tuple: &mut BlockTuple) -> Option<Chosen> {
@@ -224,15 +229,17 @@ impl BlockTuples {
         tuple.path.choose(chain, &stage.at, uniform)
     }
 
-    /// How many more uniform numbers this step takes: one to place those that joined the block before, and one for each that joins.
+    /// Returns how many more uniform numbers this step takes: one to place the replicas that joined the block before,
+    /// and one for each that joins.
     #[inline]
     #[must_use]
     pub fn needed(&self, tuple: &BlockTuple, (joined, _): Chosen) -> usize {
         usize::from(tuple.path.young()) + joined
     }
 
-    /// Place those that joined the block before, and let others join this one; whether the tuple goes on. `uniform(k)` are numbers in
-    /// (0, 1], and `placed` is told of every round that is taken part in, counted from 0, and by how many, in ascending order.
+    /// Places the replicas that joined the block before, and lets others join this one; returns whether the tuple
+    /// continues. `uniform(k)` are numbers in (0, 1], and `placed` receives every round with participations, counted
+    /// from 0, and their number, in ascending order.
     #[inline]
     pub fn step(
         &self,
@@ -249,7 +256,7 @@ impl BlockTuples {
             return false;
         }
         if joined == 0 {
-            // Those that may join next are at the end: nobody's place changes.
+            // Replicas that may join next are at the end, so no position changes.
             tuple.path.follow(chain, chosen);
             return true;
         }
@@ -257,7 +264,7 @@ impl BlockTuples {
         for k in 0..joined {
             let left = chain.order - waiting - k;
             #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            // a number from 0 to the order
+            // The index is a number from 0 to the order.
             let one = ((uniform(usize::from(young) + k) * left as f64) as usize).min(left - 1);
             tuple.who.swap(waiting + k, waiting + k + one);
         }
@@ -266,7 +273,8 @@ impl BlockTuples {
         true
     }
 
-    /// Place those that joined the block before, which `joined` come after; whether no replica comes back too early, or too late.
+    /// Places the replicas that joined the block before; `joined` replicas join after them. Returns false if a replica
+    /// returns too early, or too late.
     fn place(
         &self,
         stage: &BlockStep,
@@ -302,7 +310,7 @@ impl BlockTuples {
             }
             first += count;
         }
-        // Only now: what a block's replicas have among themselves was counted as such.
+        // This is updated only now, because pairs of replicas within the block were counted as such.
         first = 0;
         for (position, &count) in counts.iter().enumerate() {
             let round = block * blocks.length + position;
@@ -321,7 +329,8 @@ impl BlockTuples {
         true
     }
 
-    /// What a participation of the k-th of those that are placed adds to S − J, with all before it; whether it is not too early.
+    /// Adds the contribution to S − J of a participation of the k-th replica that is placed, with all before it;
+    /// returns whether it is not too early.
     fn gain(&self, at: Place, (position, counts): (usize, &[u8]), k: usize, tuple: &mut BlockTuple) -> bool {
         let (blocks, bands) = (&self.blocks, self.blocks.overlaps.bands());
         let rows = bands.min(self.rounds - at.round);
@@ -351,11 +360,12 @@ impl BlockTuples {
         true
     }
 
-    /// ln ρ of a tuple that has passed all steps.
+    /// Returns ln ρ of a tuple that has passed all steps.
     #[must_use]
     pub fn log_weight(&self, tuple: &BlockTuple) -> f64 {
         let (n, b) = (self.rounds, self.separation);
-        // The rounds that w̄ counts as if the run had them, before the first participation and after the last one.
+        // These are the rounds that w̄ counts as if the run had them, before the first participation and after the last
+        // one.
         let beyond = |replica: &Replica| {
             let after = replica.last.map_or(0, |last| (last.round + b).saturating_sub(n));
             let before = if self.warm && replica.last.is_some() { (b - 1).saturating_sub(replica.first) } else { 0 };
@@ -369,7 +379,7 @@ impl BlockTuples {
     }
 }
 
-/// A sum with what its roundings lost (Knuth's two-sum).
+/// A sum with its accumulated rounding error (Knuth's two-sum).
 #[derive(Debug, Clone, Copy, Default)]
 struct Carried {
     sum: f64,
@@ -402,7 +412,7 @@ mod tests {
         Renewal::new(b, p, warm, vec![1.0; n]).expect("valid")
     }
 
-    /// How many join each round of a tuple, and ln ρ; −∞ where it is given up.
+    /// Returns how many replicas join each round of a tuple, and ln ρ; −∞ if it is given up.
     fn one_of(tuples: &BlockTuples, rounds: usize, draw: &mut impl FnMut() -> f64) -> (Vec<usize>, f64) {
         one_by_steps(tuples, rounds, |t| tuples.at(t), draw)
     }
@@ -462,7 +472,7 @@ mod tests {
                         let logs: Vec<f64> = (0..4000).map(|_| one_of(&tuples, n, &mut draw).1).collect();
                         assert!(logs.iter().all(|log| *log <= tuples.log_bound()), "{b} {n} {order} {room}");
                         if tuples.log_bound() > exact + 3.0 {
-                            // Too few of them pass for a mean.
+                            // Too few of them pass to compare means.
                             continue;
                         }
                         let ratios: Vec<f64> = logs.iter().map(|log| (log - exact).exp()).collect();

@@ -1,21 +1,21 @@
-//! The chain over the ages of m replicas: its states, one step of it, and one number for many steps.
+//! The chain over the ages of m replicas: its states, one step of it, and one factor for many steps.
 //!
-//! **States.** A replica's future depends on its *age* alone, the number of steps since it took part, or it is *free*. Replicas are
-//! exchangeable, so the state is the multiset of m ages. From some age on a replica may join again, as a free one may. With F of them
-//! that may, and the factors of [`Factors`], a step takes β_{i+1} to
+//! **States.** A replica's future depends on its *age* alone, the number of steps since it took part, or it is *free*.
+//! Replicas are exchangeable, so the state is the multiset of m ages. From some age on a replica may join again, like a
+//! free one. With F of them that may join, and the factors of [`Factors`], a step takes β_{i+1} to
 //!
 //! `β_i(s) = Σ_{j ≤ F} joining(F, j) · Π_{ages a} e^{j·r(a)} · near(s, j) · β_{i+1}(s′)`,
 //!
-//! where s′ has j replicas of age 1 and all others a step older. What the factors are, and how β_1 gives a moment, is in
-//! [`super::rounds`] and [`super::blocks`].
+//! where s′ has j replicas of age 1 and all others a step older. The factors, and how β_1 gives a moment, are described
+//! in [`super::rounds`] and [`super::blocks`].
 //!
-//! **One step for many.** Between the first and the last steps the step T is the same for each. It is linear and keeps order, so
-//! `Tv ≤ λ̄v` for a positive v implies T^k v ≤ λ̄^k v. Here v is β itself, once the largest and the smallest ratio of Tv to v are so
-//! close that k steps cost little, or after a number of steps; any v gives a valid λ̄.
+//! **One step for many.** Between the first and the last steps all steps are the same map T. It is linear and keeps
+//! order, so `Tv ≤ λ̄v` for a positive v implies T^k v ≤ λ̄^k v. Here v is β itself, once the largest and the smallest
+//! ratio of Tv to v are so close that k steps lose little, or after a number of steps; any v gives a valid λ̄.
 //!
-//! **Rounding.** All terms are positive and all operations keep order, so everything is rounded up: inner products, exponentials and
-//! weights when they are made, and every step's sum by more than its operations can have lost. Values below [`LEAST`] of the
-//! largest one are raised to it, which never makes the bound smaller.
+//! **Rounding.** All terms are positive and all operations keep order, so everything is rounded up: inner products,
+//! exponentials and weights when they are computed, and every step's sum by more than its operations can have lost.
+//! Values below [`LEAST`] of the largest one are raised to it, which never makes the bound smaller.
 
 use std::sync::Arc;
 
@@ -26,57 +26,58 @@ use crate::replicas::multisets::Multisets;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
-/// States that one task of the pool computes.
+/// The number of states that one task of the pool computes.
 pub(super) const CHUNK: usize = 1 << 13;
-/// Steps from one look at the ratios to the next.
+/// The number of steps between two checks of the ratios.
 pub(super) const LOOK: usize = 8;
-/// Values are kept at least so large, where the largest is between 1 and 2.
+/// The minimum of the values, where the largest is between 1 and 2.
 pub const LEAST: f64 = 1e-250;
 
-/// A step may change the largest value by so many powers of two: products of what is kept and this scale are normal numbers, and what
-/// they lose to underflow is far below [`LEAST`]. Beyond, no bound is given.
+/// A step may change the largest value by at most this many powers of two: products of values and this scale are then
+/// normal numbers, and what they lose to underflow is far below [`LEAST`]. Beyond, no bound is returned.
 pub(super) const MOST_CHANGE: i32 = 180;
 
-/// The states, and how they follow one another.
+/// The states, and the transitions between them.
 #[derive(Debug)]
 pub(super) struct Chain {
     pub multisets: Multisets,
-    /// The kind that stands for a free replica; kind a − 1 is age a.
+    /// The kind of a free replica; kind a − 1 is age a.
     pub free: usize,
-    /// From this kind on a replica may join: all ages where it is [`Self::free`], or the oldest one too.
+    /// From this kind on a replica may join: equal to [`Self::free`] if no age may join, or the oldest age too.
     pub available: usize,
     /// m.
     pub order: usize,
-    /// K, the most replicas that are busy at once: a state's multiset has so many elements, and m − K further replicas are free.
+    /// K, the maximum number of replicas that are busy at once: a state's multiset has this many elements, and the m −
+    /// K further replicas are free.
     pub most_busy: usize,
-    /// What positions i + 1, …, K add to a state's number if they are free, for i = 0, …, K.
+    /// The amount that positions i + 1, …, K add to a state's number if they are free, for i = 0, …, K.
     pub free_after: Vec<usize>,
 }
 
-/// What a step multiplies by.
+/// The factors of a step.
 #[derive(Debug, Clone)]
 pub(super) struct Factors {
     /// e^{r(a)} for kinds a − 1 = 0, …
     pub by_kind: Vec<f64>,
-    /// What j of F replicas that join contribute, at F·(m + 1) + j.
+    /// The factor of j joining replicas out of F, at F·(m + 1) + j.
     pub joining: Vec<f64>,
-    /// What depends on how many joined in the last two steps and on how many do now; 1 if there is none.
+    /// The factor that depends on how many joined in the last two steps and on how many join now; `None` if it is 1.
     pub near: Option<Arc<Near>>,
-    /// The largest size of the logarithms that some of these are made of: 0 where none is, infinite where a term is below all doubles
-    /// and was raised.
+    /// The largest size of the logarithms that some of these factors are computed from: 0 if none is, infinite if a
+    /// term underflowed and was raised.
     pub logarithms: f64,
 }
 
 /// Factors by the numbers of replicas of age 1, of age 2, and of those that join, each at most m.
 #[derive(Debug)]
 pub(super) struct Near {
-    /// At (n_1·(m + 1) + n_2)·(m + 1) + j.
+    /// The values at (n_1·(m + 1) + n_2)·(m + 1) + j.
     pub values: Vec<f64>,
     pub order: usize,
 }
 
 impl Near {
-    /// Those for j = 0, 1, …, if so many are of age 1 and of age 2.
+    /// Returns the factors for j = 0, 1, …, for these numbers of replicas of age 1 and of age 2.
     #[inline]
     pub(super) fn joining(&self, (first, second): (usize, usize)) -> &[f64] {
         let width = self.order + 1;
@@ -84,26 +85,28 @@ impl Near {
     }
 }
 
-/// What a step takes: β_{i+1}, the round's factors, what all is scaled by, and what ratios are wanted to, if any are.
+/// The input of a step: β_{i+1}, the round's factors, the common scale, and the values that ratios are computed to, if
+/// any.
 pub(super) struct Step<'a> {
     pub next: &'a [f64],
     pub factors: &'a Factors,
     pub scale: f64,
     pub against: Option<&'a [f64]>,
-    /// What more than may be busy at once are worth; nothing where there is none.
+    /// The value of states with more busy replicas than allowed; `None` if there is none.
     pub beyond: Option<Beyond<'a>>,
 }
 
-/// What a step adds where more replicas join than there may be busy.
+/// The term that a step adds where more replicas join than may be busy.
 #[derive(Clone, Copy)]
 pub(super) struct Beyond<'a> {
-    /// By how many may not join, without the factor e^{jh} of j = one more than may, and without the value.
+    /// The weights by the number of replicas that may not join, without the factor e^{jh} of j = one more than may, and
+    /// without the value.
     pub weights: &'a [f64],
     pub value: f64,
 }
 
-/// One step's result beside the values themselves: the largest and smallest of them, and the largest and smallest ratio to those
-/// asked for.
+/// The result of a step apart from the values themselves: the largest and smallest of them, and the largest and
+/// smallest ratio to the values requested.
 #[derive(Clone, Copy)]
 pub(super) struct Extremes {
     pub largest: f64,
@@ -126,13 +129,13 @@ impl Extremes {
 }
 
 impl Chain {
-    /// The chain of `order` replicas, each of `kinds` kinds, those from `available` on of replicas that may join.
+    /// Creates the chain of `order` replicas, each of `kinds` kinds, where those from `available` on may join.
     pub(super) fn new(kinds: usize, available: usize, order: usize) -> Result<Self> {
         Self::of_few(kinds, available, order, order)
     }
 
-    /// The same, where no more than `most_busy` of the replicas, at least 2, are busy at once: a step in which more would be leads
-    /// nowhere, see [`super::left_out`].
+    /// Creates the same chain where no more than `most_busy` of the replicas, at least 2, are busy at once: a step in
+    /// which more would be has no next state, see [`super::left_out`].
     pub(super) fn of_few(kinds: usize, available: usize, order: usize, most_busy: usize) -> Result<Self> {
         let multisets = Multisets::new(kinds, most_busy)?;
         let mut free_after = vec![0; most_busy + 1];
@@ -142,13 +145,13 @@ impl Chain {
         Ok(Self { multisets, free: kinds - 1, available, order, most_busy, free_after })
     }
 
-    /// What j replicas that join contribute, j = 0, 1, …, if so many may not join.
+    /// Returns the factors of j joining replicas, j = 0, 1, …, if `waiting` replicas may not join.
     #[inline]
     pub(super) fn joining<'a>(&self, factors: &'a Factors, waiting: usize) -> &'a [f64] {
         &factors.joining[(self.order - waiting) * (self.order + 1)..][..=self.most_busy - waiting]
     }
 
-    /// β_i of one state from β_{i+1}, rounded up but for the factor of [`Self::slack`].
+    /// Returns β_i of one state from β_{i+1}, rounded up except for the factor of [`Self::slack`].
     #[inline]
     fn value(&self, kinds: &[usize], Step { factors, next, beyond, .. }: &Step) -> f64 {
         let busy = kinds.partition_point(|&kind| kind < self.free);
@@ -174,38 +177,40 @@ impl Chain {
                 }
             }
         }
-        // The power is that of one more than may join.
+        // The power is that of one replica more than may join.
         beyond.map_or(total, |Beyond { weights, value }| total + weights[waiting.len()] * power * value)
     }
 
-    /// How many of the busy replicas, the first ones, may not join.
+    /// Returns how many of the busy replicas, the first ones, may not join.
     #[inline]
     pub(super) fn waiting(&self, kinds: &[usize], busy: usize) -> usize {
         // Few of them, if any, are of the oldest age.
         busy - kinds[..busy].iter().rev().take_while(|&&kind| kind >= self.available).count()
     }
 
-    /// The number of the state that follows if j replicas join and these may not.
+    /// Returns the number of the next state if j replicas join and `waiting` may not.
     #[inline]
     pub(super) fn following(&self, waiting: &[usize], j: usize) -> usize {
         let older: usize = waiting.iter().zip(j + 1..).map(|(&kind, i)| self.multisets.term(kind + 1, i)).sum();
         older + self.free_after[j + waiting.len()]
     }
 
-    /// The number of a state with these busy replicas.
+    /// Returns the number of a state with these busy replicas.
     #[inline]
     pub(super) fn number(&self, busy: &[usize]) -> usize {
         self.multisets.number(busy) + self.free_after[busy.len()]
     }
 
-    /// The place of states in [`Self::nobody`] of which so many replicas may not join and the youngest is of this kind.
+    /// Returns the index in [`Self::nobody`] of the states with this number of replicas that may not join and with this
+    /// kind of the youngest.
     #[inline]
     pub(super) fn class(&self, waiting: usize, youngest: usize) -> usize {
         waiting * (self.free + 1) + youngest
     }
 
-    /// For each class of states a lower bound on A/T̃ over all its states: A is what the step contributes if nobody joins, from the values
-    /// `after` it, and T̃ is `growth` times the value `before` it, both as they are computed when a tuple is drawn.
+    /// Returns for each class of states a lower bound on A/T̃ over all its states: A is the contribution of the step if
+    /// nobody joins, from the values `after` it, and T̃ is `growth` times the value `before` it, both as they are
+    /// computed when a tuple is drawn.
     pub(super) fn nobody(
         &self,
         factors: &Factors,
@@ -227,7 +232,7 @@ impl Chain {
                     let waiting = kinds.partition_point(|&kind| kind < self.available);
                     let weight = self.joining(factors, waiting)[0];
                     let near = factors.near.as_ref().map(|near| near.joining(youngest(&kinds))[0]);
-                    // States that differ in their youngest replica alone are taken together, as in a step.
+                    // States that differ in their youngest replica alone are computed together, as in a step.
                     let alike = if waiting == 0 || near.is_some() && kinds[0] == 0 {
                         1
                     } else {
@@ -256,18 +261,19 @@ impl Chain {
         Ok(least.into_iter().map(|least| least * (1.0 - 4.0 * UNIT_ROUNDOFF)).collect())
     }
 
-    /// What a computed value is multiplied by to be no less than the exact one: the field has at most m factors, its powers as many
-    /// times j, and j + 1 terms of three or four factors are added: fewer than m² + 4m + 8 roundings, each counted four times.
+    /// Returns the factor that makes a computed value at least the exact one: the field has at most m factors, its
+    /// powers as many times j, and j + 1 terms of three or four factors are added: fewer than m² + 4m + 8 roundings,
+    /// each counted four times.
     pub(super) fn slack(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // small
         let order = self.order as f64;
         1.0 + 4.0 * (order * order + 4.0 * order + 8.0) * UNIT_ROUNDOFF
     }
 
-    /// One step of all states, scaled by `scale`, a power of two. Ratios are looked at if they are asked for.
+    /// Computes one step of all states, scaled by `scale`, a power of two. Ratios are computed if they are requested.
     pub(super) fn step(&self, step: &Step, out: &mut [f64], run: &Run) -> Result<Extremes> {
         let factor = self.slack() * step.scale;
-        // Where all replicas are busy nothing is multiplied by.
+        // If all replicas are busy there is no factor.
         let simple = step.factors.near.is_none() && self.most_busy == self.order;
         out.par_chunks_mut(CHUNK)
             .enumerate()
@@ -279,8 +285,8 @@ impl Chain {
                 let mut done = 0;
                 while done < values.len() {
                     if simple && kinds[self.most_busy - 1] < self.available {
-                        // Nobody can join. States that differ in their youngest replica alone follow one another, and so do those
-                        // that they become.
+                        // Nobody can join. States that differ in their youngest replica alone have consecutive numbers,
+                        // and so have their next states.
                         let length = (kinds[1] - kinds[0] + 1).min(values.len() - done);
                         let rest: usize =
                             kinds.iter().zip(1..).skip(1).map(|(&kind, i)| self.multisets.term(kind + 1, i)).sum();
@@ -292,7 +298,7 @@ impl Chain {
                         done += length;
                     } else {
                         let value = self.value(&kinds, step) * factor;
-                        // NaN comes from infinity alone, and `max` would pass it over.
+                        // NaN comes from infinity alone, and `max` would ignore it.
                         values[done] = if value.is_finite() { value.max(LEAST) } else { f64::INFINITY };
                         done += 1;
                     }
@@ -315,8 +321,9 @@ impl Chain {
             .try_reduce(|| Extremes::NONE, |one, other| Ok(one.with(other)))
     }
 
-    /// The probability of a state of m independent kinds: m!/Π(counts!)·Π probabilities, one factor after another; each partial product
-    /// that underflows is raised, so that the result is no smaller than without.
+    /// Returns the probability of a state of m independent kinds: m!/Π(counts!)·Π probabilities, one factor after
+    /// another; each partial product that underflows is raised, so that the result is no smaller than without
+    /// underflow.
     pub(super) fn multinomial(&self, kinds: &[usize], busy: f64, free: f64) -> f64 {
         let (mut weight, mut alike, mut placed) = (1.0, 0.0, 0.0);
         let mut before = None;
@@ -332,15 +339,15 @@ impl Chain {
     }
 }
 
-/// How many replicas are of age 1, and of age 2, of those of these kinds in ascending order.
+/// Returns how many replicas are of age 1, and of age 2, among these kinds in ascending order.
 #[inline]
 pub(super) fn youngest(kinds: &[usize]) -> (usize, usize) {
-    // Mostly one or two: halving all of them would take longer.
+    // There are mostly one or two, so a binary search over all would take longer.
     let first = kinds.iter().take_while(|&&kind| kind == 0).count();
     (first, kinds[first..].iter().take_while(|&&kind| kind == 1).count())
 }
 
-/// A table of zeros.
+/// Returns a table of zeros.
 pub(super) fn table(count: usize) -> Result<Vec<f64>> {
     let mut table = Vec::new();
     let refused = |cause: std::collections::TryReserveError| Error::Machine {

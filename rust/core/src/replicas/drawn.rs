@@ -1,4 +1,4 @@
-//! What replicas are known of: how participations come about, their moments, and how tuples are drawn.
+//! The kinds of participations that replicas are implemented for: their moments, and how tuples are drawn.
 
 use crate::error::{Error, Result};
 use crate::participation::renewal::Renewal;
@@ -12,53 +12,54 @@ use crate::replicas::tuples::Tuples;
 use crate::replicas::{aged, Replicas, ONE_OR_OTHER};
 use crate::run::Run;
 
-/// How a record's participations come about, and what the columns of its rounds have in common.
+/// The law of a record's participations, with the inner products of the columns of its rounds.
 #[derive(Debug, Clone, Copy)]
 pub enum Participations<'a> {
-    /// b-min-sep sampling of records or of users, or cyclic Poisson sampling with random phases, with a banded Toeplitz matrix of these
-    /// coefficients in units of σ.
+    /// b-min-sep sampling of records or of users, or cyclic Poisson sampling with random phases, with a banded Toeplitz
+    /// matrix of these coefficients in units of σ.
     Renewal(&'a Renewal, &'a [f64]),
-    /// Random allocation of so many out of all rounds, without a matrix, columns of this squared norm in units of σ.
+    /// Random allocation of `taken` out of all rounds, without a matrix; columns have this squared norm in units of σ.
     Allocation {
-        /// t.
+        /// t, the number of rounds.
         rounds: usize,
-        /// k.
+        /// k, the number of rounds that a record takes part in.
         taken: usize,
         /// ‖c‖².
         square: f64,
     },
-    /// Balls in as many bins as rows, with these inner products of their modes, which are off by at most such a part of the largest.
+    /// Balls in as many bins as rows, with these inner products of their modes; `error` bounds their error as a
+    /// fraction of the largest.
     Bins {
-        /// Row by row.
+        /// The inner products, row by row.
         gram: &'a [f64],
-        /// T.
+        /// T, the number of bins.
         bins: usize,
-        /// See above.
+        /// The error of the inner products as a fraction of the largest.
         error: f64,
     },
 }
 
-/// Tuples of replicas, and how they are drawn.
+/// Tuples of replicas, by the way in which they are drawn.
 #[derive(Debug)]
 pub enum Drawn {
-    /// Of records under b-min-sep sampling, round by round.
+    /// Tuples of records under b-min-sep sampling, drawn round by round.
     Rounds(Tuples),
-    /// The same by blocks of rounds.
+    /// The same tuples, drawn by blocks of rounds.
     Blocks(BlockTuples),
-    /// Of an automaton.
+    /// Tuples of an automaton.
     Automaton(AutomatonTuples),
-    /// Of random phases.
+    /// Tuples of random phases.
     Phases(Phases),
-    /// Of bins.
+    /// Tuples of bins.
     Placed(Placed),
 }
 
-/// Single-precision numbers of the tables of the tuples of one order, 256 MiB; of tables in doubles half as many fit.
+/// The number of single-precision numbers in the tables of the tuples of one order, 256 MiB; half as many doubles fit.
 pub const ROOM: usize = 1 << 26;
 const DOUBLES: usize = 2;
 
 impl Participations<'_> {
-    /// Whether a replica's state is an age alone: then few may be busy, and rounds be taken in blocks.
+    /// Returns the law if a replica's state is an age alone: then few may be busy, and rounds may be grouped in blocks.
     fn ages(&self) -> Option<&Renewal> {
         match self {
             Self::Renewal(law, _) if law.records() == 1 && !law.phased => Some(law),
@@ -66,7 +67,8 @@ impl Participations<'_> {
         }
     }
 
-    /// The number of states of a chain of replicas, and about how many are computed; none where there is no such chain.
+    /// Returns the number of states of a chain of replicas, and approximately how many are computed; `None` if there is
+    /// no such chain.
     #[must_use]
     pub fn price(&self, replicas: Replicas) -> Option<(usize, f64)> {
         if let Some(law) = self.ages() {
@@ -90,7 +92,7 @@ impl Participations<'_> {
         }
     }
 
-    /// About how many nanoseconds a tuple takes that is not drawn by ages, beside what its likelihood ratio does.
+    /// Estimates the nanoseconds for a tuple that is not drawn by ages, without its likelihood ratio.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // a price
     pub fn tuple_price(&self, order: usize) -> f64 {
@@ -107,7 +109,7 @@ impl Participations<'_> {
         }
     }
 
-    /// The automaton, where that is how tuples are drawn.
+    /// Returns the automaton, if tuples are drawn with one.
     fn automaton(&self) -> Result<Option<Automaton>> {
         match *self {
             Self::Renewal(law, coefficients) if !law.phased => Automaton::of_renewal(law, coefficients).map(Some),
@@ -116,7 +118,8 @@ impl Participations<'_> {
         }
     }
 
-    /// Bounds on ln E_R f^m; see [`aged::log_moment`] for `gap`. Of what has no ages nothing is known from below.
+    /// Returns bounds on ln E_R f^m; see [`aged::log_moment`] for `gap`. For participations without ages the lower
+    /// bound is trivial.
     ///
     /// # Errors
     /// As [`aged::log_moment`] and [`Drawn::new`].
@@ -131,14 +134,15 @@ impl Participations<'_> {
             _ => Drawn::new(self, replicas, 0, run).map(|drawn| drawn.log_bound()),
         };
         let upper = match found {
-            // A chain of that size leaves the range of numbers: there is no bound.
+            // If a chain of an allowed size leaves the range of numbers, there is no bound.
             Err(Error::Numerics { .. }) if self.price(replicas).is_some() => f64::INFINITY,
             other => other?,
         };
         Ok(LogMoment { lower: 0.0, upper, left_out: 0.0, steps: 0 })
     }
 
-    /// An upper bound on ln of what is left out where few replicas may be busy at once; none where all may.
+    /// Returns an upper bound on ln of the part that is left out where few replicas may be busy at once; `None` if all
+    /// may.
     ///
     /// # Errors
     /// As [`aged::log_left_out`].
@@ -151,11 +155,12 @@ impl Participations<'_> {
 }
 
 impl Drawn {
-    /// The tuples, with tables that have at most `room` single-precision numbers, or half as many in doubles, beside those that are computed with.
+    /// Creates the tuples, with tables that have at most `room` single-precision numbers, or half as many doubles, in
+    /// addition to those of the computation.
     ///
     /// # Errors
-    /// As [`Tuples::new`], [`BlockTuples::new`] and those of the other modules; [`Error::Domain`] for replicas that are drawn in no
-    /// such way.
+    /// As [`Tuples::new`], [`BlockTuples::new`] and those of the other modules; [`Error::Domain`] for replicas that are
+    /// drawn in no such way.
     pub fn new(participations: &Participations, replicas: Replicas, room: usize, run: &Run) -> Result<Self> {
         let Replicas { order, most_busy, block } = replicas;
         if let (Participations::Renewal(_, coefficients), Some(law)) = (participations, participations.ages()) {
@@ -182,7 +187,7 @@ impl Drawn {
         }
     }
 
-    /// A bound on ln ρ.
+    /// Returns a bound on ln ρ.
     #[must_use]
     pub fn log_bound(&self) -> f64 {
         match self {
@@ -194,7 +199,7 @@ impl Drawn {
         }
     }
 
-    /// How much the ln ρ that is told exceeds the exact one at most.
+    /// Returns an upper bound on the excess of the computed ln ρ over the exact one.
     #[must_use]
     pub fn relative(&self) -> f64 {
         match self {
@@ -206,7 +211,7 @@ impl Drawn {
         }
     }
 
-    /// By how much the law of the tuples may be off, in total variation.
+    /// Returns a bound on the total variation of the law of the tuples.
     #[must_use]
     pub fn variation(&self) -> f64 {
         match self {
@@ -218,7 +223,7 @@ impl Drawn {
         }
     }
 
-    /// Make ready for tuples to be drawn fast. They are the same without.
+    /// Prepares for drawing tuples fast. The tuples are the same without it.
     ///
     /// # Errors
     /// As [`Tuples::prepare`].

@@ -1,12 +1,13 @@
-//! All patterns of b-min-sep sampling of one record, for tests of small cases.
+//! Enumerates all patterns of b-min-sep sampling of one record, for tests of small cases.
 
-/// Every pattern of one record with its probability.
+/// Returns every pattern of one record with its probability.
 pub(crate) fn patterns(b: usize, p: f64, warm: bool, n: usize) -> Vec<(Vec<usize>, f64)> {
     let all = waits_and_patterns(b, p, warm, n);
     all.into_iter().map(|(_, taken, q)| (taken, q)).collect()
 }
 
-/// The same with the rounds that the record is unavailable at first, by drawing round after round.
+/// Returns the same with the number of rounds in which the record is unavailable at first, by drawing round after
+/// round.
 pub(crate) fn waits_and_patterns(b: usize, p: f64, warm: bool, n: usize) -> Vec<(usize, Vec<usize>, f64)> {
     #[allow(clippy::cast_precision_loss)] // small
     let total = 1.0 + (b as f64 - 1.0) * p;
@@ -15,20 +16,20 @@ pub(crate) fn waits_and_patterns(b: usize, p: f64, warm: bool, n: usize) -> Vec<
     } else {
         vec![(0, 1.0)]
     };
-    let mut found = Vec::new();
+    let mut patterns = Vec::new();
     let mut open: Vec<_> = starts.into_iter().map(|(wait, q)| (wait, wait, Vec::new(), q)).collect();
     while let Some((round, wait, taken, q)) = open.pop() {
         if round >= n {
-            found.push((wait, taken, q));
+            patterns.push((wait, taken, q));
             continue;
         }
         open.push((round + 1, wait, taken.clone(), q * (1.0 - p)));
         open.push((round + b, wait, [taken, vec![round]].concat(), q * p));
     }
-    found
+    patterns
 }
 
-/// Cx, for the columns that a pattern takes part in.
+/// Returns Cx, for the columns that a pattern takes part in.
 pub(crate) fn mean(coefficients: &[f64], pattern: &[usize], n: usize) -> Vec<f64> {
     let mut sum = vec![0.0; n];
     for &round in pattern {
@@ -39,7 +40,7 @@ pub(crate) fn mean(coefficients: &[f64], pattern: &[usize], n: usize) -> Vec<f64
     sum
 }
 
-/// Numbers in (0, 1] on a grid of 2⁻⁵³ (SplitMix64).
+/// Returns numbers in (0, 1] on a grid of 2⁻⁵³ (SplitMix64).
 pub(crate) fn uniforms(mut state: u64) -> impl FnMut() -> f64 {
     move || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -52,7 +53,7 @@ pub(crate) fn uniforms(mut state: u64) -> impl FnMut() -> f64 {
     }
 }
 
-/// A mean of values with its standard error.
+/// Returns a mean of values with its standard error.
 pub(crate) fn mean_with_error(values: &[f64]) -> (f64, f64) {
     #[allow(clippy::cast_precision_loss)] // small
     let n = values.len() as f64;
@@ -61,7 +62,8 @@ pub(crate) fn mean_with_error(values: &[f64]) -> (f64, f64) {
     (mean, (square / n).sqrt())
 }
 
-/// How likely so many replicas join each round, by all tuples of patterns with their weight in f^m.
+/// Returns the probability of each number of replicas that join each round, from all tuples of patterns with their
+/// weight in f^m.
 pub(crate) fn participations(
     coefficients: &[f64],
     (b, p, warm, n): (usize, f64, bool, usize),
@@ -93,12 +95,12 @@ pub(crate) fn participations(
     shares
 }
 
-/// How often a record takes part in each step, and how likely that is.
+/// How often a record takes part in each step, and the probability of that.
 pub(crate) type Patterns = Vec<(Vec<usize>, f64)>;
 
-/// Every pattern of cyclic Poisson sampling from a random part with its probability.
+/// Returns every pattern of cyclic Poisson sampling from a random part with its probability.
 pub(crate) fn from_random_parts(period: usize, p: f64, n: usize) -> Patterns {
-    let mut found = Patterns::new();
+    let mut patterns = Patterns::new();
     for phase in 0..period {
         let chances: Vec<usize> = (phase..n).step_by(period).collect();
         for mask in 0..1_usize << chances.len() {
@@ -109,10 +111,10 @@ pub(crate) fn from_random_parts(period: usize, p: f64, n: usize) -> Patterns {
                 pattern[round] = mask >> k & 1;
                 weight *= if pattern[round] == 1 { p } else { 1.0 - p };
             }
-            found.push((pattern, weight));
+            patterns.push((pattern, weight));
         }
     }
-    found
+    patterns
 }
 
 pub(crate) fn inner(one: &[usize], other: &[usize], coefficients: &[f64]) -> f64 {
@@ -128,7 +130,8 @@ pub(crate) fn inner(one: &[usize], other: &[usize], coefficients: &[f64]) -> f64
     mean(one).iter().zip(mean(other)).map(|(x, y)| x * y).sum()
 }
 
-/// ln Σ Π w e^{Σ ⟨Cx^r, Cx^s⟩} over all tuples, and how likely each number of participations is in each step by these weights.
+/// Returns ln Σ Π w e^{Σ ⟨Cx^r, Cx^s⟩} over all tuples, and the probability of each number of participations in each
+/// step by these weights.
 pub(crate) fn enumerated(
     patterns: &Patterns,
     inner: impl Fn(&[usize], &[usize]) -> f64,
@@ -162,7 +165,8 @@ pub(crate) fn enumerated(
     (total.ln(), seen)
 }
 
-/// Whether tuples, each told as how many take part in each step and ln ρ (−∞ where it is given up), have the weights of all of them.
+/// Checks that drawn tuples have the weights of all tuples; each is given as the number of participations in each step
+/// and ln ρ (−∞ if it is given up).
 pub(crate) fn agree(log_bound: f64, (log, expected): (f64, &[Vec<f64>]), mut one: impl FnMut() -> (Vec<usize>, f64)) {
     let (mut seen, mut logs) = (vec![vec![0.0; expected[0].len()]; expected.len()], Vec::new());
     for _ in 0..20_000 {
@@ -174,7 +178,7 @@ pub(crate) fn agree(log_bound: f64, (log, expected): (f64, &[Vec<f64>]), mut one
         }
     }
     if log_bound > log + 3.0 {
-        // Too few of them pass for a mean.
+        // Too few of them pass to compare means.
         return;
     }
     let (ratio, error) = mean_with_error(&logs.iter().map(|one| (one - log).exp()).collect::<Vec<_>>());

@@ -1,46 +1,50 @@
-//! What is left out where no more than K of the m replicas may be busy at once, bounded from above.
+//! An upper bound on the part that is left out where no more than K of the m replicas may be busy at once.
 //!
-//! **Few are busy.** A state of [`super::rounds`] is a multiset of m ages, most of them free. With at most K busy replicas there are
-//! C(b + K − 1, K) states instead of C(b + m − 1, m), and a step is as before while j is at most K less the busy ones. Let T be the
-//! set of tuples (of starts and patterns) of which never more are busy: at most K participations of all replicas together in any b
-//! rounds, those before a warm start included. Sums over T are what the chain computes, and what [`super::tuples`] draws: they are
-//! exact, but Z_m has the tuples beside T too. So with
+//! **Few are busy.** A state of [`super::rounds`] is a multiset of m ages, most of them free. With at most K busy
+//! replicas there are C(b + K − 1, K) states instead of C(b + m − 1, m), and a step is as before while j is at most K
+//! minus the busy ones. Let T be the set of tuples (of starts and patterns) of which never more are busy: at most K
+//! participations of all replicas together in any b rounds, those before a warm start included. Sums over T are what
+//! the chain computes, and what [`super::tuples`] draws: they are exact, but Z_m also has the tuples outside T. So with
 //!
 //! `Z_T = Σ_{x ∈ T} Π_r w_{x^r} e^{Σ_{r<s} ⟨Cx^r, Cx^s⟩}`, `Z_m = Z_T + Z_⊥`, and for 0 ≤ g ≤ W_1 f^m
 //!
 //! * `E_R g ≤ W_1 (Z_T + Z_⊥)`: a moment's guarantee takes ln(Z_T + Z_⊥) for ln Z_m;
-//! * tuples from T alone give `E ρ g/f^m = E_R g − bias`, 0 ≤ bias ≤ W_1 Z_⊥, as g/f^m ≤ W_1 weighs what the tuples beside T would
-//!   have: E_R g is the sum of Π w e^{Σ⟨·,·⟩} E[g/f^m | Σ_r Cx^r + N(0, I)] over all tuples. With g = (f − e^ε)₊, W_1 is c_m e^{−(m−1)ε}.
+//! * tuples from T alone give `E ρ g/f^m = E_R g − bias`, 0 ≤ bias ≤ W_1 Z_⊥, as g/f^m ≤ W_1 bounds the contribution of
+//!   the tuples outside T: E_R g is the sum of Π w e^{Σ⟨·,·⟩} E[g/f^m | Σ_r Cx^r + N(0, I)] over all tuples. With g =
+//!   (f − e^ε)₊, W_1 is c_m e^{−(m−1)ε}.
 //!
-//! **What they weigh.** Let a tuple leave T in round i: w replicas are busy, and more than K − w of the others join. From there on all
-//! m go on independently of one another, from some ages, and the pairs that they make multiply by Π_{r<s} F_{rs},
-//! F_{rs} = e^{inner products of pairs of participations of which one is after round i}, a function of the two replicas' further
-//! participations. Let 2 ≤ G ≤ m, and A_S ≥ 0 the product of F_{rs} over the pairs of a set S of G replicas. Each pair is in
-//! C(m−2, G−2) of these sets, so the product is that of A_S^{1/C(m−2, G−2)} over all of them; and each replica is in C(m−1, G−1). So
-//! by Finner's inequality (1992, Annals of Probability 20, for functions of independent variables; here given the ages after round i),
-//! with 1/C(m−1, G−1) as the weight of each set,
+//! **Their weight.** Let a tuple leave T in round i: w replicas are busy, and more than K − w of the others join. From
+//! there on all m go on independently of one another, from some ages, and the pairs that they form multiply by Π_{r<s}
+//! F_{rs}, F_{rs} = e^{inner products of pairs of participations of which one is after round i}, a function of the two
+//! replicas' further participations. Let 2 ≤ G ≤ m, and A_S ≥ 0 the product of F_{rs} over the pairs of a set S of G
+//! replicas. Each pair is in C(m−2, G−2) of these sets, so the product is that of A_S^{1/C(m−2, G−2)} over all of them;
+//! and each replica is in C(m−1, G−1). So by Finner's inequality (1992, Annals of Probability 20, for functions of
+//! independent variables; here given the ages after round i), with 1/C(m−1, G−1) as the weight of each set,
 //!
 //! `E Π_{r<s} F_{rs} ≤ Π_S (E A_S^{(m−1)/(G−1)})^{1/C(m−1, G−1)} ≤ U_{i+1}^{m/G}`,
 //!
-//! U_{i+1} the largest value, over all ages, of the chain of G replicas from round i + 1 on with r replaced by r(m − 1)/(G − 1).
-//! With o_i the mass of tuples that leave in round i and o_0 that of warm starts with more than K busy ages,
-//! `Z_⊥ ≤ o_0 U_1^{m/G} + Σ_i o_i U_{i+1}^{m/G}`, which is the recursion
+//! U_{i+1} the largest value, over all ages, of the chain of G replicas from round i + 1 on with r replaced by r(m −
+//! 1)/(G − 1). With o_i the mass of tuples that leave in round i and o_0 that of warm starts with more than K busy
+//! ages, `Z_⊥ ≤ o_0 U_1^{m/G} + Σ_i o_i U_{i+1}^{m/G}`, which is the recursion
 //!
-//! `γ_i(s) = Σ_{j ≤ K − w} … γ_{i+1}(s′) + U_{i+1}^{m/G}·Σ_{j > K − w} C(m − w, j) p^j (1−p)^{m−w−j} e^{j(j−1)r_i(0)/2 + jh}`, γ_{n+1} = 0.
+//! `γ_i(s) = Σ_{j ≤ K − w} … γ_{i+1}(s′) + U_{i+1}^{m/G}·Σ_{j > K − w} C(m − w, j) p^j (1−p)^{m−w−j} e^{j(j−1)r_i(0)/2 + jh}`,
+//! γ_{n+1} = 0.
 //!
-//! Of the last sum's factors e^{jh} only e^{(K−w+1)h} has the state's own field; what is beyond has the largest that w busy ages may
-//! make.
+//! Of the last sum's factors e^{jh} only e^{(K−w+1)h} has the state's own field; the remaining factors have the largest
+//! field that w busy ages can have.
 //!
-//! **Many rounds in one.** Let T and ω, that last sum, be the same in some rounds. Let v be positive, γ ≥ 0, Tv ≤ λ̄v, and Tγ + uω ≤ κγ + μv
-//! for some u. If the value after such a round is at most aγ + bv and U^{m/G} there at most au, then the value before it is at most
-//! κaγ + (λ̄b + μa)v. Begin with a = 1, b = 0 and the γ, u of a round, and raise a where U^{m/G} grew by more. Any v, γ and κ will do;
-//! they are those of the chain once it has settled, κ also no less than what U^{m/G} grows by.
+//! **Many rounds in one.** Let T and ω, that last sum, be the same in some rounds. Let v be positive, γ ≥ 0, Tv ≤ λ̄v,
+//! and Tγ + uω ≤ κγ + μv for some u. If the value after such a round is at most aγ + bv and U^{m/G} there at most au,
+//! then the value before it is at most κaγ + (λ̄b + μa)v. Begin with a = 1, b = 0 and the γ, u of a round, and raise a
+//! where U^{m/G} grew by more. Any v, γ and κ are valid; here they are those of the chain once it has settled, with κ
+//! at least the growth of U^{m/G}.
 //!
-//! **Hypotheses.** K ≥ 2. Those of [`super::rounds`]: no coefficient is negative, so that r ≥ 0, every F_{rs} is at least 1, and the first
-//! and last rounds, whose columns have fewer rows, multiply by no more than others; and there are at most b bands, so that the ages say
-//! all that the past does.
+//! **Hypotheses.** K ≥ 2. Those of [`super::rounds`]: no coefficient is negative, so that r ≥ 0, every F_{rs} is at
+//! least 1, and the first and last rounds, whose columns have fewer rows, multiply by no more than others; and there
+//! are at most b bands, so that the ages contain all relevant information about the past.
 //!
-//! **Rounding.** As in [`super::chain`]: everything is rounded up. μ is a difference, and so what its terms may be off by is added.
+//! **Rounding.** As in [`super::chain`]: everything is rounded up. μ is a difference, so the errors of its terms are
+//! added.
 
 use rayon::prelude::*;
 
@@ -53,24 +57,26 @@ use crate::replicas::steps::{Stationary, Steps};
 use crate::run::Run;
 use crate::special::{log_sum_exp, UNIT_ROUNDOFF};
 
-/// How much of ln Z_⊥ may be given up for not computing every step.
+/// How much of ln Z_⊥ may be given up by not computing every step.
 const GAP: f64 = 0.05;
-/// G, or K if that is less: chains of three replicas are smaller than any other, and those of four give little more.
+/// G, or K if that is less: chains of three replicas are smaller than any other, and those of four give little
+/// improvement.
 const GROUP: usize = 3;
-/// The share of Z_m below which it does not matter what Z_⊥ is.
+/// The fraction of Z_m below which the value of Z_⊥ does not matter.
 const NEGLIGIBLE: f64 = 1e-9;
-/// No bound is given where ln U^{m/G} is more: then too many replicas meet.
+/// No bound is returned if ln U^{m/G} exceeds this: then the replicas have too many pairs.
 const MOST_LOG: f64 = 100.0;
-/// Numbers are divided by so large a power of two when they are larger.
+/// Numbers above this power of two are divided by it.
 const LARGE: i32 = 300;
 
-/// An upper bound on ln Z_⊥ of m = `order` replicas of which at most `most_busy` are busy at once; infinite where there is none.
+/// Returns an upper bound on ln Z_⊥ of m = `order` replicas of which at most `most_busy` are busy at once; infinite if
+/// there is none.
 ///
-/// * Memory: 32 bytes for each state. Time: about twice that of [`super::log_moment`].
-/// * Guarantee: see the head of this file. The answer does not depend on the number of threads.
+/// * Memory: 32 bytes for each state. Time: about twice that of [`super::aged::log_moment`].
+/// * Guarantee: see the head of this file. The result does not depend on the number of threads.
 ///
 /// # Errors
-/// As [`super::log_moment`].
+/// As [`super::aged::log_moment`].
 pub(super) fn log_left_out(
     law: &Renewal,
     coefficients: &[f64],
@@ -81,11 +87,11 @@ pub(super) fn log_left_out(
     of_steps(law, &steps, &overlaps, run)
 }
 
-/// The same for the steps of so few busy replicas.
+/// Returns the same bound for steps with a limited number of busy replicas.
 fn of_steps(law: &Renewal, steps: &Steps, overlaps: &Overlaps, run: &Run) -> Result<f64> {
     let (order, most_busy) = (steps.chain.order, steps.chain.most_busy);
     let further = Further::new(law, overlaps, (order, most_busy), run)?;
-    // Infinite numbers are not computed with.
+    // The computation stops here if a number is infinite.
     if further.log(1).is_nan() || further.log(1) >= MOST_LOG || steps.logarithms().is_infinite() {
         return Ok(f64::INFINITY);
     }
@@ -102,14 +108,15 @@ fn of_steps(law: &Renewal, steps: &Steps, overlaps: &Overlaps, run: &Run) -> Res
     Ok(if sum.is_finite() { sum + 16.0 * UNIT_ROUNDOFF * (1.0 + sum.abs()) } else { sum })
 }
 
-/// ω without the factor of the state's own field, by how many may not join.
+/// Returns ω without the factor of the state's own field, by how many may not join.
 fn weights(chain: &Chain, factors: &Factors) -> Vec<f64> {
     let (order, most_busy) = (chain.order, chain.most_busy);
     let largest = factors.by_kind.iter().copied().fold(1.0, f64::max);
     (0..=most_busy)
         .map(|waiting| {
             let row = &factors.joining[(order - waiting) * (order + 1)..][..=order - waiting];
-            // At most `waiting` factors for each that joins beyond the first one that may not: some m²/4 roundings.
+            // There are at most `waiting` factors for each replica that joins beyond the first one that may not: some
+            // m²/4 roundings.
             #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_precision_loss)]
             let field = largest.powi(waiting as i32) * (1.0 + 4.0 * (waiting as f64 + 4.0) * UNIT_ROUNDOFF);
             let (mut sum, mut power) = (0.0, 1.0);
@@ -126,7 +133,7 @@ fn weights(chain: &Chain, factors: &Factors) -> Vec<f64> {
         .collect()
 }
 
-/// ln of the probability that more than K of m stationary ages are busy, rounded up.
+/// Returns ln of the probability that more than K of m stationary ages are busy, rounded up.
 fn log_crowded(start: Stationary, separation: usize, (order, most_busy): (usize, usize)) -> f64 {
     #[allow(clippy::cast_precision_loss)] // small
     let busy = start.busy * (separation as f64 - 1.0) * (1.0 + 2.0 * UNIT_ROUNDOFF);
@@ -139,13 +146,14 @@ fn log_crowded(start: Stationary, separation: usize, (order, most_busy): (usize,
         }
         ways += libm::log(free / (count + 1.0));
     }
-    // Each logarithm and each product is rounded by u of itself: none is larger than 64·(750 + ln 64), and there are fewer than 200.
+    // Each logarithm and each product is rounded by u of itself: none is larger than 64·(750 + ln 64), and there are
+    // fewer than 200.
     log_sum_exp(logs.into_iter()) + 1e-10
 }
 
 /// ln U_i^{m/G} for i = 1, …, n + 1.
 struct Further {
-    /// The last ones, from i = n + 1 back, and by how much those before grow with each round.
+    /// The last values, from i = n + 1 back, and by how much those before grow with each round.
     logs: Vec<f64>,
     growth: f64,
     count: usize,
@@ -163,36 +171,37 @@ impl Further {
         next.fill(1.0);
         let power = many / few;
         let (mut exponent, mut scale) = (0_i32, 1.0_f64);
-        let mut found = Self { logs: vec![0.0], growth: 0.0, count: steps.count };
+        let mut further = Self { logs: vec![0.0], growth: 0.0, count: steps.count };
         for i in (1..=steps.count).rev() {
-            let looked = steps.same(i) && found.logs.len().is_multiple_of(LOOK);
+            let looked = steps.same(i) && further.logs.len().is_multiple_of(LOOK);
             let against = looked.then_some(&next[..]);
             let step = Step { next: &next, factors: steps.factors(i), scale, against, beyond: None };
             let extremes = steps.chain.step(&step, &mut values, run)?;
             let change = libm::ilogb(extremes.largest);
             if !extremes.largest.is_finite() || change.abs() > MOST_CHANGE {
-                found.logs.push(f64::INFINITY);
-                return Ok(found);
+                further.logs.push(f64::INFINITY);
+                return Ok(further);
             }
             let log = f64::from(exponent) * std::f64::consts::LN_2 + libm::log(extremes.largest);
-            found.logs.push(power * (log + 16.0 * UNIT_ROUNDOFF * (1.0 + log.abs())));
+            further.logs.push(power * (log + 16.0 * UNIT_ROUNDOFF * (1.0 + log.abs())));
             exponent += change;
             scale = 2.0_f64.powi(-change);
             #[allow(clippy::cast_precision_loss)] // rounds
             let left = (i - 1) as f64;
             let growth = libm::log(extremes.most);
-            // What is given up of all rounds before: those with columns from before the run are like the others, or have less.
+            // This is the loss over all rounds before: those with columns from before the run are like the others, or
+            // have less.
             let near = power * left * (growth - libm::log(extremes.least)) <= GAP;
-            if looked && (near || found.logs.len() > steps.most) {
-                found.growth = power * (growth + 8.0 * UNIT_ROUNDOFF * (1.0 + growth.abs()));
+            if looked && (near || further.logs.len() > steps.most) {
+                further.growth = power * (growth + 8.0 * UNIT_ROUNDOFF * (1.0 + growth.abs()));
                 break;
             }
             std::mem::swap(&mut values, &mut next);
         }
-        Ok(found)
+        Ok(further)
     }
 
-    /// ln U_i^{m/G}, rounded up.
+    /// Returns ln U_i^{m/G}, rounded up.
     fn log(&self, i: usize) -> f64 {
         let (known, back) = (self.logs.len() - 1, self.count + 1 - i);
         #[allow(clippy::cast_precision_loss)] // rounds
@@ -210,7 +219,8 @@ struct Leaving<'a> {
     run: &'a Run,
 }
 
-/// Where the steps are, counted back from the last one: arrays stand for themselves times 2^unit, and are scaled by 2^−shift next.
+/// The scale of the steps, counted back from the last one: arrays represent themselves times 2^unit, and are scaled by
+/// 2^−shift next.
 #[derive(Clone, Copy)]
 struct Units {
     unit: i32,
@@ -218,7 +228,7 @@ struct Units {
 }
 
 impl Leaving<'_> {
-    /// ln Σ_s start(s) γ_1(s).
+    /// Returns ln Σ_s start(s) γ_1(s).
     fn log(&self) -> Result<f64> {
         let (steps, run) = (self.steps, self.run);
         let count = steps.chain.multisets.count();
@@ -230,7 +240,7 @@ impl Leaving<'_> {
             let (factors, scale) = (steps.factors(i), 2.0_f64.powi(-units.shift));
             let looked = !settled && steps.same(i) && (steps.count - i) % LOOK == 0;
             let step = Step { next: &next, factors, scale, against: looked.then_some(&next[..]), beyond: None };
-            // v is not needed once its growth stands for it.
+            // v is not needed once its growth is known.
             let own = if settled { None } else { Some(steps.chain.step(&step, &mut values, run)?) };
             let log = self.further.log(i + 1) - f64::from(units.unit) * std::f64::consts::LN_2;
             let value = libm::exp(log) * (1.0 + 64.0 * UNIT_ROUNDOFF * (1.0 + log.abs()));
@@ -270,17 +280,17 @@ impl Leaving<'_> {
         Ok(logs.iter().sum::<f64>() + 16.0 * UNIT_ROUNDOFF * (1.0 + logs.iter().map(|log| log.abs()).sum::<f64>()))
     }
 
-    /// The numbers a and b of the head of this file before round i and all rounds like it.
+    /// Returns the numbers a and b of the head of this file before round i and all rounds like it.
     fn many(&self, i: usize, growth: f64, step: &GammaStep) -> Many {
         let (up, reference) = (1.0 + 8.0 * UNIT_ROUNDOFF, self.further.log(i + 1));
-        // What U^{m/G} grows by, if that is more than what v does.
+        // This is the growth of U^{m/G}, if it is more than that of v.
         let faster = growth.max(libm::exp(self.further.log(i) - reference) * (1.0 + 1e-11));
         let (least, most) = step.excess(faster);
         let (mut a, mut b, mut least_b, mut own, mut exponent) = (1.0_f64, 0.0_f64, 0.0_f64, 1.0_f64, 0);
         for k in (self.steps.first.len() + 1..=i).rev() {
             (b, least_b) = ((growth * b + most * a) * up, growth * least_b + least.max(0.0) * a);
             own *= growth;
-            // Logarithms of numbers that are not infinite are off by less than 1e-12.
+            // Logarithms of finite numbers have an error of less than 1e-12.
             let log = self.further.log(k) - reference - f64::from(exponent) * std::f64::consts::LN_2;
             a = (faster * a * up).max(libm::exp(log) * (1.0 + 1e-11));
             if a.max(b).max(own) > 2.0_f64.powi(LARGE) {
@@ -289,7 +299,7 @@ impl Leaving<'_> {
                 exponent += LARGE;
             }
         }
-        // Where all are free, which most tuples begin near.
+        // This is the state where all are free, near which most tuples begin.
         let (free, gamma) = (step.v[step.v.len() - 1], step.before[step.before.len() - 1]);
         let lost = (b - least_b) * free / (a * gamma + least_b * free);
         let share = (a * gamma + b * free) / (own * free);
@@ -297,7 +307,7 @@ impl Leaving<'_> {
     }
 }
 
-/// a and b in units of 2^exponent, and whether little is lost by them.
+/// a and b in units of 2^exponent, and whether they lose little.
 struct Many {
     a: f64,
     b: f64,
@@ -305,17 +315,17 @@ struct Many {
     little: bool,
 }
 
-/// A step of γ, what it began with, and v.
+/// A step of γ, its input, and v.
 struct GammaStep<'a> {
     v: &'a [f64],
     before: &'a [f64],
     after: &'a [f64],
-    /// What the step is to be multiplied by.
+    /// The factor that the step is to be multiplied by.
     unscaled: f64,
 }
 
 impl GammaStep<'_> {
-    /// The smallest and the largest (Tγ + uω − xγ)/v for this x, the latter rounded up and at least 0.
+    /// Returns the smallest and the largest (Tγ + uω − xγ)/v for this x, the latter rounded up and at least 0.
     fn excess(&self, x: f64) -> (f64, f64) {
         let each = |((v, after), before): ((&f64, &f64), &f64)| {
             let (step, grown) = (after * self.unscaled, x * before);
@@ -342,7 +352,7 @@ mod tests {
         Renewal::new(b, p, warm, vec![1.0; n]).expect("valid")
     }
 
-    /// Z_T and Z_⊥ over all tuples.
+    /// Returns Z_T and Z_⊥ over all tuples.
     fn enumerated(
         coefficients: &[f64],
         (b, p, warm, n): (usize, f64, bool, usize),
@@ -430,7 +440,7 @@ mod tests {
                 let (law, run) = (law(b, p, warm, 1500), Run::default());
                 let (mut steps, overlaps) = rounds::steps(&law, &coefficients, order, Some(most_busy)).expect("valid");
                 let found = of_steps(&law, &steps, &overlaps, &run).expect("valid");
-                // Every round: no ratio is looked at.
+                // Every round is computed: no ratio is used.
                 steps.last = (0..1500).map(|i| steps.factors(1500 - i).clone()).collect();
                 let all = of_steps(&law, &steps, &overlaps, &run).expect("valid");
                 assert!(found >= all - 1e-9, "{b} {warm}: {found} is below {all}");

@@ -1,9 +1,9 @@
 //! Multisets of m kinds out of b, numbered without gaps.
 //!
-//! A multiset is written as its kinds in ascending order, a_1 ≤ … ≤ a_m, each in 0..b. Its number is Σ_i C(a_i + i − 1, i), i = 1..m:
-//! with c_i = a_i + i − 1 these are strictly increasing numbers, and this is their place in the combinatorial number system
-//! (Knuth, The Art of Computer Programming 4A, 7.2.1.3), so that the C(b + m − 1, m) multisets have the numbers from 0 on, in
-//! colexicographic order.
+//! A multiset is written as its kinds in ascending order, a_1 ≤ … ≤ a_m, each in 0..b. Its number is Σ_i C(a_i + i − 1,
+//! i), i = 1..m: with c_i = a_i + i − 1 these are strictly increasing numbers, and this is their position in the
+//! combinatorial number system (Knuth, The Art of Computer Programming 4A, 7.2.1.3), so that the C(b + m − 1, m)
+//! multisets have the numbers from 0 on, in colexicographic order.
 
 use crate::error::{Error, Result};
 
@@ -16,12 +16,12 @@ pub struct Multisets {
     choose: Vec<usize>,
 }
 
-/// How many multisets with `size` elements of `kinds` kinds there are; none if that is `2⁶²` or more.
+/// Returns the number of multisets with `size` elements of `kinds` kinds; `None` if that is `2⁶²` or more.
 #[must_use]
 pub fn number_of(kinds: usize, size: usize) -> Option<usize> {
     let mut number: u128 = 1;
     for i in 1..=size as u128 {
-        // C(kinds + i − 1, i), exactly: a product of i consecutive numbers is divisible by i!.
+        // This is C(kinds + i − 1, i), exactly: a product of i consecutive numbers is divisible by i!.
         number = number * (kinds as u128 + i - 1) / i;
         if number >= 1 << 62 {
             return None;
@@ -31,7 +31,7 @@ pub fn number_of(kinds: usize, size: usize) -> Option<usize> {
 }
 
 impl Multisets {
-    /// The numbering.
+    /// Creates the numbering.
     ///
     /// # Errors
     /// [`Error::Domain`] for no kinds, no elements, or more multisets than can be numbered.
@@ -47,7 +47,8 @@ impl Multisets {
         choose[..width].fill(1);
         for i in 1..=size {
             for n in i..width {
-                // Entries that are used are no larger than the number of multisets, and made of such ones; others may be.
+                // Entries that are used are no larger than the number of multisets, and computed from such entries;
+                // other entries may saturate.
                 let (one, other): (usize, usize) = (choose[(i - 1) * width + n - 1], choose[i * width + n - 1]);
                 choose[i * width + n] = one.saturating_add(other);
             }
@@ -55,26 +56,26 @@ impl Multisets {
         Ok(Self { kinds, size, choose })
     }
 
-    /// How many there are.
+    /// Returns the number of multisets.
     #[must_use]
     pub fn count(&self) -> usize {
         self.choose[self.choose.len() - 1]
     }
 
-    /// What the element at position `i` (from 1 on) adds to the number if it is of this kind.
+    /// Returns the amount that the element at position `i` (from 1 on) adds to the number if it is of this kind.
     #[inline]
     #[must_use]
     pub fn term(&self, kind: usize, i: usize) -> usize {
         self.choose[i * (self.kinds + self.size) + kind + i - 1]
     }
 
-    /// The number of a multiset, given in ascending order.
+    /// Returns the number of a multiset, given in ascending order.
     #[must_use]
     pub fn number(&self, elements: &[usize]) -> usize {
         elements.iter().zip(1..).map(|(&kind, i)| self.term(kind, i)).sum()
     }
 
-    /// Write the multiset with this number.
+    /// Writes the multiset with this number into `elements`.
     pub fn write(&self, number: usize, elements: &mut [usize]) {
         let mut rest = number;
         for i in (1..=self.size).rev() {
@@ -85,7 +86,7 @@ impl Multisets {
         }
     }
 
-    /// Turn a multiset into the one with the next number; the last one becomes the first.
+    /// Changes a multiset to the one with the next number; the last one becomes the first.
     pub fn advance(&self, elements: &mut [usize]) {
         for i in 0..self.size {
             let most = elements.get(i + 1).copied().unwrap_or(self.kinds - 1);

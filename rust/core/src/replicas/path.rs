@@ -1,16 +1,17 @@
-//! A tuple on its way through the states of a chain.
+//! The path of a tuple through the states of a chain.
 //!
-//! **Steps that are passed over.** In most steps nobody joins. That is so where uT̃ ≤ A, with u the step's uniform number and A what
-//! the step contributes if nobody joins. [`At::nobody`] is a lower bound on A/T̃ for each class of states, with A and T̃ as they are
-//! computed. If u is at most this bound then uT̃ ≤ A holds exactly. It holds for the rounded product too, because A is a double. So
-//! looking at the state itself would give the same answer. Such a step only makes the replicas a step older. This is done for many
-//! steps at once, when somebody may join. A class consists of the states with the same number of replicas that may not join and the
-//! same youngest age; while that number does not change, a step moves a state to the class of the next age.
+//! **Steps that are passed over.** In most steps nobody joins. That is so where uT̃ ≤ A, with u the step's uniform
+//! number and A the contribution of the step if nobody joins. [`At::nobody`] is a lower bound on A/T̃ for each class of
+//! states, with A and T̃ as they are computed. If u is at most this bound then uT̃ ≤ A holds exactly. It holds for the
+//! rounded product too, because A is a double. So computing with the state itself would give the same answer. Such a
+//! step only makes the replicas a step older. This is done for many steps at once, when somebody may join. A class
+//! consists of the states with the same number of replicas that may not join and the same youngest age; while that
+//! number does not change, a step moves a state to the class of the next age.
 
 use crate::replicas::chain::{youngest, Chain};
 use crate::replicas::tables::At;
 
-/// Where a tuple is.
+/// The state of a tuple.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Path {
     /// The kinds of its replicas, in ascending order, before the steps that were passed over.
@@ -18,20 +19,22 @@ pub(super) struct Path {
     /// How many of these are busy, and how many of the busy ones may not join.
     busy: usize,
     waiting: usize,
-    /// v_i of the state before step i; none since a step was passed over.
+    /// v_i of the state before step i; `None` if a step was passed over since it was computed.
     value: Option<f64>,
-    /// What ln of the tuple's weight has beside the constant.
+    /// The part of ln of the tuple's weight in addition to the constant.
     pub log_factor: f64,
-    /// The steps that were passed over because nobody joins them, and how many may be before more replicas may join.
+    /// The number of steps that were passed over because nobody joins them, and its maximum before more replicas may
+    /// join.
     passed: usize,
     most_passed: usize,
-    /// The place of the state in [`At::nobody`] after them, and by how much a step that nobody joins moves it.
+    /// The index of the state's class in [`At::nobody`] after them, and by how much a step that nobody joins moves it.
     class: usize,
     stride: usize,
 }
 
 impl Path {
-    /// Before the first step, where v_1 is this, with all replicas free, or of the kinds that `write` tells.
+    /// Initialises the path before the first step, where v_1 is the value that `write` returns, with the kinds that it
+    /// writes.
     pub(super) fn begin(&mut self, chain: &Chain, write: impl FnOnce(&mut [usize]) -> f64) {
         self.log_factor = 0.0;
         self.kinds.clear();
@@ -41,25 +44,25 @@ impl Path {
         self.settle(chain);
     }
 
-    /// The kinds of the busy replicas, if no step was passed over.
+    /// Returns the kinds of the busy replicas, if no step was passed over.
     pub(super) fn kinds(&self) -> &[usize] {
         debug_assert_eq!(self.passed, 0);
         &self.kinds[..self.busy]
     }
 
-    /// Whether a replica joined the step before.
+    /// Returns whether a replica joined in the step before.
     #[inline]
     pub(super) fn young(&self) -> bool {
         self.passed == 0 && self.kinds[0] == 0
     }
 
-    /// How many replicas may not join, if no step was passed over.
+    /// Returns how many replicas may not join, if no step was passed over.
     pub(super) fn waiting(&self) -> usize {
         debug_assert_eq!(self.passed, 0);
         self.waiting
     }
 
-    /// Whether it takes little to know that by this uniform number in (0, 1] nobody joins a step.
+    /// Returns whether a quick check with this uniform number in (0, 1] shows that nobody joins a step.
     #[inline]
     pub(super) fn nobody(&mut self, chain: &Chain, at: &At, uniform: f64) -> bool {
         if self.passed == self.most_passed {
@@ -68,14 +71,14 @@ impl Path {
         at.nobody.get(self.class).is_some_and(|least| uniform <= *least)
     }
 
-    /// Take a step that nobody joins: what it changes is found out when a later one is not passed over.
+    /// Passes over a step that nobody joins: its effect is computed when a later one is not passed over.
     #[inline]
     pub(super) fn pass(&mut self) {
         self.passed += 1;
         self.class += self.stride;
     }
 
-    /// Take the steps that were passed over, but for the value.
+    /// Takes the steps that were passed over, except for the value.
     #[inline(never)]
     fn age(&mut self, chain: &Chain) {
         self.value = None;
@@ -83,7 +86,8 @@ impl Path {
         self.settle(chain);
     }
 
-    /// What follows from the kinds of those that were busy: they may be above that of free replicas now.
+    /// Updates the derived numbers from the kinds of the busy replicas, which may be above the kind of free replicas
+    /// now.
     #[inline]
     fn settle(&mut self, chain: &Chain) {
         while let [.., oldest] = &mut self.kinds[..self.busy] {
@@ -96,7 +100,7 @@ impl Path {
         self.waiting = chain.waiting(&self.kinds, self.busy);
         self.passed = 0;
         self.class = chain.class(self.waiting, self.kinds[0]);
-        // Who may join next is the oldest of those that may not, or an age that may becomes none.
+        // The next to be able to join is the oldest of those that may not; or an age that may join becomes free.
         (self.most_passed, self.stride) = match &self.kinds[..self.waiting] {
             [.., oldest] => (chain.available - oldest, 1),
             [] if self.busy > 0 => (1, 1),
@@ -104,7 +108,8 @@ impl Path {
         };
     }
 
-    /// How many replicas join a step, and the v of the state after it, by a uniform number in (0, 1]; none if the tuple is given up.
+    /// Returns how many replicas join a step, and the v of the next state, by a uniform number in (0, 1]; `None` if the
+    /// tuple is given up.
     #[inline(never)]
     pub(super) fn choose(&mut self, chain: &Chain, at: &At, uniform: f64) -> Option<(usize, f64)> {
         if self.passed > 0 {
@@ -140,7 +145,7 @@ impl Path {
         None
     }
 
-    /// Take the step in which so many join, to a state with this v.
+    /// Takes the step in which this many join, to a state with this v.
     #[inline]
     pub(super) fn follow(&mut self, chain: &Chain, (joined, value): (usize, f64)) {
         if joined == 0 {
@@ -148,7 +153,7 @@ impl Path {
             return;
         }
         self.value = Some(value);
-        // Those that may join and do not are free, those that joined are before all others.
+        // Replicas that may join and do not are free; those that joined come before all others.
         let (waiting, busy) = (self.waiting, self.waiting + joined);
         for k in (0..waiting).rev() {
             self.kinds[k + joined] = self.kinds[k] + 1;

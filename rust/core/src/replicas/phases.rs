@@ -1,20 +1,24 @@
-//! m replicas under cyclic Poisson sampling with random phases: moments of the likelihood ratio, and tuples drawn from the law of f^m.
+//! m replicas under cyclic Poisson sampling with random phases: moments of the likelihood ratio, and tuples drawn from
+//! the law of f^m.
 //!
-//! A record of phase φ may join the rounds φ, φ + b, φ + 2b, …, each with probability p. Given the phases of all replicas, what matters
-//! is who joined when it could last: with at most b bands the inner product r_i(a) of a column with those before it ends there. A replica
-//! that may join round i does so with the factor e^h, h = Σ r_i(a) over the others that joined their last chance, a rounds ago (0 for
-//! those of its own phase that are asked before it). So with one bit for each replica
+//! A record of phase φ may join the rounds φ, φ + b, φ + 2b, …, each with probability p. Given the phases of all
+//! replicas, the state is which of them joined at their last chance: with at most b bands the inner product r_i(a) of a
+//! column with those before it ends there. A replica that may join round i does so with the factor e^h, h = Σ r_i(a)
+//! over the others that joined at their last chance, a rounds ago (0 for those of its own phase that come before it).
+//! So with one bit for each replica
 //!
 //! `β(s) = (1 − p) β′(s without r) + p e^h β′(s with r)`,
 //!
-//! from one chance to the next, and Z_m is the mean of β_1(nobody) over the phases of m replicas: a sum over their multisets, m of b
-//! phases. A tuple is drawn by its phases first, with probabilities proportional to that times β_1, and then chance by chance; the proof
-//! is that of [`super::tuples`], with a table for every round. Away from the end of the run a period of b rounds takes β to nearly a
-//! multiple of itself: then the tables of one period, from a function u at its end, serve all before it too, where u is multiplied by the
-//! largest ratio λ̄ of what a period makes of it to u, and a tuple is given up with what that is too much.
+//! from one chance to the next, and Z_m is the mean of β_1(nobody) over the phases of m replicas: a sum over their
+//! multisets, m of b phases. A tuple is drawn by its phases first, with probabilities proportional to that times β_1,
+//! and then chance by chance; the proof is that of [`super::tuples`], with a table for every round. Away from the end
+//! of the run a period of b rounds maps β to nearly a multiple of itself: then the tables of one period, from a
+//! function u at its end, are used for all periods before it too. There u is multiplied by λ̄, the largest ratio of the
+//! image of u after a period to u, and a tuple is given up with the probability of the excess.
 //!
-//! **Rounding.** Factors and sums are rounded up as in [`super::automaton_tuples`], by more than their operations can lose. All β are between 1 and
-//! e^{m(m−1)r(0)/2} times each other, as each pair counts once at most from any state, so nothing underflows.
+//! **Rounding.** Factors and sums are rounded up as in [`super::automaton_tuples`], by more than their operations can
+//! lose. All β are between 1 and e^{m(m−1)r(0)/2} times each other, as each pair counts at most once from any state, so
+//! nothing underflows.
 
 use rayon::prelude::*;
 
@@ -26,18 +30,19 @@ use crate::replicas::weighted::Weighted;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
-/// The most multisets of phases, and the most replicas: each has a bit.
+/// The maximum number of multisets of phases, and of replicas, each of which has a bit.
 const MOST_CLASSES: usize = 1 << 24;
 const MOST_ORDER: usize = 16;
-/// Multisets of a block.
+/// The number of multisets in a block.
 const BLOCK: usize = 256;
-/// How much of ln ρ may be given up for tables that serve many periods, and the periods after which these are expected.
+/// How much of ln ρ may be given up by using one table for many periods, and the number of periods after which that is
+/// expected.
 const GAP: f64 = 1e-2;
 pub(super) const EXPECTED: usize = 16;
-/// All pairs of replicas together have an exponent of at most this in a round: with what β is scaled by it is within the range of
-/// doubles, and so is what the values of β span.
+/// The maximum exponent of all pairs of replicas together in a round: with the scale of β it is within the range of
+/// doubles, and so is the range of the values of β.
 const MOST_EXPONENT: f64 = 480.0;
-/// β is scaled down where it is above this power of two.
+/// β is scaled down if it is above this power of two.
 const HIGH: i32 = 300;
 
 /// Tuples of m replicas with random phases.
@@ -49,7 +54,7 @@ pub struct Phases {
     probability: f64,
     order: usize,
     classes: Multisets,
-    /// ln of the weight of each multiset of phases, rounded up, less the largest of them.
+    /// ln of the weight of each multiset of phases, rounded up, minus the largest of them.
     logs: Vec<f64>,
     weighted: Weighted,
     log_bound: f64,
@@ -58,20 +63,20 @@ pub struct Phases {
     gap: f64,
 }
 
-/// A tuple on its way: who joined last, and the tables of its phases.
+/// The state of a tuple that is being drawn: which replicas joined last, and the tables of its phases.
 #[derive(Debug, Clone, Default)]
 pub struct PhasedTuple {
     phases: Vec<usize>,
     joined: usize,
-    /// β before each round in which somebody may join, from the last one back, and what it is scaled by.
+    /// β before each round in which somebody may join, from the last one back, and its scale.
     tables: Vec<f64>,
     scales: Vec<i32>,
     /// The number of such rounds that were passed.
     passed: usize,
-    /// The first periods, which have the tables of the last of them, and λ̄.
+    /// The number of first periods, which use the tables of the last of them, and λ̄.
     alike: usize,
     growth: f64,
-    /// In how many rounds of a period somebody may join.
+    /// The number of rounds of a period in which somebody may join.
     chances: usize,
     buffers: Buffers,
 }
@@ -80,12 +85,13 @@ pub struct PhasedTuple {
 struct Buffers {
     factors: Vec<f64>,
     values: Vec<f64>,
-    /// β at the end of a period, and what it is scaled by.
+    /// β at the end of a period, and its scale.
     before: Vec<f64>,
     exponent: i32,
 }
 
-/// How many multisets of phases there are, and the operations that all of them take; none where there are too many.
+/// Returns the number of multisets of phases, and the number of operations for all of them; `None` if there are too
+/// many.
 pub(super) fn price(law: &Renewal, order: usize) -> Option<(usize, f64)> {
     let count = number_of(law.min_separation, order)?;
     if count > MOST_CLASSES || order > MOST_ORDER {
@@ -101,14 +107,16 @@ pub(super) fn price(law: &Renewal, order: usize) -> Option<(usize, f64)> {
 }
 
 impl Phases {
-    /// The tuples of m = `order` replicas with the banded Toeplitz matrix of these coefficients in units of σ.
+    /// Creates the tuples of m = `order` replicas with the banded Toeplitz matrix of these coefficients in units of σ.
     ///
-    /// * Memory: 8 bytes for each multiset of phases. Time: m·2^m operations for each and every period until they settle.
-    /// * Guarantee: see the head of this file. The answer does not depend on the number of threads.
+    /// * Memory: 8 bytes for each multiset of phases. Time: m·2^m operations for each and every period until they
+    ///   settle.
+    /// * Guarantee: see the head of this file. The result does not depend on the number of threads.
     ///
     /// # Errors
-    /// [`Error::Domain`] for an order below 2, a law without random phases, more bands than phases, and as [`Overlaps::toeplitz`];
-    /// [`Error::Numerics`] for too many multisets, and where a factor leaves the range of numbers; as [`Run::check`].
+    /// [`Error::Domain`] for an order below 2, a law without random phases, more bands than phases, and as
+    /// [`Overlaps::toeplitz`]; [`Error::Numerics`] for too many multisets, and where a factor leaves the range of
+    /// numbers; as [`Run::check`].
     pub(super) fn new(law: &Renewal, coefficients: &[f64], order: usize, run: &Run) -> Result<Self> {
         Self::with_gap(law, coefficients, order, GAP, run)
     }
@@ -164,7 +172,7 @@ impl Phases {
                         run.check()?;
                         let (log, class) = (self.backwards(&mut tuple, false), self.log_class(&tuple.phases));
                         self.classes.advance(&mut tuple.phases);
-                        // A class has a logarithm for each replica, of which partial sums are no larger than this.
+                        // A class has a logarithm for each replica, and partial sums of these are no larger than this.
                         let size = 1.0 + log.abs() + order * (libm::log(order) + libm::log(period));
                         Ok(log + class + (16.0 + 4.0 * order) * UNIT_ROUNDOFF * size)
                     })
@@ -182,7 +190,8 @@ impl Phases {
         let log = libm::log(self.weighted.total());
         let rounded = 16.0 * UNIT_ROUNDOFF * (1.0 + size + log.abs());
         self.log_bound = top + log + rounded;
-        // Of every chance its slack and what its factors are raised by; of the sums above, and of logarithms.
+        // These are, for every chance, its slack and the amount by which its factors are raised; and those of the sums
+        // above, and of logarithms.
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let chances = (self.order * self.rounds.div_ceil(self.period)) as f64;
         let sums = UNIT_ROUNDOFF * (self.weighted.raised(8) + 64.0);
@@ -190,7 +199,7 @@ impl Phases {
         Ok(())
     }
 
-    /// What a chance's value is multiplied by: more than its operations, and those of its factors, can lose.
+    /// Returns the factor for a chance's value: more than its operations, and those of its factors, can lose.
     fn slack(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // small
         let (order, bands) = (self.order as f64, self.overlaps.bands() as f64);
@@ -199,7 +208,7 @@ impl Phases {
             * (16.0 + order * (8.0 + (bands + 8.0) * (1.0 + self.overlaps.product(self.overlaps.bands(), 0))))
     }
 
-    /// ln of the probability of these phases.
+    /// Returns ln of the probability of these phases.
     fn log_class(&self, phases: &[usize]) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts
         let own: f64 = phases
@@ -213,7 +222,7 @@ impl Phases {
         own - each
     }
 
-    /// r_i(a) of round i, from 1 on; 0 beyond the bands.
+    /// Returns r_i(a) of round i, from 1 on; 0 beyond the bands.
     fn overlap(&self, i: usize, lag: usize) -> f64 {
         let bands = self.overlaps.bands();
         if lag < bands {
@@ -223,13 +232,14 @@ impl Phases {
         }
     }
 
-    /// The rounds since the last chance of a replica, if round i is a chance of another one: 0 for those of the same phase.
+    /// Returns the rounds since the last chance of a replica, if round i is a chance of another one: 0 for replicas of
+    /// the same phase.
     fn lag(&self, i: usize, phase: usize) -> usize {
         (i - 1 + self.period - phase) % self.period
     }
 
-    /// ln of what stands for β_1(nobody), and with `keep` the tables of the rounds in which somebody may join, but those of periods that
-    /// are like a later one.
+    /// Returns ln of the table value for β_1(nobody), and with `keep` stores the tables of the rounds in which somebody
+    /// may join, except those of periods that use a later one's.
     fn backwards(&self, tuple: &mut PhasedTuple, keep: bool) -> f64 {
         let size = 1 << self.order;
         tuple.chances = tuple.phases.chunk_by(|one, other| one == other).count();
@@ -249,9 +259,9 @@ impl Phases {
             if own.is_empty() && phase > 0 && i > 1 {
                 continue;
             }
-            // The last one that is asked comes first, as time goes back.
+            // The last replica of the forward order comes first, as time runs backwards.
             for r in own.clone().rev() {
-                // e^h by who of the others joined last; of the same phase those that are asked before.
+                // This is e^h by which of the other replicas joined last; of the same phase those that come before.
                 factors.clear();
                 factors.push(1.0);
                 for (s, &other) in phases.iter().enumerate() {
@@ -284,7 +294,8 @@ impl Phases {
             if phase > 0 || i == 1 {
                 continue;
             }
-            // A period begins here: if its columns are whole, and all before it would do nearly the same, it stands for them too.
+            // A period begins here: if its columns are whole, and all periods before would be nearly the same, its
+            // tables are used for them too.
             let whole = i + self.period <= self.rounds + 2 - self.overlaps.bands();
             if whole && !before.is_empty() {
                 let ratios = values.iter().zip(&*before).map(|(one, other)| one / other);
@@ -308,26 +319,26 @@ impl Phases {
         libm::log(values[0]) + f64::from(exponent) * std::f64::consts::LN_2
     }
 
-    /// ln ρ of a tuple: of all the same.
+    /// Returns ln ρ of a tuple, which is the same for all tuples.
     #[must_use]
     pub fn log_bound(&self) -> f64 {
         self.log_bound
     }
 
-    /// n.
+    /// Returns n, the number of rounds.
     #[must_use]
     pub fn rounds(&self) -> usize {
         self.rounds
     }
 
-    /// How much the ln ρ that is told exceeds the exact one at most, beside nothing where it falls short of it.
+    /// Returns an upper bound on the excess of the computed ln ρ over the exact one, which it never falls below.
     #[must_use]
     pub fn relative(&self) -> f64 {
         self.relative
     }
 
-    /// How much the law that tuples are drawn from differs from π at most, in total variation; in each round up to 2^m sums are
-    /// compared with a multiple of 2⁻⁵² of the total.
+    /// Returns an upper bound on the total variation between the law that tuples are drawn from and π; in each round up
+    /// to 2^m sums are compared with a multiple of 2⁻⁵² of the total.
     #[must_use]
     pub fn variation(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
@@ -335,7 +346,7 @@ impl Phases {
         UNIT_ROUNDOFF * (4.0 * rounds * terms * (terms + 16.0) + self.weighted.variation()) * (1.0 + 1e-6)
     }
 
-    /// The phases of a tuple, from two uniform numbers in (0, 1].
+    /// Draws the phases of a tuple, from two uniform numbers in (0, 1].
     pub fn begin(&self, uniforms: (f64, f64), tuple: &mut PhasedTuple) {
         let number = self.weighted.draw(uniforms, |block| {
             let logs = &self.logs[block * BLOCK..self.logs.len().min((block + 1) * BLOCK)];
@@ -352,7 +363,7 @@ impl Phases {
         (tuple.joined, tuple.passed) = (0, 0);
     }
 
-    /// How many join round i, from 1 on, by a uniform number in (0, 1]; none if the tuple is given up.
+    /// Returns how many join round i, from 1 on, by a uniform number in (0, 1]; `None` if the tuple is given up.
     #[must_use]
     pub fn step(&self, i: usize, uniform: f64, tuple: &mut PhasedTuple) -> Option<usize> {
         let PhasedTuple { phases, joined, tables, scales, passed, alike, growth, chances, buffers } = tuple;
@@ -363,7 +374,7 @@ impl Phases {
             return Some(0);
         }
         let size = 1 << self.order;
-        // The tables are from the last such round back; those of the first periods are one period's.
+        // The tables are stored from the last such round back; those of the first periods are one period's.
         let early = *alike * *chances;
         let number = if *passed < early {
             scales.len() - 1 - *passed % *chances
@@ -379,12 +390,12 @@ impl Phases {
         };
         let after = number.checked_sub(1).map(table);
         *passed += 1;
-        // e^{k·h + k(k−1)/2·r(0)}·p^k (1 − p)^{…} of k that join.
+        // This is e^{k·h + k(k−1)/2·r(0)}·p^k (1 − p)^{…} for k that join.
         let earlier = phases.iter().enumerate().filter(|(s, _)| !own.contains(s) && *joined >> s & 1 == 1);
         let field: f64 = earlier.map(|(_, &other)| self.overlap(i, self.lag(i, other))).sum();
         let (count, rest) = (own.len(), *joined & !(((1 << own.len()) - 1) << own.start));
         factors.clear();
-        // Rounded up, by less than the tables are for as many chances.
+        // It is rounded up, by less than the tables are for as many chances.
         let up = 1.0 + 0.5 * (self.slack() - 1.0);
         for k in 0..=count {
             #[allow(clippy::cast_precision_loss)] // small
@@ -451,7 +462,7 @@ mod tests {
         let (exact, shared) = (made(-1.0), made(1e9));
         let lost = shared.log_bound() - exact.log_bound();
         assert!(lost > 1e-3 && lost <= 2.0, "{lost}");
-        // How many join each round on average, and how many tuples are given up.
+        // This counts how many join each round on average, and how many tuples are given up.
         let drawn = 40_000;
         let seen = |phases: &Phases| {
             let (mut draw, mut tuple, mut given_up, mut seen) =
@@ -481,7 +492,7 @@ mod tests {
 
     #[test]
     fn long_runs_stay_in_range() {
-        // One phase, everybody joins in nearly every round: Z_m = Π E_R f_i^m, far above all doubles.
+        // With one phase, everybody joins in nearly every round: Z_m = Π E_R f_i^m, far above all doubles.
         let (n, p, square, order) = (400, 0.9, 2.0_f64, 3);
         let law = Renewal::with_phases(1, p, vec![square; n]).expect("valid");
         let phases = Phases::new(&law, &[square.sqrt()], order, &Run::default()).expect("valid");

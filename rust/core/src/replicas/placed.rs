@@ -1,11 +1,12 @@
 //! m replicas under balls in bins: moments of the likelihood ratio, and tuples drawn from the law of f^m.
 //!
-//! A replica is in one of T bins for good, each as likely as the others, and two of them have the inner product Γ_st of their bins'
-//! modes. So Z_m is a sum over the multisets of m bins, `Z_m = T^{−m} Σ_{t_1 ≤ … ≤ t_m} m!/Π counts! · e^{Σ_{r<s} Γ}`, and a tuple is
-//! drawn by its number. All of this holds for any modes that have no negative inner products, orthogonal or not.
+//! A replica is in one of T bins for the whole run, each with the same probability, and two of them have the inner
+//! product Γ_st of their bins' modes. So Z_m is a sum over the multisets of m bins,
+//! `Z_m = T^{−m} Σ_{t_1 ≤ … ≤ t_m} m!/Π counts! · e^{Σ_{r<s} Γ}`, and a tuple is drawn by its number. All of this holds
+//! for any modes that have no negative inner products, orthogonal or not.
 //!
-//! **Rounding.** Γ is raised by what the kernel that it belongs to says it may be off by. Exponents are sums of m(m − 1)/2
-//! of these, in units of the largest possible one, and exponentials of them are above the least positive numbers.
+//! **Rounding.** Γ is raised by the error bound of the kernel that it belongs to. Exponents are sums of m(m − 1)/2 of
+//! these, relative to the largest possible one, and their exponentials are above the least positive numbers.
 
 use rayon::prelude::*;
 
@@ -15,9 +16,9 @@ use crate::replicas::weighted::Weighted;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
-/// The most multisets.
+/// The maximum number of multisets.
 const MOST: usize = 1 << 26;
-/// Multisets of a block.
+/// The number of multisets in a block.
 pub(super) const BLOCK: usize = 64;
 /// The largest exponent of all pairs together.
 const MOST_EXPONENT: f64 = 650.0;
@@ -35,24 +36,26 @@ pub struct Placed {
     weighted: Weighted,
     log_bound: f64,
     rounded: f64,
-    /// By how much exponents may be above the exact ones, as inner products were raised.
+    /// A bound on how much exponents may be above the exact ones, because inner products were raised.
     raised: f64,
 }
 
-/// How many multisets of bins there are; none where there are too many.
+/// Returns the number of multisets of bins; `None` if there are too many.
 pub(super) fn price(bins: usize, order: usize) -> Option<usize> {
     number_of(bins, order).filter(|count| *count <= MOST)
 }
 
 impl Placed {
-    /// The tuples of m = `order` replicas with these inner products of the modes, in units of σ, row by row, which are off by at most `error`.
+    /// Creates the tuples of m = `order` replicas with these inner products of the modes, in units of σ, row by row,
+    /// which have an error of at most `error`.
     ///
     /// * Memory: 8 bytes for 64 multisets. Time: m operations for each.
-    /// * Guarantee: see the head of this file. The answer does not depend on the number of threads.
+    /// * Guarantee: see the head of this file. The result does not depend on the number of threads.
     ///
     /// # Errors
-    /// [`Error::Domain`] for an order below 2, and for inner products that are negative or no numbers; [`Error::Numerics`] for too
-    /// many multisets, and where an exponential leaves the range of numbers; as [`Run::check`].
+    /// [`Error::Domain`] for an order below 2, and for inner products that are negative or no numbers;
+    /// [`Error::Numerics`] for too many multisets, and where an exponential leaves the range of numbers; as
+    /// [`Run::check`].
     pub(super) fn new(gram: &[f64], error: f64, order: usize, run: &Run) -> Result<Self> {
         let gram: Vec<f64> = gram.iter().map(|entry| (entry + error).next_up()).collect();
         #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a square
@@ -96,12 +99,13 @@ impl Placed {
         Ok(placed)
     }
 
-    /// Sums of the weights of a block's multisets, times T^m e^{−top}, up to each of them, their terms rounded up.
+    /// Returns sums of the weights of a block's multisets, times T^m e^{−top}, up to each of them; their terms are
+    /// rounded up.
     fn sums(&self, block: usize) -> Vec<f64> {
         let first = block * BLOCK;
         let mut chosen = vec![0; self.order];
         self.multisets.write(first, &mut chosen);
-        // A sum of m² numbers in the exponent, the exponential, and m products and quotients.
+        // The operations are a sum of m² numbers in the exponent, the exponential, and m products and quotients.
         #[allow(clippy::cast_precision_loss)] // small
         let order = self.order as f64;
         let up = 1.0 + 4.0 * UNIT_ROUNDOFF * (order * order * (1.0 + self.top) + 2.0 * order + 8.0);
@@ -124,14 +128,14 @@ impl Placed {
             .collect()
     }
 
-    /// ln ρ of a tuple: of all the same.
+    /// Returns ln ρ of a tuple, which is the same for all tuples.
     #[must_use]
     pub fn log_bound(&self) -> f64 {
         self.log_bound
     }
 
-    /// How much the ln ρ that is told exceeds the exact one at most, beside nothing where it falls short of it: what terms and their
-    /// sums are rounded up by.
+    /// Returns an upper bound on the excess of the computed ln ρ over the exact one, which it never falls below: the
+    /// amount by which terms and their sums are rounded up.
     #[must_use]
     pub fn relative(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // small
@@ -141,13 +145,13 @@ impl Placed {
             + self.raised
     }
 
-    /// How much the law that tuples are drawn from differs from π at most, in total variation.
+    /// Returns an upper bound on the total variation between the law that tuples are drawn from and π.
     #[must_use]
     pub fn variation(&self) -> f64 {
         UNIT_ROUNDOFF * self.weighted.variation() * (1.0 + 1e-6)
     }
 
-    /// The bins of a tuple, by two uniform numbers in (0, 1], in ascending order.
+    /// Draws the bins of a tuple, by two uniform numbers in (0, 1], in ascending order.
     pub fn draw(&self, uniforms: (f64, f64), bins: &mut Vec<usize>) {
         let number = self.weighted.draw(uniforms, |block| self.sums(block));
         bins.resize(self.order, 0);

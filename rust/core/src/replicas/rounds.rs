@@ -1,18 +1,20 @@
-//! b-min-sep sampling, round by round: the sum over m replicas that is Z_m, by a chain over their ages.
+//! b-min-sep sampling, round by round: the sum over m replicas that defines Z_m, by a chain over their ages.
 //!
-//! **The sum.** `f^m = Σ_{x¹…x^m} Π_r w_{x^r} e^{⟨Cx^r,y⟩ − ‖Cx^r‖²/2}`, and `E_R e^{⟨Σ_r Cx^r, y⟩} = e^{‖Σ_r Cx^r‖²/2}`, so
+//! **The sum.** `f^m = Σ_{x¹…x^m} Π_r w_{x^r} e^{⟨Cx^r,y⟩ − ‖Cx^r‖²/2}`, and
+//! `E_R e^{⟨Σ_r Cx^r, y⟩} = e^{‖Σ_r Cx^r‖²/2}`, so
 //!
 //! `Z_m = Σ_{x¹…x^m} Π_r w_{x^r} · e^{Σ_{r<s} ⟨Cx^r, Cx^s⟩}`.
 //!
-//! A replica that took part a < b rounds ago is busy, all others are free: the state is one of C(b + m − 1, m) multisets of m ages. If
-//! j of the F free replicas join round i, the pairs that this makes add j(j−1)/2·r_i(0) among themselves and j·h with the busy ones, h
-//! = Σ_{busy ages a} r_i(a) (r_i(k) of [`super::overlaps`]; columns that would begin before the run count as 0). Hence with β_{n+1} = 1
+//! A replica that took part a < b rounds ago is busy, all others are free: the state is one of C(b + m − 1, m)
+//! multisets of m ages. If j of the F free replicas join round i, the new pairs add j(j−1)/2·r_i(0) among themselves
+//! and j·h with the busy ones, h = Σ_{busy ages a} r_i(a) (r_i(k) of [`super::overlaps`]; columns that would begin
+//! before the run count as 0). Hence with β_{n+1} = 1
 //!
 //! `β_i(s) = Σ_{j ≤ F} C(F, j) p^j (1−p)^{F−j} · e^{j(j−1)r_i(0)/2 + jh} · β_{i+1}(s′)`, `Z_m = Σ_s start(s) β_1(s)`,
 //!
-//! where s′ has j replicas of age 1, all busy ones a round older, and the other F − j free; start(s) is the multinomial law of m
-//! stationary ages, or the free state alone. This is exact if a record's own columns do not overlap (C ≥ 0, bands ≤ b: then
-//! ‖Cx‖² = Σ‖c_i‖², which the law's f assumes).
+//! where s′ has j replicas of age 1, all busy ones a round older, and the other F − j free; start(s) is the multinomial
+//! law of m stationary ages, or the free state alone. This is exact if a record's own columns do not overlap (C ≥ 0,
+//! bands ≤ b: then ‖Cx‖² = Σ‖c_i‖², which the law's f assumes).
 
 use crate::error::{Error, Result};
 use crate::participation::renewal::Renewal;
@@ -21,16 +23,16 @@ use crate::replicas::overlaps::Overlaps;
 use crate::replicas::steps::{Stationary, Steps};
 use crate::special::UNIT_ROUNDOFF;
 
-/// The rounds after which λ̄ is taken as it is.
+/// Returns the number of rounds after which λ̄ is used whatever it is.
 pub(super) fn most(law: &Renewal) -> usize {
     law.iterations().min(8 * law.min_separation + 256)
 }
 
-/// The steps of m = `order` replicas, and the inner products that they are made of.
+/// Returns the steps of m = `order` replicas, and the inner products that they are computed from.
 ///
 /// # Errors
-/// [`Error::Domain`] for an order below 2, more bands than the separation, negative coefficients, users with several records or random
-/// phases; [`Error::Machine`] where the tables do not fit in memory.
+/// [`Error::Domain`] for an order below 2, more bands than the separation, negative coefficients, users with several
+/// records or random phases; [`Error::Machine`] where the tables do not fit in memory.
 pub(super) fn steps(
     law: &Renewal,
     coefficients: &[f64],
@@ -42,7 +44,7 @@ pub(super) fn steps(
     Ok((of_overlaps(law, &overlaps, order, most_busy)?, overlaps))
 }
 
-/// The most replicas that are busy at once: at least 2, where fewer than all of them may be.
+/// Returns the maximum number of busy replicas: the order, or `most_busy`, which must be at least 2.
 fn busy(order: usize, most_busy: Option<usize>) -> Result<usize> {
     match most_busy {
         None => Ok(order),
@@ -54,7 +56,8 @@ fn busy(order: usize, most_busy: Option<usize>) -> Result<usize> {
     }
 }
 
-/// The steps of m = `order` replicas with these inner products, of which no more than `most_busy` are busy at once.
+/// Returns the steps of m = `order` replicas with these inner products, of which no more than `most_busy` are busy at
+/// once.
 pub(super) fn of_overlaps(law: &Renewal, overlaps: &Overlaps, order: usize, most_busy: usize) -> Result<Steps> {
     let (n, b, bands, p) = (law.iterations(), law.min_separation, overlaps.bands(), law.sampling_probability);
     let chain = Chain::of_few(b, b - 1, order, most_busy)?;
@@ -66,23 +69,24 @@ pub(super) fn of_overlaps(law: &Renewal, overlaps: &Overlaps, order: usize, most
     let (log_constant, most) = (0.0, most(law));
     let mut steps =
         Steps { chain, count: n, last, first, inner, extended: false, start, log_constant, most, raised: None };
-    // Terms made of logarithms are raised by more.
+    // Terms computed from logarithms are raised by more.
     steps.raised = (steps.logarithms() <= 0.0).then(|| raised(&steps.chain, overlaps));
     Ok(steps)
 }
 
-/// By how much a computed step is above the exact one, relatively: 10u(m + 3)²(1 + Br), with B bands and r the largest inner product.
+/// Returns a bound on the relative excess of a computed step over the exact one: 10u(m + 3)²(1 + Br), with B bands and
+/// r the largest inner product.
 ///
-/// An inner product is raised by at most 7Bu of itself, and its exponential by 8u more. Fewer than m²/4 of those meet in a term, and one
-/// of up to m²/2 inner products; 19m + 40 units come with the other factors of [`factors`], 5.2(m² + 4m + 8) with [`Chain::slack`] and
-/// what it stands for. In all fewer than 7.5m² + 40m + 84 + 7m²Br units.
+/// An inner product is raised by at most 7Bu of itself, and its exponential by 8u more. Fewer than m²/4 of those occur
+/// in a term, and one of up to m²/2 inner products; 19m + 40 units come with the other factors of [`factors`], 5.2(m² +
+/// 4m + 8) with [`Chain::slack`] and the operations that it covers. In total fewer than 7.5m² + 40m + 84 + 7m²Br units.
 fn raised(chain: &Chain, overlaps: &Overlaps) -> f64 {
     #[allow(clippy::cast_precision_loss)] // small
     let (order, bands) = (chain.order as f64 + 3.0, overlaps.bands() as f64);
     10.0 * UNIT_ROUNDOFF * order * order * (1.0 + bands * overlaps.product(overlaps.bands(), 0))
 }
 
-/// What every chain of b-min-sep sampling needs to hold.
+/// Checks the hypotheses that every chain of b-min-sep sampling needs, and returns the inner products.
 pub(super) fn overlaps(law: &Renewal, coefficients: &[f64], order: usize) -> Result<Overlaps> {
     #[allow(clippy::cast_precision_loss)] // reported only
     let domain = |name, value: usize, allowed| Err(Error::Domain { name, value: value as f64, allowed });
@@ -98,16 +102,17 @@ pub(super) fn overlaps(law: &Renewal, coefficients: &[f64], order: usize) -> Res
     Overlaps::toeplitz(coefficients)
 }
 
-/// The stationary probabilities of one busy age and of a free replica.
+/// Returns the stationary probabilities of one busy age and of a free replica.
 fn stationary(law: &Renewal) -> Stationary {
     #[allow(clippy::cast_precision_loss)] // b is below 2^53
     let total = 1.0 + (law.min_separation as f64 - 1.0) * law.sampling_probability;
-    // Three roundings of the total, one of the quotient.
+    // There are three roundings of the total, and one of the quotient.
     let up = 1.0 + 8.0 * UNIT_ROUNDOFF;
     Stationary { busy: law.sampling_probability / total * up, free: 1.0 / total * up }
 }
 
-/// The factors of a round in which a column has so many rows, and columns begin in at most `earlier` rounds before it.
+/// Returns the factors of a round in which a column has `rows` rows, and columns begin in at most `earlier` rounds
+/// before it.
 fn factors(chain: &Chain, overlaps: &Overlaps, probability: f64, rows: usize, earlier: usize) -> Factors {
     let bands = overlaps.bands();
     let exponential = |x: f64| libm::exp(x) * (1.0 + 4.0 * UNIT_ROUNDOFF);
@@ -116,7 +121,7 @@ fn factors(chain: &Chain, overlaps: &Overlaps, probability: f64, rows: usize, ea
         .collect();
     let width = chain.order + 1;
     let (mut joining, mut logarithms) = (vec![0.0; width * width], 0.0_f64);
-    // 1 − p is rounded by u of its size at most; p itself is given.
+    // 1 − p is rounded by at most u of its size; p itself is given.
     let stay = (1.0 - probability) * (1.0 + 2.0 * UNIT_ROUNDOFF);
     let own = overlaps.product(rows, 0);
     for free in 0..=chain.order {
@@ -124,15 +129,15 @@ fn factors(chain: &Chain, overlaps: &Overlaps, probability: f64, rows: usize, ea
         for j in 0..=free {
             #[allow(clippy::cast_precision_loss)] // at most the order
             let (count, pairs) = (j as f64, (j * j.saturating_sub(1) / 2) as f64);
-            // A power of a positive integer exponent by multiplication: at most `free` roundings each; the products, the exponent's
-            // rounding (u of it) and the ways (2j roundings) come on top.
+            // This is a power with a positive integer exponent by multiplication: at most `free` roundings each; the
+            // products, the exponent's rounding (u of it) and the ways (2j roundings) are added.
             #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // at most the order
             let powers = (0..j).map(|_| probability).chain((j..free).map(|_| stay)).product::<f64>();
             let exponent = pairs * own * (1.0 + 2.0 * UNIT_ROUNDOFF);
             #[allow(clippy::cast_precision_loss)] // at most the order
             let slack = 1.0 + 4.0 * (free as f64 + 2.0 * count + 6.0) * UNIT_ROUNDOFF;
-            // Partial products only fall, so that none has lost digits where the last one has not. Where it may have, the term is made
-            // of logarithms, which are off by a few u of their size.
+            // Partial products only fall, so none has lost digits if the last one has not. If it may have, the term is
+            // computed from logarithms, which have an error of a few u of their size.
             let possible = stay > 0.0 || j == free;
             let term = if powers > LEAST {
                 ways * powers * exponential(exponent) * slack
@@ -170,7 +175,7 @@ mod tests {
         Renewal::new(b, p, warm, vec![1.0; n]).expect("valid")
     }
 
-    /// Z_m over all tuples of patterns.
+    /// Returns Z_m over all tuples of patterns.
     fn enumerated(coefficients: &[f64], b: usize, p: f64, warm: bool, n: usize, order: usize) -> f64 {
         let all: Vec<(Vec<f64>, f64)> =
             patterns(b, p, warm, n).into_iter().map(|(taken, q)| (mean(coefficients, &taken, n), q)).collect();
@@ -189,7 +194,7 @@ mod tests {
         compensated(tuples.iter().map(|(_, weight)| *weight))
     }
 
-    /// A sum with its rounding errors carried along (Kahan).
+    /// Returns a sum that accumulates its rounding errors separately (Kahan).
     fn compensated(terms: impl Iterator<Item = f64>) -> f64 {
         let (mut sum, mut lost) = (0.0_f64, 0.0_f64);
         for term in terms {
@@ -223,7 +228,7 @@ mod tests {
         }
     }
 
-    /// ln Z_2 by the pairs of ages as they are, none of them equal to another, over every round.
+    /// Returns ln Z_2 by pairs of ages directly, without merging equal states, over every round.
     #[allow(clippy::many_single_char_names)] // as in the formula
     fn of_pairs(coefficients: &[f64], b: usize, p: f64, n: usize) -> f64 {
         let (mut values, mut log) = (vec![1.0; b * b], 0.0);
@@ -273,7 +278,7 @@ mod tests {
         }
     }
 
-    /// ln Z_m of a single round that everybody may join: a sum over how many do, in logarithms.
+    /// Returns ln Z_m of a single round that everybody may join: a sum over how many do, in logarithms.
     fn of_one_round(p: f64, square: f64, order: u32) -> f64 {
         let mut ways = 0.0;
         let terms: Vec<f64> = (0..=order)
@@ -290,7 +295,7 @@ mod tests {
 
     #[test]
     fn probabilities_below_all_doubles_are_not_lost() {
-        // p^m is below the least double, and e^{m(m−1)s/2} makes it count: s = 1/σ².
+        // p^m is below the least double, and e^{m(m−1)s/2} makes it relevant: s = 1/σ².
         for (p, sigma, orders) in
             [(1e-6, 1.39374, 2..=64), (1e-12, 0.6773, 2..=64), (1e-20, 1.0, 2..=64), (1e-3, 3.0, 2..=64)]
         {
@@ -303,7 +308,7 @@ mod tests {
                         .expect("valid");
                 assert!(found.upper >= exact - 1e-9 * (1.0 + exact.abs()), "{p} {order}: {found:?} is below {exact}");
                 assert!(found.upper < exact + 1e-6 || exact > 100.0, "{p} {order}: {found:?} is far above {exact}");
-                // From a warm start of many ages too, the more so.
+                // This holds from a warm start of many ages too.
                 let warm = log_moment(&law(2, p, true, 1), &[coefficient], Replicas::exact(order as usize), GAP, &run)
                     .expect("valid");
                 assert!(warm.upper > -1e-9 && (warm.upper <= found.upper + 1e-9 || found.upper > 100.0), "{warm:?}");

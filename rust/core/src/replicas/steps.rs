@@ -1,4 +1,4 @@
-//! The steps of a run: the chain, the factors of each step, how it starts, and the moment that all of this gives.
+//! The steps of a run: the chain, the factors of each step, the law of its start, and the resulting moment.
 
 use rayon::prelude::*;
 
@@ -7,42 +7,43 @@ use crate::replicas::chain::{table, Chain, Factors, Step, CHUNK, LEAST, LOOK, MO
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
-/// How much of ln Z_m may be given up for not computing every step, where nothing else is asked for.
+/// How much of ln Z_m may be given up by not computing every step, unless another value is requested.
 pub const GAP: f64 = 1e-3;
 
 /// Bounds on ln E f^m.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogMoment {
-    /// It is at least this. E f = 1, so that no moment is below 1.
+    /// A lower bound on it. E f = 1, so that no moment is below 1.
     pub lower: f64,
-    /// It is at most this; infinite where the chain leaves the range of doubles.
+    /// An upper bound on it; infinite if the chain leaves the range of doubles.
     pub upper: f64,
-    /// How much of this bound is for what is left out where few replicas may be busy at once.
+    /// The part of the upper bound that covers what is left out where few replicas may be busy at once.
     pub left_out: f64,
-    /// How many steps were computed; the others are bounded by λ̄.
+    /// The number of steps that were computed; the other steps are bounded by λ̄.
     pub steps: usize,
 }
 
-/// The steps: how many, and what they multiply by.
+/// The steps: their number, and their factors.
 #[derive(Debug)]
 pub(super) struct Steps {
     pub chain: Chain,
-    /// How many.
+    /// The number of steps.
     pub count: usize,
-    /// Of the last steps, from the last one back; of the first ones; of all others.
+    /// The factors of the last steps, from the last one back; of the first ones; of all others.
     pub last: Vec<Factors>,
     pub first: Vec<Factors>,
     pub inner: Factors,
-    /// Whether the first steps are taken to be like all others.
+    /// Whether the first steps are treated like all others.
     pub extended: bool,
-    /// The law of the first state; without one all replicas are free.
+    /// The law of the first state; if there is none, all replicas are free.
     pub start: Option<Stationary>,
-    /// ln of what all values are to be multiplied by, rounded up.
+    /// ln of the common factor of all values, rounded up.
     pub log_constant: f64,
-    /// The steps after which λ̄ is taken as it is: ratios settle within a few times as many as there are ages, if they do.
+    /// The number of steps after which λ̄ is used whatever it is: ratios settle within a few times as many as there are
+    /// ages, if they do.
     pub most: usize,
-    /// By how much a step with all its factors may be above the exact one, relatively; none where the chain is above Z_m by more
-    /// than rounding.
+    /// A bound on the relative excess of a step with all its factors over the exact one; `None` if the chain is above
+    /// Z_m by more than rounding.
     pub raised: Option<f64>,
 }
 
@@ -54,33 +55,34 @@ pub(super) struct Stationary {
 }
 
 impl Steps {
-    /// What step i, from 1 on, multiplies by.
+    /// Returns the factors of step i, from 1 on.
     pub(super) fn factors(&self, i: usize) -> &Factors {
         let own = self.last.get(self.count - i);
         let own = own.or_else(|| if self.extended { None } else { self.first.get(i - 1) });
         own.unwrap_or(&self.inner)
     }
 
-    /// The largest size of a logarithm of a weight that is no double; 0 where there is none.
+    /// Returns the largest size of a logarithm of a weight that underflows; 0 if there is none.
     pub(super) fn logarithms(&self) -> f64 {
         self.last.iter().chain(&self.first).chain([&self.inner]).map(|own| own.logarithms).fold(0.0, f64::max)
     }
 
-    /// Whether step i is like those before and after it, but for the first and the last ones.
+    /// Returns whether step i is neither one of the first nor one of the last steps, so that it equals its neighbours.
     pub(super) fn same(&self, i: usize) -> bool {
         self.count - i >= self.last.len() && i > self.first.len()
     }
 
-    /// Bounds on ln Z_m. Steps that are not computed cost at most `gap`, or after [`Self::most`] what they cost.
+    /// Returns bounds on ln Z_m. Steps that are not computed lose at most `gap`, except after [`Self::most`] steps.
     ///
-    /// **From below.** If computed steps are above the exact ones by at most a factor 1 + R and no value was raised to [`LEAST`], then
-    /// exact steps, which are linear and keep order, give no less than computed ones over (1 + R) each. Over all k steps with one
-    /// number they multiply by no less than (λ/(1 + R))^k, λ the smallest ratio of a computed step to what it began with.
+    /// **From below.** If computed steps are above the exact ones by at most a factor 1 + R and no value was raised to
+    /// [`LEAST`], then exact steps, which are linear and keep order, give no less than computed ones over (1 + R) each.
+    /// Over all k steps with one factor they multiply by no less than (λ/(1 + R))^k, λ the smallest ratio of a computed
+    /// step to its input.
     pub(super) fn log_moment(&self, gap: f64, run: &Run) -> Result<LogMoment> {
         let count = self.chain.multisets.count();
         let (mut values, mut next) = (table(count)?, table(count)?);
         next.fill(1.0);
-        // Values stand for themselves times 2^exponent e^bulk.
+        // Values represent themselves times 2^exponent e^bulk.
         let (mut exponent, mut scale, mut bulk, mut least_bulk) = (0_i32, 1.0_f64, 0.0_f64, 0.0_f64);
         let (mut i, mut computed, mut smallest) = (self.count, 0, f64::INFINITY);
         while i >= 1 {
@@ -125,7 +127,7 @@ impl Steps {
         Ok(LogMoment { lower: lower.max(0.0), upper: most + rounding, left_out: 0.0, steps: computed })
     }
 
-    /// Σ_s start(s) v(s), rounded up, and by how much at most, relatively.
+    /// Returns Σ_s start(s) v(s), rounded up, and a bound on its relative excess.
     pub(super) fn started(&self, values: &[f64], run: &Run) -> Result<(f64, f64)> {
         let Some(Stationary { busy, free }) = self.start else { return Ok((values[values.len() - 1], 0.0)) };
         let chain = &self.chain;

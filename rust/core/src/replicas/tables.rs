@@ -1,8 +1,8 @@
-//! The functions v_i of the states that tuples are drawn with, and what a round's step multiplies them by at most.
+//! The functions v_i of the states that tuples are drawn with, and bounds on the growth in each step.
 //!
-//! [`super::tuples`] has what they are for: any positive v_1, …, v_n will do, v_{n+1} = 1, and any T̃_i ≥ T_i v_{i+1}. Here v_i is a table,
-//! T_i v_{i+1} rounded up, in the last rounds, and in the first ones of a warm start if these tables fit; in all rounds between it is
-//! one table v, and T̃ = λ̄v.
+//! [`super::tuples`] explains their use: any positive v_1, …, v_n are valid, v_{n+1} = 1, and any T̃_i ≥ T_i v_{i+1}.
+//! Here v_i is a table, T_i v_{i+1} rounded up, in the last rounds, and in the first ones of a warm start if these
+//! tables fit; in all rounds between it is one table v, and T̃ = λ̄v.
 
 use std::sync::OnceLock;
 
@@ -14,7 +14,7 @@ use crate::replicas::steps::Steps;
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
-/// How much of ln sup ρ may be given up for one table in all rounds between.
+/// How much of ln sup ρ may be given up by using one table for all rounds between.
 pub(super) const GAP: f64 = 1e-2;
 /// The largest value of a table is between this power of two and the next one.
 const TOP: i32 = 120;
@@ -25,13 +25,14 @@ const LEAST: f64 = f32::MIN_POSITIVE as f64;
 #[derive(Debug)]
 pub(super) struct Tables {
     pub steps: Steps,
-    /// v_1, v_2, … of the first rounds; v_n, v_{n−1}, … of the last ones; v of all between, where the last of these is not it.
+    /// v_1, v_2, … of the first rounds; v_n, v_{n−1}, … of the last ones; v of all between, unless the last of these
+    /// tables is used for them.
     starts: Vec<Table>,
     ends: Vec<Table>,
     between: Option<Vec<f32>>,
     /// λ̄ of the rounds between.
     growth: f64,
-    /// [`super::chain::Chain::nobody`] of each step: made when tuples are drawn, bounds alone do without.
+    /// [`super::chain::Chain::nobody`] of each step: computed when tuples are drawn, since bounds do not need it.
     nobody: OnceLock<Nobody>,
     /// The largest (T_i v_{i+1})(s)/v(s) of the round between the tables of the last rounds and v; 1 if there is none.
     pub most_bridged: f64,
@@ -52,50 +53,50 @@ struct Nobody {
     between: Vec<f64>,
 }
 
-/// One step i, for all tuples that take it.
+/// Step i, for all tuples that take it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct At<'a> {
     pub factors: &'a Factors,
-    /// The tables of v_i and v_{i+1}; none where all are alike.
+    /// The tables of v_i and v_{i+1}; `None` if all values are equal.
     pub before: Option<&'a [f32]>,
     pub after: Option<&'a [f32]>,
     /// T̃_i/v_i.
     pub growth: f64,
-    /// For each class of states a number up to which a uniform number says that nobody joins, whatever state of the class it is: see
-    /// [`super::chain::Chain::nobody`]. Empty where nothing is known.
+    /// For each class of states a number such that nobody joins if the uniform number is at most this, for every state
+    /// of the class: see [`super::chain::Chain::nobody`]. Empty if not prepared.
     pub nobody: &'a [f64],
-    /// Whether it is the one between the tables of the last rounds and another one.
+    /// Whether it is the step between the tables of the last rounds and another one.
     pub bridge: bool,
 }
 
 impl At<'_> {
-    /// v_{i+1} of a state.
+    /// Returns v_{i+1} of a state.
     #[inline]
     pub(super) fn value(&self, number: usize) -> f64 {
         entry(self.after, number)
     }
 
-    /// v_i of a state.
+    /// Returns v_i of a state.
     #[inline]
     pub(super) fn value_before(&self, number: usize) -> f64 {
         entry(self.before, number)
     }
 }
 
-/// The value of a state, from a table or without one.
+/// Returns the value of a state, from a table or without one.
 #[inline]
 fn entry(table: Option<&[f32]>, number: usize) -> f64 {
     table.map_or(2.0_f64.powi(TOP), |table| f64::from(table[number]))
 }
 
-/// v_{i+1}, and how it becomes v_i.
+/// v_{i+1}, from which v_i is computed.
 struct Backwards<'a> {
     next: Vec<f64>,
     values: Vec<f64>,
     run: &'a Run,
 }
 
-/// What T_i v_{i+1} is compared with.
+/// The values that T_i v_{i+1} is compared with.
 enum Against<'a> {
     Nothing,
     Next,
@@ -103,7 +104,7 @@ enum Against<'a> {
 }
 
 impl Backwards<'_> {
-    /// T_i v_{i+1}, rounded up.
+    /// Computes T_i v_{i+1}, rounded up.
     fn step(&mut self, steps: &Steps, i: usize, against: &Against) -> Result<Extremes> {
         let against = match against {
             Against::Nothing => None,
@@ -114,7 +115,7 @@ impl Backwards<'_> {
         steps.chain.step(&step, &mut self.values, self.run)
     }
 
-    /// Take what [`Self::step`] found, rounded up to single precision, for v_i: T̃_i/v_i.
+    /// Uses the result of [`Self::step`], rounded up to single precision, as v_i; returns T̃_i/v_i.
     fn accept(&mut self, largest: f64) -> Result<f64> {
         if !largest.is_finite() || (libm::ilogb(largest) - TOP).abs() > MOST_CHANGE {
             return Err(Error::Numerics { reason: "a chain of replicas leaves the range of numbers" });
@@ -130,7 +131,7 @@ impl Backwards<'_> {
         Ok(2.0_f64.powi(power))
     }
 
-    /// v_i, of single-precision numbers since [`Self::accept`].
+    /// Returns v_i, which consists of single-precision numbers since [`Self::accept`].
     fn kept(&self) -> Result<Vec<f32>> {
         let mut kept = Vec::new();
         kept.try_reserve_exact(self.next.len()).map_err(|cause| no_memory(cause.to_string()))?;
@@ -140,7 +141,7 @@ impl Backwards<'_> {
     }
 }
 
-/// The least single-precision number that is no smaller and at least [`LEAST`].
+/// Returns the least single-precision number that is no smaller and at least [`LEAST`].
 #[allow(clippy::cast_possible_truncation)] // what it is for
 fn upwards(value: f64) -> f32 {
     let near = value.max(LEAST) as f32;
@@ -156,10 +157,11 @@ fn no_memory(cause: String) -> Error {
 }
 
 impl Tables {
-    /// The tables with at most `room` numbers, and v_1; see [`super::tuples::Tuples::new`].
+    /// Computes the tables with at most `room` numbers, and returns v_1 too; see [`super::tuples::Tuples::new`].
     pub(super) fn new(mut steps: Steps, room: usize, run: &Run) -> Result<(Self, Vec<f64>)> {
         if steps.start.is_none() {
-            // From free replicas alone no tuple has columns from before the run: the first steps are like all others.
+            // If all replicas are free at first, no tuple has columns from before the run: the first steps are like all
+            // others.
             steps.first.clear();
         }
         let count = steps.chain.multisets.count();
@@ -180,7 +182,8 @@ impl Tables {
         Ok((tables, back.next))
     }
 
-    /// ln Π T̃_i/v_i over all rounds but the one between the tables, and what v_{n+1} stands for, as two terms.
+    /// Returns ln Π T̃_i/v_i over all rounds except the one between the tables, minus ln of the number that represents
+    /// v_{n+1} = 1, as two terms.
     pub(super) fn log_growth(&self) -> [f64; 2] {
         let own: f64 = self.ends.iter().chain(&self.starts).map(|table| table.growth.log2()).sum();
         let rest = self.steps.count - self.ends.len() - self.starts.len() - usize::from(self.bridge().is_some());
@@ -189,7 +192,7 @@ impl Tables {
         [(own - f64::from(TOP)) * std::f64::consts::LN_2, rest]
     }
 
-    /// The table of v_i; none where all are alike.
+    /// Returns the table of v_i; `None` if all values are equal.
     fn table(&self, i: usize) -> Option<&[f32]> {
         let last = || self.ends.last().map(|table| &table.values[..]);
         match self.steps.count.checked_sub(i) {
@@ -202,17 +205,17 @@ impl Tables {
         }
     }
 
-    /// v_i of a state.
+    /// Returns v_i of a state.
     #[inline]
     pub(super) fn value(&self, i: usize, number: usize) -> f64 {
         entry(self.table(i), number)
     }
 
-    /// What tuples need in step i.
+    /// Returns the data that tuples need in step i.
     pub(super) fn at(&self, i: usize) -> At<'_> {
         let (factors, bridge) = (self.steps.factors(i), self.bridge() == Some(i));
         let growth = self.own(i).map_or(self.growth, |table| table.growth);
-        // Some of the last rounds may have factors of their own and no table.
+        // Some of the last rounds may have their own factors and no table.
         let inner = !bridge && std::ptr::eq(factors, &raw const self.steps.inner);
         let nobody = self.nobody.get().and_then(|all| {
             let own = all.ends.get(self.steps.count - i).or_else(|| all.starts.get(i - 1));
@@ -222,12 +225,12 @@ impl Tables {
         At { factors, before: self.table(i), after: self.table(i + 1), growth, nobody, bridge }
     }
 
-    /// The table that round i has to itself.
+    /// Returns the table that belongs to round i alone.
     fn own(&self, i: usize) -> Option<&Table> {
         self.ends.get(self.steps.count - i).or_else(|| self.starts.get(i - 1))
     }
 
-    /// Make ready for tuples to be drawn fast: by what says, for most steps, that nobody joins.
+    /// Prepares for drawing tuples fast, by computing when, in most steps, nobody joins.
     pub(super) fn prepare(&self, run: &Run) -> Result<()> {
         if self.nobody.get().is_some() {
             return Ok(());
@@ -241,42 +244,43 @@ impl Tables {
         let from = count - self.ends.len();
         let inner = (self.starts.len() + 1..=from)
             .find(|&i| self.bridge() != Some(i) && std::ptr::eq(self.steps.factors(i), &raw const self.steps.inner));
-        let made = Nobody {
+        let nobody = Nobody {
             starts: (1..=self.starts.len()).map(least).collect::<Result<_>>()?,
             ends: (from + 1..=count).rev().map(least).collect::<Result<_>>()?,
             between: inner.map_or(Ok(Vec::new()), least)?,
         };
-        // Whoever was faster made the same.
-        let _ = self.nobody.set(made);
+        // If another thread was faster, it computed the same.
+        let _ = self.nobody.set(nobody);
         Ok(())
     }
 
-    /// The round between the tables of the last rounds and another one.
+    /// Returns the round between the tables of the last rounds and another one.
     pub(super) fn bridge(&self) -> Option<usize> {
         self.between.as_ref().map(|_| self.steps.count - self.ends.len())
     }
 
-    /// The tables of the last rounds, until one does for all before them: the last round that it does for, or 0; `back` has v then.
+    /// Computes the tables of the last rounds, until one can be used for all before them; returns the last round that
+    /// it is used for, or 0; `back` has v then.
     fn last_rounds(&mut self, back: &mut Backwards, fits: usize, most: usize) -> Result<usize> {
         let (n, steps) = (self.steps.count, &self.steps);
         for i in (1..=n).rev() {
             let passed = n - i;
-            // Where not all rounds can have tables of their own there must be one for several of them.
+            // If not all rounds can have their own tables, one table must be used for several of them.
             let last_chance = n > fits && steps.same(i) && !steps.same(i - 1);
             let enough = last_chance || passed >= most;
             let looked = steps.same(i) && (enough || passed % LOOK == 0);
-            let found = back.step(steps, i, if looked { &Against::Next } else { &Against::Nothing })?;
+            let extremes = back.step(steps, i, if looked { &Against::Next } else { &Against::Nothing })?;
             #[allow(clippy::cast_precision_loss)] // rounds
-            let near = looked && (i as f64) * libm::log(found.most / found.least) <= GAP;
-            if looked && found.most.is_finite() && (enough || near) {
-                self.growth = found.most * (1.0 + 4.0 * UNIT_ROUNDOFF);
+            let near = looked && (i as f64) * libm::log(extremes.most / extremes.least) <= GAP;
+            if looked && extremes.most.is_finite() && (enough || near) {
+                self.growth = extremes.most * (1.0 + 4.0 * UNIT_ROUNDOFF);
                 if self.ends.len() < passed {
                     self.ends.truncate(fits.saturating_sub(1));
                     self.between = Some(back.kept()?);
                 }
                 return Ok(i);
             }
-            let growth = back.accept(found.largest)?;
+            let growth = back.accept(extremes.largest)?;
             if self.ends.len() == passed && passed < fits {
                 self.ends.push(Table { values: back.kept()?, growth });
             }
@@ -289,7 +293,7 @@ impl Tables {
         Ok(0)
     }
 
-    /// The largest (T_i v_{i+1})(s)/v(s) of the round between the tables; v is in `back`, before and after.
+    /// Returns the largest (T_i v_{i+1})(s)/v(s) of the round between the tables; v is in `back`, before and after.
     fn cross(&self, back: &mut Backwards, i: usize) -> Result<f64> {
         let mut after = table(back.next.len())?;
         match self.ends.last() {
@@ -297,12 +301,12 @@ impl Tables {
             None => after.fill(2.0_f64.powi(TOP)),
         }
         let between = std::mem::replace(&mut back.next, after);
-        let found = back.step(&self.steps, i, &Against::Other(&between))?;
+        let extremes = back.step(&self.steps, i, &Against::Other(&between))?;
         back.next = between;
-        Ok(found.most * (1.0 + 4.0 * UNIT_ROUNDOFF))
+        Ok(extremes.most * (1.0 + 4.0 * UNIT_ROUNDOFF))
     }
 
-    /// The tables of the first rounds of a warm start, if so many fit; v is in `back`, and v_1 after that.
+    /// Computes the tables of the first rounds of a warm start, if so many fit; v is in `back`, and v_1 after that.
     fn first_rounds(&mut self, back: &mut Backwards, fits: usize) -> Result<()> {
         let few = self.steps.first.len();
         self.steps.extended = few > fits;
@@ -310,8 +314,8 @@ impl Tables {
             return Ok(());
         }
         for i in (1..=few).rev() {
-            let found = back.step(&self.steps, i, &Against::Nothing)?;
-            let growth = back.accept(found.largest)?;
+            let extremes = back.step(&self.steps, i, &Against::Nothing)?;
+            let growth = back.accept(extremes.largest)?;
             self.starts.push(Table { values: back.kept()?, growth });
         }
         self.starts.reverse();

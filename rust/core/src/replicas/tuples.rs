@@ -1,32 +1,36 @@
 //! Tuples of m replicas drawn from (nearly) the law that f^m has, and the bound on their weights.
 //!
-//! **What is drawn.** By the head of [`super::rounds`], f^m R is a mixture of Gaussians: of N(Σ_r Cx^r, I) with the weights
-//! Π_r w_{x^r}·e^{Σ_{r<s} ⟨Cx^r, Cx^s⟩} of the tuples (x¹, …, x^m). Draw a tuple with probability π(x¹…x^m), y = Σ_r Cx^r + N(0, I),
-//! and let ρ = Π_r w_{x^r} e^{Σ ⟨Cx^r, Cx^s⟩}/π(x¹…x^m). Then for any g ≥ 0
+//! **What is drawn.** By the head of [`super::rounds`], f^m R is a mixture of Gaussians: of N(Σ_r Cx^r, I) with the
+//! weights Π_r w_{x^r}·e^{Σ_{r<s} ⟨Cx^r, Cx^s⟩} of the tuples (x¹, …, x^m). Draw a tuple with probability π(x¹…x^m), y
+//! = Σ_r Cx^r + N(0, I), and let ρ = Π_r w_{x^r} e^{Σ ⟨Cx^r, Cx^s⟩}/π(x¹…x^m). Then for any g ≥ 0
 //!
-//! `E ρ g(y)/f(y)^m = E_R g`, and with g = (f − e^ε)₊: `E V = δ_remove(ε)`, V = ρ (f − e^ε)₊/f^m ≤ sup ρ·c_m e^{−(m−1)ε}
+//! `E ρ g(y)/f(y)^m = E_R g`, and with g = (f − e^ε)₊: `E V = δ_remove(ε)`, V = ρ (f − e^ε)₊/f^m ≤ sup ρ·c_m
+//! e^{−(m−1)ε}
 //!
-//! by the inequality of [`super`], if π leaves no tuple out. What follows gives some of them up on their way, with probabilities that
-//! are part of π, and one that was given up is a sample with V = 0. Where no more than K replicas may be busy at once, tuples are left
-//! out: E V is δ_remove(ε) less what [`super::left_out`] bounds.
+//! by the inequality of [`super`], if π leaves no tuple out. The method below gives up some tuples while they are
+//! drawn, with probabilities that are part of π; a tuple that was given up is a sample with V = 0. Where no more than K
+//! replicas may be busy at once, tuples are left out: E V is δ_remove(ε) minus the part that [`super::left_out`]
+//! bounds.
 //!
-//! **How.** Take any positive functions v_1, …, v_n of the states, v_{n+1} = 1, and numbers T̃_i(s) ≥ (T_i v_{i+1})(s), T_i the step of
-//! round i. Start in s with probability start(s) v_1(s)/Σ start·v_1. In round i let j free replicas join with probability
-//! C(F, j) p^j (1−p)^{F−j} e^{j(j−1)r_i(0)/2 + jh}·v_{i+1}(s′)/T̃_i(s); with what is left the tuple is given up. All v_i in between cancel:
+//! **How.** Take any positive functions v_1, …, v_n of the states, v_{n+1} = 1, and numbers T̃_i(s) ≥ (T_i v_{i+1})(s),
+//! T_i the step of round i. Start in s with probability start(s) v_1(s)/Σ start·v_1. In round i let j free replicas
+//! join with probability C(F, j) p^j (1−p)^{F−j} e^{j(j−1)r_i(0)/2 + jh}·v_{i+1}(s′)/T̃_i(s); with the remaining
+//! probability the tuple is given up. All v_i in between cancel:
 //!
 //! `ρ = Σ_s start(s) v_1(s) · Π_i T̃_i(s_i)/v_i(s_i)`.
 //!
-//! * In the last rounds v_i is a table, T_i v_{i+1} rounded up: T̃_i = v_i up to a power of two. So it is in the first rounds of a warm
-//!   start, if the tables fit.
-//! * In all rounds between, v is one table, and T̃ = λ̄v, λ̄ = max Tv/v, as in [`super::chain`]. ρ stays a constant.
-//! * Where not all tables of the last rounds fit, T̃_i = T_i v_{i+1} itself in the one round between the tables and v, and ρ has the
-//!   factor (T_i v_{i+1})(s)/v(s), bounded by its maximum over all states.
-//! * Where those of the first rounds do not fit, replicas are drawn as if columns from before the run were there: by e^{Σ r_i(a)} over
-//!   the ages a ≥ i too often, by which ρ is divided. ρ only gets smaller.
+//! * In the last rounds v_i is a table, T_i v_{i+1} rounded up: T̃_i = v_i up to a power of two. The same holds in the
+//!   first rounds of a warm start, if the tables fit.
+//! * In all rounds between, v is one table, and T̃ = λ̄v, λ̄ = max Tv/v, as in [`super::chain`]. ρ remains a constant.
+//! * If not all tables of the last rounds fit, T̃_i = T_i v_{i+1} itself in the one round between the tables and v, and
+//!   ρ has the factor (T_i v_{i+1})(s)/v(s), bounded by its maximum over all states.
+//! * If those of the first rounds do not fit, replicas are drawn as if columns from before the run were there: by e^{Σ
+//!   r_i(a)} over the ages a ≥ i too often, by which ρ is divided. ρ only gets smaller.
 //!
-//! **Rounding.** v are single-precision numbers that stand for themselves. Terms are computed no smaller than they are, so that the ρ
-//! told here is at least the exact one; [`Tuples::relative`] bounds how much larger its logarithm is. Σ start·v, λ̄ and the maximum
-//! are rounded up. [`Tuples::variation`] bounds what partial sums and uniform numbers on a grid of 2⁻⁵² change of the law.
+//! **Rounding.** The values of v are single-precision numbers, used exactly. Terms are rounded up, so that the computed
+//! ρ is at least the exact one; [`Tuples::relative`] bounds how much larger its logarithm is. Σ start·v, λ̄ and the
+//! maximum are rounded up. [`Tuples::variation`] bounds how much partial sums and uniform numbers on a grid of 2⁻⁵²
+//! change the law.
 
 use rayon::prelude::*;
 
@@ -41,9 +45,9 @@ use crate::replicas::tables::{At, Tables};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
-/// States whose start is drawn by looking at each.
+/// The number of states in a block; within a block, the start is drawn by looking at each state.
 const BLOCK: usize = 256;
-/// So many states, the last ones, have their sums kept: it is them that most tuples start in, as most replicas are free.
+/// The number of last states whose sums are kept: most tuples start in these, as most replicas are free.
 const KEPT: usize = 1 << 17;
 
 /// Tuples of m replicas of b-min-sep sampling.
@@ -55,12 +59,12 @@ pub struct Tuples {
     /// ln ρ without the factor of the round between the tables, and a bound on ln ρ.
     log_weight: f64,
     log_bound: f64,
-    /// What the logarithm of ρ was rounded up by.
+    /// The amount by which the logarithm of ρ was rounded up.
     rounded: f64,
 }
 
-/// The law of the first state: sums of start·v over blocks of states, each with all before it; of each of the last states those over
-/// its block up to it; and the probabilities of an age and of none.
+/// The law of the first state: cumulative sums of start·v over blocks of states; for each of the last states the sums
+/// over its block up to it; and the probabilities of an age and of a free replica.
 #[derive(Debug)]
 struct Start {
     cumulative: Vec<f64>,
@@ -69,28 +73,28 @@ struct Start {
     free: f64,
 }
 
-/// A round, for all tuples that pass it.
+/// The data of a round, for all tuples that pass it.
 #[derive(Debug, Clone, Copy)]
 pub struct RoundStep<'a> {
     i: usize,
     at: At<'a>,
 }
 
-/// A tuple on its way.
+/// The state of a tuple that is being drawn.
 #[derive(Debug, Clone, Default)]
 pub struct Tuple(Path);
 
 impl Tuples {
-    /// The tuples of m = `order` replicas, with tables that have at most `room` numbers beside those that are computed with, or those of one
-    /// table.
+    /// Creates the tuples of m = `order` replicas, with tables that have at most `room` numbers in addition to those of
+    /// the computation, or the numbers of one table.
     ///
-    /// * Memory: 4 bytes for each of these, and up to 24 bytes for each state; where tuples are drawn also 8 for each of the (m + 1)b
-    ///   classes of states of each table. Time: as [`super::log_moment`].
-    /// * Guarantee: see the head of this file. The answer does not depend on the number of threads.
+    /// * Memory: 4 bytes for each of these, and up to 24 bytes for each state; where tuples are drawn also 8 for each
+    ///   of the (m + 1)b classes of states of each table. Time: as [`super::aged::log_moment`].
+    /// * Guarantee: see the head of this file. The result does not depend on the number of threads.
     ///
     /// # Errors
-    /// As [`super::log_moment`]; [`Error::Numerics`] where the tables of a short run do not fit, and where a
-    /// chain leaves the range of numbers.
+    /// As [`super::aged::log_moment`]; [`Error::Numerics`](crate::error::Error::Numerics) where the tables of a short
+    /// run do not fit, and where a chain leaves the range of numbers.
     pub fn new(
         law: &Renewal,
         coefficients: &[f64],
@@ -102,7 +106,7 @@ impl Tuples {
         let (tables, first) = Tables::new(steps, room, run)?;
         let start = tables.steps.start.map(|law| Start::new(&tables.steps.chain, law, &first, run)).transpose()?;
         let total = start.as_ref().map_or(first.last(), |start| start.cumulative.last()).copied().unwrap_or(0.0);
-        // Both sums of logarithms are off by a few units of rounding of their terms.
+        // Both sums of logarithms have an error of a few units of rounding of their terms.
         let (total, factors, bridge) = (libm::log(total), tables.log_growth(), libm::log(tables.most_bridged));
         let size = total.abs() + factors.iter().map(|log| log.abs()).sum::<f64>();
         let rounded = 16.0 * UNIT_ROUNDOFF * (1.0 + size);
@@ -111,7 +115,7 @@ impl Tuples {
         Ok(Self { tables, overlaps, start, log_weight, log_bound, rounded })
     }
 
-    /// Make ready for tuples to be drawn fast. They are the same without.
+    /// Prepares for drawing tuples fast. The tuples are the same without it.
     ///
     /// # Errors
     /// [`Error::Cancelled`](crate::error::Error::Cancelled); [`Error::TimeLimit`](crate::error::Error::TimeLimit).
@@ -119,31 +123,32 @@ impl Tuples {
         self.tables.prepare(run)
     }
 
-    /// ln ρ of a tuple is at most this.
+    /// Returns an upper bound on ln ρ of a tuple.
     #[must_use]
     pub fn log_bound(&self) -> f64 {
         self.log_bound
     }
 
-    /// n.
+    /// Returns n, the number of rounds.
     #[must_use]
     pub fn rounds(&self) -> usize {
         self.tables.steps.count
     }
 
-    /// m.
+    /// Returns m, the number of replicas.
     #[must_use]
     pub fn order(&self) -> usize {
         self.tables.steps.chain.order
     }
 
-    /// How much the ln ρ that is told exceeds the exact one at most, beside nothing where it falls short of it.
+    /// Returns an upper bound on the excess of the computed ln ρ over the exact one, which it never falls below.
     ///
-    /// With m replicas: a round's weight is made of at most m² + 4m + 8 factors and terms, and was raised by 4u for each
-    /// ([`Chain::slack`]), as those for joining were by their own number of at most 4m + 6. Inner products are raised by 4u for each
-    /// band and stand in exponents, and so are these: of a tuple's at most m⌈n/b⌉ participations each has m others at most, whose
-    /// inner products are at most r(0). Logarithms of weights below all doubles are off by 16u of their size. The sum over the first
-    /// states has [`BLOCK`] terms and as many as there are blocks. Nothing is bounded where weights themselves are below all doubles.
+    /// With m replicas: a round's weight has at most m² + 4m + 8 factors and terms, and was raised by 4u for each
+    /// ([`Chain::slack`]), as those for joining were by their own number of at most 4m + 6. Inner products are raised
+    /// by 4u for each band and are in exponents, which are raised as well: of a tuple's at most m⌈n/b⌉ participations
+    /// each has at most m others, whose inner products are at most r(0). Logarithms of weights below all doubles have
+    /// an error of 16u of their size. The sum over the first states has [`BLOCK`] terms and as many as there are
+    /// blocks. There is no bound where weights themselves are below all doubles.
     #[must_use]
     pub fn relative(&self) -> f64 {
         let chain = &self.tables.steps.chain;
@@ -164,10 +169,10 @@ impl Tuples {
         (UNIT_ROUNDOFF * (rounds + joined + 4.0 * blocks + 64.0) + 2.0 * self.rounded) * (1.0 + 1e-6)
     }
 
-    /// How much the law that tuples are drawn from differs from π at most, in total variation.
+    /// Returns an upper bound on the total variation between the law that tuples are drawn from and π.
     ///
-    /// In each round at most m + 1 partial sums, each off by at most m + 4 units of rounding of the total, are compared with a multiple of
-    /// 2⁻⁵² of it; in the first one those of the blocks and of the states of one.
+    /// In each round at most m + 1 partial sums, each with an error of at most m + 4 units of rounding of the total,
+    /// are compared with a multiple of 2⁻⁵² of it; in the first one those of the blocks and of the states of one.
     #[must_use]
     pub fn variation(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
@@ -178,7 +183,7 @@ impl Tuples {
         UNIT_ROUNDOFF * (4.0 * n * (m + 1.0) * (m + 4.0) + first) * (1.0 + 1e-6)
     }
 
-    /// The first state of a tuple, from two uniform numbers in (0, 1].
+    /// Draws the first state of a tuple, from two uniform numbers in (0, 1].
     pub fn begin(&self, (block, within): (f64, f64), tuple: &mut Tuple) {
         let (chain, Tuple(path)) = (&self.tables.steps.chain, tuple);
         let value = |number| self.tables.value(1, number);
@@ -188,13 +193,13 @@ impl Tuples {
         });
     }
 
-    /// RoundStep i, from 1 on.
+    /// Returns step i, from 1 on.
     #[must_use]
     pub fn at(&self, i: usize) -> RoundStep<'_> {
         RoundStep { i, at: self.tables.at(i) }
     }
 
-    /// How many replicas join a round, by a uniform number in (0, 1]; none if the tuple is given up.
+    /// Returns how many replicas join a round, by a uniform number in (0, 1]; `None` if the tuple is given up.
     #[inline]
     #[must_use]
     pub fn step(&self, round: &RoundStep, uniform: f64, Tuple(path): &mut Tuple) -> Option<usize> {
@@ -213,14 +218,14 @@ impl Tuples {
         Some(joined)
     }
 
-    /// Σ r_i(a) over the ages of replicas that would have joined before the run.
+    /// Returns Σ r_i(a) over the ages of replicas that would have joined before the run.
     fn missing(&self, i: usize, busy: &[usize]) -> f64 {
         let overlaps = &self.overlaps;
         let before = busy.iter().map(|&kind| kind + 1).filter(|&age| age >= i && age < overlaps.bands());
         before.map(|age| overlaps.product(overlaps.bands(), age)).sum()
     }
 
-    /// ln ρ of a tuple that has passed all rounds.
+    /// Returns ln ρ of a tuple that has passed all rounds.
     #[must_use]
     pub fn log_weight(&self, tuple: &Tuple) -> f64 {
         self.log_weight + tuple.0.log_factor
@@ -255,7 +260,7 @@ impl Start {
         Ok(start)
     }
 
-    /// Sums of start·v over the states of a block up to each of them.
+    /// Returns sums of start·v over the states of a block up to each of them.
     fn sum<'a>(
         &self,
         chain: &Chain,
@@ -276,7 +281,7 @@ impl Start {
         sums
     }
 
-    /// The number of a state, and the state itself, by two uniform numbers.
+    /// Returns the number of a state, and writes the state itself, by two uniform numbers.
     fn draw(
         &self,
         chain: &Chain,
@@ -313,7 +318,7 @@ mod tests {
         Renewal::new(b, p, warm, vec![1.0; n]).expect("valid")
     }
 
-    /// The participations of a tuple, and ln ρ; −∞ where it is given up.
+    /// Returns the participations of a tuple, and ln ρ; −∞ if it is given up.
     fn one_of(tuples: &Tuples, rounds: usize, draw: &mut impl FnMut() -> f64) -> (Vec<usize>, f64) {
         one_by_steps(tuples, rounds, |i| tuples.at(i), draw)
     }
@@ -360,12 +365,13 @@ mod tests {
                         assert!(logs.iter().all(|log| *log <= tuples.log_bound()), "{b} {n} {order} {room}");
                         let (ratio, error) = mean(&logs.iter().map(|log| (log - exact).exp()).collect::<Vec<_>>());
                         if tuples.log_bound() > exact + 3.0 {
-                            // Too few of them pass for a mean.
+                            // Too few of them pass to compare means.
                             assert!(room < usize::MAX);
                             continue;
                         }
                         checked += 1;
-                        // Of some 100 cases the farthest is off by some three standard errors; the moment itself may be 0.1 % too large.
+                        // Of some 100 cases the worst differs by some three standard errors; the moment itself may be
+                        // 0.1 % too large.
                         assert!((ratio - 1.0).abs() <= 4.0 * error + 2e-3, "{b} {n} {order} {room}: {ratio} {error}");
                         assert!(tuples.log_bound() >= exact - crate::replicas::tables::GAP, "{b} {n} {order} {room}");
                         if room == usize::MAX {
@@ -384,7 +390,7 @@ mod tests {
     #[test]
     fn bounds_on_who_joins_change_nothing() {
         for (b, n, warm, p, order) in
-            // The last two have more states than one task of the pool computes, and than have their sums kept.
+            // The last two have more states than one task of the pool computes, and more than have their sums kept.
             [
                 (1, 6, true, 0.3, 3),
                 (2, 9, true, 0.6, 4),
@@ -415,7 +421,7 @@ mod tests {
 
     #[test]
     fn participations_have_the_law_of_the_moment() {
-        // Two replicas, one of them after another: how many join the first round, by all patterns of both.
+        // The weighted numbers of replicas that join each round are compared with those over all tuples of patterns.
         let (b, n, p, order) = (2, 4, 0.35, 3);
         let coefficients = [0.9, 0.5];
         for room in [usize::MAX, 8] {

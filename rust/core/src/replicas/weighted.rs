@@ -1,18 +1,19 @@
-//! Numbers drawn with given weights, of which there may be millions: by a block first, and then within it.
+//! Draws numbers with given weights, of which there may be millions: a block first, and then a number within it.
 
 use crate::special::UNIT_ROUNDOFF;
 
-/// Sums of the blocks' weights, each with all before it.
+/// The cumulative sums of the blocks' weights.
 #[derive(Debug)]
 pub(super) struct Weighted {
     cumulative: Vec<f64>,
-    /// The numbers of a block.
+    /// The number of weights in a block.
     block: usize,
 }
 
 impl Weighted {
-    /// By the sum of each block of so many numbers, each off by no more than a unit of rounding for each of these and of `operations`.
-    /// What is rounded is carried along (Kahan), so that every sum is off by less than 4u of the total.
+    /// Creates the sums from the sum of each block of `block` weights, each with an error of at most a unit of rounding
+    /// for each of these and of `operations`. The rounding errors are accumulated separately (Kahan), so that every sum
+    /// has an error of less than 4u of the total.
     pub(super) fn new(sums: Vec<f64>, block: usize, operations: usize) -> Self {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let up = 1.0 + 4.0 * UNIT_ROUNDOFF * (block + operations + 16) as f64;
@@ -27,19 +28,19 @@ impl Weighted {
         Self { cumulative: cumulative.collect(), block }
     }
 
-    /// The sum of all weights, rounded up.
+    /// Returns the sum of all weights, rounded up.
     pub(super) fn total(&self) -> f64 {
         self.cumulative.last().copied().unwrap_or(0.0)
     }
 
-    /// In units of rounding, by how much the total may be above the exact one.
+    /// Returns, in units of rounding, how much the total may be above the exact one.
     pub(super) fn raised(&self, operations: usize) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let terms = (self.block + operations + 16) as f64;
         8.0 * terms
     }
 
-    /// A number, by two uniform ones in (0, 1]; `sums` tells a block's sums up to each of its numbers.
+    /// Draws a number, by two uniform ones in (0, 1]; `sums` returns a block's sums up to each of its numbers.
     pub(super) fn draw(&self, (block, within): (f64, f64), sums: impl FnOnce(usize) -> Vec<f64>) -> usize {
         let total = self.total();
         let chosen = self.cumulative.partition_point(|sum| *sum < block * total).min(self.cumulative.len() - 1);
@@ -48,8 +49,8 @@ impl Weighted {
         chosen * self.block + sums.partition_point(|sum| *sum < target).min(sums.len() - 1)
     }
 
-    /// By how much what is drawn may be off in total variation, in units of rounding: at each block what a sum, a product and a
-    /// uniform number's grid are off by, and at each number of one as many roundings as a sum has terms.
+    /// Returns a bound on the total variation of the drawn law, in units of rounding: at each block the errors of a
+    /// sum, a product and the grid of a uniform number, and at each number of one as many roundings as a sum has terms.
     pub(super) fn variation(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let (blocks, block) = (self.cumulative.len() as f64, self.block as f64);

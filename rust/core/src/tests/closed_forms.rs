@@ -1,4 +1,4 @@
-//! Compositions against closed forms, without Python: shared goldens, exact sums, invariants over random parameters.
+//! Compositions compared with closed forms: shared goldens, exact sums, and invariants over random parameters.
 
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ fn gaussian_goldens() {
         let number = |key: &str| case[key].as_f64().expect("a number");
         let (mu, delta, epsilon) = (number("mu"), number("delta"), number("epsilon"));
         for count in [1_u64, 4, 10_000] {
-            // μ/√n for counts with an exact root, so that the composition has exactly this μ up to rounding.
+            // μ/√n is taken for counts with an exact root, so that the composition has exactly this μ up to rounding.
             #[allow(clippy::cast_precision_loss)] // small
             let sigma = (count as f64).sqrt() / mu;
             let profile = MixturePair::gaussian(1.0, sigma).expect("valid");
             let found = ask(profile, count, Query::Epsilon(delta), 1e-3);
-            // σ is rounded: ε moves by at most a few units in the last place of 1/σ times |dε/dμ|.
+            // σ is rounded, so ε moves by at most a few units in the last place of 1/σ times |dε/dμ|.
             let slack = 1e-13 * (1.0 + epsilon);
             assert!(found.lower <= epsilon + slack, "{mu} {delta} {count}: {found:?} {epsilon}");
             assert!(epsilon <= found.upper + slack, "{mu} {delta} {count}: {found:?} {epsilon}");
@@ -74,7 +74,7 @@ fn a_cancelled_run_and_a_passed_deadline_give_no_answer() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, rng_seed: proptest::test_runner::RngSeed::Fixed(20_261_121), ..ProptestConfig::default() })]
 
-    /// Every profile is decreasing and convex in α within its errors, between max(0, 1 − e^ε) and 1.
+    /// Checks that every profile is decreasing and convex in α within its errors, between max(0, 1 − e^ε) and 1.
     #[test]
     fn profiles_are_profiles(group in 1_u32..12, p in 1e-5_f64..0.999, sigma in 0.2_f64..20.0, two_sided: bool, reverse: bool) {
         let pair = MixturePair::poisson(group, p, sigma, two_sided).expect("valid");
@@ -82,7 +82,8 @@ proptest! {
         check_profile(&pair, 0.0)?;
     }
 
-    /// Answers at different tolerances are proven independently: they overlap, and they are ordered within themselves.
+    /// Checks that answers at different tolerances, which are proven independently, overlap and are ordered within
+    /// themselves.
     #[test]
     fn intervals_overlap(group in 1_u32..4, p in 1e-4_f64..0.9, sigma in 0.4_f64..8.0, count in 2_u64..3000, digits in 1.0_f64..18.0, reverse: bool) {
         let make = || {
@@ -106,14 +107,15 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 8, rng_seed: proptest::test_runner::RngSeed::Fixed(20_261_121), ..ProptestConfig::default() })]
 
-    /// So are the bounds on batches of a fixed size; the ends of their hulls' chords are sampled.
+    /// Checks that the bounds for batches of a fixed size are profiles too; the end points of their hulls' chords are
+    /// sampled.
     #[test]
     fn bounds_are_profiles(group in 1_u32..12, sigma in 0.2_f64..20.0) {
         let records = 50 + u64::from(group);
         for sampler in [Sampler::FixedSize, Sampler::WithReplacement] {
             for change in [Change::Replaced, Change::Zeroed] {
                 let (remove, add) = displaced(change, sampler, group, records, 7, sigma, &Run::default()).expect("valid");
-                // The ends of the chords of a hull are sampled.
+                // The end points of a hull's chords are sampled.
                 check_profile(remove.as_ref(), 1e-8)?;
                 check_profile(add.as_ref(), 1e-8)?;
             }
@@ -136,7 +138,7 @@ fn check_profile(profile: &dyn Profile, slack: f64) -> Result<(), TestCaseError>
     for pair in points.windows(2) {
         let ((_, left), (_, right)) = (pair[0], pair[1]);
         prop_assert!(left.delta + left.delta_error + right.delta_error >= right.delta);
-        // Chord slopes in α at the shared scale of the left point lie between the two tangents.
+        // The slopes of chords in α at the shared scale of the left point lie between the two tangents.
         let drop = left.delta - right.delta;
         let errors = left.delta_error + right.delta_error + 1e-15 + slack;
         let width = pair[1].0 - pair[0].0;

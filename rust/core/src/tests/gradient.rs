@@ -1,4 +1,4 @@
-//! Derivatives of the estimate of δ: against central differences with the same samples, on any number of threads.
+//! Derivatives of the estimate of δ, compared with central differences of the same samples, on any number of threads.
 
 use crate::error::Error;
 use crate::montecarlo::gradients::gradient::{simulate_gradient, GradientEstimate, GradientJob};
@@ -10,7 +10,7 @@ use crate::montecarlo::proposals::proposal::Direction;
 use crate::montecarlo::stream::StreamKey;
 use crate::run::{pool, Run};
 
-/// n, b and the law of a test's mechanism, by its coefficients.
+/// Makes a test's mechanism, with its own n, b and law, from coefficients.
 type Make = fn(Vec<f64>) -> Mechanism;
 
 fn makes() -> Vec<(Make, Vec<f64>)> {
@@ -71,7 +71,7 @@ fn derivatives_are_those_of_the_estimate_with_the_same_samples() {
                     let own = found.derivatives[j].value;
                     assert!((own - expected).abs() <= 1e-6 * largest, "{direction:?} {moved} {j}: {own} {expected}");
                 }
-                // σ larger by a factor 1 + h is ĉ smaller by it.
+                // If σ is larger by a factor 1 + h, ĉ is smaller by the same factor.
                 let expected = difference(&|k, h| at[k] / (1.0 + h));
                 let own = found.log_noise.value;
                 assert!((own - expected).abs() <= 1e-6 * own.abs(), "{direction:?} {moved}: {own} {expected}");
@@ -80,7 +80,7 @@ fn derivatives_are_those_of_the_estimate_with_the_same_samples() {
     }
 }
 
-/// Five modes of seven entries, those that `moved` says moved by so much.
+/// Returns the Gram matrix of five modes of seven entries, where `moved` says by how much each entry is moved.
 fn gram(moved: &dyn Fn(usize, usize) -> f64) -> Vec<f64> {
     let mode = |t: usize| -> Vec<f64> {
         (0..7usize).map(|k| f64::from(u32::try_from((3 * t + 5 * k) % 7).unwrap()) * 0.15 + moved(t, k)).collect()
@@ -128,7 +128,7 @@ fn derivatives_of_bins_are_those_of_the_estimate_with_the_same_samples() {
 
 #[test]
 fn samples_and_their_weights_do_not_depend_on_the_matrix_asked_for() {
-    // δ of one matrix by samples of its own and by those of another.
+    // Compares δ of one matrix from its own samples with δ from those of another matrix.
     let (make, coefficients) = makes().swap_remove(0);
     let near: Vec<f64> = coefficients.iter().map(|c| c * 1.1).collect();
     let own = on(2, &job(make(near.clone()), make(near.clone()), Direction::Remove, 0.7), 32);

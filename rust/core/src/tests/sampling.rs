@@ -1,4 +1,4 @@
-//! The sampling room against enumeration of all participation patterns, without Python.
+//! The sampling room compared with an enumeration of all participation patterns.
 
 use crate::error::Error;
 use crate::montecarlo::claims::betting::BetTable;
@@ -18,7 +18,7 @@ const B: usize = 3;
 const P: f64 = 0.3;
 const C: [f64; 3] = [0.8, 0.5, 0.2];
 
-/// All patterns of b-min-sep sampling with their probabilities, by going through the rounds.
+/// Returns all patterns of b-min-sep sampling with their probabilities, by going through the rounds.
 fn patterns(warm: bool) -> Vec<(Vec<usize>, f64)> {
     let total = 1.0 + 2.0 * P;
     let starts = if warm { vec![1.0 / total, P / total, P / total] } else { vec![1.0] };
@@ -39,7 +39,7 @@ fn patterns(warm: bool) -> Vec<(Vec<usize>, f64)> {
     found
 }
 
-/// ln Σ_x w_x dN(±Cx)/dN(0) at y.
+/// Returns ln Σ_x w_x dN(±Cx)/dN(0) at y.
 fn enumerated(warm: bool, y: &[f64], sign: f64) -> f64 {
     let sum: f64 = patterns(warm)
         .into_iter()

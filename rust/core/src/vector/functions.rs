@@ -1,11 +1,12 @@
-//! Elementary functions on eight lanes, built from IEEE operations only, so that every instruction set gives the same bits.
+//! Elementary functions on eight lanes, built from IEEE operations only, so that every instruction set gives the same
+//! bits.
 
 // Everything must be inlined into the copy for its instruction set.
 #![allow(clippy::inline_always)]
 
 use crate::vector::Vector;
 
-/// 1.5·2⁵², the number whose addition rounds to an integer in the low bits.
+/// 1.5·2⁵²: adding this number to x leaves x, rounded to an integer, in the low bits.
 const MAGIC: f64 = 6_755_399_441_055_744.0;
 
 /// ln 2 in two parts; the first has 32 significant bits, so that its product with an exponent is exact.
@@ -27,12 +28,12 @@ const FACTORIALS: [f64; 11] = [
     0.5,
 ];
 
-/// The arguments of [`exp`] are clamped to this range; callers watch for arguments near it.
+/// The arguments of [`exp`] are clamped to ± this value; callers check for arguments near it.
 pub const EXP_RANGE: f64 = 700.0;
 
-/// e^x for |x| ≤ [`EXP_RANGE`], clamped outside.
+/// Returns e^x for |x| ≤ [`EXP_RANGE`]; arguments outside are clamped.
 ///
-/// * Precision: relative error at most 4u, plus nothing for the argument.
+/// * Precision: the relative error is at most 4u; the argument is taken as exact.
 /// * Source: x = k·ln 2 + r with |r| ≤ 0.347; the Taylor polynomial of degree 12 misses e^r by at most
 ///   r¹³/13!·e^{|r|} < 2.4e-16 relative to e^r ≥ 0.707, and its evaluation adds about one rounding.
 #[inline(always)]
@@ -41,7 +42,7 @@ pub fn exp<V: Vector>(x: V) -> V {
     exp_in_range(x.max(V::splat(-EXP_RANGE)).min(V::splat(EXP_RANGE)))
 }
 
-/// [`exp`] for arguments that are known to be within ±[`EXP_RANGE`], or whose result does not matter.
+/// Returns [`exp`] of arguments that are known to be within ±[`EXP_RANGE`], or whose result does not matter.
 #[inline(always)]
 #[must_use]
 pub fn exp_in_range<V: Vector>(x: V) -> V {
@@ -50,13 +51,13 @@ pub fn exp_in_range<V: Vector>(x: V) -> V {
     let k = shifted.sub(magic);
     let r = k.mul_add(V::splat(-LN2_LOW), k.mul_add(V::splat(-LN2_HIGH), x));
     let p = polynomial(r, &FACTORIALS);
-    // 1 + r + r²·(…): the two leading terms are added last.
+    // The two leading terms of 1 + r + r²·(…) are added last.
     let value = V::splat(1.0).add(p.mul(r).mul_add(r, r));
     // The low bits of `shifted` are k; moved to the exponent they multiply by 2^k.
     V::from_bits(V::add_bits(value.bits(), V::shl::<52>(shifted.bits())))
 }
 
-/// The polynomial with these coefficients, the highest first, by Horner's rule.
+/// Evaluates the polynomial with these coefficients, the highest first, by Horner's rule.
 #[inline(always)]
 fn polynomial<V: Vector>(x: V, coefficients: &[f64]) -> V {
     let mut value = V::splat(coefficients[0]);
@@ -84,19 +85,20 @@ const ODD: [f64; 11] = [
 /// The bits of √½, rounded down to the exponent's neighbourhood: mantissas are taken from [√½, √2).
 const HALF_ROOT: u64 = 0x3fe6_a09e_667f_3bcd;
 
-/// ln x for positive normal x.
+/// Returns ln x for positive normal x.
 ///
 /// * Precision: absolute error at most 2u·|ln x| + 2u·|ln m| with m the mantissa in [√½, √2): relative 4u for x away
 ///   from 1 and 4u near it.
-/// * Source: x = 2^k·m, ln m = 2 artanh((m − 1)/(m + 1)); the odd series up to the 23rd power misses by less than 2e-17 relative.
+/// * Source: x = 2^k·m, ln m = 2 artanh((m − 1)/(m + 1)); the odd series up to the 23rd power misses by less than 2e-17
+///   relative.
 #[inline(always)]
 #[must_use]
 pub fn ln<V: Vector>(x: V) -> V {
     let bits = x.bits();
-    // The exponent that leaves a mantissa in [√½, √2), by integer arithmetic on the ordered bit patterns.
+    // This is the exponent that leaves a mantissa in [√½, √2), by integer arithmetic on the ordered bit patterns.
     let exponent = V::and(V::sub_bits(bits, V::splat_bits(HALF_ROOT)), V::splat_bits(0xfff0_0000_0000_0000));
     let mantissa = V::from_bits(V::sub_bits(bits, exponent));
-    // k as a float without a conversion: |k| ≤ 1074, biased by 2048, in the low bits of 2⁵².
+    // This gives k as a float without a conversion: |k| ≤ 1074, biased by 2048, in the low bits of 2⁵².
     let biased = V::and(V::add_bits(V::shr::<52>(exponent), V::splat_bits(2048)), V::splat_bits(0xfff));
     let k = V::from_bits(V::or(biased, V::splat_bits(0x4330_0000_0000_0000)));
     let k = k.sub(V::splat(4_503_599_627_370_496.0 + 2048.0));
@@ -132,7 +134,7 @@ const COSINE: [f64; 8] = [
     -0.5,
 ];
 
-/// (sin t, cos t) for |t| ≤ π/4.
+/// Returns (sin t, cos t) for |t| ≤ π/4.
 ///
 /// * Precision: absolute error at most 3u each; the first omitted terms are below 5e-17.
 #[inline(always)]
@@ -144,31 +146,31 @@ pub fn sin_cos<V: Vector>(t: V) -> (V, V) {
     (sine, cosine)
 }
 
-/// A number in [1, 2) with the upper 52 of these bits.
+/// Returns a number in [1, 2) with the upper 52 of these bits.
 #[inline(always)]
 #[must_use]
 pub fn unit<V: Vector>(bits: V::Bits) -> V {
     V::from_bits(V::or(V::shr::<12>(bits), V::splat_bits(0x3ff0_0000_0000_0000)))
 }
 
-/// The point (x, y) at this distance from the origin whose direction is drawn by 64 random bits.
+/// Returns the point (x, y) at this distance from the origin in a direction drawn from 64 random bits.
 ///
-/// The angle is drawn from an eighth of a turn on either side of 0, by the upper 52 bits: in steps of 2⁻⁵⁴ turns. The lowest three
-/// swap the two coordinates and choose their signs, which makes it uniform on the circle.
+/// The angle is within an eighth of a turn on either side of 0, given by the upper 52 bits in steps of 2⁻⁵⁴ turns. The
+/// lowest three bits swap the two coordinates and choose their signs, which makes the direction uniform on the circle.
 #[inline(always)]
 #[must_use]
 pub fn on_circle<V: Vector>(radius: V, bits: V::Bits) -> (V, V) {
-    // [1, 2) − 1.5 is in [−½, ½); times π/2 it is in [−π/4, π/4).
+    // `unit` − 1.5 is in [−½, ½); times π/2 it is in [−π/4, π/4).
     let angle = unit::<V>(bits).sub(V::splat(1.5)).mul(V::splat(std::f64::consts::FRAC_PI_2));
     let (sine, cosine) = sin_cos(angle);
     let (sine, cosine) = (radius.mul(sine), radius.mul(cosine));
-    // All ones where the lowest bit is set.
+    // The mask is all ones where the lowest bit is set.
     let swap = V::sub_bits(V::splat_bits(0), V::and(bits, V::splat_bits(1)));
     let (first, second) = (V::select(swap, sine, cosine), V::select(swap, cosine, sine));
     (signed(first, V::shl::<62>(bits)), signed(second, V::shl::<61>(bits)))
 }
 
-/// `value` with its sign flipped where the highest bit is set.
+/// Returns `value` with its sign flipped where the highest bit is set.
 #[inline(always)]
 fn signed<V: Vector>(value: V, bits: V::Bits) -> V {
     V::from_bits(V::xor(value.bits(), V::and(bits, V::splat_bits(1 << 63))))

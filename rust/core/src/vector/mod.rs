@@ -1,7 +1,8 @@
 //! Eight numbers side by side, on the processor's widest vectors, and elementary functions of them.
 //!
-//! The room takes arithmetic that is written once, over any [`Vector`], and gives the copy of it that the processor executes
-//! fastest; all copies give the same bits. It does not know what is computed. `registers` is the one room with unsafe code.
+//! The room takes arithmetic that is written once, over any [`Vector`], and runs the copy of it that the processor
+//! executes fastest; all copies give the same bits. It does not know what is computed. `registers` is the only module
+//! with unsafe code.
 
 pub mod functions;
 mod registers;

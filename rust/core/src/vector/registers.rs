@@ -1,4 +1,5 @@
-//! The one room with unsafe code: vectors of eight lanes, and choosing the processor's instructions at run time.
+//! The only module with unsafe code: vectors of eight lanes, and the choice of the processor's instructions at run
+//! time.
 //!
 //! A kernel is written once, over any [`Vector`], and compiled for AVX-512, for AVX2 with FMA and for any machine;
 //! [`with_vectors`] runs the copy that the processor can execute. Every operation here rounds as IEEE 754 says and
@@ -9,20 +10,20 @@
 // Lanes are indexed together in several arrays; everything must be inlined into the copy for its instruction set.
 #![allow(clippy::needless_range_loop, clippy::inline_always)]
 
-/// Samples computed side by side.
+/// The number of samples that are computed side by side.
 pub const LANES: usize = 8;
 
-/// One number for each of the samples computed side by side, as it lies in memory.
+/// One number for each of the samples that are computed side by side, as stored in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[repr(C, align(64))]
 pub struct Lanes(pub [f64; LANES]);
 
-/// Raw bits for each lane, as they lie in memory.
+/// The raw bits of each lane, as stored in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C, align(64))]
 pub struct BitLanes(pub [u64; LANES]);
 
-/// The same number in every lane.
+/// Returns lanes that all hold `value`.
 #[must_use]
 pub const fn splat(value: f64) -> Lanes {
     Lanes([value; LANES])
@@ -43,14 +44,14 @@ impl std::ops::IndexMut<usize> for Lanes {
     }
 }
 
-/// Eight numbers in registers. Operations are lane by lane.
+/// Eight numbers in registers. Every operation works lane by lane.
 #[allow(missing_docs, clippy::return_self_not_must_use)] // the names say it; arithmetic is used
 pub trait Vector: Copy {
     type Bits: Copy;
-    /// Whether eight lanes fit one register, so that more vectors can be held at once.
+    /// Whether eight lanes fit into one register, so that more vectors can be held at once.
     const WIDE: bool;
-    /// Do the work in a function of its own, compiled for this kind of vector: long work is compiled once, whoever calls it, and
-    /// its callers stay short. (The compiler's time grows faster than a function's length.)
+    /// Does the work in a separate function that is compiled for this kind of vector: long work is then compiled once
+    /// for all its callers, and they stay short. (Compile time grows faster than the length of a function.)
     fn apart<W: Vectored>(work: W) -> W::Output;
     fn splat(value: f64) -> Self;
     fn load(from: &Lanes) -> Self;
@@ -60,13 +61,13 @@ pub trait Vector: Copy {
     fn mul(self, other: Self) -> Self;
     fn div(self, other: Self) -> Self;
     fn sqrt(self) -> Self;
-    /// `self·factor + term`, rounded once.
+    /// Returns `self·factor + term`, rounded once.
     fn mul_add(self, factor: Self, term: Self) -> Self;
-    /// The larger; `other` where either is NaN.
+    /// Returns the larger number; `other` where either is NaN.
     fn max(self, other: Self) -> Self;
-    /// The smaller; `other` where either is NaN.
+    /// Returns the smaller number; `other` where either is NaN.
     fn min(self, other: Self) -> Self;
-    /// Whether low < x < high in every lane.
+    /// Returns whether low < x < high in every lane.
     fn within(self, low: Self, high: Self) -> bool;
     fn bits(self) -> Self::Bits;
     fn from_bits(bits: Self::Bits) -> Self;
@@ -84,7 +85,7 @@ pub trait Vector: Copy {
     fn rotate<const N: u32, const REST: u32>(a: Self::Bits) -> Self::Bits {
         Self::or(Self::shl::<N>(a), Self::shr::<REST>(a))
     }
-    /// `a` where the mask's bits are set, `b` elsewhere.
+    /// Returns `a` where the mask's bits are set, `b` elsewhere.
     #[inline(always)]
     fn select(mask: Self::Bits, a: Self, b: Self) -> Self {
         let flipped = Self::xor(a.bits(), b.bits());
@@ -94,22 +95,22 @@ pub trait Vector: Copy {
 
 /// Work that is worth compiling for each instruction set. `run` must be `#[inline(always)]`, and so must what it calls.
 pub trait Vectored {
-    /// What comes out.
+    /// The type of the result.
     type Output;
-    /// Do the work with vectors of this kind.
+    /// Does the work with vectors of this kind.
     fn run<V: Vector>(self) -> Self::Output;
 }
 
-/// Run `work` with the widest vectors there are.
+/// Runs `work` with the widest vectors that the processor has.
 pub fn with_vectors<W: Vectored>(work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
     {
         if x86::has_avx512() {
-            // SAFETY: the processor has just been seen to support every feature that the function is compiled for.
+            // SAFETY: the processor was just found to support every feature that the function is compiled for.
             return unsafe { x86::avx512(work) };
         }
         if x86::has_avx2() {
-            // SAFETY: as above.
+            // SAFETY: as above, for AVX2.
             return unsafe { x86::avx2(work) };
         }
     }
@@ -121,21 +122,21 @@ fn portable<W: Vectored>(work: W) -> W::Output {
     work.run::<Portable>()
 }
 
-/// Run `work` on the named copy (see [`instruction_sets`]); `None` where this processor cannot.
+/// Runs `work` on the named copy (see [`instruction_sets`]); `None` where this processor cannot run it.
 pub fn with_instruction_set<W: Vectored>(name: &str, work: W) -> Option<W::Output> {
     match name {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the features are checked first.
+        // SAFETY: the guard of this arm has checked the features.
         "AVX-512" if x86::has_avx512() => Some(unsafe { x86::avx512(work) }),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the features are checked first.
+        // SAFETY: the guard of this arm has checked the features.
         "AVX2" if x86::has_avx2() => Some(unsafe { x86::avx2(work) }),
         "portable" => Some(portable(work)),
         _ => None,
     }
 }
 
-/// The copies that can run on this processor, the one that is used first.
+/// Returns the names of the copies that this processor can run; the first one is the default.
 #[must_use]
 pub fn instruction_sets() -> Vec<&'static str> {
     let mut names = Vec::new();
@@ -152,7 +153,7 @@ pub fn instruction_sets() -> Vec<&'static str> {
     names
 }
 
-/// Eight numbers in an array: the copy for any machine.
+/// Eight numbers in an array: the copy that runs on any machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Portable([f64; LANES]);
 
@@ -277,7 +278,8 @@ impl Vector for Portable {
 mod x86 {
     //! AVX-512 and AVX2 with FMA.
     //!
-    //! The methods are inlined into [`avx512`] and [`avx2`], which are compiled for the features; nobody else can name the types.
+    //! The methods are inlined into [`avx512`] and [`avx2`], which are compiled for the features; no other module can
+    //! name the types.
 
     use super::{BitLanes, Lanes, Vector, Vectored};
     #[allow(clippy::wildcard_imports)] // some fifty intrinsics
@@ -318,8 +320,9 @@ mod x86 {
     #[derive(Clone, Copy)]
     pub struct PairBits(__m256i, __m256i);
 
-    // SAFETY of this block and the next: the types are private to this module and reached only through `avx512` and `avx2`, whose
-    // callers have checked the features; loads and stores go through references to 64-byte aligned memory of the right size.
+    // SAFETY of this block and the next: the types are private to this module and used only inside `avx512` and `avx2`,
+    // whose callers have checked the features; loads and stores go through references to 64-byte aligned memory of the
+    // right size.
     macro_rules! native {
         ($e:expr) => {
             unsafe { $e }

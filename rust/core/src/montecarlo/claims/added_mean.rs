@@ -1,20 +1,21 @@
-//! One mean that bounds δ, or a second moment, where the record is added: how far ln f is from linear, seen on samples.
+//! Bounds δ, or a second moment, by one mean where the record is added: samples show how far ln f is from linear.
 //!
 //! f = dP/dR = Σ_x w_x e^{⟨Ĉx,y⟩ − ‖Ĉx‖²/2}, R = N(0, I). With (1 − x)₊ ≤ x^{−λ}λ^λ/(1+λ)^{1+λ} for λ > 0,
 //!
 //! `δ_add(ε) = E_R (1 − e^ε f)₊ ≤ λ^λ/(1+λ)^{1+λ}·e^{−λε}·E_R f^{−λ}`.
 //!
-//! Let S = N(−d, I), y = z − d. Then dR/dS = e^{⟨y,d⟩ + ‖d‖²/2}, and E_R f^{−λ} = E_S e^ψ, ψ = −λ ln f + ⟨y, d⟩ + ‖d‖²/2. ln f is convex, so
-//! ψ is concave, ν ∝ e^ψ S is more log-concave than S and satisfies the logarithmic Sobolev inequality with constant 1 (Bakry & Émery
-//! 1985): KL(S‖ν) ≤ ½E_S‖∇ψ‖². But KL(S‖ν) = ln E_S e^ψ − E_S ψ, so `ln E_S e^ψ ≤ E_S ψ + ½E_S‖∇ψ‖²`. E_S⟨y, d⟩ = −‖d‖²; altogether
+//! Let S = N(−d, I), y = z − d. Then dR/dS = e^{⟨y,d⟩ + ‖d‖²/2}, and E_R f^{−λ} = E_S e^ψ, ψ = −λ ln f + ⟨y, d⟩ +
+//! ‖d‖²/2. ln f is convex, so ψ is concave, ν ∝ e^ψ S is more log-concave than S and satisfies the logarithmic Sobolev
+//! inequality with constant 1 (Bakry & Émery 1985): KL(S‖ν) ≤ ½E_S‖∇ψ‖². But KL(S‖ν) = ln E_S e^ψ − E_S ψ, so
+//! `ln E_S e^ψ ≤ E_S ψ + ½E_S‖∇ψ‖²`. E_S⟨y, d⟩ = −‖d‖²; altogether
 //!
 //! `δ_add(ε) ≤ λ^λ/(1+λ)^{1+λ}·exp(−λε − ½‖d‖² + E_S D)`, `D = −λ(ln f − ⟨g, z⟩) + ½‖λ∇ ln f − d‖²`,
 //!
-//! for any d and g. Of the sampler nothing is used but that f is a mixture: b-min-sep sampling, and cyclic Poisson sampling from a random
-//! part, whose participations are a renewal process from a random start.
+//! for any d and g. The only property of the sampler that is used is that f is a mixture: b-min-sep sampling, and
+//! cyclic Poisson sampling from a random part, whose participations are a renewal process from a random start.
 //!
-//! **The second moment** of V = (1 − e^ε f)₊ dR/dS, whose mean under S is δ_add(ε): since dR/dS = e^{⟨y,d⟩ + ‖d‖²/2} and
-//! (1 − x)₊² ≤ k x^{−λ}, k = (2/(λ+2))²(λ/(λ+2))^λ (the maximum of (1 − x)²x^λ),
+//! **The second moment** of V = (1 − e^ε f)₊ dR/dS, whose mean under S is δ_add(ε): since dR/dS = e^{⟨y,d⟩ + ‖d‖²/2}
+//! and (1 − x)₊² ≤ k x^{−λ}, k = (2/(λ+2))²(λ/(λ+2))^λ (the maximum of (1 − x)²x^λ),
 //!
 //! `E_S V² ≤ k e^{−λε}·E_S e^ψ`, ψ = −λ ln f + 2⟨y, d⟩ + ‖d‖²,
 //!
@@ -22,17 +23,18 @@
 //!
 //! `E_S V² ≤ (2/(λ+2))²(λ/(λ+2))^λ·exp(−λε − ‖d‖² + E_S D₂)`, `D₂ = −λ(ln f − ⟨g, z⟩) + ½‖λ∇ ln f − 2d‖²`.
 //!
-//! **Bets.** With g = ∇ ln f(−d) (computed to within an error that counts below, on |z| ≤ 8.5) is ln f − ⟨g, z⟩ ≥ ln f(−d) by
-//! convexity. ∇ ln f is a mean of Ĉx, which has no negative entries, and neither has d, so that, D = D₁,
+//! **Bets.** With g = ∇ ln f(−d) (computed to within an error that is included below, on |z| ≤ 8.5), ln f − ⟨g, z⟩ ≥ ln
+//! f(−d) by convexity. ∇ ln f is a mean of Ĉx, which has no negative entries, and neither has d, so that, D = D₁,
 //!
 //! `D_k ≤ −λ ln f(−d) + ½(λ² max‖Ĉx‖² + k²‖d‖²)`:
 //!
-//! bets against "E_S D_k is at least this" need no more (see [`super::betting`]). Here d = sm̄, m̄ the mean of Ĉx (see [`crate::montecarlo::proposals::tilt`]).
+//! bets against "E_S D_k is at least this" need no more (see [`super::betting`]). Here d = sm̄, m̄ the mean of Ĉx (see
+//! [`crate::montecarlo::proposals::tilt`]).
 //!
-//! **Errors**, all of D_k. The generator: a unit change of coordinate i of z changes D_k by at most λ|∂_i ln f| + λ|g_i| + λΣ_j
-//! |H_ij||v_j|, v = λ∇ ln f − kd, and H the covariance of Ĉx, whose entries are at most ĉ²/4 for means in [0, ĉ]: together λ(2Λ +
-//! nĉ²‖v‖₁/4), Λ [`RenewalKernel::lipschitz`]. Rounding: e of ln f moves each posterior probability by 2e of itself, the passes by
-//! 8nu, sums over the bands by a few u more.
+//! **Errors**, all of D_k. The generator: a unit change of coordinate i of z changes D_k by at most λ|∂_i ln f| +
+//! λ|g_i| + λΣ_j |H_ij||v_j|, v = λ∇ ln f − kd, and H the covariance of Ĉx, whose entries are at most ĉ²/4 for means in
+//! [0, ĉ]: together λ(2Λ + nĉ²‖v‖₁/4), Λ [`RenewalKernel::lipschitz`]. Rounding: an error of e in ln f changes each
+//! posterior probability by 2e of itself, the passes by 8nu, sums over the bands by a few u more.
 
 use std::sync::Arc;
 
@@ -56,17 +58,17 @@ use crate::vector::{splat, with_vectors, Lanes, Vector, Vectored, LANES};
 pub struct AddedMean {
     kernel: Arc<RenewalKernel>,
     plain: RenewalProposal,
-    /// d and g by rounds.
+    /// The entries of d and g, one for each round.
     shift: Vec<f64>,
     tangent: Vec<f64>,
     /// ln f(−d), and ‖d‖².
     log_ratio: f64,
     square: f64,
-    /// The rounding of ln f at y.
+    /// A bound on the rounding of ln f at y.
     rounding: f64,
 }
 
-/// What a mean bounds.
+/// The quantity that a mean bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// δ_add(ε), by D₁.
@@ -76,7 +78,7 @@ pub enum Moment {
 }
 
 impl Moment {
-    /// k.
+    /// Returns k.
     fn number(self) -> f64 {
         match self {
             Self::First => 1.0,
@@ -85,14 +87,14 @@ impl Moment {
     }
 }
 
-/// What holds of D for one λ, and of the bound at one ε.
+/// Limits of D for one λ, and of the bound at one ε.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// What is bounded is at most the exponential of this and of E_S D; rounded up.
+    /// The bound is the exponential of this plus E_S D; rounded up.
     pub log_factor: f64,
-    /// D is at most this.
+    /// An upper bound on D.
     pub most: f64,
-    /// How far the mean of computed samples of D may be from E_S D.
+    /// A bound on the distance of the mean of computed samples of D from E_S D.
     pub error: f64,
 }
 
@@ -101,15 +103,16 @@ pub struct Limits {
 pub struct MeanTable {
     /// λ.
     pub exponent: f64,
-    /// What is bounded.
+    /// The quantity that is bounded.
     pub moment: Moment,
-    /// D is held to this, at least [`Limits::most`] where there are bets: lower ones would be of another mean.
+    /// Samples of D are cut off at this, which is at least [`Limits::most`] if there are bets: a lower cut-off would
+    /// change the mean.
     pub most: f64,
     /// (t, fraction) of each bet against "E D ≥ t".
     pub bets: Vec<(f64, f64)>,
 }
 
-/// Of eight samples: ln f − ⟨g, z⟩, ‖∇ ln f‖² and ⟨∇ ln f, d⟩.
+/// ln f − ⟨g, z⟩, ‖∇ ln f‖² and ⟨∇ ln f, d⟩ of eight samples.
 struct Statistics<V> {
     log: V,
     square: V,
@@ -124,10 +127,10 @@ struct Buffers {
 }
 
 impl AddedMean {
-    /// Samples around −sm̄, s = `size`.
+    /// Prepares samples around −sm̄, s = `size`.
     ///
     /// # Errors
-    /// [`Error::Domain`] for a size that is not positive and finite, for users with several records.
+    /// [`Error::Domain`] for a size that is not positive and finite, and for users with several records.
     pub fn new(kernel: &Arc<RenewalKernel>, size: f64) -> Result<Self> {
         let law = kernel.law();
         if !(size > 0.0 && size < 1e6) || law.records() != 1 {
@@ -137,7 +140,7 @@ impl AddedMean {
         let square = shift.iter().map(|x| x * x).sum();
         let furthest = shift.iter().copied().fold(0.0, f64::max) / kernel.largest_mean();
         let rounding = kernel.rounding_at(0.0, furthest);
-        let mut found = Self {
+        let mut samples = Self {
             kernel: Arc::clone(kernel),
             plain: RenewalProposal { law: law.clone(), mean_scale: 0.0 },
             tangent: vec![0.0; shift.len()],
@@ -147,12 +150,12 @@ impl AddedMean {
             rounding,
         };
         let mut buffers = Buffers::default();
-        buffers.scratch.all_rows = found.shift.iter().map(|x| splat(-x)).collect();
-        (found.log_ratio, found.tangent) = with_vectors(Centre { mean: &found, buffers: &mut buffers });
-        Ok(found)
+        buffers.scratch.all_rows = samples.shift.iter().map(|x| splat(-x)).collect();
+        (samples.log_ratio, samples.tangent) = with_vectors(Centre { mean: &samples, buffers: &mut buffers });
+        Ok(samples)
     }
 
-    /// What holds for this λ > 0 and this moment at this ε.
+    /// Returns the limits for this λ > 0 and this moment at this ε.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // counts far below 2^53
     pub fn limits(&self, exponent: f64, moment: Moment, epsilon: f64) -> Limits {
@@ -181,11 +184,12 @@ impl AddedMean {
         let terms = [one, other, -lambda * epsilon, -0.5 * k * self.square * (1.0 - 2.0 * squares)];
         let sizes: f64 = terms.iter().map(|term| term.abs()).sum();
         let log_factor = terms.iter().sum::<f64>() + 16.0 * UNIT_ROUNDOFF * (1.0 + sizes);
-        // g is computed: its error, on |z| ≤ 8.5, is among those of rounding. A logarithm of two terms is within 2u of its larger one.
+        // The error of the computed g, on |z| ≤ 8.5, is included in the rounding. A logarithm of two terms is within 2u
+        // of its larger one.
         Limits { log_factor, most: half - lambda * self.log_ratio + error, error }
     }
 
-    /// The statistics of eight samples whose rows are drawn.
+    /// Computes the statistics of eight samples whose rows are drawn.
     #[inline(always)]
     fn statistics<V: Vector>(&self, inner: V, buffers: &mut Buffers) -> Statistics<V> {
         let (n, coefficients) = (self.shift.len(), &self.kernel.coefficients);
@@ -208,7 +212,7 @@ impl AddedMean {
     }
 }
 
-/// ln f(−d) and ∇ ln f there.
+/// Computes ln f(−d) and ∇ ln f there.
 struct Centre<'a> {
     mean: &'a AddedMean,
     buffers: &'a mut Buffers,
@@ -219,9 +223,9 @@ impl Vectored for Centre<'_> {
 
     #[inline(always)]
     fn run<V: Vector>(self) -> Self::Output {
-        let found = self.mean.statistics::<V>(V::splat(0.0), self.buffers);
+        let statistics = self.mean.statistics::<V>(V::splat(0.0), self.buffers);
         let mut log = splat(0.0);
-        found.log.store(&mut log);
+        statistics.log.store(&mut log);
         (log[0], self.buffers.gradient.iter().map(|row| row[0]).collect())
     }
 }
@@ -250,11 +254,11 @@ impl Vectored for Shard<'_> {
             mean.kernel.draw_rows::<V, _>(&mut source, &mut buffers.scratch);
             let inner = statistic::<V>(&buffers.scratch.all_rows, &mean.tangent);
             shift::<V>(&mut buffers.scratch.all_rows, &mean.shift, -1.0);
-            let found = mean.statistics::<V>(inner, buffers);
+            let statistics = mean.statistics::<V>(inner, buffers);
             for ((table, wealth), (value, square)) in tables.iter().zip(&mut wealth).zip(&mut sums) {
                 let (lambda, k) = (V::splat(table.exponent), table.moment.number());
-                let inner = V::splat(k).mul(found.inner);
-                let half = lambda.mul(found.square).mul(V::splat(0.5)).sub(inner).sub(found.log);
+                let inner = V::splat(k).mul(statistics.inner);
+                let half = lambda.mul(statistics.square).mul(V::splat(0.5)).sub(inner).sub(statistics.log);
                 let d = lambda.mul_add(half, V::splat(0.5 * k * k * mean.square)).min(V::splat(table.most));
                 V::load(value).add(d).store(value);
                 d.mul_add(d, V::load(square)).store(square);
@@ -274,7 +278,7 @@ impl Vectored for Shard<'_> {
     }
 }
 
-/// Run shards `first`, …, `first + count − 1`: of each, in order, the sums of D for each table.
+/// Runs shards `first`, …, `first + count − 1` and returns, for each in order, the sums of D for each table.
 ///
 /// # Errors
 /// [`Error::Domain`] for a λ that is not positive and finite, and for a bet that could lose more than its wealth;
@@ -316,7 +320,7 @@ mod tests {
         Arc::new(RenewalKernel::new(coefficients.to_vec(), n, b, p, warm).expect("valid"))
     }
 
-    /// ln f and ∇ ln f at y, over all patterns.
+    /// Returns ln f and ∇ ln f at y, by enumerating all patterns.
     fn enumerated(kernel: &RenewalKernel, y: &[f64]) -> (f64, Vec<f64>) {
         let law = kernel.law();
         let n = law.iterations();
@@ -364,7 +368,7 @@ mod tests {
         }
     }
 
-    /// δ_add(ε) of one round by a trapezoidal sum.
+    /// Returns δ_add(ε) of one round by a trapezoidal sum.
     fn exact(c: f64, p: f64, epsilon: f64) -> f64 {
         let step = 1e-3;
         let values = (-12_000..12_000).map(|k| {
@@ -389,7 +393,7 @@ mod tests {
                     let table = MeanTable { exponent, moment: Moment::First, most: f64::INFINITY, bets: vec![] };
                     let held = MeanTable { exponent, moment: Moment::First, most: limits.most, bets: vec![] };
                     let sums = simulate(&mean, &[table, held], key, 0, 16, &Run::default()).expect("valid");
-                    // Nothing is cut off.
+                    // The limits cut off no sample.
                     assert!(sums.iter().all(|shard| shard[0] == shard[1]));
                     #[allow(clippy::cast_precision_loss)] // few
                     let count = (16 * SHARD) as f64;
@@ -406,7 +410,7 @@ mod tests {
         }
     }
 
-    /// E V² of samples around −d, d = s·cp, for one round: by a trapezoidal sum.
+    /// Returns E V² of samples around −d, d = s·cp, for one round, by a trapezoidal sum.
     fn exact_square(c: f64, p: f64, epsilon: f64, shift: f64) -> f64 {
         let step = 1e-3;
         let values = (-12_000..12_000).map(|k| {
@@ -466,7 +470,7 @@ mod tests {
         assert!(run(1.0, 0.5).is_err());
         assert!(run(0.0, 0.1).is_err());
         assert!(run(f64::NAN, 0.1).is_err());
-        // Samples that are cut off would have a lower mean.
+        // A lower cut-off would give a lower mean.
         let low = MeanTable {
             exponent: 1.0,
             moment: Moment::First,

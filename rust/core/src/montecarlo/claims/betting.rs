@@ -1,16 +1,16 @@
 //! Bets: wealth that grows when δ(ε) is smaller (or larger) than claimed.
 //!
-//! A bet at ε against the claim "E V ≥ t" starts with wealth 1 and multiplies it by 1 + λ(t − V) for each sample, 0
-//! < λ < 1/(c − t) with V ≤ c, the weight bound. If the claim is true the wealth is a non-negative supermartingale, so it ever
-//! reaches 1/q with probability at most q (Ville 1939; Waudby-Smith & Ramdas 2024): reaching it certifies E V < t at
-//! level q, at whatever moment one looks. With λ < 0, λ > −1/t, the same holds against "E V ≤ t" for any V ≥ 0. ε, t
-//! and λ are fixed before the samples are drawn. A mixture of bets with different λ against one claim (the mean of
-//! their wealths) is a bet too.
+//! A bet at ε against the claim "E V ≥ t" starts with wealth 1 and multiplies it by 1 + λ(t − V) for each sample, 0 < λ
+//! < 1/(c − t) with V ≤ c, the weight bound. If the claim is true the wealth is a non-negative supermartingale, so it
+//! ever reaches 1/q with probability at most q (Ville 1939; Waudby-Smith & Ramdas 2024): reaching it certifies E V < t
+//! at level q, at any stopping time. With λ < 0, λ > −1/t, the same holds against "E V ≤ t" for any V ≥ 0. ε, t and λ
+//! are fixed before the samples are drawn. A mixture of bets with different λ against one claim (the mean of their
+//! wealths) is a bet too.
 //!
-//! V enters rounded against the bet: what the log densities may miss is added to the loss and to the weight (or taken from
-//! them for λ < 0), then V is held to its bound, which the exact V obeys. With a composed profile V is read off it, from above
-//! for λ > 0 and from below for λ < 0 (see [`crate::montecarlo::value`]), without the curve's tail mass; the claim is about what is left
-//! then.
+//! V is rounded against the bet: the possible error of the log densities is added to the loss and to the weight (or
+//! subtracted from them for λ < 0), then V is cut off at its bound, which the exact V obeys. With a composed profile V
+//! is read off the profile, from above for λ > 0 and from below for λ < 0 (see [`crate::montecarlo::value`]), without
+//! the curve's tail mass; the claim is then about the remainder.
 
 use crate::error::{Error, Result};
 use crate::montecarlo::kernels::kernel::Ratios;
@@ -23,26 +23,27 @@ use crate::vector::{splat, Lanes, Vector};
 pub struct BetTable {
     /// ε.
     pub epsilon: f64,
-    /// V is at most this; see [`crate::montecarlo::proposals::proposal`].
+    /// The weight bound, an upper bound on V; see [`crate::montecarlo::proposals::proposal`].
     pub weight_bound: f64,
     /// (t, λ) of each bet.
     pub bets: Vec<(f64, f64)>,
 }
 
 impl BetTable {
-    /// The loss up to which a sample is worth nothing at any ε of these tables, not even when it is rounded up; −∞ with a
-    /// composed profile.
+    /// Returns the loss up to which a sample has V = 0 at every ε of these tables, even when it is rounded up; −∞ with
+    /// a composed profile.
     #[must_use]
     pub fn least(tables: &[Self], error: f64, curve: Option<&Curve>) -> f64 {
         if curve.is_some() {
             return f64::NEG_INFINITY;
         }
-        // 1 − (1 − 4·error)e^{ε − L} is positive from L = ε + ln(1 − 4·error) on; the rest is for its own rounding.
+        // 1 − (1 − 4·error)e^{ε − L} is positive from L = ε + ln(1 − 4·error) on; the rest allows for the rounding of
+        // this bound itself.
         tables.iter().map(|table| table.epsilon - 1e-9 * (1.0 + table.epsilon.abs())).fold(f64::INFINITY, f64::min)
             - 8.0 * error
     }
 
-    /// Whether no sample could cost more than a bet's wealth.
+    /// Checks that no sample can cost more than a bet's wealth.
     ///
     /// # Errors
     /// [`Error::Domain`] for an ε that is not finite, and for a bet that could lose more than its wealth.
@@ -71,7 +72,7 @@ impl BetTable {
 pub struct ShardSums {
     /// ln of the wealth of each bet.
     pub log_wealth: Vec<f64>,
-    /// Σ V, without rounding to a side: for estimates only.
+    /// Σ V, not rounded to either side: for estimates only.
     pub value: f64,
     /// Σ V².
     pub square: f64,
@@ -86,16 +87,16 @@ pub struct Running {
 }
 
 impl Running {
-    /// Nothing yet.
+    /// Creates sums of no samples.
     #[must_use]
     pub fn new(table: &BetTable) -> Self {
         Self { wealth: vec![splat(0.0); table.bets.len()], value: splat(0.0), square: splat(0.0) }
     }
 
-    /// Count eight samples with their weights dN/dM and losses; `error` bounds the error of each log density.
+    /// Adds eight samples with their weights dN/dM and losses; `error` bounds the error of each log density.
     #[inline(always)]
     pub fn add<V: Vector>(&mut self, table: &BetTable, (weight, loss): (V, V), error: f64, curve: Option<&Curve>) {
-        // Both log densities of the loss and both of the weight may be off by `error`.
+        // Both log densities of the loss and both of the weight may have an error of `error`.
         let (up, down) = (1.0 + 4.0 * error, 1.0 - 4.0 * error);
         let (zero, one, most) = (V::splat(0.0), V::splat(1.0), V::splat(table.weight_bound));
         let (value, above, below);
@@ -124,7 +125,7 @@ impl Running {
         }
     }
 
-    /// The sums over lanes, in the order of the lanes.
+    /// Returns the sums over lanes, in the order of the lanes.
     #[must_use]
     pub fn finish(&self) -> ShardSums {
         ShardSums {
@@ -135,19 +136,19 @@ impl Running {
     }
 }
 
-/// A sample's log densities in the roles that a direction gives them.
+/// A sample's log densities in the roles that they have in a direction.
 #[derive(Debug, Clone, Copy)]
 pub struct Sides<'a> {
-    /// ln of the density that the hockey stick is taken of.
+    /// ln of the density that the hockey stick is of.
     pub numerator: &'a Lanes,
-    /// ln of the one that is subtracted.
+    /// ln of the density that is subtracted.
     pub denominator: &'a Lanes,
-    /// ln of the one that was sampled.
+    /// ln of the density that samples are drawn from.
     pub proposal: &'a Lanes,
 }
 
 impl<'a> Sides<'a> {
-    /// P against Q, or Q against P for `add`.
+    /// Assigns the roles: P against Q, or Q against P for `add`.
     #[inline(always)]
     #[must_use]
     pub fn of(ratios: &'a Ratios, add: bool) -> Self {
@@ -156,7 +157,7 @@ impl<'a> Sides<'a> {
         Self { numerator, denominator, proposal: &ratios.proposal }
     }
 
-    /// The weight of the samples and their loss.
+    /// Returns the weight of the samples and their loss.
     #[inline(always)]
     #[must_use]
     pub fn weighed<V: Vector>(&self) -> (V, V) {

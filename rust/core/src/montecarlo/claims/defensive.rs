@@ -1,34 +1,36 @@
 //! Tests whose samples come from several proposals at once: a defensive mixture.
 //!
-//! Samples that vary little (tilts, [`crate::montecarlo::proposals::tilt`]) have no bound of their own, and a proposal whose samples are bounded may
-//! vary much. A mixture M = Σ α_k M_k of both has the bound of the one, divided by its share, and nearly the variance of the
-//! other (Hesterberg 1995; Owen & Zhou 2000). With V of [`crate::montecarlo::proposals::components`]:
+//! Samples that vary little (tilts, [`crate::montecarlo::proposals::tilt`]) have no bound, and a proposal whose samples
+//! are bounded may vary much. A mixture M = Σ α_k M_k of both has the bound of the latter, divided by its share, and
+//! nearly the variance of the former (Hesterberg 1995; Owen & Zhou 2000). With V of
+//! [`crate::montecarlo::proposals::components`]:
 //!
-//! **V is bounded.** V = X/m, where m = dM/dR and X does not depend on where samples come from. A component with V ≤ c_k alone
-//! has m_k ≥ X/c_k, so m ≥ X Σ α_k/c_k and **V ≤ 1/Σ_k α_k/c_k**, over the components for which something is known; plain
-//! sampling, with c = 1, is always among them. The same holds for the leading factor of V (and its slope with a composed
-//! profile), [`WeightBounds::factor`].
+//! **V is bounded.** V = X/m, where m = dM/dR and X does not depend on where samples come from. If a component alone
+//! has V ≤ c_k, then m_k ≥ X/c_k, so m ≥ X Σ α_k/c_k and **V ≤ 1/Σ_k α_k/c_k**, over the components for which a bound
+//! is known; plain sampling, with c = 1, is always among them. The same holds for the leading factor of V (and its
+//! slope with a composed profile), [`WeightBounds::factor`].
 //!
-//! **Bets on shards.** A shard draws α_k of its samples from M_k, so that the mean of one V depends on where it comes from, and
-//! only the mean over a shard is E_M V. Let μ_k = E_{M_k} V. If Σ α_k μ_k ≥ t, the wealth of a bet with betting fraction λ > 0
-//! grows over a shard of N samples by an expected factor Π_k (1 + λ(t − μ_k))^{α_k N} ≤ (Σ_k α_k(1 + λ(t − μ_k)))^N ≤ 1, by the
-//! inequality of arithmetic and geometric means (every factor is positive, since λ(V − t) < 1). So the wealth after each shard is
-//! a non-negative supermartingale, which is all that [`super::betting`] needs of whoever looks at it after whole shards. For λ <
-//! 0 and Σ α_k μ_k ≤ t the same holds.
+//! **Bets on shards.** A shard draws α_k of its samples from M_k, so that the mean of a single V depends on its
+//! component, and only the mean over a shard is E_M V. Let μ_k = E_{M_k} V. If Σ α_k μ_k ≥ t, the wealth of a bet with
+//! betting fraction λ > 0 grows over a shard of N samples by an expected factor Π_k (1 + λ(t − μ_k))^{α_k N} ≤ (Σ_k
+//! α_k(1 + λ(t − μ_k)))^N ≤ 1, by the inequality of arithmetic and geometric means (every factor is positive, since λ(V
+//! − t) < 1). So the wealth after each shard is a non-negative supermartingale, which is all that [`super::betting`]
+//! needs if the wealth is read only after whole shards. For λ < 0 and Σ α_k μ_k ≤ t the same holds.
 //!
-//! **The generator.** Let a coordinate of the noise change by a unit. X/m changes by at most 2·factor·Λ_i for its numerator, as
-//! with one proposal ([`crate::montecarlo::mechanism`]), and by V|∂_i ln m| for its denominator. ∂ ln m is a mean of the ∂ ln m_k with
-//! weights α_k m_k/m, which depend on the outcome, so it is at most the largest of them, coordinate by coordinate: |κ|Λ_i where
-//! means are scaled, and Λ_i + |θ|m̄_i for a tilt of P, |θ|m̄_i for one of R; over the coordinates max(1, |κ|)Λ + |θ|Σm̄_i,
-//! without the 1 where R is sampled, with the largest |κ| and |θ|. A sample of M_k is drawn with the error of its own coordinates
-//! and patterns, and counts α_k times.
+//! **The generator.** Let a coordinate of the noise change by a unit. X/m changes by at most 2·factor·Λ_i for its
+//! numerator, as with one proposal ([`crate::montecarlo::mechanism`]), and by V|∂_i ln m| for its denominator. ∂ ln m
+//! is a mean of the ∂ ln m_k with weights α_k m_k/m, which depend on the outcome, so it is at most the largest of them,
+//! coordinate by coordinate: |κ|Λ_i where means are scaled, and Λ_i + |θ|m̄_i for a tilt of P, |θ|m̄_i for one of R;
+//! over the coordinates max(1, |κ|)Λ + |θ|Σm̄_i, without the 1 where R is sampled, with the largest |κ| and |θ|. A
+//! sample of M_k is drawn with the error of its own coordinates and patterns, and counts α_k times.
 //!
-//! **Rounding.** ln dM_θ/dN = θt − norm misses by |θ| times the error of t, the errors of norm and of the sum, and by what the
-//! patterns drawn differ relatively from those of the tilt ([`Tilted::relative`]): samples come from M̃ with e^{−relative}m ≤ m̃,
-//! so that the mean of X/m is at least e^{−relative}δ(ε), which rounding V up makes good. V is held to its bound after that, so
-//! the bound is raised by as much. Plain sampling is the tilt θ = 0. Densities are evaluated at samples of all components: the
-//! farthest is where their rounding is bounded. Of the mixture's, the logarithm of a sum, the exponentials and their sum add less
-//! than (4K + 32)u.
+//! **Rounding.** ln dM_θ/dN = θt − norm has an error of |θ| times the error of t, plus the errors of norm and of the
+//! sum, and the relative difference between the law of the drawn patterns and that of the tilt ([`Tilted::relative`]):
+//! samples come from M̃ with e^{−relative}m ≤ m̃, so that the mean of X/m is at least e^{−relative}δ(ε); rounding V up
+//! compensates for this. V is cut off at its bound after that, so the bound is raised by as much. Plain sampling is the
+//! tilt θ = 0. Densities are evaluated at samples of all components: their rounding is bounded at the farthest of
+//! these. For the density of the mixture, the logarithm of a sum, the exponentials and their sum add less than
+//! (4K + 32)u.
 //!
 //! [`Tilted::relative`]: crate::montecarlo::proposals::tilt::Tilted::relative
 
@@ -49,12 +51,12 @@ use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::{with_vectors, Vector, Vectored};
 
-/// Bets to keep on samples of a mixture.
+/// Bets to compute on samples of a mixture.
 #[derive(Debug, Clone)]
 pub struct DefensiveJob {
-    /// What is sampled, and where samples come from.
+    /// The mechanisms that are sampled, and the mixture that samples come from.
     pub mixture: Mixture,
-    /// The curve of what else is composed, if there is anything.
+    /// The curve of the composed profile, if there is one.
     pub curve: Option<Arc<Curve>>,
     /// The bets.
     pub tables: Vec<BetTable>,
@@ -62,30 +64,30 @@ pub struct DefensiveJob {
     pub key: StreamKey,
 }
 
-/// What is proven about samples of a mixture at one ε.
+/// Proven limits for samples of a mixture at one ε.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// V is at most this.
+    /// An upper bound on V.
     pub weight_bound: f64,
-    /// A bound on |E V − δ(ε)| because numbers come from a finite generator.
+    /// A bound on |E V − δ(ε)| due to the finite generator.
     pub generator: f64,
     /// A bound on the error of each log density, in the sense of [`Running::add`].
     pub rounding: f64,
 }
 
-/// A mechanism's share of what is proven.
+/// The limits of one mechanism.
 struct Share {
     /// Σ_i sup |∂_i ln dP/dR|, and the same of ln m.
     lipschitz: f64,
     slope: f64,
-    /// Means over the components: the error of a coordinate, and of the patterns in total variation.
+    /// Means over the components: the error of a coordinate, and the error of the patterns in total variation.
     coordinate: f64,
     patterns: f64,
     rounding: f64,
 }
 
 impl Mixture {
-    /// What is proven about its samples at this ε, with the composed profile `curve`.
+    /// Returns the limits of the mixture's samples at this ε, with the composed profile `curve`.
     ///
     /// # Errors
     /// As [`Mixture::prepared`].
@@ -99,7 +101,7 @@ impl Mixture {
                 known.factor += self.share(place) / bounds.factor;
             }
         }
-        // A sum of K positive terms, its terms and its inverse rounded a few times.
+        // This is a sum of K positive terms, where the terms and the inverse are rounded a few times.
         #[allow(clippy::cast_precision_loss)] // at most 128
         let terms = self.components.len() as f64;
         let rounding = self.rounding()?;
@@ -113,7 +115,7 @@ impl Mixture {
         Ok(Limits { weight_bound, generator: generator * (1.0 + 1e-9), rounding })
     }
 
-    /// A bound on the error of each log density, in the sense of [`Running::add`]; see the head of this file.
+    /// Returns a bound on the error of each log density, in the sense of [`Running::add`]; see the head of this file.
     ///
     /// # Errors
     /// As [`Mixture::prepared`].
@@ -124,7 +126,7 @@ impl Mixture {
         Ok((weight + parts) * (1.0 + 1e-9))
     }
 
-    /// What is proven of each mechanism, and its runs.
+    /// Returns the limits of each mechanism, and its number of runs.
     fn shares(&self) -> Result<Vec<(Share, f64)>> {
         let each = self.parts.iter().enumerate();
         each.map(|(place, (mechanism, runs))| Ok((self.part(place, mechanism)?, f64::from(*runs)))).collect()
@@ -134,7 +136,7 @@ impl Mixture {
         f64::from(self.components[component].1) / f64::from(UNITS)
     }
 
-    /// The component as a proposal of its own, which may bound its samples; none for a tilt.
+    /// Returns the component as a separate proposal, which may bound its samples; `None` for a tilt.
     fn alone(&self, component: &Component) -> Result<Option<Vec<Part>>> {
         let (parameters, mean_scale) = match component {
             Component::Tilted(theta) if *theta != 0.0 => return Ok(None),
@@ -150,11 +152,11 @@ impl Mixture {
         self.parts.iter().zip(&parameters).map(part).collect::<Result<_>>().map(Some)
     }
 
-    /// What is proven of one mechanism's samples.
+    /// Returns the limits of one mechanism's samples.
     fn part(&self, place: usize, mechanism: &Mechanism) -> Result<Share> {
         let add = self.direction == Direction::Add;
         let base = mechanism.tilt_base();
-        // How far from the origin, and how steep, densities get.
+        // These are the largest distance from the origin, and the largest slopes of the densities.
         let (mut mean_scale, mut theta, mut means) = (self.direction.plain_mean_scale(), 0.0_f64, 1.0_f64);
         for (component, _) in &self.components {
             match (component, &base) {
@@ -174,7 +176,7 @@ impl Mixture {
             mean_scale * lipschitz + statistic.map_or(0.0, |t| if theta == 0.0 { 0.0 } else { theta * t.slope });
         let mut rounding = mechanism.rounding_at(steepest, means);
         if runs > 1.0 {
-            // Partial sums of several mechanisms' log densities.
+            // This covers partial sums of several mechanisms' log densities.
             rounding += 2.0 * UNIT_ROUNDOFF * runs * mechanism.magnitude(worst(steepest, means));
         }
         let (mut coordinate, mut patterns) = (0.0, 0.0);
@@ -199,7 +201,7 @@ impl Mixture {
     }
 }
 
-/// The larger of two numbers; one that is no number is larger than all.
+/// Returns the larger of two numbers; NaN counts as larger than all numbers.
 fn worst(one: f64, other: f64) -> f64 {
     if one > other || one.is_nan() {
         one
@@ -208,7 +210,7 @@ fn worst(one: f64, other: f64) -> f64 {
     }
 }
 
-/// The errors of a coordinate and of the patterns of a tilt's samples, and of ln dM_θ/dN.
+/// Returns the errors of a coordinate and of the patterns of a tilt's samples, and the error of ln dM_θ/dN.
 fn tilt(
     mechanism: &Mechanism,
     base: &TiltBase,
@@ -227,11 +229,12 @@ fn tilt(
     (coordinate, tilted.variation, rounding)
 }
 
-/// Run shards `first`, …, `first + count − 1`, on the pool this is called in: the sums of each for each table, in order.
+/// Runs shards `first`, …, `first + count − 1`, on the pool of the caller, and returns the sums of each for each table,
+/// in order.
 ///
 /// # Errors
-/// As [`Mixture::prepared`] and [`BetTable::check`]; [`Error::Numerics`] if rounding could change a loss by more than 1e-6;
-/// [`Error::Cancelled`]; [`Error::TimeLimit`].
+/// As [`Mixture::prepared`] and [`BetTable::check`]; [`Error::Numerics`] if rounding could change a loss by more than
+/// 1e-6; [`Error::Cancelled`]; [`Error::TimeLimit`].
 pub fn simulate_defensive(job: &DefensiveJob, first: u64, count: u64, run: &Run) -> Result<Vec<Vec<ShardSums>>> {
     for table in &job.tables {
         table.check()?;

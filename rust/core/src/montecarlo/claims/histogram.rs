@@ -1,10 +1,10 @@
-//! Loss histograms: what sampling leaves behind, and everything that is read off it.
+//! Loss histograms: the results of sampling, and the moments that are computed from them.
 //!
-//! A histogram counts samples by their privacy loss L, with the sum of their weights and of the squares: for bins [l, l + h) of
-//! losses the sums Σ w and Σ w², w = e^{ln P/R − ln M/R} (w = 1 for plain sampling). Histograms of the same mechanism, direction,
-//! proposal and bins merge by addition. δ(ε) is the mean of w(1 − e^{ε−L})_+, with a composed profile that of w·D(ε − L) (see
-//! [`crate::montecarlo::value`]); both grow with L, so with L moved to the upper edge of its bin the sum can only grow, to the lower edge
-//! only shrink.
+//! A histogram counts samples by their privacy loss L, with the sum of their weights and of the squares: for bins [l,
+//! l + h) of losses the sums Σ w and Σ w², w = e^{ln P/R − ln M/R} (w = 1 for plain sampling). Histograms of the same
+//! mechanism, direction, proposal and bins merge by addition. δ(ε) is the mean of w(1 − e^{ε−L})_+, with a composed
+//! profile that of w·D(ε − L) (see [`crate::montecarlo::value`]); both grow with L, so if L is moved to the upper edge
+//! of its bin the sum can only grow, and to the lower edge only shrink.
 
 use crate::montecarlo::value::{Bound, Curve};
 
@@ -23,37 +23,37 @@ pub struct Edges {
 /// Counts and weights by privacy loss.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Histogram {
-    /// Where the bins are.
+    /// The edges of the bins.
     pub edges: Edges,
-    /// Samples in all, those with weight 0 included.
+    /// The number of all samples, including those with weight 0.
     pub samples: u64,
-    /// Samples by bin.
+    /// The number of samples in each bin.
     pub counts: Vec<u64>,
-    /// Σ w by bin.
+    /// Σ w in each bin.
     pub weights: Vec<f64>,
-    /// Σ w² by bin.
+    /// Σ w² in each bin.
     pub squares: Vec<f64>,
 }
 
 /// Moments of the summands of δ(ε), each on the stated side of the exact sample moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moments {
-    /// The mean is at most this.
+    /// An upper bound on the mean.
     pub mean_above: f64,
-    /// The mean is at least this.
+    /// A lower bound on the mean.
     pub mean_below: f64,
-    /// The mean of the squares is at most this.
+    /// An upper bound on the mean of the squares.
     pub square_above: f64,
 }
 
 impl Histogram {
-    /// An empty histogram.
+    /// Creates an empty histogram.
     #[must_use]
     pub fn new(edges: Edges) -> Self {
         Self { edges, samples: 0, counts: vec![0; BINS], weights: vec![0.0; BINS], squares: vec![0.0; BINS] }
     }
 
-    /// Count one sample.
+    /// Adds one sample.
     #[inline(always)]
     pub fn add(&mut self, loss: f64, weight: f64) {
         self.samples += 1;
@@ -66,7 +66,7 @@ impl Histogram {
         self.squares[bin] += weight * weight;
     }
 
-    /// Add another histogram of the same mechanism, direction, proposal and edges.
+    /// Adds another histogram of the same mechanism, direction, proposal and edges.
     pub fn merge(&mut self, other: &Self) {
         debug_assert_eq!(self.edges, other.edges);
         self.samples += other.samples;
@@ -77,7 +77,7 @@ impl Histogram {
         }
     }
 
-    /// The moments over all samples of w(1 − e^{ε−L})_+, or of w·D(ε − L) without the curve's tail mass.
+    /// Returns the moments over all samples of w(1 − e^{ε−L})_+, or of w·D(ε − L) without the curve's tail mass.
     #[must_use]
     pub fn moments(&self, epsilon: f64, curve: Option<&Curve>) -> Moments {
         #[allow(clippy::cast_precision_loss)] // fewer than 2^53 samples
@@ -93,7 +93,7 @@ impl Histogram {
                 Some(curve) => curve.single(bound, epsilon - loss),
                 None => (-(epsilon - loss).exp_m1()).max(0.0),
             };
-            // A loss may have been put into the neighbouring bin by rounding; the edges are moved by that much.
+            // Rounding may have put a loss into the neighbouring bin, so the edges are moved by that much.
             let nudge = 1e-12 * (1.0 + upper.abs()) + curve.map_or(0.0, |curve| curve.argument_error(epsilon));
             let above = if k + 1 == BINS { 1.0 } else { share(upper + nudge, Bound::Above) };
             let below = if k == 0 { 0.0 } else { share(lower - nudge, Bound::Below) };

@@ -1,36 +1,41 @@
-//! How nearly ln f is linear where the record is added: bounds on δ_add, and on the second moment of its samples, without any sample.
+//! Bounds on δ_add, and on the second moment of its samples, without any sample: ln f is nearly linear where the record
+//! is added.
 //!
-//! f = dP/dR = Σ_x w_x e^{⟨Ĉx,y⟩ − ‖Ĉx‖²/2}, R = N(0, I). Samples of δ_add(ε) = E_R (1 − e^ε f)₊ come from M = N(−d, I), d = θg, and are
-//! V = (1 − e^ε f)₊·dR/dM, dR/dM = e^{⟨d,y⟩ + ‖d‖²/2}. V has no bound; its second moment has one.
+//! f = dP/dR = Σ_x w_x e^{⟨Ĉx,y⟩ − ‖Ĉx‖²/2}, R = N(0, I). Samples of δ_add(ε) = E_R (1 − e^ε f)₊ come from M = N(−d,
+//! I), d = θg, and are V = (1 − e^ε f)₊·dR/dM, dR/dM = e^{⟨d,y⟩ + ‖d‖²/2}. V has no bound; its second moment has one.
 //!
-//! **Log-Sobolev.** ln f is convex, so for λ ≥ 0 and any u the law ν ∝ e^{−F} R, F = λ ln f − ⟨u, y⟩, is more log-concave than R and
-//! satisfies the logarithmic Sobolev inequality with constant 1 (Bakry & Émery 1985): KL(S‖ν) ≤ ½E_S‖∇ ln dS/dν‖². With S = M, for
-//! which ∇ ln dS/dR = −d and KL(S‖R) = ½‖d‖², and KL(S‖ν) = KL(S‖R) + E_S F + ln E_R e^{−F},
+//! **Log-Sobolev.** ln f is convex, so for λ ≥ 0 and any u the law ν ∝ e^{−F} R, F = λ ln f − ⟨u, y⟩, is more
+//! log-concave than R and satisfies the logarithmic Sobolev inequality with constant 1 (Bakry & Émery 1985): KL(S‖ν) ≤
+//! ½E_S‖∇ ln dS/dν‖². With S = M, for which ∇ ln dS/dR = −d and KL(S‖R) = ½‖d‖², and KL(S‖ν) = KL(S‖R) + E_S F + ln E_R
+//! e^{−F},
 //!
 //! `ln E_R e^{−F} ≤ −E_S F − ½‖d‖² + ½E_S‖∇F − d‖²`.
 //!
-//! * u = d, λ = 2θ: E_S F = λE_S ln f + ‖d‖² and ∇F − d = λ(∇ln f − g). Since (1 − x)₊² ≤ k_λ x^{−λ}, k_λ = (2/(λ+2))²(λ/(λ+2))^λ,
-//!   `E_M V² = E_R (1 − e^ε f)₊² dR/dM ≤ k_λ exp(−λε − ‖d‖² − λE_S ln f + ½λ²E_S‖∇ ln f − g‖²)`.
+//! * u = d, λ = 2θ: E_S F = λE_S ln f + ‖d‖² and ∇F − d = λ(∇ln f − g). Since (1 − x)₊² ≤ k_λ x^{−λ}, k_λ =
+//!   (2/(λ+2))²(λ/(λ+2))^λ, `E_M V² = E_R (1 − e^ε f)₊² dR/dM ≤ k_λ exp(−λε − ‖d‖² − λE_S ln f + ½λ²E_S‖∇ ln f − g‖²)`.
 //! * u = 0, λ = θ: (1 − x)₊ ≤ x^{−λ}λ^λ/(1+λ)^{1+λ} gives
 //!   `δ_add(ε) ≤ λ^λ/(1+λ)^{1+λ}·exp(−λε − ½‖d‖² − λE_S ln f + ½λ²E_S‖∇ ln f − g‖²)`.
 //!
-//! **Interpolation.** Let ŵ ∝ w e^{−(θ+1)⟨Ĉx,g⟩} with sum Ẑ, ξ = Ĉx − g, and h_t(z) = Σ ŵ_x e^{√t⟨ξ,z⟩ − t‖ξ‖²/2}. At y = z − d is ln f
-//! = ½‖g‖² + ⟨g, z⟩ + ln Ẑ + ln h_1(z). Write ν_t for the mean over z ~ N(0, I) of the mean over independent *replicas* of ŵ weighed
-//! by h_t, and R_{rs} = ⟨ξ^r, ξ^s⟩. Then E_S‖∇ ln f − g‖² = ν_1(R₁₂), (E ln h_t)′ = −½ν_t(R₁₂), and by integration by parts
-//! ν_t(φ(R₁₂))′ = ν_t(φ(R₁₂)(R₁₂ − 2R₁₃ − 2R₂₃ + 3R₃₄)) (Guerra; Talagrand 2011, Lemma 1.3.7 in the case without a mean).
+//! **Interpolation.** Let ŵ ∝ w e^{−(θ+1)⟨Ĉx,g⟩} with sum Ẑ, ξ = Ĉx − g, and h_t(z) = Σ ŵ_x e^{√t⟨ξ,z⟩ − t‖ξ‖²/2}. At y
+//! = z − d, ln f = ½‖g‖² + ⟨g, z⟩ + ln Ẑ + ln h_1(z). Write ν_t for the mean over z ~ N(0, I) of the mean over
+//! independent *replicas* of ŵ weighted by h_t, and R_{rs} = ⟨ξ^r, ξ^s⟩. Then E_S‖∇ ln f − g‖² = ν_1(R₁₂), (E ln h_t)′
+//! = −½ν_t(R₁₂), and by integration by parts ν_t(φ(R₁₂))′ = ν_t(φ(R₁₂)(R₁₂ − 2R₁₃ − 2R₂₃ + 3R₃₄)) (Guerra; Talagrand
+//! 2011, Lemma 1.3.7 in the case without a mean).
 //!
 //! * ν(R₁₂R₁₃) ≥ ν(R₁₂R₃₄) by Jensen's inequality and both are at least 0: ν_t(R₁₂)′ ≤ ν_t(R₁₂²).
-//! * |R₁₂|, |R₁₃|, |R₂₃| and |R₃₄| have one law, and φ(a)b with an increasing φ has the largest mean where both rise together:
-//!   for φ_t = R²e^{8(τ−t)|R|} the terms add up to at most 8ν_t(φ|R₁₂|), so that ν_t(φ_t) decreases: ν_τ(R₁₂²) ≤ ν_0(R₁₂²e^{8τ|R₁₂|}).
+//! * |R₁₂|, |R₁₃|, |R₂₃| and |R₃₄| have the same law, and φ(a)b with an increasing φ has the largest mean where both
+//!   rise together: for φ_t = R²e^{8(τ−t)|R|} the terms add up to at most 8ν_t(φ|R₁₂|), so that ν_t(φ_t) decreases:
+//!   ν_τ(R₁₂²) ≤ ν_0(R₁₂²e^{8τ|R₁₂|}).
 //!
 //! Integrated, with e₀ = ν_0(R₁₂) = ‖E_ŵ ξ‖² and the mean of two independent patterns of ŵ,
 //!
 //! `E_S‖∇ ln f − g‖² ≤ Γ = e₀ + E |R₁₂|(e^{8|R₁₂|} − 1)/8`,
 //! `E_S ln f ≥ ½‖g‖² + ln Ẑ − ½e₀ − ½E[(e^{8|R₁₂|} − 1)/64 − |R₁₂|/8]`.
 //!
-//! **Computed.** Here g = a·m̄, m̄ the direction of [`crate::montecarlo::proposals::tilt`] as its numbers say, and d = −(tilt)·m̄: samples are of R tilted. The
-//! functions of |R₁₂| are at most C(2/κ²)(cosh κR₁₂ − 1), κ > 8, with C enclosed by [`constants`]; E e^{±κR₁₂} is a sum over pairs of
-//! patterns, by a recursion over both ages, since R₁₂ = ⟨Ĉx, Ĉx′⟩ − ⟨Ĉx, g⟩ − ⟨Ĉx′, g⟩ + ‖g‖².
+//! **Computed.** Here g = a·m̄, m̄ the direction of [`crate::montecarlo::proposals::tilt`] exactly as it is stored, and
+//! d = −(tilt)·m̄: samples are of R tilted. The functions of |R₁₂| are at most C(2/κ²)(cosh κR₁₂ − 1), κ > 8, with C
+//! enclosed by [`constants`]; E e^{±κR₁₂} is a sum over pairs of patterns, by a recursion over both ages, since R₁₂ =
+//! ⟨Ĉx, Ĉx′⟩ − ⟨Ĉx, g⟩ − ⟨Ĉx′, g⟩ + ‖g‖².
 
 use std::sync::OnceLock;
 
@@ -39,14 +44,14 @@ use crate::montecarlo::proposals::tilt::TiltBase;
 use crate::replicas::overlaps::Overlaps;
 use crate::special::UNIT_ROUNDOFF;
 
-/// κ.
+/// The values of κ that are tried.
 const RATES: [f64; 3] = [12.0, 16.0, 24.0];
-/// The most pairs of ages, in all rounds together, of one bound: some hundredths of a second.
+/// The largest number of pairs of ages, in all rounds together, for one bound: some hundredths of a second.
 const MOST_PAIRS: f64 = 4e6;
-/// Steps towards the a with E_ŵ Ĉx near a·m̄; any a is valid.
+/// The number of steps towards the a with E_ŵ Ĉx near a·m̄; any a is valid.
 const STEPS: usize = 8;
 
-/// Upper bounds for a tilt of R at one ε: both are logarithms, and infinite where too little is known.
+/// Upper bounds for a tilt of R at one ε: both are logarithms, and infinite where no finite bound is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AddedBounds {
     /// ln E_M V².
@@ -55,11 +60,12 @@ pub struct AddedBounds {
     pub log_delta: f64,
 }
 
-/// What holds of samples of R tilted by `tilt` < 0, where a record is added, for each ε; see the head of this file.
+/// Returns the bounds for samples of R tilted by `tilt` < 0, where a record is added, for each ε; see the head of this
+/// file.
 ///
-/// * Guarantee: upper bounds; infinite ones where ln f is not nearly linear, for what
-///   [`crate::montecarlo::mechanism::Mechanism::of_single_records`] does not give, and beyond [`MOST_PAIRS`] = nb².
-/// * Cost: some 50nb² operations, and next to none for each ε.
+/// * Guarantee: upper bounds; infinite where ln f is not nearly linear, for mechanisms that
+///   [`crate::montecarlo::mechanism::Mechanism::of_single_records`] does not return, and beyond [`MOST_PAIRS`] = nb².
+/// * Cost: some 50nb² operations, and very few for each ε.
 #[must_use]
 pub fn added_bounds(kernel: &RenewalKernel, tilt: f64, epsilons: &[f64]) -> Vec<AddedBounds> {
     let none = vec![AddedBounds { log_square: f64::INFINITY, log_delta: f64::INFINITY }; epsilons.len()];
@@ -76,7 +82,7 @@ pub fn added_bounds(kernel: &RenewalKernel, tilt: f64, epsilons: &[f64]) -> Vec<
     epsilons.iter().map(|&epsilon| linear.bounds(&base, size, epsilon)).collect()
 }
 
-/// a, Γ and the lower bound on E_S ln f.
+/// The values of a, Γ and the lower bound on E_S ln f.
 struct Linear {
     scale: f64,
     variance: f64,
@@ -84,11 +90,11 @@ struct Linear {
 }
 
 impl Linear {
-    /// Both bounds at one ε.
+    /// Returns both bounds at one ε.
     fn bounds(&self, base: &TiltBase, size: f64, epsilon: f64) -> AddedBounds {
         let (scale, square) = (self.scale, base.square);
         let theta = size / scale;
-        // Each term with what it may be off by; ‖d‖² = size²‖m̄‖² is rounded by a few u beside the sum of n squares.
+        // Each term includes its error; ‖d‖² = size²‖m̄‖² is rounded by a few u in addition to the sum of n squares.
         #[allow(clippy::cast_precision_loss)] // rounds
         let squares = (base.mean.len() as f64 + 8.0) * UNIT_ROUNDOFF;
         let total = |terms: &[f64]| {
@@ -124,7 +130,7 @@ impl Linear {
         let (n, most, bands) =
             (law.iterations() as f64, law.most_participations() as f64, kernel.coefficients.len() as f64);
         let largest = |numbers: &[f64]| numbers.iter().copied().fold(0.0, f64::max);
-        // The a at which the patterns' mean is as long as a·m̄.
+        // This finds the a at which the patterns' mean is as long as a·m̄.
         let mut scale = 1.0;
         for _ in 0..STEPS {
             let inner: f64 = base
@@ -140,7 +146,7 @@ impl Linear {
             return None;
         }
         let (mean, log_sum, relative) = base.tilted_mean(law, -(size + scale), &kernel.coefficients);
-        // The distance of computed vectors, and how far each of their entries may be off.
+        // `apart` is the distance of the computed vectors, and `entry` bounds the error of each of their entries.
         let apart: f64 = mean.iter().zip(&base.mean).map(|(x, y)| (x - scale * y).powi(2)).sum::<f64>().sqrt();
         let entry = largest(&kernel.coefficients) * (relative + 8.0 * n * UNIT_ROUNDOFF)
             + 4.0 * UNIT_ROUNDOFF * largest(&base.mean);
@@ -165,12 +171,12 @@ impl Linear {
                 let error = rounding + rate * length_error + 16.0 * UNIT_ROUNDOFF * (1.0 + sizes);
                 mean += 0.5 * libm::exp(terms.iter().sum::<f64>() + error);
             }
-            // E cosh κR − 1, of means that are at least 1 together.
+            // This is E cosh κR − 1, from means whose average is at least 1.
             let excess =
                 (mean * (1.0 + 8.0 * UNIT_ROUNDOFF) - 1.0) * (2.0 / (rate * rate)) * (1.0 + 8.0 * UNIT_ROUNDOFF);
-            let found = (first * excess, second * excess);
-            if excess.is_finite() && excess >= 0.0 && best.is_none_or(|least| found.0 < least.0) {
-                best = Some(found);
+            let bounds = (first * excess, second * excess);
+            if excess.is_finite() && excess >= 0.0 && best.is_none_or(|least| bounds.0 < least.0) {
+                best = Some(bounds);
             }
         }
         let (variance, deficit) = best?;
@@ -181,9 +187,10 @@ impl Linear {
     }
 }
 
-/// ln Σ w_x w_x′ e^{⟨s, x + x′⟩ + κ⟨Ĉx, Ĉx′⟩} over pairs of patterns, s the exponents; by a recursion from the last round to the first over
-/// both ages, as in [`crate::replicas::chain`]. All terms are positive, and each round multiplies by at most 12 roundings; of a warm
-/// start b² terms are added. Infinite where a number is.
+/// Returns ln Σ w_x w_x′ e^{⟨s, x + x′⟩ + κ⟨Ĉx, Ĉx′⟩} over pairs of patterns, where s are the exponents, by a recursion
+/// from the last round to the first over both ages, as in `crate::replicas::chain`. All terms are positive, and each
+/// round multiplies by at most 12 roundings; for a warm start b² terms are added. The result is infinite if a number in
+/// it is.
 fn pairs(kernel: &RenewalKernel, overlaps: &Overlaps, exponents: &[f64], rate: f64) -> f64 {
     let law = kernel.law();
     let (n, b, bands, p) = (law.iterations(), law.min_separation, overlaps.bands(), law.sampling_probability);
@@ -215,7 +222,7 @@ fn pairs(kernel: &RenewalKernel, overlaps: &Overlaps, exponents: &[f64], rate: f
                 if one == free && other == free {
                     sum += both * after(0, 0);
                 }
-                // Zero times infinity is no number, which `max` would pass over.
+                // Zero times infinity is NaN, which `max` would ignore.
                 if !sum.is_finite() {
                     return f64::INFINITY;
                 }
@@ -230,7 +237,7 @@ fn pairs(kernel: &RenewalKernel, overlaps: &Overlaps, exponents: &[f64], rate: f
         let scale = 2.0_f64.powi(-power.clamp(-1000, 1000));
         exponent += power.clamp(-1000, 1000);
         for value in &mut before {
-            // Never 0: what is raised is far below the rounding of the largest.
+            // The value must not become 0: the increase is far below the rounding of the largest value.
             *value = (*value * scale).max(f64::MIN_POSITIVE);
         }
         std::mem::swap(&mut values, &mut before);
@@ -246,12 +253,14 @@ fn pairs(kernel: &RenewalKernel, overlaps: &Overlaps, exponents: &[f64], rate: f
     libm::log(sum) + f64::from(exponent) * std::f64::consts::LN_2
 }
 
-/// For each of [`RATES`] the least C known with |x|(e^{8|x|} − 1)/8 and (e^{8|x|} − 1)/64 − |x|/8 at most C(2/κ²)(cosh κx − 1) for all x.
+/// Returns, for each of [`RATES`], the least known C with |x|(e^{8|x|} − 1)/8 and (e^{8|x|} − 1)/64 − |x|/8 at most
+/// C(2/κ²)(cosh κx − 1) for all x.
 ///
-/// All three are increasing in x ≥ 0. Between x₀ and x₁ a quotient is at most that of the numerator at x₁ and the denominator at x₀. Up
-/// to the first node the numerators are at most x²e^{8x} and x²e^{8x}/2, by (e^y − 1)/y ≤ e^y and e^y − 1 − y ≤ y²e^y/2, and the
-/// denominator is at least x². From the last one on they are at most xe^{8x}/8 and e^{8x}/64 and the denominator is (e^{κx} + e^{−κx} −
-/// 2)/κ², so that the quotients fall: e^{−(κ−8)x} times x, which falls for x ≥ 1/(κ−8), times 1/(1 − 2e^{−κx}).
+/// All three are increasing in x ≥ 0. Between x₀ and x₁ a quotient is at most that of the numerator at x₁ and the
+/// denominator at x₀. Up to the first node the numerators are at most x²e^{8x} and x²e^{8x}/2, by (e^y − 1)/y ≤ e^y and
+/// e^y − 1 − y ≤ y²e^y/2, and the denominator is at least x². From the last one on they are at most xe^{8x}/8 and
+/// e^{8x}/64 and the denominator is (e^{κx} + e^{−κx} − 2)/κ², so that the quotients fall: e^{−(κ−8)x} times x, which
+/// falls for x ≥ 1/(κ−8), times 1/(1 − 2e^{−κx}).
 fn constants() -> &'static [[f64; 2]; 3] {
     static FOUND: OnceLock<[[f64; 2]; 3]> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -259,12 +268,13 @@ fn constants() -> &'static [[f64; 2]; 3] {
         const LAST: f64 = 4.0;
         const FACTOR: f64 = 1.0005;
         RATES.map(|rate| {
-            // Rounding, also where the functions are differences of nearly equal numbers: series there.
+            // `up` covers the rounding; where the functions are differences of nearly equal numbers, series are used.
             let up = 1.0 + 1e-9;
             let first = |x: f64| 0.125 * x * libm::expm1(8.0 * x);
             let second = |x: f64| {
                 let y = 8.0 * x;
-                // The sum of y^k/k! from k = 2 on, by terms up to the 12th, and the rest of it by a geometric sum.
+                // This is the sum of y^k/k! from k = 2 on: the terms up to the 12th, and a geometric sum that bounds
+                // the rest.
                 if y < 0.5 {
                     let (mut term, mut sum) = (y, 0.0);
                     for k in 2..=12 {
@@ -278,16 +288,16 @@ fn constants() -> &'static [[f64; 2]; 3] {
             };
             // cosh κx − 1 = 2 sinh²(κx/2).
             let below = |x: f64| 4.0 / (rate * rate) * libm::sinh(0.5 * rate * x).powi(2);
-            let mut found = [libm::exp(8.0 * FIRST), 0.5 * libm::exp(8.0 * FIRST)];
+            let mut quotients = [libm::exp(8.0 * FIRST), 0.5 * libm::exp(8.0 * FIRST)];
             let mut x = FIRST;
             while x < LAST {
                 let next = x * FACTOR;
-                found[0] = found[0].max(first(next) / below(x));
-                found[1] = found[1].max(second(next) / below(x));
+                quotients[0] = quotients[0].max(first(next) / below(x));
+                quotients[1] = quotients[1].max(second(next) / below(x));
                 x = next;
             }
             let tail = (rate * rate) * libm::exp(8.0 * x) / (libm::exp(rate * x) - 2.0);
-            [found[0].max(tail * x / 8.0) * up, found[1].max(tail / 64.0) * up]
+            [quotients[0].max(tail * x / 8.0) * up, quotients[1].max(tail / 64.0) * up]
         })
     })
 }
@@ -319,7 +329,7 @@ mod tests {
 
     #[test]
     fn what_leaves_the_range_of_numbers_bounds_nothing() {
-        // e^{κ‖c‖²} is infinite, and what it multiplies is 0 or not: no mass may be lost.
+        // e^{κ‖c‖²} is infinite, and its factor may be 0: no mass may be lost.
         for (coefficients, b, n, p, tilt, epsilon) in [
             (vec![1.913_316_821_462_695_7, 7.541_635_256_629_164], 2, 2, 1.0, -0.351_901_525_219_190_9, 8.237_8),
             (vec![6.650_171_188_751_593, 3.898_366_895_238_788_7], 4, 2, 0.5, -0.022_531_657_643_655_497, 5.0),

@@ -1,31 +1,33 @@
-//! Bins: how δ changes with the Gram matrix of the modes, estimated from the samples that estimate δ.
+//! The derivatives of δ in the Gram matrix of the modes, for bins, estimated from the samples that estimate δ.
 //!
-//! All that a sample needs of the matrix is Γ, the Gram matrix of the modes in units of σ ([`crate::montecarlo::kernels::bins`]), so δ is a function of
-//! Γ, and whoever has a parametrisation of C takes the chain rule from there: Γ_st = ⟨m_s, m_t⟩/σ² gives ∂δ/∂m_s =
-//! 2σ⁻² Σ_t (∂δ/∂Γ)_st m_t, and σ·∂δ/∂σ = −2⟨Γ, ∂δ/∂Γ⟩.
+//! All that a sample needs of the matrix is Γ, the Gram matrix of the modes in units of σ
+//! ([`crate::montecarlo::kernels::bins`]), so δ is a function of Γ, and derivatives in the parameters of C follow by
+//! the chain rule: Γ_st = ⟨m_s, m_t⟩/σ² gives ∂δ/∂m_s = 2σ⁻² Σ_t (∂δ/∂Γ)_st m_t, and σ·∂δ/∂σ = −2⟨Γ, ∂δ/∂Γ⟩.
 //!
-//! **Samples that move.** With Γ = LLᵀ a sample is v = Lw + κΓ_s + θh, h = Γπ and π the bins' probabilities. Normal numbers w and
-//! bins s are functions of the stream, and of the laws of the bins; those are the ones that the proposals have at the Gram matrix
-//! Γ₀ of the samples' origin, and stay so. The density of a component relative to R,
+//! **Samples that move.** With Γ = LLᵀ a sample is v = Lw + κΓ_s + θh, h = Γπ and π the bins' probabilities. Normal
+//! numbers w and bins s are functions of the stream, and of the laws of the bins; these laws are the ones that the
+//! proposals have at the Gram matrix Γ₀ of the samples' origin, and do not change with Γ. The density of a component
+//! relative to R,
 //!
-//! `g_k = e^{θt − θ²q/2} Σ_t ω_t e^{κ(v_t − θh_t) − κ²Γ_tt/2}`, t = ⟨π, v⟩, q = ⟨π, Γπ⟩, ω the law its bins are drawn from
+//! `g_k = e^{θt − θ²q/2} Σ_t ω_t e^{κ(v_t − θh_t) − κ²Γ_tt/2}`, t = ⟨π, v⟩, q = ⟨π, Γπ⟩, ω the law its bins are drawn
+//! from
 //!
-//! (κ = 1 for what is tilted, without the sum where R is), is a smooth function of Γ and v, and so is ln f. V = (f − e^ε)_+/g or (1
-//! − e^ε f)_+/g is therefore a continuous function of Γ for fixed w and s, its mean is δ for every Γ, and what is given here is
-//! the exact derivative of the estimate wherever no sample lies on the boundary:
+//! (κ = 1 for tilts of P, without the sum for tilts of R), is a smooth function of Γ and v, and so is ln f. V = (f −
+//! e^ε)_+/g or (1 − e^ε f)_+/g is therefore a continuous function of Γ for fixed w and s, its mean is δ for every Γ,
+//! and this module returns the exact derivative of the estimate wherever no sample lies on the boundary:
 //!
 //! `dV = S d ln f − V d ln g`, S = 1{V > 0}·f/g, or −1{V > 0}·e^ε f/g where the record is added,
 //!
-//! with d ln f = Σ_t γ_t (dv_t − dΓ_tt/2), γ the posterior law of the bin, and likewise for each g_k. The proposals move along with
-//! Γ: weights do not spread, and only the laws of the bins grow old. (Outcomes that stay where they are, as for rounds, would have
-//! to be drawn whole, n numbers in place of T.)
+//! with d ln f = Σ_t γ_t (dv_t − dΓ_tt/2), γ the posterior law of the bin, and likewise for each g_k. The proposals
+//! move along with Γ: weights do not spread, and only the laws of the bins become outdated. (Outcomes that do not move,
+//! as for rounds, would have to be drawn whole, n numbers in place of T.)
 //!
-//! **The factor.** dv has dL·w, L = chol(Γ): from L̄ = ∂δ/∂L follows Γ̄ = L⁻ᵀ Φ(LᵀL̄) L⁻¹, made symmetric, Φ the lower triangle with
-//! half the diagonal (Murray 2016, arXiv:1602.07527). What the factorisation adds to the diagonal counts as constant: some 1e-12
-//! of the derivative.
+//! **The factor.** dv contains dL·w, L = chol(Γ): from L̄ = ∂δ/∂L follows Γ̄ = L⁻ᵀ Φ(LᵀL̄) L⁻¹, made symmetric, Φ the
+//! lower triangle with half the diagonal (Murray 2016, arXiv:1602.07527). The amount that the factorisation adds to the
+//! diagonal is treated as constant: some 1e-12 of the derivative.
 //!
-//! Nothing here is a bound. Derivatives have no values for single samples: their standard errors come from the spread between
-//! shards, which are alike.
+//! None of these numbers is a bound. Derivatives have no values for single samples: their standard errors come from the
+//! spread between shards, which are identically distributed.
 
 use crate::error::{Error, Result};
 use crate::montecarlo::gradients::gradient::{
@@ -48,21 +50,22 @@ struct Frozen {
     /// κ; 0 where R is tilted.
     mean_scale: f64,
     share: f64,
-    /// ω, cumulative; none where no bin is drawn.
+    /// ω, cumulative; empty where no bin is drawn.
     cumulative: Vec<f64>,
     /// The exponents' constants: ln ω_t − κ²Γ_tt/2 − κθh_t.
     constants: Vec<f64>,
-    /// e^{constant − that of ln f}, each divided by the largest, and the logarithm of that: where κ = 1 and these numbers are of
-    /// ordinary size, its terms are those of ln f times these.
+    /// e^{constant − that of ln f}, each divided by the largest, and the logarithm of the largest: where κ = 1 and
+    /// these numbers are of ordinary size, the component's terms are those of ln f times these.
     ratios: Option<(Vec<f64>, f64)>,
     /// −θ²q/2.
     norm: f64,
 }
 
-/// Ratios of terms whose logarithms differ by no more than this are of ordinary size: terms themselves are at least e^−700.
+/// Ratios of terms whose logarithms differ by no more than this are of ordinary size: terms themselves are at least
+/// e^−700.
 const ORDINARY: f64 = 200.0;
 
-/// What all shards share.
+/// The data that all shards share.
 struct Setting<'a> {
     job: &'a GradientJob,
     kernel: &'a BinsKernel,
@@ -73,10 +76,10 @@ struct Setting<'a> {
     square: f64,
 }
 
-/// What a shard leaves: moments of each component, and Σ ∂V/∂Γ row by row.
+/// The result of a shard: moments of each component, and Σ ∂V/∂Γ row by row.
 type Left = (Vec<Moments>, Vec<f64>);
 
-/// Estimates for a job whose mechanism and origin have these kernels.
+/// Returns estimates for a job whose mechanism and origin have these kernels.
 ///
 /// # Errors
 /// [`Error::Domain`] for proposals that the origin refuses; [`Error::Cancelled`]; [`Error::TimeLimit`].
@@ -91,7 +94,8 @@ pub(super) fn simulate(
     let setting = Setting::new(job, kernel, origin)?;
     let entries = kernel.law().squares.len().pow(2);
     let mut moments = vec![Moments::default(); job.components.len()];
-    // For each entry Σ D, Σ D² and Σ D·N over the shards, N what the shard has of σ·∂δ/∂σ: −2⟨Γ, D⟩.
+    // These are, for each entry, Σ D, Σ D² and Σ D·N over the shards, where N is the shard's value of σ·∂δ/∂σ: −2⟨Γ,
+    // D⟩.
     let (mut sums, mut along) = (vec![[0.0; 3]; entries], 0.0);
     let shard = |index, buffers: &mut Buffers| with_vectors(Shard { setting: &setting, index, buffers, run });
     in_order(first, count, shard, |(more, derivatives): Left| {
@@ -104,8 +108,8 @@ pub(super) fn simulate(
             sum[2] += one * own;
         }
     })?;
-    let found = estimate(&moments);
-    let all = found.samples as f64;
+    let gradient = estimate(&moments);
+    let all = gradient.samples as f64;
     let derivative = |[sum, square, _]: &[f64; 3]| Estimate {
         value: sum / all,
         standard_error: spread(count, *sum, *sum, *square).max(0.0).sqrt() / all,
@@ -113,7 +117,7 @@ pub(super) fn simulate(
     Ok(GradientEstimate {
         derivatives: sums.iter().map(derivative).collect(),
         covariances: sums.iter().map(|sum| spread(count, sum[0], along, sum[2]) / (all * all)).collect(),
-        ..found
+        ..gradient
     })
 }
 
@@ -172,7 +176,7 @@ fn ratios(mean_scale: f64, constants: &[f64], own: &[f64]) -> Option<(Vec<f64>, 
 #[derive(Default)]
 struct Buffers {
     products: BinsScratch,
-    /// The exponentials of ln f, and of each component's sum; their sums and largest exponents.
+    /// The exponentials of ln f, and of the sum of each component; their sums and largest exponents.
     own: Sum,
     each: Vec<Sum>,
     /// ln g_k.
@@ -189,7 +193,7 @@ struct Derivatives {
     factor: Vec<Vec<Lanes>>,
     /// Σ κ ∂V/∂v_t of the samples drawn in bin s: row s.
     drawn: Vec<f64>,
-    /// Σ ∂V/∂Γ_tt, ∂V/∂h_t and ∂V/∂q as they stand in the densities.
+    /// Σ ∂V/∂Γ_tt, ∂V/∂h_t and ∂V/∂q, where these occur directly in the densities.
     diagonal: Vec<Lanes>,
     overlap: Vec<Lanes>,
     square: f64,
@@ -197,7 +201,7 @@ struct Derivatives {
     turned: Vec<Lanes>,
 }
 
-/// Σ_t e^{κv_t + constant_t}: the terms, with the largest exponent taken out, and what they add up to.
+/// Σ_t e^{κv_t + constant_t}: the terms without the largest exponent, and their sum.
 #[derive(Default)]
 struct Sum {
     terms: Vec<Lanes>,
@@ -229,7 +233,7 @@ impl Sum {
         largest.add(ln(total)).store(&mut self.log);
     }
 
-    /// The same from the terms of another sum, each times its ratio.
+    /// Computes the same from the terms of another sum, each times its ratio.
     #[inline(always)]
     fn share<V: Vector>(&mut self, other: &Self, (ratios, log): &(Vec<f64>, f64)) {
         self.terms.resize(ratios.len(), splat(0.0));
@@ -274,7 +278,7 @@ impl Vectored for Shard<'_> {
     }
 }
 
-/// Eight samples of a component: V and σ·∂V/∂σ, and its derivatives counted; none if no sample is worth anything.
+/// Eight samples of a component: returns V and σ·∂V/∂σ and adds the derivatives; `None` if V is 0 for all samples.
 struct Eight<'a> {
     setting: &'a Setting<'a>,
     drawn: usize,
@@ -296,7 +300,7 @@ impl Vectored for Eight<'_> {
         let along = setting.slopes::<V>(V::load(&values), V::load(&scores), density, buffers);
         let path = setting.path::<V>(from, bins, buffers);
         buffers.derivatives.multiply::<V>(&buffers.slopes, buffers.products.noise());
-        // A factor 1 + η on σ takes 2η of Γ, h and q, and η of Lw.
+        // A factor 1 + η on σ changes Γ, h and q by −2η of themselves, and Lw by −η.
         let mut log_noise = splat(0.0);
         V::splat(-2.0).mul(along).sub(path).store(&mut log_noise);
         Some((values, log_noise))
@@ -304,7 +308,7 @@ impl Vectored for Eight<'_> {
 }
 
 impl Setting<'_> {
-    /// v of eight samples of a component; the bins they are drawn in, if any.
+    /// Draws v of eight samples of a component; returns the bins that they are drawn in, if any.
     #[inline(always)]
     fn draw<V: Vector>(&self, from: &Frozen, stream: &mut Stream, scratch: &mut BinsScratch) -> [usize; LANES] {
         self.kernel.draw_noise::<V>(stream, scratch);
@@ -319,7 +323,7 @@ impl Setting<'_> {
         bins
     }
 
-    /// ln f, ln g and what `buffers.logs` adds up to: there α_k g_k is left, up to a common factor.
+    /// Returns ln f, ln g and the sum of `buffers.logs`, which then holds α_k g_k up to a common factor.
     #[inline(always)]
     fn densities<V: Vector>(&self, buffers: &mut Buffers) -> (V, V, V) {
         let Buffers { products: scratch, own, each, logs, .. } = buffers;
@@ -353,8 +357,8 @@ impl Setting<'_> {
         (V::load(&own.log), largest.add(ln(density)), density)
     }
 
-    /// dV = S d ln f − Σ_k V·(α_k g_k/g) d ln g_k: by v into `buffers.slopes`, and by the diagonal of Γ, h and q counted. Gives the
-    /// sum of the latter three times what they are derivatives by.
+    /// Computes dV = S d ln f − Σ_k V·(α_k g_k/g) d ln g_k: derivatives in v go into `buffers.slopes`, those in the
+    /// diagonal of Γ, h and q are added. Returns the sum of the latter, each times its variable.
     #[inline(always)]
     fn slopes<V: Vector>(&self, value: V, score: V, density: V, buffers: &mut Buffers) -> V {
         let Buffers { own, each, logs, slopes, derivatives, .. } = buffers;
@@ -394,7 +398,8 @@ impl Setting<'_> {
         curved.mul_add(V::splat(self.square), along)
     }
 
-    /// The sample's own path, v = Lw + κΓ_s + θh: its mean counted. Gives ⟨∂V/∂v, v⟩ with the mean twice.
+    /// Adds the derivatives through the mean of the sample's path, v = Lw + κΓ_s + θh. Returns ⟨∂V/∂v, v⟩ with the mean
+    /// counted twice.
     #[inline(always)]
     fn path<V: Vector>(&self, from: &Frozen, bins: [usize; LANES], buffers: &mut Buffers) -> V {
         let Buffers { products, slopes, derivatives, .. } = buffers;
@@ -417,7 +422,7 @@ impl Setting<'_> {
     }
 }
 
-/// Count a derivative, and add it times what it is by to `along`.
+/// Adds a derivative to `total`, and its product with its variable to `along`.
 #[inline(always)]
 fn count<V: Vector>(by: V, of: f64, total: &mut Lanes, along: V) -> V {
     V::load(total).add(by).store(total);
@@ -433,7 +438,7 @@ impl Derivatives {
         self.square = 0.0;
     }
 
-    /// Count a sample's derivative by the mean of the bin it was drawn in; gives its product with that mean.
+    /// Adds a sample's derivative in the mean of the bin that it was drawn in; returns its product with that mean.
     #[inline(always)]
     fn draw(&mut self, kernel: &BinsKernel, bin: usize, mean_scale: f64, slopes: &[Lanes], lane: usize) -> f64 {
         let bins = slopes.len();
@@ -447,7 +452,7 @@ impl Derivatives {
         total
     }
 
-    /// Add slopes·noiseᵀ of all lanes, up to the diagonal.
+    /// Adds slopes·noiseᵀ of all lanes, up to the diagonal.
     #[inline(always)]
     fn multiply<V: Vector>(&mut self, slopes: &[Lanes], noise: &[Lanes]) {
         // Here a vector holds columns, not samples.
@@ -469,27 +474,28 @@ impl Derivatives {
         }
     }
 
-    /// Σ ∂V/∂Γ, symmetric, row by row.
+    /// Returns Σ ∂V/∂Γ, symmetric, row by row.
     fn of_gram(&self, setting: &Setting<'_>) -> Vec<f64> {
         let bins = self.diagonal.len();
         let total = |lanes: &Lanes| lanes.0.iter().sum::<f64>();
         let lower = setting.kernel.factor();
-        let mut found = through_factor(&lower, |row, column| self.factor[row][column / LANES][column % LANES], bins);
+        let mut derivative =
+            through_factor(&lower, |row, column| self.factor[row][column / LANES][column % LANES], bins);
         for s in 0..bins {
             for t in 0..bins {
                 let by_mean = self.drawn[s * bins + t]
                     + total(&self.overlap[t]) * setting.weights[s]
                     + self.square * setting.weights[s] * setting.weights[t];
-                found[s * bins + t] += 0.5 * by_mean;
-                found[t * bins + s] += 0.5 * by_mean;
+                derivative[s * bins + t] += 0.5 * by_mean;
+                derivative[t * bins + s] += 0.5 * by_mean;
             }
-            found[s * bins + s] += total(&self.diagonal[s]);
+            derivative[s * bins + s] += total(&self.diagonal[s]);
         }
-        found
+        derivative
     }
 }
 
-/// The derivative by Γ = LLᵀ from that by L: see the head of this file.
+/// Returns the derivative in Γ = LLᵀ from the derivative in L: see the head of this file.
 fn through_factor(lower: &[f64], by_factor: impl Fn(usize, usize) -> f64, bins: usize) -> Vec<f64> {
     let mut inner = vec![0.0; bins * bins];
     for k in 0..bins {
@@ -501,7 +507,7 @@ fn through_factor(lower: &[f64], by_factor: impl Fn(usize, usize) -> f64, bins: 
     for i in 0..bins {
         inner[i * bins + i] *= 0.5;
     }
-    // X = L⁻ᵀ·inner; of X·L⁻¹ the transpose is L⁻ᵀ·Xᵀ.
+    // Here X = L⁻ᵀ·inner; the transpose of X·L⁻¹ is L⁻ᵀ·Xᵀ.
     solve(lower, bins, &mut inner);
     let mut inner = transposed(&inner, bins);
     solve(lower, bins, &mut inner);
@@ -517,7 +523,7 @@ fn transposed(matrix: &[f64], bins: usize) -> Vec<f64> {
     (0..bins * bins).map(|k| matrix[k % bins * bins + k / bins]).collect()
 }
 
-/// LᵀX = Y in place, for all columns of Y at once.
+/// Solves LᵀX = Y in place, for all columns of Y at once.
 fn solve(lower: &[f64], bins: usize, numbers: &mut [f64]) {
     for i in (0..bins).rev() {
         let (above, below) = numbers.split_at_mut((i + 1) * bins);

@@ -1,36 +1,39 @@
-//! How δ changes with the matrix and with σ, estimated from the samples that estimate δ.
+//! The derivatives of δ in the matrix and in σ, estimated from the samples that estimate δ.
 //!
-//! In units of σ (ĉ = c/σ, ŷ ~ N(0, I) under R) let f = dP/dR, and let samples come from a fixed law M, with dM/dR = g. Then
+//! In units of σ (ĉ = c/σ, ŷ ~ N(0, I) under R) let f = dP/dR, and let samples come from a fixed law M, with dM/dR = g.
+//! Then
 //!
 //! `δ_remove = E_M[(f − e^ε)_+/g]`, `δ_add = E_M[(1 − e^ε f)_+/g]`,
 //!
-//! and ĉ is in f alone. (f − e^ε)_+ is Lipschitz in ĉ with a constant that is integrable, since f is a finite mixture of
-//! exponentials, and it has a derivative wherever f ≠ e^ε, which is almost everywhere, since f is analytic in ŷ and not constant.
-//! So by dominated convergence
+//! and ĉ is in f alone. (f − e^ε)_+ is Lipschitz in ĉ with a constant that is integrable, since f is a finite mixture
+//! of exponentials, and it has a derivative wherever f ≠ e^ε, which is almost everywhere, since f is analytic in ŷ and
+//! not constant. So by dominated convergence
 //!
 //! `∂δ_remove/∂ĉ_j = E_M[1{f > e^ε}·(f/g)·∂ln f/∂ĉ_j]`, `∂δ_add/∂ĉ_j = −E_M[1{e^ε f < 1}·(e^ε f/g)·∂ln f/∂ĉ_j]`:
 //!
-//! the boundary contributes nothing because the integrand vanishes there. With u_i = ⟨ĉ_i, ŷ⟩, s_i = ‖ĉ_i‖² and x the record's
-//! participations, ln f = ln Σ_x w_x e^{Σ_i (x_i u_i − x_i² s_i/2)}, hence
+//! the boundary contributes nothing because the integrand vanishes there. With u_i = ⟨ĉ_i, ŷ⟩, s_i = ‖ĉ_i‖² and x the
+//! record's participations, ln f = ln Σ_x w_x e^{Σ_i (x_i u_i − x_i² s_i/2)}, hence
 //!
 //! `∂ln f/∂ĉ_j = Σ_i (E[x_i | ŷ]·ŷ_{i+j} − E[x_i² | ŷ]·ĉ_j·1{i + j ≤ n})`
 //!
 //! with the posterior means of [`super::posterior`]. ĉ is c/σ, so σ·∂δ/∂σ = −Σ_j ĉ_j ∂δ/∂ĉ_j.
 //!
-//! **Samples that stay where they are.** The law M belongs to a matrix C₀ that need not be the C of f: samples ŷ and their g are
-//! functions of C₀, the proposals and the stream alone. For fixed samples the estimate of δ is then a continuous function of ĉ,
-//! differentiable wherever no sample lies on the boundary, and what is given here is its derivative, exactly. Moving the samples
-//! with C instead (ŷ = κĈx + z) would differentiate g too, whose patterns are drawn by a law that changes with C: a pattern jumps,
-//! or its frozen law costs a recursion and a posterior of its own for each proposal. The price is that weights f/g spread as C
-//! leaves C₀: [`GradientEstimate::effective_samples`] says how many samples the estimate of δ is worth.
+//! **Samples that stay where they are.** The law M belongs to a matrix C₀ that need not be the C of f: samples ŷ and
+//! their g are functions of C₀, the proposals and the stream alone. For fixed samples the estimate of δ is then a
+//! continuous function of ĉ, differentiable wherever no sample lies on the boundary, and this module returns its exact
+//! derivative. If the samples moved with C instead (ŷ = κĈx + z), g would have to be differentiated too, and its
+//! patterns are drawn by a law that changes with C: a pattern would jump, or its frozen law would need a recursion and
+//! a posterior for each proposal. The price is that weights f/g spread as C leaves C₀:
+//! [`GradientEstimate::effective_samples`] is the number of samples that the estimate of δ is equivalent to.
 //!
-//! Bins are another matter: all their samples need of the matrix is the Gram matrix of the modes, and there the samples do move
-//! with it; see [`super::bins_gradient`].
+//! For bins this is different: all that their samples need of the matrix is the Gram matrix of the modes, and there the
+//! samples do move with it; see [`super::bins_gradient`].
 //!
-//! Nothing here is a bound: these are estimates with standard errors, for whoever looks for a matrix. What is found is certified
-//! by other samples.
+//! None of these numbers is a bound: they are estimates with standard errors, for the search for a matrix. The matrix
+//! that is found is certified with other samples.
 //!
-//! Source: likelihood-ratio (score function) derivatives are textbook (Glynn 1990; Asmussen & Glynn 2007, Section VII.3).
+//! Source: likelihood-ratio (score function) derivatives are textbook (Glynn 1990; Asmussen & Glynn 2007, Section
+//! VII.3).
 
 use std::sync::Arc;
 
@@ -50,18 +53,19 @@ use crate::run::Run;
 use crate::vector::functions::exp;
 use crate::vector::{splat, with_vectors, Lanes, Vector, Vectored, LANES};
 
-/// What is to be estimated.
+/// A gradient to be estimated.
 #[derive(Debug, Clone)]
 pub struct GradientJob {
-    /// The mechanism whose δ is asked for: of rounds without overlaps, or of bins.
+    /// The mechanism whose δ is estimated: of rounds without overlaps, or of bins.
     pub mechanism: Mechanism,
-    /// The mechanism whose proposals the samples come from: the same, or one with another matrix on as many rounds (bins).
+    /// The mechanism whose proposals the samples come from: the same, or one with another matrix on as many rounds
+    /// (bins).
     pub origin: Mechanism,
-    /// Which hockey stick: remove or add.
+    /// The direction of the hockey stick: remove or add.
     pub direction: Direction,
     /// The proposals with their shares; see [`crate::montecarlo::proposals::components`].
     pub components: Vec<(Component, u32)>,
-    /// Where δ is estimated.
+    /// The ε at which δ is estimated.
     pub epsilon: f64,
     /// The coordinates of the streams.
     pub key: StreamKey,
@@ -72,14 +76,14 @@ pub struct GradientJob {
 pub struct Estimate {
     /// The estimate.
     pub value: f64,
-    /// Its standard error, from the samples' own spread.
+    /// Its standard error, from the spread of the samples.
     pub standard_error: f64,
 }
 
 /// Estimates of δ(ε) and its derivatives.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GradientEstimate {
-    /// How many samples were drawn.
+    /// The number of samples that were drawn.
     pub samples: u64,
     /// δ(ε).
     pub delta: Estimate,
@@ -89,16 +93,16 @@ pub struct GradientEstimate {
     pub derivatives: Vec<Estimate>,
     /// The covariance of each of these estimates with that of σ·∂δ/∂σ.
     pub covariances: Vec<f64>,
-    /// (Σ V)²/Σ V²: equal samples that would tell δ as well (Kish).
+    /// (Σ V)²/Σ V²: the number of equally weighted samples that would estimate δ equally well (Kish).
     pub effective_samples: f64,
 }
 
-/// Run shards `first`, …, `first + count − 1`, on the pool this is called in; sums are added in the order of the shards.
+/// Runs shards `first`, …, `first + count − 1`, on the pool of the caller; sums are added in the order of the shards.
 ///
 /// # Errors
-/// As [`Mixture::prepared`]; [`Error::Domain`] for an ε that is not finite, no shards, or mechanisms with different numbers of
-/// rounds or bins; [`Error::Numerics`] for replaced records and mechanisms that have no gradient; [`Error::Cancelled`];
-/// [`Error::TimeLimit`].
+/// As [`Mixture::prepared`]; [`Error::Domain`] for an ε that is not finite, no shards, or mechanisms with different
+/// numbers of rounds or bins; [`Error::Numerics`] for replaced records and mechanisms that have no gradient;
+/// [`Error::Cancelled`]; [`Error::TimeLimit`].
 pub fn simulate_gradient(job: &GradientJob, first: u64, count: u64, run: &Run) -> Result<GradientEstimate> {
     if !job.epsilon.is_finite() {
         return Err(Error::Domain { name: "epsilon", value: job.epsilon, allowed: "finite" });
@@ -115,7 +119,7 @@ pub fn simulate_gradient(job: &GradientJob, first: u64, count: u64, run: &Run) -
         let value = other as f64;
         return Err(Error::Domain { name: "rounds (bins) of the samples", value, allowed: "those of the mechanism" });
     }
-    // Also for bins, whose components are the same.
+    // This is used also for bins, whose components have the same form.
     let mixture =
         Mixture { parts: vec![(job.origin.clone(), 1)], direction: job.direction, components: job.components.clone() };
     let parts = mixture.prepared()?;
@@ -141,7 +145,7 @@ pub fn simulate_gradient(job: &GradientJob, first: u64, count: u64, run: &Run) -
     }
 }
 
-/// Shards in parallel, what each leaves taken in the order of their indices; only a few are kept at a time.
+/// Runs shards in parallel and takes their results in the order of their indices; only a few are kept at a time.
 pub(super) fn in_order<T: Send, B: Default + Send>(
     first: u64,
     count: u64,
@@ -151,15 +155,15 @@ pub(super) fn in_order<T: Send, B: Default + Send>(
     let batch = 4 * rayon::current_num_threads();
     let indices: Vec<u64> = (first..first + count).collect();
     for some in indices.chunks(batch) {
-        let found: Vec<Result<T>> = some.par_iter().map_init(B::default, |buffers, &i| shard(i, buffers)).collect();
-        for one in found {
+        let results: Vec<Result<T>> = some.par_iter().map_init(B::default, |buffers, &i| shard(i, buffers)).collect();
+        for one in results {
             take(one?);
         }
     }
     Ok(())
 }
 
-/// V of eight samples, and what ∂ ln f is multiplied with to give ∂V for a fixed g; none if no sample is worth anything.
+/// Returns V of eight samples, and the factor of ∂ ln f in ∂V for a fixed g; `None` if V is 0 for all samples.
 ///
 /// `own` is ln f, `worth` the numerator's density relative to the samples': f/g (1/g where the record is added).
 #[inline(always)]
@@ -189,19 +193,19 @@ pub(super) struct Moments {
     pub drawn: u64,
     /// Σ V and Σ V².
     value: [f64; 2],
-    /// The same of N = σ·∂V/∂σ.
+    /// Σ N and Σ N², N = σ·∂V/∂σ.
     log_noise: [f64; 2],
     /// For each j with G = ∂V/∂ĉ_j: Σ G, Σ G², Σ G·N.
     coefficients: Vec<[f64; 3]>,
 }
 
-/// Σ over the lanes of a product.
+/// Returns the sum of a product over the lanes.
 fn sum(one: &Lanes, other: &Lanes) -> f64 {
     one.0.iter().zip(&other.0).map(|(a, b)| a * b).sum()
 }
 
 impl Moments {
-    /// Count eight samples' V and N.
+    /// Adds eight samples' V and N.
     pub(super) fn add(&mut self, value: &Lanes, log_noise: &Lanes) {
         let all = splat(1.0);
         for (to, one) in [(&mut self.value, value), (&mut self.log_noise, log_noise)] {
@@ -211,7 +215,7 @@ impl Moments {
     }
 }
 
-/// Count what another shard has.
+/// Adds the moments of another shard.
 pub(super) fn merge(components: &mut [Moments], shard: &[Moments]) {
     fn add<const K: usize>(to: &mut [f64; K], more: &[f64; K]) {
         to.iter_mut().zip(more).for_each(|(to, more)| *to += more);
@@ -224,7 +228,7 @@ pub(super) fn merge(components: &mut [Moments], shard: &[Moments]) {
     }
 }
 
-/// n/(n − 1) times Σ (a − ā)(b − b̄) of n pairs, from their sums: n times their covariance.
+/// Returns n/(n − 1) times Σ (a − ā)(b − b̄) of n pairs, from their sums: n times their covariance.
 #[allow(clippy::cast_precision_loss)] // far below 2^53
 pub(super) fn spread(n: u64, one: f64, other: f64, product: f64) -> f64 {
     let n = n as f64;
@@ -235,8 +239,8 @@ pub(super) fn spread(n: u64, one: f64, other: f64, product: f64) -> f64 {
     }
 }
 
-/// δ and σ·∂δ/∂σ, with no derivatives yet: means over all samples, of fixed shares of each component, so that the variance of a
-/// mean is Σ_k n_k var_k/n².
+/// Returns δ and σ·∂δ/∂σ, without derivatives: means over all samples, with fixed shares of each component, so that the
+/// variance of a mean is Σ_k n_k var_k/n².
 #[allow(clippy::cast_precision_loss)] // far below 2^53
 pub(super) fn estimate(components: &[Moments]) -> GradientEstimate {
     let samples: u64 = components.iter().map(|one| one.drawn).sum();
@@ -263,7 +267,7 @@ fn stratified(components: &[Moments], all: f64, sums: &dyn Fn(&Moments) -> [f64;
     Estimate { value: total / all, standard_error: variance.max(0.0).sqrt() / all }
 }
 
-/// A job of rounds, as its shards see it.
+/// A job of rounds, as its shards use it.
 #[derive(Clone, Copy)]
 struct Rounds<'a> {
     job: &'a GradientJob,
@@ -282,8 +286,8 @@ impl Rounds<'_> {
 
     #[allow(clippy::cast_precision_loss)] // far below 2^53
     fn estimate(&self, components: &[Moments]) -> GradientEstimate {
-        let found = estimate(components);
-        let all = found.samples as f64;
+        let gradient = estimate(components);
+        let all = gradient.samples as f64;
         let bands = 0..self.kernel.coefficients.len();
         let covariance = |j: usize| {
             let each =
@@ -295,7 +299,7 @@ impl Rounds<'_> {
         GradientEstimate {
             derivatives: bands.clone().map(derivative).collect(),
             covariances: bands.map(covariance).collect(),
-            ..found
+            ..gradient
         }
     }
 }
@@ -333,7 +337,7 @@ impl Vectored for Shard<'_> {
         let Rounds { job, mixture, parts, at_origin, .. } = rounds;
         let mut stream = Stream::new(job.key, index);
         let mut moments = rounds.empty();
-        // Under another matrix any sample may be worth something.
+        // Under another matrix V may be positive for any sample.
         let least = if at_origin { job.epsilon - 1e-9 } else { f64::NEG_INFINITY };
         for (component, (_, share)) in job.components.iter().enumerate() {
             let moments = &mut moments[component];
@@ -362,7 +366,7 @@ impl Vectored for Shard<'_> {
     }
 }
 
-/// Eight samples that were drawn and weighed, to be differentiated. False if none of them is worth anything.
+/// Eight samples that were drawn and weighted, to be differentiated. Returns false if V is 0 for all of them.
 struct Score<'a> {
     rounds: Rounds<'a>,
     /// dN/dM, N = P or R of the samples' origin.
@@ -385,7 +389,7 @@ impl Vectored for Score<'_> {
         let own = V::load(&posterior.backward::<V>(law, &scratch.all_sums));
         let mut worth = V::load(&weight);
         if job.direction == Direction::Remove {
-            // The weight is that of the origin's P.
+            // The weight is relative to the origin's P.
             worth = worth.mul(exp(own.sub(V::load(&worker.weighed.loss))));
         }
         let Some((value, slopes)) = value::<V>(job, own, worth) else { return false };
@@ -396,7 +400,7 @@ impl Vectored for Score<'_> {
         let (n, bands) = (law.iterations(), coefficients.len());
         derivatives.coefficients.resize(bands, splat(0.0));
         kernel.correlator().adjoint::<V>(means, &scratch.all_rows, &mut derivatives.coefficients, workspace);
-        // Σ E[x_i² | ŷ] over the rounds i in which coefficient j has a row: all but the last j.
+        // This is Σ E[x_i² | ŷ] over the rounds i in which coefficient j has a row: all but the last j.
         let mut reaching = V::splat(0.0);
         for square in &squares[..=n - bands] {
             reaching = reaching.add(V::load(square));

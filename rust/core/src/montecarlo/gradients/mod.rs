@@ -1,4 +1,5 @@
-//! How δ changes with the matrix and with σ: estimates from the samples that estimate δ, by the posterior of who took part.
+//! The derivatives of δ in the matrix and in σ: estimates from the samples that estimate δ, by the posterior of
+//! participations.
 
 mod bins_gradient;
 pub mod gradient;

@@ -1,17 +1,19 @@
-//! Who took part, given the outcome: the posterior means of a record's participations, from one pass backward over the rounds and
-//! one forward, eight samples side by side.
+//! The posterior means of a record's participations, given the outcome: one pass backward over the rounds and one
+//! forward, eight samples side by side.
 //!
-//! With f as in [`crate::montecarlo::kernels::recursion`], a record that has its chance in round i takes it with posterior probability
+//! With f as in [`crate::montecarlo::kernels::recursion`], a record that has its chance in round i takes it with
+//! posterior probability
 //!
 //! `q_i = φ_i f_{i+b}/f_i`,
 //!
-//! and its start has the posterior law w_s f_s/Σ_s w_s f_s. So A_i, the posterior probability of having a chance in round i,
-//! goes forward: A_i·q_i of it is on in round i + b, the rest in round i + 1 (with phases in i + b too), and γ_i = A_i q_i is the
-//! posterior probability of taking part (the forward–backward algorithm: Rabiner 1989, in the form of a smoothing chain). Only the
-//! q_i are kept; being shares, they need no scaling. Of a user j records may take part: then E[x_i | ŷ] and E[x_i² | ŷ] are γ_i
-//! times the mean of j and of j² under the terms of φ_i.
+//! and its start has the posterior law w_s f_s/Σ_s w_s f_s. So A_i, the posterior probability of having a chance in
+//! round i, is computed forward: A_i·q_i of it goes to round i + b, the rest to round i + 1 (with phases to i + b too),
+//! and γ_i = A_i q_i is the posterior probability of taking part (the forward–backward algorithm: Rabiner 1989, in the
+//! form of a smoothing chain). Only the q_i are stored; being shares, they need no scaling. For a user j records may
+//! take part: then E[x_i | ŷ] and E[x_i² | ŷ] are γ_i times the mean of j and of j² under the terms of φ_i.
 //!
-//! Every number is a sum of products of non-negative ones but for 1 − q_i: γ_i is off by no more than some n·u of 1.
+//! Every number is a sum of products of non-negative ones except for 1 − q_i: the error of γ_i is at most some n·u
+//! of 1.
 
 use crate::montecarlo::kernels::logarithms::{joining, kept_recursion};
 use crate::montecarlo::kernels::products::AtHand;
@@ -26,17 +28,17 @@ pub(in crate::montecarlo) struct Posterior {
     ring: Ring,
     /// The posterior law of the start.
     start: Vec<Lanes>,
-    /// q_i; after the pass forward E[x_i | ŷ].
+    /// q_i; after the pass forward, E[x_i | ŷ].
     means: Vec<Lanes>,
-    /// E[x_i² | ŷ]; of a single record, which has none, these are the means.
+    /// E[x_i² | ŷ]; empty for a single record, where these equal the means.
     squares: Vec<Lanes>,
-    /// The means of j and of j² where several records may take part.
+    /// The means of j and of j², where several records may take part.
     counts: Vec<[Lanes; 2]>,
     /// A_i.
     available: Vec<Lanes>,
 }
 
-/// Keeps the q_i.
+/// Stores the q_i.
 struct Chances<'a>(&'a mut [Lanes]);
 
 impl Keep for Chances<'_> {
@@ -46,7 +48,7 @@ impl Keep for Chances<'_> {
     }
 }
 
-/// The growth of P, with what the pass forward needs of it.
+/// The growth of P, with the numbers that the pass forward needs.
 struct KeptGrowth<'a> {
     track: Track<'a>,
     chances: Chances<'a>,
@@ -77,7 +79,8 @@ impl Growth for KeptGrowth<'_> {
 }
 
 impl Posterior {
-    /// The pass backward: ln f of eight samples whose products ⟨ĉ_i, ŷ⟩ are at hand, as many as rounds, rounded up to [`SETTLED`].
+    /// Does the pass backward: returns ln f of eight samples whose products ⟨ĉ_i, ŷ⟩ are given, one per round, the
+    /// number rounded up to [`SETTLED`].
     #[inline(always)]
     pub(in crate::montecarlo) fn backward<V: Vector>(&mut self, law: &Renewal, sums: &[Lanes]) -> Lanes {
         let n = law.iterations();
@@ -98,7 +101,7 @@ impl Posterior {
         self.logarithmic(law, sums)
     }
 
-    /// The same for any range, one sample after the other.
+    /// Computes the same for any range, one sample after the other.
     #[cold]
     fn logarithmic(&mut self, law: &Renewal, sums: &[Lanes]) -> Lanes {
         let mut out = splat(0.0);
@@ -125,7 +128,7 @@ impl Posterior {
         out
     }
 
-    /// The pass forward, after the one backward: E[x_i | ŷ] and E[x_i² | ŷ] for each round.
+    /// Does the pass forward, after the one backward: returns E[x_i | ŷ] and E[x_i² | ŷ] for each round.
     #[inline(always)]
     pub(in crate::montecarlo) fn forward<V: Vector>(&mut self, law: &Renewal) -> (&[Lanes], &[Lanes]) {
         let (n, b, waiting) = (law.iterations(), law.min_separation, law.waiting());
@@ -158,7 +161,7 @@ mod tests {
     use super::*;
     use crate::vector::Portable;
 
-    /// ln f and the posterior means of x_i and x_i² by going through all patterns.
+    /// Returns ln f and the posterior means of x_i and x_i² by enumerating all patterns.
     fn enumerated(law: &Renewal, products: &[f64]) -> (f64, Vec<f64>, Vec<f64>) {
         let n = law.iterations();
         let (mut total, mut means, mut squares) = (0.0, vec![0.0; n], vec![0.0; n]);

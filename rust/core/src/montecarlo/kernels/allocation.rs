@@ -1,23 +1,27 @@
-//! The kernel for random allocation: a record takes part in k of t rounds, all choices equally likely, without a matrix.
+//! The kernel for random allocation: a record takes part in k of t rounds, all choices equally likely, without a
+//! matrix.
 //!
-//! With s = 1/σ² and Z_i = e^{y_i/σ}, ŷ in units of σ, dP/dR = e_k(Z)e^{−ks/2}/C(t, k), e_k the elementary symmetric polynomial. The
-//! recursion e_j ← e_j + Z_i e_{j−1} leaves the range of doubles, and one common scale loses terms that count in the end. Take any ζ > 0
-//! instead, and independent coins with q_i = ζZ_i/(1 + ζZ_i): then
+//! With s = 1/σ² and Z_i = e^{y_i/σ}, ŷ in units of σ, dP/dR = e_k(Z)e^{−ks/2}/C(t, k), e_k the elementary symmetric
+//! polynomial. The recursion e_j ← e_j + Z_i e_{j−1} leaves the range of doubles, and a common scale loses terms that
+//! matter at the end. Take any ζ > 0 instead, and independent coins with q_i = ζZ_i/(1 + ζZ_i): then
 //!
 //! `ln e_k(Z) = Σ_i ln(1 + ζZ_i) − k ln ζ + ln Pr[Σ_i coins = k]`,
 //!
-//! since Pr[coins = x] = Π (ζZ_i)^{x_i}/Π (1 + ζZ_i). With Σ q_i = k that probability is at least Bin(k; t, k/t) (Hoeffding
-//! 1956), and its recursion is one of probabilities. ζ need not be exact: a few steps of Newton's method find it well enough, and
-//! where they do not, bisection does. And Π (1 + ζZ_i) is one over the chance that no coin shows.
+//! since Pr[coins = x] = Π (ζZ_i)^{x_i}/Π (1 + ζZ_i). With Σ q_i = k that probability is at least Bin(k; t, k/t)
+//! (Hoeffding 1956), and its recursion is one of probabilities. ζ need not be exact: a few steps of Newton's method
+//! determine it well enough, and otherwise bisection does. Π (1 + ζZ_i) is the reciprocal of the probability that no
+//! coin shows heads.
 //!
-//! A proposal has scaled means: patterns have one norm, so that M = Σ_x C(t, k)^{−1} N(κCx, I) has dM/dR = e_k(Z^κ)e^{−κ²ks/2}/C(t, k).
+//! The means of a proposal are scaled: patterns have one norm, so that M = Σ_x C(t, k)^{−1} N(κCx, I) has dM/dR =
+//! e_k(Z^κ)e^{−κ²ks/2}/C(t, k).
 //!
-//! **Rounding.** Let A bound |κy_i/σ + ln ζ|. Each ζZ_i is off by (10 + 4A)u relatively, which moves ln e_k by at most k times as much,
-//! whatever ζ is. Where Newton's method ends, Σ q_i is within [k/2, 2k] and t − Σ q_i at least half of t − k, so that |ln ζ| is at most that
-//! of the largest exponent and ln 2t. A coin's two probabilities are off by 3u beyond that, and chances are sums of products of these, all positive: a round
-//! adds at most 8u. Their logarithms are off by 4u of their size, at most 460 as smaller chances are not used. Otherwise Σ ln(1 + ζZ_i) has t
-//! terms, each off by 8u, and is at most 4k(A + 2) if Σ q_i ≤ 2k: terms with q ≤ ½ are at most 2q ln 2, and there are 4k others at most,
-//! each at most A + 1.
+//! **Rounding.** Let A bound |κy_i/σ + ln ζ|. Each ζZ_i has a relative error of (10 + 4A)u, which moves ln e_k by at
+//! most k times as much, whatever ζ is. When Newton's method ends, Σ q_i is within [k/2, 2k] and t − Σ q_i at least
+//! half of t − k, so that |ln ζ| is at most that of the largest exponent and ln 2t. A coin's two probabilities have a
+//! further error of 3u, and the probabilities of counts are sums of products of these, all positive: a round adds at
+//! most 8u. Their logarithms have an error of 4u of their size, which is at most 460 as smaller probabilities are not
+//! used. Otherwise Σ ln(1 + ζZ_i) has t terms, each with an error of 8u, and is at most 4k(A + 2) if Σ q_i ≤ 2k: terms
+//! with q ≤ ½ are at most 2q ln 2, and there are at most 4k other terms, each at most A + 1.
 
 use crate::error::{Error, Result};
 use crate::montecarlo::kernels::kernel::{check_mean_scale, Kernel, Purpose, Ratios};
@@ -29,16 +33,16 @@ use crate::special::{Approximation, UNIT_ROUNDOFF};
 use crate::vector::functions::{exp, ln, EXP_RANGE};
 use crate::vector::{splat, Lanes, Vector, LANES};
 
-/// Steps of Newton's method, how long one may be, and how near ln Σ q_i comes to ln k.
+/// The number of steps of Newton's method, the maximum length of a step, and how near ln Σ q_i must come to ln k.
 const STEPS: usize = 12;
 const LONGEST: f64 = 8.0;
 const NEAR: f64 = 0.03;
-/// Probabilities below this are computed once more.
+/// Probabilities below this are recomputed.
 const LEAST: f64 = 1e-200;
-/// Steps of bisection.
+/// The number of steps of bisection.
 const HALVINGS: usize = 200;
 
-/// What the kernel needs to know; shared by all threads.
+/// The data of the kernel; shared by all threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AllocationKernel {
     /// t.
@@ -51,7 +55,7 @@ pub struct AllocationKernel {
     log_ways: f64,
 }
 
-/// Where samples come from: the scale κ of the means.
+/// A proposal, given by the scale κ of the means.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AllocationProposal {
     /// κ.
@@ -67,7 +71,7 @@ pub struct AllocationScratch {
 }
 
 impl AllocationKernel {
-    /// The kernel for k of t rounds, 0 < k < t, and 1/σ.
+    /// Creates the kernel for k of t rounds, 0 < k < t, and 1/σ.
     ///
     /// # Errors
     /// [`Error::Domain`] for another k, and for 1/σ that is not finite and positive.
@@ -85,19 +89,19 @@ impl AllocationKernel {
         Ok(Self { rounds, taken, unit, log_ways })
     }
 
-    /// t, k and 1/σ².
+    /// Returns t, k and 1/σ².
     #[must_use]
     pub fn law(&self) -> (usize, usize, f64) {
         (self.rounds, self.taken, (self.unit * self.unit).next_up())
     }
 
-    /// A bound on Σ_i sup |∂ ln f/∂ŷ_i|: each derivative is a probability times 1/σ.
+    /// Returns a bound on Σ_i sup |∂ ln f/∂ŷ_i|: each derivative is a probability times 1/σ.
     #[must_use]
     pub fn lipschitz(&self) -> f64 {
         self.rounds() * self.unit * (1.0 + 1e-9)
     }
 
-    /// The largest entry that Ĉx can have.
+    /// Returns the largest entry that Ĉx can have.
     #[must_use]
     pub fn largest_mean(&self) -> f64 {
         self.unit
@@ -115,14 +119,15 @@ impl AllocationKernel {
         taken
     }
 
-    /// A bound on |κy_i/σ + ln ζ|, for samples whose means are at most `means` times what participations give.
+    /// Returns a bound on |κy_i/σ + ln ζ|, for samples whose means are at most `means` times those of participations.
     fn largest(&self, mean_scale: f64, means: f64) -> f64 {
         let exponent = mean_scale.abs() * self.unit * (LARGEST_NORMAL + means * self.unit);
         2.0 * exponent + self.rounds().ln() + 2.0
     }
 
-    /// A bound on the error of each log density from rounding, for samples whose means are at most `means` times what participations
-    /// give; see the head of this file. Infinite where exponents leave the range of the exponential.
+    /// Returns a bound on the error of each log density from rounding, for samples whose means are at most `means`
+    /// times those of participations; see the head of this file. Infinite where exponents leave the range of the
+    /// exponential.
     #[must_use]
     pub fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
         let (largest, rounds, taken) = (self.largest(mean_scale.abs().max(1.0), means), self.rounds(), self.taken());
@@ -138,14 +143,15 @@ impl AllocationKernel {
         UNIT_ROUNDOFF * units * (1.0 + 1e-6)
     }
 
-    /// A bound on every |ln density| of a sample.
+    /// Returns a bound on every |ln density| of a sample.
     #[must_use]
     pub fn magnitude(&self, mean_scale: f64) -> f64 {
         let scale = mean_scale.abs().max(1.0);
         self.taken() * scale * self.unit * (LARGEST_NORMAL + 2.0 * scale * self.unit) * (1.0 + 1e-9)
     }
 
-    /// What bounds samples from a proposal: all patterns are as likely in it as in P, and ‖Cx‖² = k/σ².
+    /// Returns the sums that bound samples from a proposal: all patterns have the same probability in it as in P, and
+    /// ‖Cx‖² = k/σ².
     #[must_use]
     pub fn sums(&self, mean_scale: f64, direction: Direction) -> HolderSums {
         let square = self.taken() * self.unit * self.unit;
@@ -156,14 +162,14 @@ impl AllocationKernel {
         HolderSums::from_patterns(true, mean_scale, direction, sum, || sum(1.0, -0.5))
     }
 
-    /// By how much a drawn pattern's law may be off in total variation: each round's chance by the grid of a uniform number, and two
-    /// roundings.
+    /// Returns a bound on the error of a drawn pattern's law in total variation: for each round the grid of a uniform
+    /// number, and two roundings.
     #[must_use]
     pub fn variation(&self) -> f64 {
         4.0 * self.rounds() * f64::EPSILON
     }
 
-    /// Rows of noise, with this multiple of each lane's pattern.
+    /// Draws rows of noise plus this multiple of each lane's pattern.
     #[inline(always)]
     fn draw<V: Vector>(&self, mean_scale: f64, stream: &mut Stream, scratch: &mut AllocationScratch) {
         scratch.rows.resize(self.rounds, splat(0.0));
@@ -186,7 +192,7 @@ impl AllocationKernel {
         stream.put_back(drawing);
     }
 
-    /// Rows of noise, with what is told for each lane and row.
+    /// Draws rows of noise and adds the participations of `patterns`, which are given for each lane.
     #[inline(always)]
     pub(in crate::montecarlo) fn fill<V: Vector>(
         &self,
@@ -202,7 +208,7 @@ impl AllocationKernel {
         }
     }
 
-    /// ln dM/dR of eight samples whose rows are in `scratch`, of the proposal with this scale of the means.
+    /// Returns ln dM/dR of eight samples whose rows are in `scratch`, for the proposal with this scale of the means.
     #[inline(always)]
     pub(in crate::montecarlo) fn log_density<V: Vector>(
         &self,
@@ -215,7 +221,8 @@ impl AllocationKernel {
         for row in rows.iter() {
             largest = largest.max(slope.mul(V::load(row)));
         }
-        // Z_i over the largest of them, and ζ times that: at first from ζ ΣZ = k, which is too little.
+        // The odds are Z_i divided by the largest of them, and ζ is multiplied by it: it starts from ζ ΣZ = k, which is
+        // too small.
         odds.resize(self.rounds, splat(0.0));
         let mut sum = V::splat(0.0);
         for (row, odds) in rows.iter().zip(odds.iter_mut()) {
@@ -247,7 +254,7 @@ impl AllocationKernel {
         }
         let factor = exp(log_factor);
         self.coins::<V>(factor, odds, chances);
-        // Σ ln(1 + ζZ) is minus ln of the chance that no coin shows, unless that is too small.
+        // Σ ln(1 + ζZ) is −ln of the probability that no coin shows heads, unless that is too small.
         let mut logs = V::splat(0.0).sub(ln(V::load(&chances[0]).max(V::splat(1e-300))));
         if !chances[0].0.iter().all(|none| *none >= LEAST) {
             logs = V::splat(0.0);
@@ -258,24 +265,25 @@ impl AllocationKernel {
         let last = V::load(&chances[self.taken]);
         let (norm, taken) = (0.5 * mean_scale * mean_scale * self.taken() * self.unit * self.unit, self.taken());
         let shift = log_factor.sub(largest);
-        let mut found = splat(0.0);
+        let mut log_densities = splat(0.0);
         logs.add(ln(last.max(V::splat(1e-300))))
             .sub(shift.mul(V::splat(taken)))
             .sub(V::splat(norm + self.log_ways))
-            .store(&mut found);
+            .store(&mut log_densities);
         for lane in 0..LANES {
-            // Written so that what is no number is computed once more.
+            // The condition is written so that NaN is recomputed.
             let (sum, rest) = (expected[lane], self.rounds() - expected[lane]);
             let near = sum >= 0.5 * taken && sum <= 2.0 * taken && rest >= 0.5 * (self.rounds() - taken);
             if !(chances[self.taken][lane] >= LEAST && near) {
                 let exponents = rows.iter().map(|row| mean_scale * self.unit * row[lane]).collect::<Vec<_>>();
-                found[lane] = self.log_polynomial(&exponents) - norm - self.log_ways;
+                log_densities[lane] = self.log_polynomial(&exponents) - norm - self.log_ways;
             }
         }
-        found
+        log_densities
     }
 
-    /// Pr[so many coins] for 0, 1, …, k, from their odds over `factor`; four rounds at a time, as a polynomial of degree four.
+    /// Computes Pr[j coins show heads] for j = 0, 1, …, k, from their odds over `factor`; four rounds at a time, as a
+    /// polynomial of degree four.
     #[inline(always)]
     fn coins<V: Vector>(&self, factor: V, odds: &[Lanes], chances: &mut Vec<Lanes>) {
         let one = V::splat(1.0);
@@ -286,7 +294,7 @@ impl AllocationKernel {
         };
         chances.clear();
         chances.resize(self.taken + 5, splat(0.0));
-        // Those of fewer than no coins, which are impossible, come first.
+        // Negative counts, which are impossible, come first.
         chances[4] = splat(1.0);
         let mut groups = odds.chunks_exact(4);
         for group in &mut groups {
@@ -318,7 +326,7 @@ impl AllocationKernel {
         chances.drain(..4);
     }
 
-    /// ln e_k(e^{exponents}), with ζ by bisection.
+    /// Returns ln e_k(e^{exponents}), with ζ by bisection.
     #[cold]
     fn log_polynomial(&self, exponents: &[f64]) -> f64 {
         let size = exponents.iter().fold(0.0, |most: f64, x| most.max(x.abs())) + self.rounds().ln();
@@ -343,14 +351,15 @@ impl AllocationKernel {
         logs - self.taken() * low + libm::log(chances[self.taken])
     }
 
-    /// The log densities of eight samples whose rows are in `scratch`; that of plain sampling for the proposal's.
+    /// Returns the log densities of eight samples whose rows are in `scratch`; the proposal's is that of plain
+    /// sampling.
     #[inline(always)]
     pub(in crate::montecarlo) fn ratios<V: Vector>(&self, scratch: &mut AllocationScratch) -> Ratios {
         let mixture = self.log_density::<V>(1.0, scratch);
         Ratios { mixture, mirrored: splat(0.0), proposal: mixture }
     }
 
-    /// The log densities for given outcomes in units of σ, one vector for each lane.
+    /// Returns the log densities for given outcomes in units of σ, one vector for each lane.
     #[inline(always)]
     #[must_use]
     pub fn given<V: Vector>(&self, outcomes: &[Vec<f64>]) -> Ratios {
@@ -368,13 +377,13 @@ impl Kernel for AllocationKernel {
     type Proposal = AllocationProposal;
     type Scratch = AllocationScratch;
 
-    /// Patterns are as likely in every proposal: there is no parameter.
+    /// Patterns have the same probabilities in every proposal, so the parameter is not used.
     fn proposal(&self, _: f64, mean_scale: f64) -> Result<AllocationProposal> {
         check_mean_scale(mean_scale)?;
         Ok(AllocationProposal { mean_scale })
     }
 
-    /// The proposal's own density is not computed where it is P or R itself.
+    /// The proposal's own density is computed only if the proposal is neither P nor R.
     #[inline(always)]
     fn sample<V: Vector>(
         &self,
@@ -399,7 +408,7 @@ impl Kernel for AllocationKernel {
     }
 }
 
-/// Nothing is tilted: along the mean participation all patterns are alike.
+/// There are no tilts: along the mean participation all patterns are alike.
 impl Balanced for AllocationKernel {
     type Base = ();
     type Tilt = Plain;
@@ -453,7 +462,7 @@ mod tests {
     use crate::replicas::enumeration::uniforms;
     use crate::vector::Portable;
 
-    /// ln of the likelihood ratio over all subsets, terms added from the least on.
+    /// Returns ln of the likelihood ratio over all subsets; terms are added from the least on.
     fn enumerated(rounds: usize, taken: usize, unit: f64, outcome: &[f64]) -> f64 {
         let mut logs: Vec<f64> = (0..1_usize << rounds)
             .filter(|mask: &usize| mask.count_ones() as usize == taken)
@@ -485,7 +494,8 @@ mod tests {
 
     #[test]
     fn extreme_outcomes_lose_no_terms() {
-        // A few huge ones: with one common scale what is small at first is flushed, and the sum is wrong by hundreds.
+        // A few outcomes are huge: with one common scale the small terms would underflow, and the sum would be wrong by
+        // hundreds.
         let (rounds, taken, unit) = (12, 6, 20.0);
         let kernel = AllocationKernel::new(rounds, taken, unit).expect("valid");
         for place in 0..rounds {
@@ -494,7 +504,7 @@ mod tests {
             let found = kernel.given::<Portable>(&vec![outcome; 8]).mixture[place % 8];
             assert!((found - exact).abs() < 1e-9 * (1.0 + exact.abs()), "{found} {exact}");
         }
-        // All alike: ln e_k = ln C(t, k) + k·exponent.
+        // All exponents are equal: ln e_k = ln C(t, k) + k·exponent.
         let kernel = AllocationKernel::new(3000, 40, 1.0).expect("valid");
         for value in [-8.0, 0.0, 30.0] {
             let found = kernel.given::<Portable>(&vec![vec![value; 3000]; 8]).mixture[3];

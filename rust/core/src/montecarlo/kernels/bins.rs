@@ -7,7 +7,7 @@
 //!
 //! **Rounding of L.** The factor is that of Γ + eI with e above the backward error of the factorisation and of Γ itself
 //! (Higham 2002, Theorem 10.3), so that LLᵀ − Γ is positive semidefinite: the modes analysed are the true ones with
-//! further coordinates appended, and releasing more coordinates cannot lower a hockey stick. Everything is then
+//! further coordinates appended, and releasing more coordinates cannot lower a hockey stick. Everything else is
 //! computed from L.
 
 use crate::error::{Error, Result};
@@ -21,14 +21,14 @@ use crate::special::UNIT_ROUNDOFF;
 use crate::vector::functions::{exp, ln};
 use crate::vector::{splat, Lanes, Vector, LANES};
 
-/// Rows that are multiplied together.
+/// The number of rows that are multiplied together.
 const TILE: usize = 8;
 
-/// What the kernel needs to know; shared by all threads.
+/// The data of the kernel; shared by all threads.
 #[derive(Debug, Clone)]
 pub struct BinsKernel {
     law: Bins,
-    /// L by tiles of rows: for each tile its columns, one number for each row, up to the diagonal's tile.
+    /// L by tiles of rows: for each tile its columns, one number for each row, up to the tile of the diagonal.
     tiles: Vec<Vec<[f64; TILE]>>,
     /// LLᵀ, row by row.
     gram: Vec<f64>,
@@ -38,7 +38,7 @@ pub struct BinsKernel {
     constants: Vec<f64>,
 }
 
-/// Where samples come from: bins with other probabilities, and the scale κ of the means.
+/// A proposal: bins with other probabilities, and the scale κ of the means.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BinsProposal {
     /// The law of the bin drawn.
@@ -52,7 +52,7 @@ pub struct BinsProposal {
 }
 
 impl BinsProposal {
-    /// A proposal.
+    /// Creates a proposal.
     #[must_use]
     pub fn new(law: Bins, mean_scale: f64) -> Self {
         let mut sum = 0.0;
@@ -78,15 +78,15 @@ pub struct BinsScratch {
 }
 
 impl BinsScratch {
-    /// The normal numbers of the last eight samples; beyond the bins' number they mean nothing.
+    /// Returns the normal numbers of the last eight samples; numbers beyond the number of bins are not used.
     pub(in crate::montecarlo) fn noise(&self) -> &[Lanes] {
         &self.noise
     }
 }
 
 impl BinsKernel {
-    /// The kernel for the Gram matrix of the modes in units of σ, row by row; `inner` is the length of the modes, whose
-    /// products were summed in floating point.
+    /// Creates the kernel for the Gram matrix of the modes in units of σ, row by row; `inner` is the length of the
+    /// modes, whose products were summed in floating point.
     ///
     /// # Errors
     /// [`Error::Domain`] for a matrix that is not square, finite, symmetric and positive semidefinite up to rounding.
@@ -148,7 +148,7 @@ impl BinsKernel {
         Ok(Self { law, tiles, gram: lifted, lipschitz, rounding_scale, constants })
     }
 
-    /// L, row by row.
+    /// Returns L, row by row.
     pub(in crate::montecarlo) fn factor(&self) -> Vec<f64> {
         let bins = self.law.squares.len();
         let mut factor = vec![0.0; bins * bins];
@@ -162,36 +162,36 @@ impl BinsKernel {
         factor
     }
 
-    /// LLᵀ, row by row.
+    /// Returns LLᵀ, row by row.
     pub(in crate::montecarlo) fn gram(&self) -> &[f64] {
         &self.gram
     }
 
-    /// ln w_t − s_t/2.
+    /// Returns ln w_t − s_t/2 for each bin.
     pub(in crate::montecarlo) fn constants(&self) -> &[f64] {
         &self.constants
     }
 
-    /// The law of the bins.
+    /// Returns the law of the bins.
     #[must_use]
     pub fn law(&self) -> &Bins {
         &self.law
     }
 
-    /// A bound on Σ_j |∂ ln f/∂w_j| for any mixture of the modes.
+    /// Returns a bound on Σ_j |∂ ln f/∂w_j| for any mixture of the modes.
     #[must_use]
     pub fn lipschitz(&self) -> f64 {
         self.lipschitz
     }
 
-    /// A bound on the error of each log density from rounding: (T + 16)·u times the sizes of the products, for the
-    /// scaled exponents, and 2T u for the sum.
+    /// Returns a bound on the error of each log density from rounding: (T + 16)·u times the sizes of the products, for
+    /// the scaled exponents, and 2T u for the sum.
     #[must_use]
     pub fn rounding(&self, mean_scale: f64) -> f64 {
         self.rounding_at(mean_scale, mean_scale.abs())
     }
 
-    /// The same for samples whose mean is at most `means` times the largest s_t.
+    /// Returns the same bound for samples whose mean is at most `means` times the largest s_t.
     #[must_use]
     pub fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
@@ -200,7 +200,7 @@ impl BinsKernel {
         UNIT_ROUNDOFF * (self.rounding_scale * scale * (1.0 + means) + 4.0 * bins + 64.0)
     }
 
-    /// A bound on every |ln density| of a sample.
+    /// Returns a bound on every |ln density| of a sample.
     #[must_use]
     pub fn magnitude(&self, mean_scale: f64) -> f64 {
         let scale = 1.0 + mean_scale.abs();
@@ -208,13 +208,13 @@ impl BinsKernel {
         scale * scale * (LARGEST_NORMAL * self.lipschitz() + 2.0 * square)
     }
 
-    /// A bound on |v_t|/(T + 16) times T + 16 of such samples, u of which is a bound on its error.
+    /// Returns a bound on |v_t| for such samples, with a factor such that u times it bounds the error of v_t.
     #[must_use]
     pub fn products(&self, means: f64) -> f64 {
         self.rounding_scale * (1.0 + means)
     }
 
-    /// Draw v for eight samples.
+    /// Draws v for eight samples.
     #[inline(always)]
     fn draw<V: Vector>(&self, proposal: &BinsProposal, stream: &mut Stream, scratch: &mut BinsScratch) {
         self.draw_noise::<V>(stream, scratch);
@@ -225,7 +225,7 @@ impl BinsKernel {
         }
     }
 
-    /// Lw, for w of normal numbers.
+    /// Computes Lw, for normal numbers w.
     #[inline(always)]
     pub(in crate::montecarlo) fn draw_noise<V: Vector>(&self, stream: &mut Stream, scratch: &mut BinsScratch) {
         let bins = self.law.squares.len();
@@ -252,7 +252,7 @@ impl BinsKernel {
         stream.put_back(drawing);
     }
 
-    /// A bin for each lane.
+    /// Draws a bin for each lane.
     #[inline(always)]
     pub(in crate::montecarlo) fn draw_bins<V: Vector>(
         &self,
@@ -262,7 +262,7 @@ impl BinsKernel {
         self.draw_from::<V>(&proposal.cumulative, stream)
     }
 
-    /// A bin for each lane from cumulative probabilities.
+    /// Draws a bin for each lane from cumulative probabilities.
     #[inline(always)]
     pub(in crate::montecarlo) fn draw_from<V: Vector>(
         &self,
@@ -274,11 +274,11 @@ impl BinsKernel {
         drawing.uniform().store(&mut drawn);
         stream.put_back(drawing);
         let last = self.law.squares.len() - 1;
-        // u is in (0, 1]; the first bin whose cumulative probability reaches it, or the last.
+        // u is in (0, 1]; the bin is the first one whose cumulative probability reaches u, or the last bin.
         drawn.0.map(|u| cumulative.partition_point(|&c| c < u).min(last))
     }
 
-    /// Add a multiple of the mean of a bin.
+    /// Adds a multiple of the mean of a bin.
     #[inline(always)]
     pub(in crate::montecarlo) fn shift(&self, scratch: &mut BinsScratch, lane: usize, bin: usize, multiple: f64) {
         let bins = self.law.squares.len();
@@ -287,7 +287,7 @@ impl BinsKernel {
         }
     }
 
-    /// v as given, in units of σ, one vector for each lane.
+    /// Returns buffers with given v, in units of σ, one vector for each lane.
     pub(in crate::montecarlo) fn given_products(&self, products: &[Vec<f64>]) -> BinsScratch {
         let bins = self.law.squares.len();
         let mut scratch = BinsScratch { noise: Vec::new(), products: vec![splat(0.0); bins] };
@@ -299,7 +299,7 @@ impl BinsKernel {
         scratch
     }
 
-    /// The log densities of eight samples whose v is in `scratch`; that of plain sampling for the proposal's.
+    /// Returns the log densities of eight samples whose v is in `scratch`; the proposal's is that of plain sampling.
     #[inline(always)]
     #[must_use]
     pub fn ratios<V: Vector>(&self, mirrored: bool, scratch: &BinsScratch) -> Ratios {
@@ -308,7 +308,7 @@ impl BinsKernel {
         Ratios { mixture, mirrored, proposal: mixture }
     }
 
-    /// The log densities for given v in units of σ, one vector for each lane.
+    /// Returns the log densities for given v in units of σ, one vector for each lane.
     #[inline(always)]
     #[must_use]
     pub fn given<V: Vector>(&self, products: &[Vec<f64>], mirrored: bool) -> Ratios {
@@ -327,7 +327,7 @@ impl Kernel for BinsKernel {
         Ok(BinsProposal::new(self.law.tilted(parameter), mean_scale))
     }
 
-    /// The proposal's own density is not computed where it is P or R itself.
+    /// The proposal's own density is computed only if the proposal is neither P nor R.
     #[inline(always)]
     fn sample<V: Vector>(
         &self,
@@ -355,7 +355,7 @@ impl Kernel for BinsKernel {
     }
 }
 
-/// ln Σ_t e^{slope·v_t + constant_t}, with the largest exponent of each lane taken out.
+/// Returns ln Σ_t e^{slope·v_t + constant_t}, where the largest exponent of each lane is factored out.
 #[inline(always)]
 fn log_sum<V: Vector>(scratch: &BinsScratch, slope: f64, constants: &[f64]) -> Lanes {
     let slope = V::splat(slope);
@@ -373,12 +373,12 @@ fn log_sum<V: Vector>(scratch: &BinsScratch, slope: f64, constants: &[f64]) -> L
 }
 
 impl BinsKernel {
-    /// The direction of its tilts.
+    /// Returns the direction of the tilts.
     pub(in crate::montecarlo) fn tilt_base(&self) -> TiltBase {
         TiltBase::of_bins(&self.law, &self.gram)
     }
 
-    /// P tilted by θ.
+    /// Returns P tilted by θ.
     pub(in crate::montecarlo) fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
         base.bins(&self.law, theta)
     }
@@ -424,7 +424,7 @@ impl Balanced for BinsKernel {
                 shift::<V>(&mut scratch.products, &base.overlap, tilted.theta);
             }
         }
-        // m̄ is the mean of the modes, so ⟨m̄, ŷ⟩ is that of their products.
+        // m̄ is the mean of the modes, so ⟨m̄, ŷ⟩ is the mean of their products.
         let mut statistic = V::splat(0.0);
         for (row, log_weight) in scratch.products.iter().zip(&self.law.log_weights) {
             statistic = V::load(row).mul_add(V::splat(log_weight.exp()), statistic);

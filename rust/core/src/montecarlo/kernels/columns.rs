@@ -1,7 +1,7 @@
-//! Matrices whose columns are long: what the kernel for overlapping participations needs of them.
+//! Matrices with long columns: the numbers that the kernel for overlapping participations needs of them.
 //!
-//! C is lower-triangular and non-negative, given by all of its first column (Toeplitz), by a few running sums (BLT), or entry by
-//! entry. Two products are taken with eight samples side by side: Cx for participation patterns x, and Cᵀy.
+//! C is lower-triangular and non-negative, given by its whole first column (Toeplitz), by a few running sums (BLT), or
+//! entry by entry. Two products are computed for eight samples side by side: Cx for participation patterns x, and Cᵀy.
 
 use crate::error::{Error, Result};
 use crate::montecarlo::kernels::correlate::Correlator;
@@ -9,10 +9,10 @@ use crate::participation::separated::{best_sum, dense_gram, toeplitz_gram, GramB
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::{splat, Lanes, Vector, LANES};
 
-/// Buffers of a BLT are at most this many.
+/// The largest number of buffers of a BLT.
 pub const MOST_BUFFERS: usize = 64;
 
-/// How C is given.
+/// The form that C is given in.
 #[derive(Debug, Clone)]
 enum Form {
     /// By its first column.
@@ -23,16 +23,16 @@ enum Form {
     Dense(Vec<f64>),
 }
 
-/// A matrix with long columns, and how much columns at least b rounds apart overlap.
+/// A matrix with long columns, and bounds on how much columns at least b rounds apart overlap.
 #[derive(Debug, Clone)]
 pub struct Columns {
     form: Form,
     iterations: usize,
     min_separation: usize,
     gram: GramBounds,
-    /// Σ over rows of the largest sum of entries that a pattern can have there, and the largest of these.
+    /// The sum over rows of the largest sum of entries that a pattern can have there, and the largest of these.
     reach: (f64, f64),
-    /// The largest Σ of a column.
+    /// The largest sum of a column.
     total: f64,
 }
 
@@ -45,7 +45,7 @@ pub struct ColumnScratch {
 }
 
 impl Columns {
-    /// A Toeplitz matrix by its first column, all n entries of it.
+    /// Creates a Toeplitz matrix from its first column, all n entries of it.
     ///
     /// # Errors
     /// [`Error::Domain`] for entries that are negative or not finite, a first one that is 0, or a separation of 0.
@@ -54,7 +54,7 @@ impl Columns {
         Self::of_first_column(form, coefficients, min_separation)
     }
 
-    /// A BLT: c_0 = `first`, c_i = `first`·Σ_j ω_j θ_j^{i−1}; applied with its buffers in O(n·buffers).
+    /// Creates a BLT: c_0 = `first`, c_i = `first`·Σ_j ω_j θ_j^{i−1}; it is applied with its buffers in O(n·buffers).
     ///
     /// # Errors
     /// As [`Self::toeplitz`]; also for decays outside [0, 1] or more than [`MOST_BUFFERS`] buffers.
@@ -106,11 +106,12 @@ impl Columns {
         })
     }
 
-    /// Any lower-triangular non-negative matrix: its columns from the diagonal down, one after another.
+    /// Creates any lower-triangular non-negative matrix from its columns, each from the diagonal down, one after
+    /// another.
     ///
     /// # Errors
-    /// [`Error::Domain`] for entries that are negative or not finite, for a number of entries that is not n(n + 1)/2, or a
-    /// separation of 0.
+    /// [`Error::Domain`] for entries that are negative or not finite, for a number of entries that is not n(n + 1)/2,
+    /// or a separation of 0.
     pub fn dense(entries: Vec<f64>, iterations: usize, min_separation: usize) -> Result<Self> {
         if iterations.checked_mul(iterations + 1).map(|twice| twice / 2) != Some(entries.len()) {
             #[allow(clippy::cast_precision_loss)] // reported only
@@ -121,7 +122,7 @@ impl Columns {
         let columns: Vec<&[f64]> = split(&entries, iterations).collect();
         let mut rows = (0.0, 0.0f64);
         for k in 0..iterations {
-            // The largest sum of entries of row k at least b apart.
+            // `most` is the largest sum of entries of row k at least b apart.
             let row: Vec<f64> = (0..=k).map(|i| columns[k - i][i]).collect();
             let most = best_sum(&row, min_separation).last().copied().unwrap_or(0.0);
             rows = (rows.0 + most, rows.1.max(most));
@@ -131,42 +132,43 @@ impl Columns {
         Ok(Self { form: Form::Dense(entries), iterations, min_separation, gram, reach: rows, total })
     }
 
-    /// n.
+    /// Returns n, the number of rounds.
     #[must_use]
     pub fn iterations(&self) -> usize {
         self.iterations
     }
 
-    /// b: the least distance of two participations for which [`Self::gram`] was taken.
+    /// Returns b, the minimum distance of two participations for which [`Self::gram`] was computed.
     #[must_use]
     pub fn min_separation(&self) -> usize {
         self.min_separation
     }
 
-    /// Squared norms of the columns, and what they share with others.
+    /// Returns the squared norms of the columns, and bounds on their inner products with other columns.
     #[must_use]
     pub fn gram(&self) -> &GramBounds {
         &self.gram
     }
 
-    /// Σ_k max_x (Cx)_k and max_k max_x (Cx)_k over patterns x of single participations at least b apart.
+    /// Returns Σ_k max_x (Cx)_k and max_k max_x (Cx)_k over patterns x of single participations at least b apart.
     #[must_use]
     pub fn reach(&self) -> (f64, f64) {
         self.reach
     }
 
-    /// The largest sum of a column.
+    /// Returns the largest sum of a column.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.total
     }
 
-    /// A bound on the error of each entry of Cᵀy for |y_k| ≤ `largest`, and of each entry of Cx for |x_i| ≤ `largest`.
+    /// Returns a bound on the error of each entry of Cᵀy for |y_k| ≤ `largest`, and of each entry of Cx for |x_i| ≤
+    /// `largest`.
     ///
-    /// Toeplitz: [`Correlator::rounding`]. Buffers: B(i) = y_i + θB(i+1) has |B| ≤ g·`largest`, g = min(n, 1/(1 − θ)), a step
-    /// adds 2u|B| to its error, which decays like B itself: 2u g² `largest`; their sum adds (buffers + 3)u of its size, Σ c.
-    /// Dense: dot products of at most n terms, (n + 2)u Σ c (Higham 2002, Section 3.1). All sums have terms of |y| with
-    /// non-negative factors.
+    /// Toeplitz: [`Correlator::rounding`]. Buffers: B(i) = y_i + θB(i+1) has |B| ≤ g·`largest`, g = min(n, 1/(1 − θ)),
+    /// a step adds 2u|B| to its error, which decays like B itself: 2u g² `largest`; their sum adds (buffers + 3)u of
+    /// its size, Σ c. Dense: dot products of at most n terms, (n + 2)u Σ c (Higham 2002, Section 3.1). All sums have
+    /// terms of |y| with non-negative factors.
     #[must_use]
     pub fn rounding(&self, largest: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // far below 2^53
@@ -190,7 +192,7 @@ impl Columns {
         error * (1.0 + 1e-6)
     }
 
-    /// `rows` = Cx, x given as the rounds and counts of each lane's participations.
+    /// Computes `rows` = Cx, where x is given as the rounds and counts of each lane's participations.
     #[inline(always)]
     pub fn spread<V: Vector>(
         &self,
@@ -216,7 +218,7 @@ impl Columns {
                 }
             }
             Form::Toeplitz(correlator) => {
-                // Time reversed, Cx is a correlation.
+                // With time reversed, Cx is a correlation.
                 let (block, tail) = (correlator.block(), correlator.tail());
                 let reversed = &mut scratch.reversed;
                 reversed.clear();
@@ -240,7 +242,7 @@ impl Columns {
         }
     }
 
-    /// `sums` = Cᵀy. Longer by up to three entries that mean nothing.
+    /// Computes `sums` = Cᵀy. It is longer by up to three entries that are not used.
     #[inline(always)]
     pub fn correlate<V: Vector>(&self, rows: &mut Vec<Lanes>, sums: &mut Vec<Lanes>, scratch: &mut ColumnScratch) {
         let n = self.iterations;
@@ -267,7 +269,7 @@ impl Columns {
             }
             Form::Dense(entries) => {
                 for ((i, column), out) in split(entries, n).enumerate().zip(sums.iter_mut()) {
-                    // Four sums at a time, so that none waits for the one before.
+                    // Four sums are computed at a time, so that none waits for the one before.
                     let mut partial = [V::splat(0.0); 4];
                     for (entries, rows) in column.chunks(4).zip(rows[i..].chunks(4)) {
                         for (k, (entry, row)) in entries.iter().zip(rows).enumerate() {
@@ -281,7 +283,7 @@ impl Columns {
     }
 }
 
-/// The columns of a packed lower-triangular matrix.
+/// Returns the columns of a packed lower-triangular matrix.
 fn split(entries: &[f64], iterations: usize) -> impl Iterator<Item = &[f64]> {
     let mut rest = entries;
     (0..iterations).map(move |i| {
@@ -314,7 +316,7 @@ fn mark(patterns: &[Vec<(usize, f64)>], mut at: impl FnMut(usize, usize, f64)) {
     }
 }
 
-/// All n outputs, block by block; `rows` holds whole blocks and a tail of zeros.
+/// Computes all n outputs, block by block; `rows` holds whole blocks and a tail of zeros.
 #[inline(always)]
 fn correlate_all<V: Vector>(
     correlator: &Correlator,

@@ -1,23 +1,24 @@
-//! Correlation with the matrix's coefficients: u_i = Σ_j ĉ_j ŷ_{i+j}, by the cheaper of direct sums and Fourier transforms.
+//! Correlation with the matrix's coefficients: u_i = Σ_j ĉ_j ŷ_{i+j}, by the cheaper of direct sums and Fourier
+//! transforms.
 //!
-//! Both work on blocks of time with eight samples side by side. The direct way reads each row once for a tile of
-//! outputs. The other way is overlap-save: a transform of N rows gives N − bands + 1 outputs; since ĉ is real, the real
-//! part carries one span of time and the imaginary part the next. The forward transform leaves its frequencies in
-//! digit-reversed order, where they are multiplied and from where the inverse starts, so nothing is ever reordered.
+//! Both work on blocks of time with eight samples side by side. The direct sums read each row once for a tile of
+//! outputs. The transforms use overlap-save: a transform of N rows gives N − bands + 1 outputs; since ĉ is real, the
+//! real part carries one span of time and the imaginary part the next. The forward transform leaves its frequencies in
+//! digit-reversed order, in which they are multiplied and from which the inverse starts, so nothing is ever reordered.
 
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::{splat, Lanes, Vector, Vectored};
 
-/// Outputs that are summed together.
+/// The number of outputs that are summed together.
 const TILE: usize = 8;
-/// Outputs of a block of direct sums.
+/// The number of outputs of a block of direct sums.
 const DIRECT_BLOCK: usize = 128;
 /// Transforms are a power of 4 between these.
 const TRANSFORMS: [usize; 4] = [256, 1024, 4096, 16384];
-/// What a vector operation of the transforms costs relative to one of the direct sums: they load and store more.
+/// The cost of a vector operation of the transforms relative to one of the direct sums: they load and store more.
 const TRANSFORM_WEIGHT: f64 = 1.1;
 
-/// How the coefficients are correlated with rows.
+/// The way in which the coefficients are correlated with rows.
 #[derive(Debug, Clone)]
 pub struct Correlator {
     coefficients: Vec<f64>,
@@ -27,7 +28,7 @@ pub struct Correlator {
 }
 
 impl Correlator {
-    /// For these coefficients, by whichever way is cheaper; `transform` forces one of them.
+    /// Creates the correlator for these coefficients with the cheaper way; `transform` forces one of them.
     #[must_use]
     pub fn new(coefficients: &[f64], transform: Option<bool>) -> Self {
         let bands = coefficients.len();
@@ -45,23 +46,23 @@ impl Correlator {
         }
     }
 
-    /// Outputs of one block.
+    /// Returns the number of outputs of one block.
     #[must_use]
     pub fn block(&self) -> usize {
         self.transform.as_ref().map_or(DIRECT_BLOCK, |t| 2 * t.fresh)
     }
 
-    /// Rows that must stand behind a block.
+    /// Returns the number of rows that must follow a block.
     #[must_use]
     pub fn tail(&self) -> usize {
         self.coefficients.len() - 1 + if self.transform.is_some() { 0 } else { TILE - 1 }
     }
 
-    /// A bound on the error of each output for rows whose entries are at most `largest` in absolute value.
+    /// Returns a bound on the error of each output for rows whose entries are at most `largest` in absolute value.
     ///
     /// Direct: bands·u·Σ ĉ_j|ŷ| (Higham 2002, Section 3.1). Transforms: the error of forward transform, product and
     /// inverse relative to ‖ĉ‖₂‖ŷ‖₂ is at most (2·log₂N + 1)·16u in the Euclidean norm of the block (Higham 2002,
-    /// Theorem 24.2, with twiddles that miss by at most 10u), which bounds each entry.
+    /// Theorem 24.2, with twiddles whose error is at most 10u), which bounds each entry.
     #[must_use]
     pub fn rounding(&self, largest: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // a few thousand
@@ -76,8 +77,8 @@ impl Correlator {
         }
     }
 
-    /// Correlate a block: `rows` holds [`Correlator::block`] rows and the tail behind them. Only outputs below `length`
-    /// are needed.
+    /// Correlates a block: `rows` holds [`Correlator::block`] rows and the tail behind them. Only outputs below
+    /// `length` are needed.
     #[inline(always)]
     pub fn correlate<V: Vector>(
         &self,
@@ -89,12 +90,13 @@ impl Correlator {
         V::apart(Block { correlator: self, rows, length, sums, workspace });
     }
 
-    /// What the outputs' weighted sum Σ_i w_i u_i has as derivative in each coefficient: Σ_i w_i ŷ_{i+j} for j < bands, over all
-    /// rounds, ŷ = 0 beyond the last.
+    /// Computes the derivative of the outputs' weighted sum Σ_i w_i u_i in each coefficient: Σ_i w_i ŷ_{i+j} for j <
+    /// bands, over all rounds, ŷ = 0 beyond the last.
     ///
-    /// Both have the same number of rows. By the way the coefficients are correlated: directly, or by transforms, of which a
-    /// block's products conj(w)·ŷ are summed before one inverse. There the real part of the sum has the products of each span
-    /// with its own rows, the imaginary one those of a span with the other's.
+    /// `weights` and `rows` have the same length. The derivative is computed in the way that the coefficients are
+    /// correlated: directly, or by transforms, where a block's products conj(w)·ŷ are summed before one inverse. There
+    /// the real part of the sum has the products of each span with its own rows, the imaginary part those of a span
+    /// with the other's.
     #[inline(always)]
     pub fn adjoint<V: Vector>(
         &self,
@@ -112,7 +114,7 @@ impl Correlator {
             if V::WIDE || out.len() <= TILE / 2 {
                 adjoint_tile::<V, TILE>(weights, rows, out);
             } else {
-                // As above: fewer sums at a time.
+                // As above, fewer sums at a time fit the registers.
                 let (first, second) = out.split_at_mut(TILE / 2);
                 adjoint_tile::<V, { TILE / 2 }>(weights, rows, first);
                 adjoint_tile::<V, { TILE / 2 }>(weights, &rows[(TILE / 2).min(rows.len())..], second);
@@ -120,7 +122,8 @@ impl Correlator {
         }
     }
 
-    /// K outputs, the first of which starts at the first row: row m meets output k with coefficient m − k.
+    /// Computes K outputs, the first of which starts at the first row: row m contributes to output k with coefficient m
+    /// − k.
     #[inline(always)]
     fn tile<V: Vector, const K: usize>(&self, rows: &[Lanes], out: &mut [Lanes]) {
         let (c, bands) = (&self.coefficients[..], self.coefficients.len());
@@ -132,7 +135,8 @@ impl Correlator {
                 }
             }
         } else {
-            // Rows that the later outputs do not reach yet, rows that all share, rows that the earlier ones have left behind.
+            // First come rows that the later outputs do not reach yet, then rows that all outputs share, then rows that
+            // only later outputs use.
             for m in 0..K - 1 {
                 let row = V::load(&rows[m]);
                 for k in 0..=m {
@@ -192,7 +196,7 @@ impl Vectored for Block<'_> {
     }
 }
 
-/// Up to K sums Σ_i w_i ŷ_{i+k}, whose rows begin with those of k = 0.
+/// Computes up to K sums Σ_i w_i ŷ_{i+k}, whose rows begin with those of k = 0.
 #[inline(always)]
 fn adjoint_tile<V: Vector, const K: usize>(weights: &[Lanes], rows: &[Lanes], out: &mut [Lanes]) {
     let mut sums = [V::splat(0.0); K];
@@ -202,7 +206,7 @@ fn adjoint_tile<V: Vector, const K: usize>(weights: &[Lanes], rows: &[Lanes], ou
             sums[k] = weight.mul_add(V::load(&window[k]), sums[k]);
         }
     }
-    // Windows that reach beyond the last row.
+    // These windows reach beyond the last row.
     for start in (rows.len() + 1).saturating_sub(K)..rows.len() {
         let weight = V::load(&weights[start]);
         for (k, row) in rows[start..].iter().enumerate() {
@@ -222,7 +226,8 @@ pub struct AdjointWorkspace {
     sums: Vec<[Lanes; 2]>,
 }
 
-/// Vector operations for each output: two transforms of 7 operations a point and pass, and a product.
+/// Returns the number of vector operations for each output: two transforms of 7 operations a point and pass, and a
+/// product.
 fn transform_cost(length: usize, bands: usize) -> f64 {
     #[allow(clippy::cast_precision_loss)] // a few thousand
     let (length, fresh) = (length as f64, (length - bands + 1) as f64);
@@ -233,11 +238,11 @@ fn transform_cost(length: usize, bands: usize) -> f64 {
 #[derive(Debug, Clone)]
 struct Transform {
     length: usize,
-    /// Outputs that each transform yields for each part.
+    /// The number of outputs that each transform yields for each part.
     fresh: usize,
     /// For each pass, (w^j, w^2j, w^3j) as six numbers for each j.
     twiddles: Vec<Vec<[f64; 6]>>,
-    /// The conjugate spectrum of ĉ over N, in the order the forward transform leaves.
+    /// The conjugate spectrum of ĉ over N, in the order that the forward transform leaves.
     spectrum: Vec<[f64; 2]>,
 }
 
@@ -303,7 +308,8 @@ impl Transform {
         sums.clear();
         sums.resize(self.length, [splat(0.0); 2]);
         for start in (0..rows.len()).step_by(2 * self.fresh) {
-            // Two spans of weights, each with zeros behind them, and the rows that they meet.
+            // `own` holds two spans of weights, each followed by zeros, and `other` the rows that they are multiplied
+            // with.
             self.spans(weights, (start, self.fresh), own);
             self.spans(rows, (start, self.length), other);
             self.forward::<V>(own);
@@ -322,7 +328,7 @@ impl Transform {
         }
     }
 
-    /// Two spans of `from`, `length` rows each, that begin [`Self::fresh`] rows apart; zeros behind.
+    /// Copies two spans of `from`, `length` rows each, that begin [`Self::fresh`] rows apart; zeros follow.
     #[inline(always)]
     fn spans(&self, from: &[Lanes], (start, length): (usize, usize), into: &mut Vec<[Lanes; 2]>) {
         let row = |k: usize| from.get(k).copied().unwrap_or(splat(0.0));
@@ -331,7 +337,7 @@ impl Transform {
         into.resize(self.length, [splat(0.0); 2]);
     }
 
-    /// Decimation in frequency, radix 4: natural order in, digit-reversed order out.
+    /// The forward transform, by decimation in frequency, radix 4: natural order in, digit-reversed order out.
     #[inline(always)]
     fn forward<V: Vector>(&self, data: &mut [[Lanes; 2]]) {
         let mut size = self.length;
@@ -356,7 +362,7 @@ impl Transform {
         }
     }
 
-    /// The inverse without its factor 1/N: decimation in time, digit-reversed order in, natural order out.
+    /// The inverse transform without its factor 1/N, by decimation in time: digit-reversed order in, natural order out.
     #[inline(always)]
     fn inverse<V: Vector>(&self, data: &mut [[Lanes; 2]]) {
         let mut size = 4;
@@ -367,7 +373,7 @@ impl Transform {
                 let (first, second) = low.split_at_mut(quarter);
                 let (third, fourth) = high.split_at_mut(quarter);
                 for (j, w) in factors.iter().enumerate() {
-                    // Conjugate twiddles.
+                    // The inverse uses conjugate twiddles.
                     let a = load::<V>(&first[j]);
                     let b = times(load(&second[j]), (V::splat(w[0]), V::splat(-w[1])));
                     let c = times(load(&third[j]), (V::splat(w[2]), V::splat(-w[3])));

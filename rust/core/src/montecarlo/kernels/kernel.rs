@@ -1,4 +1,4 @@
-//! What the kernels have in common: eight samples of a mechanism drawn from a proposal, and their log densities.
+//! The interface of the kernels: eight samples of a mechanism are drawn from a proposal, with their log densities.
 
 use std::fmt::Debug;
 
@@ -12,30 +12,31 @@ use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 pub struct Ratios {
     /// ln dP/dR for each lane.
     pub mixture: Lanes,
-    /// ln dP⁻/dR, the mirror image; 0 where it is not asked for.
+    /// ln dP⁻/dR, the mirror image; 0 where it is not needed.
     pub mirrored: Lanes,
     /// ln dM/dR of the proposal.
     pub proposal: Lanes,
 }
 
 impl Ratios {
-    /// Those of no mechanism at all: P = Q = R.
+    /// The log densities of no mechanism at all: P = Q = R.
     pub const NONE: Self = Self { mixture: splat(0.0), mirrored: splat(0.0), proposal: splat(0.0) };
 }
 
-/// What samples are wanted for.
+/// What samples are used for.
 #[derive(Debug, Clone, Copy)]
 pub struct Purpose {
-    /// Which hockey stick.
+    /// The direction of the hockey stick.
     pub direction: Direction,
-    /// Whether bounds may be taken from the samples, or estimates only.
+    /// Whether bounds may be computed from the samples, or only estimates.
     pub binding: bool,
-    /// Samples whose losses are at most this are worth nothing, so their weights are not asked for; −∞ where all are.
+    /// Samples whose losses are at most this have V = 0, so their weights are not needed; −∞ if all weights are needed.
     pub least: f64,
 }
 
 impl Purpose {
-    /// Whether none of eight samples with these densities is worth anything: then they stand for their own proposal.
+    /// Returns whether V is 0 for all eight samples with these densities; they can then count as samples of their own
+    /// proposal.
     #[inline(always)]
     #[must_use]
     pub fn worthless(&self, ratios: &Ratios) -> bool {
@@ -44,11 +45,11 @@ impl Purpose {
             Direction::Add => -ratios.mixture[l],
             Direction::Replace => ratios.mixture[l] - ratios.mirrored[l],
         };
-        // Written so that a loss that is no number counts.
+        // The condition is written so that a NaN loss counts as relevant.
         (0..LANES).all(|l| loss(l) <= self.least)
     }
 
-    /// The densities of samples that are worth nothing, with weights of 1.
+    /// Returns the densities of samples with V = 0, with weights of 1.
     #[inline(always)]
     #[must_use]
     pub fn unweighted(&self, ratios: Ratios) -> Ratios {
@@ -57,7 +58,7 @@ impl Purpose {
     }
 }
 
-/// Whether the means of a proposal can be scaled by this much.
+/// Checks that the means of a proposal can be scaled by this factor.
 ///
 /// # Errors
 /// [`Error::Domain`] for a mean scale that is not between −100 and 100.
@@ -70,16 +71,17 @@ pub fn check_mean_scale(mean_scale: f64) -> Result<()> {
 
 /// A mechanism of which eight samples can be drawn at once.
 pub trait Kernel {
-    /// Where samples come from.
+    /// The type of the proposals.
     type Proposal: Clone + Debug;
     /// Buffers of one worker.
     type Scratch: Default;
-    /// The proposal of a parameter and a scale κ of the means, from this kernel's own law.
+    /// Returns the proposal of a parameter and a scale κ of the means, based on this kernel's law.
     ///
     /// # Errors
     /// [`Error::Domain`] for a parameter that no law has, and as [`check_mean_scale`].
     fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<Self::Proposal>;
-    /// Draw eight samples from a proposal: their log densities. Must be `#[inline(always)]`; callers use [`draw`].
+    /// Draws eight samples from a proposal and returns their log densities. Must be `#[inline(always)]`; callers use
+    /// [`draw`].
     fn sample<V: Vector>(
         &self,
         proposal: &Self::Proposal,
@@ -89,7 +91,7 @@ pub trait Kernel {
     ) -> Ratios;
 }
 
-/// Draw eight samples in a function of its own: a kernel is compiled once for each kind of vector.
+/// Draws eight samples in a separate function, so that a kernel is compiled once for each kind of vector.
 #[inline(always)]
 pub fn draw<V: Vector, K: Kernel>(
     kernel: &K,

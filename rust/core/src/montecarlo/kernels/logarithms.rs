@@ -1,15 +1,15 @@
-//! The recursion f_i = (1 − p) f_{i+1} + φ_i f_{i+b} for any range, one sample after the other: slower than [`super::ring`], for
-//! samples that leave the linear domain.
+//! The recursion f_i = (1 − p) f_{i+1} + φ_i f_{i+b} for any range, one sample after the other: slower than
+//! [`super::ring`], used for samples that leave the linear domain.
 
 use crate::participation::renewal::Renewal;
 
-/// ln of the likelihood ratio by the recursion for any range; `exponent` is that of a single participation, and j at once have j
-/// times it less (j² − j)/2 times the squared norm, scaled.
+/// Returns ln of the likelihood ratio by the recursion for any range; `exponent` is that of a single participation, and
+/// j at once have j times it less (j² − j)/2 times the squared norm, scaled.
 pub(super) fn log_ratio(law: &Renewal, squares: &[f64], scale: f64, exponent: impl Fn(usize) -> f64) -> f64 {
     log_recursion(law, |i| joining(law, exponent(i), scale * squares[i]))
 }
 
-/// The logarithms of what f_{i+b} is multiplied with when j = 1, 2, … records take part at once.
+/// Returns the logarithms of the factors of f_{i+b} for j = 1, 2, … records that take part at once.
 pub(in crate::montecarlo) fn joining(law: &Renewal, single: f64, square: f64) -> impl Iterator<Item = f64> + '_ {
     let join = law.sampling_probability.ln();
     (1u32..).zip(&law.log_counts).map(move |(j, log)| {
@@ -18,11 +18,11 @@ pub(in crate::montecarlo) fn joining(law: &Renewal, single: f64, square: f64) ->
     })
 }
 
-/// ln of the start-weighted sum by a recursion for any range; `joining` are the logarithms of what f_{i+b} is multiplied with, to
-/// be summed.
+/// Returns ln of the start-weighted sum by a recursion for any range; `joining` returns the logarithms of the factors
+/// of f_{i+b}, which are summed.
 ///
-/// Each f_i has a power of two of its own: with logarithms a step would be rounded by u|ln f_i|, which n steps add up. So a step
-/// adds 4u, as in the linear domain, and a participation what its exponent is rounded by, and 4u.
+/// Each f_i has its own power of two: with logarithms a step would be rounded by u|ln f_i|, which would add up over n
+/// steps. So a step adds 4u, as in the linear domain, and a participation adds the rounding of its exponent, and 4u.
 pub(in crate::montecarlo) fn log_recursion<I>(law: &Renewal, joining: impl Fn(usize) -> I) -> f64
 where
     I: Iterator<Item = f64>,
@@ -30,8 +30,8 @@ where
     kept_recursion(law, joining, |_, _| ()).0
 }
 
-/// The same; `keep` is told the share of f_i that joining in round i has. Also the shares that each round of the first chance has
-/// in the start-weighted sum.
+/// Does the same as [`log_recursion`], and passes to `keep` the share of f_i that comes from joining in round i. Also
+/// returns the share of the start-weighted sum that each round of the first chance has.
 pub(in crate::montecarlo) fn kept_recursion<I>(
     law: &Renewal,
     joining: impl Fn(usize) -> I,
@@ -55,7 +55,7 @@ where
     (total.ln(), starts.iter().map(|start| start.of(total)).collect())
 }
 
-/// A number that is not negative: `fraction`·2^`power`, the fraction in [1, 2) or 0.
+/// A number that is not negative: `fraction`·2^ `power`, the fraction in [1, 2) or 0.
 #[derive(Debug, Clone, Copy)]
 struct Scaled {
     fraction: f64,
@@ -66,7 +66,7 @@ struct Scaled {
 const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
 const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
-/// 2^k for a whole number k ≤ 1023, 0 where that is no normal number.
+/// Returns 2^k for a whole number k ≤ 1023, 0 where that is no normal number.
 fn power_of_two(k: f64) -> f64 {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a biased exponent
     if k < -1022.0 {
@@ -79,7 +79,7 @@ fn power_of_two(k: f64) -> f64 {
 impl Scaled {
     const ZERO: Self = Self { fraction: 0.0, power: 0.0 };
 
-    /// `value`·2^`power`, for a value of ordinary size.
+    /// Returns `value`·2^ `power`, for a value of ordinary size.
     fn new(value: f64, power: f64) -> Self {
         if value <= 0.0 {
             return Self::ZERO;
@@ -89,7 +89,7 @@ impl Scaled {
         Self { fraction: value * power_of_two(-shift), power: power + shift }
     }
 
-    /// e^log, with an error of at most 3u beside that of `log`.
+    /// Returns e^log, with an error of at most 3u in addition to that of `log`.
     fn exp(log: f64) -> Self {
         if log == f64::NEG_INFINITY {
             return Self::ZERO;
@@ -108,11 +108,11 @@ impl Scaled {
             return if self.fraction == 0.0 { other } else { self };
         }
         let (large, small) = if self.power >= other.power { (self, other) } else { (other, self) };
-        // What is too small to matter underflows to 0.
+        // A number that is too small to matter underflows to 0.
         Self::new(small.fraction.mul_add(power_of_two(small.power - large.power), large.fraction), large.power)
     }
 
-    /// This as a share of something that is not smaller.
+    /// Returns this number as a share of a number that is not smaller.
     fn of(self, whole: Self) -> f64 {
         self.fraction / whole.fraction * power_of_two(self.power - whole.power)
     }

@@ -1,11 +1,12 @@
 //! Kernels: eight samples of a mechanism's outcome, and their log densities.
 //!
-//! Takes a participation law, a matrix in units of σ, and a source of patterns and noise; gives ln dP/dR at each outcome and the log
-//! density of where it was drawn from, with a bound on the error of both. A kernel knows no claim.
+//! This room takes a participation law, a matrix in units of σ, and a source of patterns and noise; it returns ln dP/dR
+//! at each outcome and the log density of the proposal that the outcome was drawn from, with a bound on the error of
+//! both. A kernel does not know about claims.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | [`kernel`] | what the kernels have in common |
+//! | [`kernel`] | the interface of the kernels |
 //! | [`correlate`], [`products`] | correlation with the matrix, block by block |
 //! | [`recursion`] | the recursion over the rounds; [`ring`], [`logarithms`]: its steps in the linear domain, and for any range |
 //! | [`renewal`], [`bins`] | b-min-sep sampling with a banded matrix, and balls in bins |

@@ -1,23 +1,27 @@
-//! The kernel for b-min-sep sampling with columns longer than b: participations overlap, and the likelihood ratio is enclosed.
+//! The kernel for b-min-sep sampling with columns longer than b: participations overlap, and the likelihood ratio is
+//! enclosed.
 //!
-//! With ĉ = c/σ, u_i = ⟨ĉ_i, ŷ⟩ and s_i = ‖ĉ_i‖², the ratio is dP/dR = Σ_x w_x exp(Σ_i x_i u_i − ‖Ĉx‖²/2), and for non-negative C
+//! With ĉ = c/σ, u_i = ⟨ĉ_i, ŷ⟩ and s_i = ‖ĉ_i‖², the ratio is dP/dR = Σ_x w_x exp(Σ_i x_i u_i − ‖Ĉx‖²/2), and for
+//! non-negative C
 //!
 //! `Σ_i x_i² s_i ≤ ‖Ĉx‖² = Σ_i x_i² s_i + Σ_{i≠j} x_i x_j ⟨ĉ_i, ĉ_j⟩ ≤ Σ_i x_i² (s_i + Γ_i)`,
 //!
-//! Γ_i the most that column i can share with the others of a pattern ([`crate::participation::separated`]), since x_i x_j ≤
-//! (x_i² + x_j²)/2. Either end makes the weight of a pattern a product over its rounds, so the recursion of [`super::recursion`]
-//! sums it: with s_i it gives f↑ ≥ dP/dR, with s_i + Γ_i it gives f↓ ≤ dP/dR (Dong & Ganesh 2026, Appendix B; a cross
-//! term counted with both its members makes the lower end). The two are equal where columns do not overlap.
+//! Γ_i the largest sum of inner products of column i with the other columns of a pattern
+//! ([`crate::participation::separated`]), since x_i x_j ≤ (x_i² + x_j²)/2. With either bound the weight of a pattern is
+//! a product over its rounds, so the recursion of [`super::recursion`] sums it: with s_i it gives f↑ ≥ dP/dR, with
+//! s_i + Γ_i it gives f↓ ≤ dP/dR (Dong & Ganesh 2026, Appendix B; counting a cross term with both its members gives the
+//! lower bound). The two are equal where columns do not overlap.
 //!
-//! **From above** (for guarantees) the loss is replaced by what is never smaller: f↑ where the record is removed, f↓ where it is
-//! added, f↑(y) against f↓(−y) under replacement. **From below** (for lower ends) the other way round. Samples are drawn from the
-//! true P.
+//! **From above** (for guarantees) the loss is replaced by one that is never smaller: f↑ where the record is removed,
+//! f↓ where it is added, f↑(y) against f↓(−y) under replacement. **From below** (for lower bounds) the other way round.
+//! Samples are drawn from the true P.
 //!
-//! **Weights.** The density of a proposal M = Σ_x v_x N(κĈx, I) is enclosed by the same two recursions, κu_i and κ²s_i in place
-//! of u_i and s_i. For a guarantee a sample counts V = (f↑ − e^ε)_+/g↓ ≥ (dP/dR − e^ε)_+/g: its mean is at least δ(ε), and it is
-//! bounded by the proof of [`crate::montecarlo::proposals::proposal`] with e^{κ²‖Ĉx‖²/2} ≤ e^{κ²Σ(s+Γ)/2}. That costs the gap of the two recursions. An
-//! *estimate* needs no bound and is weighted by the drawn pattern itself: w_x r_x(y)/(v_x r_x^κ(y) e^{−κ(κ−1)‖Ĉx‖²/2}) for
-//! remove, one over the ratio of the normal densities for add, exact for the enclosed loss.
+//! **Weights.** The density of a proposal M = Σ_x v_x N(κĈx, I) is enclosed by the same two recursions, κu_i and κ²s_i
+//! in place of u_i and s_i. For a guarantee a sample counts V = (f↑ − e^ε)_+/g↓ ≥ (dP/dR − e^ε)_+/g: its mean is at
+//! least δ(ε), and it is bounded by the proof of [`crate::montecarlo::proposals::proposal`] with e^{κ²‖Ĉx‖²/2} ≤
+//! e^{κ²Σ(s+Γ)/2}. That costs the gap of the two recursions. An *estimate* needs no bound and is weighted by the drawn
+//! pattern itself: w_x r_x(y)/(v_x r_x^κ(y) e^{−κ(κ−1)‖Ĉx‖²/2}) for remove, one over the ratio of the normal densities
+//! for add, exact for the enclosed loss.
 
 use crate::error::{Error, Result};
 use crate::montecarlo::kernels::columns::{ColumnScratch, Columns};
@@ -37,7 +41,7 @@ use crate::vector::{splat, Lanes, Portable, Vector, LANES};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// What the kernel needs to know; shared by all threads.
+/// The data of the kernel; shared by all threads.
 #[derive(Debug, Clone)]
 pub struct OverlappingKernel {
     columns: Arc<Columns>,
@@ -47,7 +51,7 @@ pub struct OverlappingKernel {
     upper: Renewal,
     /// The law with s_i + Γ_i, for f↓.
     lower: Renewal,
-    /// Whether losses are judged from below.
+    /// Whether losses are replaced by lower bounds.
     below: bool,
 }
 
@@ -61,14 +65,16 @@ pub struct OverlappingScratch {
     columns: ColumnScratch,
 }
 
-/// What was drawn: the law and mean scale, and ln of the weights of the patterns and Σ x_i u_i, ‖Ĉx‖² of each lane.
+/// The result of a draw: the law and mean scale, and for each lane ln of the weights of the patterns, Σ x_i u_i and
+/// ‖Ĉx‖².
 struct Drawn {
     patterns: Lanes,
     norms: Lanes,
 }
 
 impl OverlappingKernel {
-    /// The kernel for a matrix, noise multiplier σ, sampling probability and start; a user has `records` records.
+    /// Creates the kernel for a matrix, noise multiplier σ, sampling probability and start; a user has `records`
+    /// records.
     ///
     /// # Errors
     /// [`Error::Domain`] for σ that is not finite and positive; and as [`Renewal::of_users`].
@@ -85,15 +91,15 @@ impl OverlappingKernel {
             return Err(Error::Domain { name, value: noise_multiplier, allowed: "finite and greater than 0" });
         }
         let unit = 1.0 / noise_multiplier;
-        let found = columns.gram();
-        // Sums of non-negative terms, each rounded a few times: moved to the safe side of f↓; f↑ has its rounding in the error
-        // budget.
+        let gram = columns.gram();
+        // These are sums of non-negative terms, each rounded a few times. f↓ is moved to the safe side; the rounding of
+        // f↑ is in the error budget.
         let slack = 1.0 + 16.0 * UNIT_ROUNDOFF * cast(columns.iterations());
-        let squares: Vec<f64> = found.squares.iter().map(|s| s * unit * unit).collect();
-        let norm_bounds = found
+        let squares: Vec<f64> = gram.squares.iter().map(|s| s * unit * unit).collect();
+        let norm_bounds = gram
             .squares
             .iter()
-            .zip(&found.off_diagonals)
+            .zip(&gram.off_diagonals)
             .map(|(s, c)| (s + c * slack) * unit * unit)
             .collect::<Vec<_>>();
         let law = |squares| Renewal::of_users(columns.min_separation(), record_probability, records, warm, squares);
@@ -101,13 +107,13 @@ impl OverlappingKernel {
         Ok(Self { columns, unit, upper, lower, below })
     }
 
-    /// The law of the participations, with the squared norms of single columns.
+    /// Returns the law of the participations, with the squared norms of single columns.
     #[must_use]
     pub fn law(&self) -> &Renewal {
         &self.upper
     }
 
-    /// The law whose recursion stands for P where a large ratio is a large loss, and the one for the other role.
+    /// Returns the law whose recursion replaces P where a large ratio is a large loss, and the law for the other role.
     fn laws(&self) -> (&Renewal, &Renewal) {
         if self.below {
             (&self.lower, &self.upper)
@@ -116,15 +122,17 @@ impl OverlappingKernel {
         }
     }
 
-    /// What bounds samples from a proposal, as in [`crate::montecarlo::proposals::proposal`], with the squared norms that the proof at the head of this
-    /// file needs.
+    /// Returns the sums that bound samples from a proposal, as in [`crate::montecarlo::proposals::proposal`], with the
+    /// squared norms that the proof at the head of this file needs.
     ///
-    /// Remove: T has e^{(κ/(κ−1))(κG − U)/2} for e^{κS/2}, with G_x = Σ x_i²(s_i + Γ_i) and U_x = Σ x_i² s_i: f↑ = Σ w_x e_x
-    /// e^{−U/2}, g↓ = Σ v_x e_x^κ e^{−κ²G/2}. Add: A with G for S. Replacement: ζ with (U + G)/2 for S, since f↑(y) f↓(−y) ≥ ζ².
+    /// Remove: T has e^{(κ/(κ−1))(κG − U)/2} for e^{κS/2}, with G_x = Σ x_i²(s_i + Γ_i) and U_x = Σ x_i² s_i: f↑ = Σ
+    /// w_x e_x e^{−U/2}, g↓ = Σ v_x e_x^κ e^{−κ²G/2}. Add: A with G for S. Replacement: ζ with (U + G)/2 for S, since
+    /// f↑(y) f↓(−y) ≥ ζ².
     #[must_use]
     pub fn sums(&self, proposal: &Renewal, mean_scale: f64, direction: Direction) -> HolderSums {
         let pairs = || self.lower.squares.iter().zip(&self.upper.squares);
-        // A law with these multiples of G and U, and how far its squared norms may be off: differences of larger ones.
+        // This gives a law with these multiples of G and U, and a bound on the error of its squared norms, which are
+        // differences of larger ones.
         let blended = |factor: (f64, f64)| {
             let squares = pairs().map(|(g, u)| factor.0 * g + factor.1 * u).collect();
             let widest = pairs().map(|(g, u)| factor.0.abs() * g + factor.1.abs() * u).fold(0.0, f64::max);
@@ -146,13 +154,14 @@ impl OverlappingKernel {
         HolderSums::from_patterns(same, mean_scale, direction, sums, overlap)
     }
 
-    /// A bound on Σ_k sup |∂ ln f/∂ŷ_k| for any such mixture: Σ_k of the largest (Ĉx)_k.
+    /// Returns a bound on Σ_k sup |∂ ln f/∂ŷ_k| for any such mixture: Σ_k of the largest (Ĉx)_k.
     #[must_use]
     pub fn lipschitz(&self) -> f64 {
         self.columns.reach().0 * self.unit * f64::from(self.upper.records()) * (1.0 + 1e-9)
     }
 
-    /// For a bound on |ln density|: [`Self::lipschitz`], the largest (Ĉx)_k, and the most that Σ x_i²(s_i + Γ_i) can be.
+    /// Returns the terms of a bound on |ln density|: [`Self::lipschitz`], the largest (Ĉx)_k, and the largest Σ
+    /// x_i²(s_i + Γ_i).
     #[must_use]
     pub fn reach(&self) -> (f64, f64, f64) {
         let records = f64::from(self.upper.records());
@@ -161,7 +170,7 @@ impl OverlappingKernel {
         (self.lipschitz(), self.columns.reach().1 * self.unit * records, most)
     }
 
-    /// A bound on every |ln density| of a sample.
+    /// Returns a bound on every |ln density| of a sample.
     #[must_use]
     pub fn magnitude(&self, mean_scale: f64) -> f64 {
         let scale = 1.0 + mean_scale.abs();
@@ -169,22 +178,25 @@ impl OverlappingKernel {
         scale * scale * (lipschitz * (LARGEST_NORMAL + mean_scale.abs() * mean) + square)
     }
 
-    /// How far a coordinate of a drawn sample may be from the exact one, on average: the normal number, and κĈx.
+    /// Returns the average distance of a coordinate of a drawn sample from the exact one: of the normal number, and of
+    /// κĈx.
     #[must_use]
     pub fn coordinate_error(&self, mean_scale: f64) -> f64 {
         NORMAL_ERROR + mean_scale.abs() * self.unit * self.columns.rounding(f64::from(self.upper.records()))
     }
 
-    /// A bound on the error of each log density from rounding, for the given mean scale; compare [`super::renewal`].
+    /// Returns a bound on the error of each log density from rounding, for the given mean scale; compare
+    /// [`super::renewal`].
     ///
-    /// u_i misses by [`Columns::rounding`] at |ŷ| ≤ 8.5 + |κ| max (Ĉx)_k and a few u of its size; s_i + Γ_i by a few n·u of its
-    /// size; a step of the recursion adds 4u; a pattern passes n steps and at most ⌈n/b⌉ participations, of up to k records.
+    /// The error of u_i is [`Columns::rounding`] at |ŷ| ≤ 8.5 + |κ| max (Ĉx)_k and a few u of its size; that of s_i +
+    /// Γ_i is a few n·u of its size; a step of the recursion adds 4u; a pattern passes n steps and at most ⌈n/b⌉
+    /// participations, of up to k records.
     #[must_use]
     pub fn rounding(&self, mean_scale: f64) -> f64 {
         self.rounding_at(mean_scale, mean_scale.abs())
     }
 
-    /// The same for samples whose mean is at most `means` times what participations give.
+    /// Returns the same bound for samples whose mean is at most `means` times that of participations.
     #[must_use]
     pub fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
         let (n, most, records) =
@@ -204,7 +216,7 @@ impl OverlappingKernel {
             * (1.0 + 1e-6)
     }
 
-    /// The log densities of given outcomes y/σ, one vector of n numbers for each lane.
+    /// Returns the log densities of given outcomes y/σ, one vector of n numbers for each lane.
     #[inline(always)]
     pub fn given<V: Vector>(
         &self,
@@ -250,7 +262,7 @@ impl OverlappingKernel {
         #[allow(clippy::float_cmp)] // the plain mean scale is given as that very number
         let plain = mean_scale == plain_mean_scale;
         if plain && (mean_scale == 0.0 || same_law(&self.upper, law)) {
-            // V = (1 − e^{ε−L})_+ itself.
+            // These densities make V = (1 − e^{ε−L})_+ itself.
             out.proposal = if direction == Direction::Add { splat(0.0) } else { mixture };
         } else if purpose.binding {
             out.proposal = log_density::<V>(law, (mean_scale * unit, mean_scale), &small.squares, sums, ring);
@@ -278,7 +290,7 @@ impl Kernel for OverlappingKernel {
         RenewalProposal::new(&self.upper, parameter, mean_scale)
     }
 
-    /// Where V need not be bounded, weights are those of the pattern.
+    /// Where V need not be bounded, weights are those of the drawn pattern.
     #[inline(always)]
     fn sample<V: Vector>(
         &self,
@@ -316,12 +328,12 @@ impl Kernel for OverlappingKernel {
 }
 
 impl OverlappingKernel {
-    /// The direction of its tilts.
+    /// Returns the direction of the tilts.
     pub(in crate::montecarlo) fn tilt_base(&self) -> TiltBase {
         self.direction::<Portable>()
     }
 
-    /// P tilted by θ.
+    /// Returns P tilted by θ.
     pub(in crate::montecarlo) fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
         base.rounds(&self.upper, theta)
     }
@@ -330,7 +342,7 @@ impl OverlappingKernel {
 impl Balanced for OverlappingKernel {
     type Base = TiltBase;
     type Tilt = Tilted;
-    /// The density of a scaled proposal is enclosed only: a mixture has none.
+    /// Only bounds on the density of a scaled proposal are known, so a mixture cannot contain one.
     type Scaled = Infallible;
 
     fn base(&self) -> TiltBase {
@@ -374,18 +386,18 @@ impl Balanced for OverlappingKernel {
         stream.put_back(drawing);
         shift::<V>(&mut scratch.rows, &base.mean, tilted.theta);
         out.add_tilts::<V, _>(origins, statistic::<V>(&scratch.rows, &base.mean));
-        let found = self.densities::<V>(direction, None, scratch);
-        let own = V::load(&found.mixture);
+        let densities = self.densities::<V>(direction, None, scratch);
+        let own = V::load(&densities.mixture);
         out.add_loss(match direction {
             Direction::Remove => own,
             Direction::Add => V::splat(0.0).sub(own),
-            Direction::Replace => own.sub(V::load(&found.mirrored)),
+            Direction::Replace => own.sub(V::load(&densities.mirrored)),
         });
     }
 }
 
 impl OverlappingKernel {
-    /// m̄ and h: the matrix applied to the mean participations, and its transpose to that.
+    /// Computes m̄ and h: the matrix applied to the mean participations, and its transpose applied to the result.
     fn direction<V: Vector>(&self) -> TiltBase {
         let kernel = self;
         let OverlappingScratch { rows, sums, columns, .. } = &mut OverlappingScratch::default();
@@ -405,14 +417,15 @@ impl OverlappingKernel {
     }
 }
 
-/// Whether two laws draw the same patterns.
+/// Returns whether two laws draw the same patterns.
 fn same_law(own: &Renewal, other: &Renewal) -> bool {
     #[allow(clippy::float_cmp)] // given as that very number
     let same = own.sampling_probability == other.sampling_probability;
     same
 }
 
-/// ln of the ratio of a pattern's probabilities under two laws of the same family; its first chance was round `first`.
+/// Returns ln of the ratio of a pattern's probabilities under two laws of the same family; its first chance was round
+/// `first`.
 fn log_weight(own: &Renewal, other: &Renewal, first: usize, pattern: &[(usize, f64)]) -> f64 {
     if same_law(own, other) {
         return 0.0;

@@ -1,20 +1,21 @@
-//! The products u_i = ⟨ĉ_i, ŷ⟩ of the rounds, in blocks from the last round to the first: drawn block by block, or all at hand.
+//! The products u_i = ⟨ĉ_i, ŷ⟩ of the rounds, in blocks from the last round to the first: drawn block by block, or
+//! given for all rounds.
 
 use crate::montecarlo::kernels::renewal::RenewalKernel;
 use crate::montecarlo::kernels::ring::SETTLED;
 use crate::montecarlo::source::Source;
 use crate::vector::{splat, Lanes, Vector};
 
-/// Where the products come from.
+/// A source of the products.
 pub(in crate::montecarlo) trait Products {
-    /// Rounds of a block.
+    /// Returns the number of rounds of a block.
     fn block(&self) -> usize;
-    /// Those of the rounds `start`, …, `start + length − 1`, and up to [`SETTLED`] − 1 further numbers that mean nothing; blocks
-    /// are taken from the last to the first, each once. Must be `#[inline(always)]`.
+    /// Returns the products of the rounds `start`, …, `start + length − 1`, and up to [`SETTLED`] − 1 further numbers
+    /// that are not used; blocks are taken from the last to the first, each once. Must be `#[inline(always)]`.
     fn take<V: Vector>(&mut self, start: usize, length: usize) -> &[Lanes];
 }
 
-/// Of all rounds, rounded up to [`SETTLED`].
+/// The products of all rounds, their number rounded up to [`SETTLED`].
 pub(in crate::montecarlo) struct AtHand<'a>(pub &'a [Lanes]);
 
 impl Products for AtHand<'_> {
@@ -46,7 +47,7 @@ pub(in crate::montecarlo) struct Blocks {
 }
 
 impl<'a, S: Source> Streamed<'a, S> {
-    /// Eight samples of the source, before their last round.
+    /// Begins eight samples of the source, before their last round.
     #[inline(always)]
     pub(in crate::montecarlo) fn begin<V: Vector>(
         kernel: &'a RenewalKernel,
@@ -72,7 +73,7 @@ impl<S: Source> Products for Streamed<'_, S> {
     fn take<V: Vector>(&mut self, start: usize, length: usize) -> &[Lanes] {
         let Blocks { rows, sums, workspace, patterns } = &mut *self.blocks;
         let correlator = self.kernel.correlator();
-        // What was the head of the later block becomes the tail of this one.
+        // The head of the later block becomes the tail of this one.
         rows.copy_within(0..correlator.tail(), correlator.block());
         self.source.fill::<V>(self.kernel, start, &mut rows[..length], patterns);
         correlator.correlate::<V>(rows, length, sums, workspace);

@@ -1,12 +1,13 @@
 //! The recursion f_i = (1 − p) f_{i+1} + φ_i f_{i+b} over all rounds, from the last to the first.
 //!
-//! The kernels for rounds share it: [`backwards`] goes through the rounds, block by block and [`SETTLED`] at a time, with the
-//! products u_i = ⟨ĉ_i, ŷ⟩ that [`Products`] hands it. They differ in how a round makes the likelihood grow, which is their
-//! [`Growth`]: by a participation's exponent for several densities of one mechanism ([`super::renewal`]), by one whose squared
-//! norm is a bound ([`EnclosedGrowth`], for [`super::overlapping`]), or by what truncation leaves of it ([`crate::montecarlo::truncation::truncated`]).
+//! The kernels for rounds share it: [`backwards`] goes through the rounds, block by block and [`SETTLED`] at a time,
+//! with the products u_i = ⟨ĉ_i, ŷ⟩ of [`Products`]. The kernels differ in how a round makes the likelihood grow, which
+//! is their [`Growth`]: by a participation's exponent for several densities of one mechanism ([`super::renewal`]), by
+//! one whose squared norm is a bound ([`EnclosedGrowth`], for [`super::overlapping`]), or by the exponent after
+//! truncation ([`crate::montecarlo::truncation::truncated`]).
 //!
-//! Eight samples run side by side in the linear domain ([`super::ring`]). Where that cannot hold the numbers of one of them, all
-//! are computed again in logarithms ([`super::logarithms`]); [`sampled`] draws them again for that.
+//! Eight samples run side by side in the linear domain ([`super::ring`]). If the numbers of one of them leave this
+//! domain, all are recomputed in logarithms ([`super::logarithms`]); [`sampled`] draws them again for that.
 
 use crate::montecarlo::kernels::kernel::{Purpose, Ratios};
 use crate::montecarlo::kernels::logarithms::log_ratio;
@@ -18,12 +19,12 @@ use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
 /// How the rounds make the likelihood grow, for one density or several.
 pub(in crate::montecarlo) trait Growth {
-    /// Go on by the rounds `first + count − 1`, …, `first`, whose products are given; those beyond mean nothing. False if a
-    /// number leaves the linear domain. Must be `#[inline(always)]`.
+    /// Advances by the rounds `first + count − 1`, …, `first`, whose products are given; further products are not used.
+    /// Returns false if a number leaves the linear domain. Must be `#[inline(always)]`.
     fn advance<V: Vector>(&mut self, first: usize, count: usize, products: &[V; SETTLED]) -> bool;
 }
 
-/// Go through n rounds, the last first; false, and no further, if a number leaves the linear domain.
+/// Goes through n rounds, the last first; returns false, without finishing, if a number leaves the linear domain.
 #[inline(always)]
 pub(in crate::montecarlo) fn backwards<V: Vector, P: Products, G: Growth>(
     n: usize,
@@ -35,7 +36,7 @@ pub(in crate::montecarlo) fn backwards<V: Vector, P: Products, G: Growth>(
         let length = block.min(n - start);
         let sums = products.take::<V>(start, length);
         for group in (0..length.div_ceil(SETTLED)).rev().map(|k| k * SETTLED) {
-            // Closures are not certain to be inlined, and uninlined vector code is slow: plain loops.
+            // These are plain loops because closures are not certain to be inlined, and uninlined vector code is slow.
             let near = &sums[group..group + SETTLED];
             let mut products = [V::splat(0.0); SETTLED];
             for k in 0..SETTLED {
@@ -49,17 +50,17 @@ pub(in crate::montecarlo) fn backwards<V: Vector, P: Products, G: Growth>(
     true
 }
 
-/// The squared norms of [`SETTLED`] rounds; beyond the last its own once more.
+/// Returns the squared norms of [`SETTLED`] rounds; beyond the last round its norm is repeated.
 #[inline(always)]
 pub(in crate::montecarlo) fn near(squares: &[f64], first: usize) -> [f64; SETTLED] {
-    let mut found = [0.0; SETTLED];
+    let mut norms = [0.0; SETTLED];
     for k in 0..SETTLED {
-        found[k] = squares[(first + k).min(squares.len() - 1)];
+        norms[k] = squares[(first + k).min(squares.len() - 1)];
     }
-    found
+    norms
 }
 
-/// A density with squared norms of its own: e^{κu_i − κ²s_i/2}, `factor`·product = κu_i.
+/// A density with separate squared norms: e^{κu_i − κ²s_i/2}, `factor`·product = κu_i.
 struct EnclosedGrowth<'a> {
     track: Track<'a>,
     factor: f64,
@@ -79,8 +80,9 @@ impl Growth for EnclosedGrowth<'_> {
     }
 }
 
-/// ln Σ_x w_x exp(κΣ x_i u_i − κ²Σ x_i² s_i/2) of eight samples whose products are all at hand: w and whether it starts warm from
-/// `law`, s from `squares`, (factor, κ) with factor·`sums`_i = κu_i. `sums` is as long as the rounds, rounded up to [`SETTLED`].
+/// Returns ln Σ_x w_x exp(κΣ x_i u_i − κ²Σ x_i² s_i/2) of eight samples whose products are all given: w and whether it
+/// starts warm from `law`, s from `squares`, (factor, κ) with factor·`sums`_i = κu_i. `sums` is as long as the rounds,
+/// rounded up to [`SETTLED`].
 #[inline(always)]
 pub(super) fn log_density<V: Vector>(
     law: &Renewal,
@@ -120,35 +122,35 @@ impl Vectored for LogDensity<'_> {
     }
 }
 
-/// Samples whose log densities are computed by [`backwards`]: drawn from a stream, as often as they are needed.
+/// Samples whose log densities are computed by [`backwards`]: drawn from a stream, repeatedly if needed.
 pub(in crate::montecarlo) trait Recursive {
-    /// The proposal's density.
+    /// The type of the proposal's density.
     type Density: Copy;
     /// Buffers of one worker.
     type Scratch;
-    /// The log densities of the stream's next eight samples, with the proposal's if it is asked for; `None` if a number leaves
-    /// the linear domain. Must be `#[inline(always)]`.
+    /// Returns the log densities of the stream's next eight samples, with the proposal's if requested; `None` if a
+    /// number leaves the linear domain. Must be `#[inline(always)]`.
     fn linear<V: Vector>(
         &self,
         asked: Option<Self::Density>,
         stream: &mut Stream,
         scratch: &mut Self::Scratch,
     ) -> Option<Ratios>;
-    /// The same for any range.
+    /// Returns the same for any range.
     fn logarithmic<V: Vector>(
         &self,
         asked: Option<Self::Density>,
         stream: &mut Stream,
         scratch: &mut Self::Scratch,
     ) -> Ratios;
-    /// These samples with weights of 1, if none of them is worth anything.
+    /// Returns these samples with weights of 1, if V is 0 for all of them.
     fn unweighted(&self, purpose: Purpose, ratios: &Ratios) -> Option<Ratios>;
 }
 
-/// Eight samples, with the density of the proposal where it is `evaluated`.
+/// Draws eight samples, with the density of the proposal where it is `evaluated`.
 ///
-/// The proposal's recursion is as long as the own one: it is left out first, and samples that are worth something are drawn
-/// again.
+/// The proposal's recursion is as long as the mechanism's: it is left out first, and samples with a positive V are
+/// drawn again.
 #[inline(always)]
 pub(in crate::montecarlo) fn sampled<V: Vector, R: Recursive>(
     samples: &R,

@@ -1,6 +1,6 @@
-//! The kernel for b-min-sep sampling with a banded Toeplitz matrix: noise → correlation → recursion, eight samples side by side.
-//! It also serves cyclic Poisson sampling with a random phase, where a record that does not join waits b rounds too: f_i = ((1 −
-//! p) + p e^{a_i}) f_{i+b} and dP/dR = (1/b) Σ_{i≤b} f_i.
+//! The kernel for b-min-sep sampling with a banded Toeplitz matrix: noise → correlation → recursion, eight samples side
+//! by side. It also serves cyclic Poisson sampling with a random phase, where a record that does not join waits b
+//! rounds too: f_i = ((1 − p) + p e^{a_i}) f_{i+b} and dP/dR = (1/b) Σ_{i≤b} f_i.
 //!
 //! With ĉ = c/σ and ŷ = κĈx + z, the log ratio of taking part in round i is a_i = ⟨ĉ_i, ŷ⟩ − s_i/2, s_i = ‖ĉ_i‖² (the
 //! in-range part of column i), and
@@ -11,14 +11,14 @@
 //! backwards in time, so time is cut into blocks from the end and only `bands` rows of ŷ and b rows of f are kept:
 //! memory does not depend on n.
 //!
-//! For a user with k records of which j take part at once with probability w_j, p e^{a_i} becomes Σ_j w_j e^{ju_i − j²s_i/2},
-//! u_i = ⟨ĉ_i, ŷ⟩: with t = e^{a_i} and d = e^{−s_i} its terms are T_1 = t, T_{j+1} = T_j·t·d^j.
+//! For a user with k records of which j take part at once with probability w_j, p e^{a_i} becomes Σ_j w_j e^{ju_i −
+//! j²s_i/2}, u_i = ⟨ĉ_i, ŷ⟩: with t = e^{a_i} and d = e^{−s_i} its terms are T_1 = t, T_{j+1} = T_j·t·d^j.
 //!
-//! **Range.** The recursions are those of [`super::recursion`]; eight samples whose exponents leave the linear domain are
-//! computed again in logarithms ([`RenewalKernel::logarithmic`]).
+//! **Range.** The recursions are those of [`super::recursion`]; eight samples whose exponents leave the linear domain
+//! are recomputed in logarithms ([`RenewalKernel::logarithmic`]).
 //!
-//! **Rounding.** Every term is positive, so relative errors do not grow: each pattern's product carries at most n additions and
-//! ⌈n/b⌉ factors; [`RenewalKernel::rounding`] adds them up.
+//! **Rounding.** Every term is positive, so relative errors do not grow: each pattern's product includes at most n
+//! additions and ⌈n/b⌉ factors; [`RenewalKernel::rounding`] adds them up.
 
 use crate::error::{Error, Result};
 use crate::montecarlo::kernels::correlate::Correlator;
@@ -36,7 +36,7 @@ use crate::participation::renewal::Renewal;
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
-/// What the kernel needs to know; shared by all threads.
+/// The data of the kernel; shared by all threads.
 #[derive(Debug, Clone)]
 pub struct RenewalKernel {
     law: Renewal,
@@ -45,17 +45,17 @@ pub struct RenewalKernel {
     correlator: Correlator,
 }
 
-/// Where samples come from: a law of the same family with another probability, and the scale κ of the means.
+/// A proposal: a law of the same family with another probability, and the scale κ of the means.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RenewalProposal {
-    /// The law of the participation patterns drawn.
+    /// The law of the participation patterns that are drawn.
     pub law: Renewal,
     /// κ.
     pub mean_scale: f64,
 }
 
 impl RenewalProposal {
-    /// The proposal whose patterns join with this probability.
+    /// Creates the proposal whose patterns join with this probability.
     ///
     /// # Errors
     /// [`Error::Domain`] for a probability outside (0, 1], and as [`check_mean_scale`].
@@ -76,7 +76,7 @@ pub struct RenewalScratch {
     pub(in crate::montecarlo) own: Ring,
     pub(in crate::montecarlo) mirror: Ring,
     pub(in crate::montecarlo) proposal: Ring,
-    /// ŷ and ⟨ĉ_i, ŷ⟩ of all rounds, where samples are weighed by several proposals.
+    /// ŷ and ⟨ĉ_i, ŷ⟩ of all rounds, where samples are weighted by several proposals.
     pub(in crate::montecarlo) all_rows: Vec<Lanes>,
     pub(in crate::montecarlo) all_sums: Vec<Lanes>,
 }
@@ -118,11 +118,11 @@ impl<const TILTED: bool, const MIRRORED: bool> Growth for RenewalGrowth<'_, TILT
 }
 
 impl RenewalKernel {
-    /// The kernel for coefficients c_0, …, c_{bands−1} in units of σ (ĉ = c/σ) and `iterations` rounds.
+    /// Creates the kernel for coefficients c_0, …, c_{bands−1} in units of σ (ĉ = c/σ) and `iterations` rounds.
     ///
     /// # Errors
-    /// [`Error::Domain`] for coefficients that are not finite and non-negative or whose first is zero, for more bands than the
-    /// minimum separation or than rounds, and for what [`Renewal::new`] refuses.
+    /// [`Error::Domain`] for coefficients that are not finite and non-negative or whose first is zero, for more bands
+    /// than the minimum separation or than rounds, and as [`Renewal::new`].
     pub fn new(
         coefficients: Vec<f64>,
         iterations: usize,
@@ -135,7 +135,7 @@ impl RenewalKernel {
         })
     }
 
-    /// The kernel for cyclic Poisson sampling with a random phase.
+    /// Creates the kernel for cyclic Poisson sampling with a random phase.
     ///
     /// # Errors
     /// As [`Self::new`], and for more phases than rounds.
@@ -150,7 +150,7 @@ impl RenewalKernel {
         })
     }
 
-    /// The kernel for users with several records each.
+    /// Creates the kernel for users with several records each.
     ///
     /// # Errors
     /// As [`Self::new`], and as [`Renewal::of_users`].
@@ -201,25 +201,25 @@ impl RenewalKernel {
         Ok(Self { law, coefficients, correlator })
     }
 
-    /// How rows are correlated with the coefficients.
+    /// Returns the correlator of rows with the coefficients.
     #[must_use]
     pub fn correlator(&self) -> &Correlator {
         &self.correlator
     }
 
-    /// The law of the participations.
+    /// Returns the law of the participations.
     #[must_use]
     pub fn law(&self) -> &Renewal {
         &self.law
     }
 
-    /// Whether this is the kernel of the same law and coefficients.
+    /// Returns whether this kernel has the same law and coefficients.
     pub(in crate::montecarlo) fn same(&self, other: &Self) -> bool {
         self.coefficients == other.coefficients && self.law == other.law
     }
 
-    /// A bound on Σ_i sup |∂ ln f/∂ŷ_i| for any such mixture: n times the largest coefficient, since at most one participation
-    /// (of all of a user's records) reaches each round.
+    /// Returns a bound on Σ_i sup |∂ ln f/∂ŷ_i| for any such mixture: n times the largest coefficient, since at most
+    /// one participation (of all of a user's records) reaches each round.
     #[must_use]
     pub fn lipschitz(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // far below 2^53
@@ -227,24 +227,24 @@ impl RenewalKernel {
         n * f64::from(self.law.records()) * self.coefficients.iter().copied().fold(0.0, f64::max) * (1.0 + 1e-9)
     }
 
-    /// The largest entry that Ĉx can have.
+    /// Returns the largest entry that Ĉx can have.
     #[must_use]
     pub fn largest_mean(&self) -> f64 {
         f64::from(self.law.records()) * self.coefficients.iter().copied().fold(0.0, f64::max)
     }
 
-    /// A bound on the error of each log density from rounding, for the given mean scale.
+    /// Returns a bound on the error of each log density from rounding, for the given mean scale.
     ///
-    /// The correlation misses ⟨ĉ_i, ŷ⟩ by [`Correlator::rounding`] at |ŷ| ≤ 8.5 + |κ| max ĉ; s_i/2, the mean scale, the
-    /// exponential and its argument add a few u of their size; a step of the recursion adds 4u; a pattern passes n steps and at
-    /// most ⌈n/b⌉ participations. Of k records at once the exponent's error counts k times, that of s_i k² times, and the sum of
-    /// their terms adds 4k u.
+    /// The correlation's error of ⟨ĉ_i, ŷ⟩ is [`Correlator::rounding`] at |ŷ| ≤ 8.5 + |κ| max ĉ; s_i/2, the mean scale,
+    /// the exponential and its argument add a few u of their size; a step of the recursion adds 4u; a pattern passes n
+    /// steps and at most ⌈n/b⌉ participations. For k records at once the exponent's error counts k times, that of s_i
+    /// k² times, and the sum of their terms adds 4k u.
     #[must_use]
     pub fn rounding(&self, mean_scale: f64) -> f64 {
         self.rounding_at(mean_scale, mean_scale.abs())
     }
 
-    /// The same for samples whose mean is at most `means` times what participations give.
+    /// Returns the same bound for samples whose mean is at most `means` times that of participations.
     #[must_use]
     pub fn rounding_at(&self, mean_scale: f64, means: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
@@ -263,7 +263,7 @@ impl RenewalKernel {
             * (1.0 + 1e-6)
     }
 
-    /// A bound on every |ln density| of a sample.
+    /// Returns a bound on every |ln density| of a sample.
     #[must_use]
     pub fn magnitude(&self, mean_scale: f64) -> f64 {
         let scale = 1.0 + mean_scale.abs();
@@ -274,7 +274,7 @@ impl RenewalKernel {
         scale * scale * (lipschitz * (LARGEST_NORMAL + mean_scale.abs() * lipschitz / n) + square)
     }
 
-    /// The log densities of eight samples; `None` if some exponent leaves the linear domain.
+    /// Returns the log densities of eight samples; `None` if some exponent leaves the linear domain.
     #[inline(always)]
     pub fn ratios<V: Vector, S: Source>(
         &self,
@@ -292,7 +292,7 @@ impl RenewalKernel {
         }
     }
 
-    /// ŷ of all rounds, into `scratch.all_rows`.
+    /// Draws ŷ of all rounds, into `scratch.all_rows`.
     #[inline(always)]
     pub(in crate::montecarlo) fn draw_rows<V: Vector, S: Source>(&self, source: &mut S, scratch: &mut RenewalScratch) {
         let n = self.law.iterations();
@@ -305,7 +305,7 @@ impl RenewalKernel {
         }
     }
 
-    /// ⟨ĉ_i, ŷ⟩ of all rounds, from `scratch.all_rows` into `scratch.all_sums`.
+    /// Computes ⟨ĉ_i, ŷ⟩ of all rounds, from `scratch.all_rows` into `scratch.all_sums`.
     #[inline(always)]
     pub(in crate::montecarlo) fn correlate_rows<V: Vector>(&self, scratch: &mut RenewalScratch) {
         let (n, block, tail) = (self.law.iterations(), self.correlator.block(), self.correlator.tail());
@@ -323,14 +323,14 @@ impl RenewalKernel {
         }
     }
 
-    /// ⟨ĉ_i, ŷ⟩ of one lane, one by one.
+    /// Returns ⟨ĉ_i, ŷ⟩ of one lane for all rounds.
     pub(super) fn products(&self, rows: &[Lanes], lane: usize) -> Vec<f64> {
         let n = rows.len();
         let reach = |i: usize| self.coefficients.len().min(n - i);
         (0..n).map(|i| (0..reach(i)).map(|j| self.coefficients[j] * rows[i + j][lane]).sum()).collect()
     }
 
-    /// The log densities of eight samples by the recursion in logarithms: slower, for any range.
+    /// Returns the log densities of eight samples by the recursion in logarithms: slower, for any range.
     pub fn logarithmic<V: Vector, S: Source>(
         &self,
         proposal: Option<&RenewalProposal>,
@@ -352,7 +352,7 @@ impl RenewalKernel {
         })
     }
 
-    /// The three log densities of each lane, from its number and its products.
+    /// Returns the three log densities of each lane, computed from its number and its products.
     pub(in crate::montecarlo) fn lane_by_lane<V: Vector, S: Source>(
         &self,
         source: &mut S,
@@ -362,14 +362,14 @@ impl RenewalKernel {
         self.draw_rows::<V, S>(source, scratch);
         let mut out = Ratios::NONE;
         for lane in 0..LANES {
-            let found = densities(lane, &self.products(&scratch.all_rows, lane));
-            [out.mixture[lane], out.mirrored[lane], out.proposal[lane]] = found;
+            let logs = densities(lane, &self.products(&scratch.all_rows, lane));
+            [out.mixture[lane], out.mirrored[lane], out.proposal[lane]] = logs;
         }
         out
     }
 }
 
-/// The recursions that some of the densities need, in a function of their own for each choice of them.
+/// The recursions that some of the densities need, as a separate function for each choice of densities.
 struct Recursion<'a, S, const TILTED: bool, const MIRRORED: bool> {
     kernel: &'a RenewalKernel,
     proposal: Option<&'a RenewalProposal>,
@@ -390,7 +390,8 @@ impl<S: Source, const TILTED: bool, const MIRRORED: bool> Vectored for Recursion
             proposal: Track::new(proposal.map_or(&kernel.law, |m| &m.law), &mut scratch.proposal),
             mean_scale: proposal.map_or(1.0, |m| m.mean_scale),
         };
-        // Whoever repeats this in logarithms draws the samples anew from where this began.
+        // If this fails, the caller draws the samples again from the same state of the stream, for the recursion in
+        // logarithms.
         if !backwards::<V, _, _>(kernel.law.iterations(), &mut products, &mut growth) {
             return None;
         }
@@ -448,7 +449,7 @@ impl Kernel for RenewalKernel {
         RenewalProposal::new(&self.law, parameter, mean_scale)
     }
 
-    /// The proposal's own density is not computed where it is P or R itself.
+    /// The proposal's own density is computed only if the proposal is neither P nor R.
     #[inline(always)]
     fn sample<V: Vector>(
         &self,
@@ -470,7 +471,7 @@ impl Kernel for RenewalKernel {
 }
 
 impl RenewalKernel {
-    /// The direction of its tilts.
+    /// Returns the direction of the tilts.
     pub(in crate::montecarlo) fn tilt_base(&self) -> TiltBase {
         let n = self.law.iterations();
         let taken = mean_participations(&self.law);
@@ -482,14 +483,14 @@ impl RenewalKernel {
         }
         let overlap: Vec<f64> =
             (0..n).map(|i| self.coefficients.iter().zip(&mean[i..]).map(|(c, m)| c * m).sum()).collect();
-        // A sum of at most `bands` products of non-negative numbers.
+        // Each entry is a sum of at most `bands` products of non-negative numbers.
         #[allow(clippy::cast_precision_loss)] // far below 2^53
         let relative = UNIT_ROUNDOFF * (self.coefficients.len() as f64 + 2.0);
         let error = relative * overlap.iter().copied().fold(0.0, f64::max);
         TiltBase::of_rounds(&self.law, mean, overlap, error)
     }
 
-    /// P tilted by θ.
+    /// Returns P tilted by θ.
     pub(in crate::montecarlo) fn tilted(&self, base: &TiltBase, theta: f64) -> Tilted {
         base.rounds(&self.law, theta)
     }

@@ -1,8 +1,9 @@
-//! The last values of a recursion f_i = (1 − p) f_{i+1} + φ_i f_{i+b} in the linear domain, eight samples side by side, and its
-//! steps.
+//! The last values of a recursion f_i = (1 − p) f_{i+1} + φ_i f_{i+b} in the linear domain, eight samples side by side,
+//! and its steps.
 //!
-//! f is kept with a power of two for each lane, adjusted whenever f leaves [2⁻³⁰⁰, 2³⁰⁰] (for p = 1 and with phases, where the
-//! f_i of different residues mod b are unrelated, nothing is adjusted). An exponent beyond what a step can carry is reported.
+//! f is stored with a power of two for each lane, adjusted whenever f leaves [2⁻³⁰⁰, 2³⁰⁰] (for p = 1 and with phases,
+//! where the f_i of different residues mod b are unrelated, nothing is adjusted). An exponent that is too large for a
+//! step is reported.
 
 use crate::participation::renewal::Renewal;
 use crate::vector::functions::{exp_in_range, ln};
@@ -11,7 +12,7 @@ use crate::vector::{splat, Lanes, Vector, LANES};
 /// A step whose exponent is above this, or below −[`LOWEST`], leaves the linear domain.
 const HIGHEST: f64 = 100.0;
 const LOWEST: f64 = 600.0;
-/// f is looked at once in so many rounds: in between it grows by less than e^{4·100}.
+/// The range of f is checked once in this many rounds: in between it grows by less than e^{4·100}.
 pub(in crate::montecarlo) const SETTLED: usize = 4;
 /// f is brought back to 1 when it leaves [1/LARGE, LARGE].
 const LARGE: f64 = 2.037_035_976_334_486e90; // 2³⁰⁰
@@ -34,7 +35,8 @@ impl Ring {
         self.mask = length - 1;
     }
 
-    /// Bring lanes that left the range back to it. False if the spread of a lane is too large for the linear domain.
+    /// Brings lanes that left the range back to it. Returns false if the spread of a lane is too large for the linear
+    /// domain.
     #[cold]
     fn rescale(&mut self, newest: usize, separation: usize) -> bool {
         for lane in 0..LANES {
@@ -43,7 +45,7 @@ impl Ring {
             if !(most.is_finite() && most > 0.0) {
                 return false;
             }
-            // The power of two of the largest value.
+            // This is the power of two of the largest value.
             #[allow(clippy::cast_possible_wrap)] // an 11-bit exponent
             let power = ((most.to_bits() >> 52) & 0x7ff) as i64 - 1023;
             #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // |power| ≤ 1074
@@ -59,7 +61,7 @@ impl Ring {
         true
     }
 
-    /// ln of the start-weighted sum, with f_1 at index 0.
+    /// Returns ln of the start-weighted sum, with f_1 at index 0.
     #[inline(always)]
     fn total<V: Vector>(&self, law: &Renewal) -> Lanes {
         let mut sum = V::load(&self.values[0]);
@@ -94,15 +96,16 @@ pub(in crate::montecarlo) struct Track<'a> {
 }
 
 impl<'a> Track<'a> {
-    /// Before the last round.
+    /// Starts the recursion before the last round.
     #[inline(always)]
     pub(in crate::montecarlo) fn new(law: &'a Renewal, ring: &'a mut Ring) -> Self {
         ring.reset(law.min_separation);
         Self { law, ring }
     }
 
-    /// Steps at rounds `first + count − 1`, …, `first` with φ from the exponents of single participations, those of several
-    /// records at once with `scale` times their squared norms; false if the linear domain is left.
+    /// Does the steps at rounds `first + count − 1`, …, `first` with φ from the exponents of single participations;
+    /// those of several records at once use `scale` times the squared norms. Returns false if the linear domain is
+    /// left.
     #[inline(always)]
     pub(super) fn participate<V: Vector>(
         &mut self,
@@ -112,13 +115,13 @@ impl<'a> Track<'a> {
         (scale, squares): (f64, &[f64; SETTLED]),
     ) -> bool {
         let growth = growths(self.law, exponents, (scale, squares));
-        // Several records at once have several times the exponent.
+        // Several records at once multiply the exponent.
         #[allow(clippy::cast_precision_loss)] // at most 1000
         let records = self.law.log_counts.len() as f64;
         self.advance(first, count, growth) & in_linear_domain(&exponents[..count], records)
     }
 
-    /// The same with φ as it is, without the p.
+    /// Does the same steps with φ as given, without the factor p.
     #[inline(always)]
     pub(in crate::montecarlo) fn advance<V: Vector>(
         &mut self,
@@ -129,7 +132,7 @@ impl<'a> Track<'a> {
         self.advance_kept(first, count, growth, &mut Nothing)
     }
 
-    /// The same, with what is kept of each step.
+    /// Does the same steps, and passes the numbers of each to `keep`.
     #[inline(always)]
     pub(in crate::montecarlo) fn advance_kept<V: Vector, K: Keep>(
         &mut self,
@@ -141,17 +144,18 @@ impl<'a> Track<'a> {
         step(self.ring, first, count, self.law, growth, keep) & settle::<V>(self.ring, first, self.law.min_separation)
     }
 
-    /// ln of the start-weighted sum, when all rounds are through.
+    /// Returns ln of the start-weighted sum, after all rounds.
     #[inline(always)]
     pub(in crate::montecarlo) fn total<V: Vector>(&self) -> Lanes {
         self.ring.total::<V>(self.law)
     }
 
-    /// The shares that each round of the first chance has in that sum, into `shares`, one for each entry of the law's start.
+    /// Writes the share of that sum that each round of the first chance has into `shares`, one for each entry of the
+    /// law's start.
     #[inline(always)]
     pub(in crate::montecarlo) fn shares<V: Vector>(&self, shares: &mut [Lanes]) {
         let (ring, law) = (&*self.ring, self.law);
-        // Without phases the first b are as probable as joining is, relative to no wait at all.
+        // Without phases, each of the further start rounds has p times the probability of no wait at all.
         let weight = V::splat(if law.phased { 1.0 } else { law.sampling_probability });
         let mut sum = V::splat(0.0);
         for (k, share) in shares.iter_mut().enumerate() {
@@ -166,13 +170,13 @@ impl<'a> Track<'a> {
     }
 }
 
-/// What is kept of a step: p·growth·f_{i+b} and f_i, up to a common factor.
+/// Receives the numbers of a step: p·growth·f_{i+b} and f_i, up to a common factor.
 pub(in crate::montecarlo) trait Keep {
     /// Must be `#[inline(always)]`.
     fn keep<V: Vector>(&mut self, round: usize, joined: V, value: V);
 }
 
-/// Nothing is kept.
+/// Keeps nothing.
 pub(super) struct Nothing;
 
 impl Keep for Nothing {
@@ -180,9 +184,10 @@ impl Keep for Nothing {
     fn keep<V: Vector>(&mut self, _: usize, _: V, _: V) {}
 }
 
-/// What a participation multiplies f_{i+b} with: e^{a_i}, and for several records at once the sum over their numbers.
+/// Returns the factor of f_{i+b} for a participation: e^{a_i}, and for several records at once the sum over their
+/// numbers.
 ///
-/// The exponentials of all [`SETTLED`] rounds are taken side by side; those beyond the last round are of no consequence.
+/// The exponentials of all [`SETTLED`] rounds are computed side by side; those beyond the last round are not used.
 #[inline(always)]
 pub(in crate::montecarlo) fn growths<V: Vector>(
     law: &Renewal,
@@ -192,7 +197,8 @@ pub(in crate::montecarlo) fn growths<V: Vector>(
     counted_growths(law, exponents, (scale, squares))[0]
 }
 
-/// The same, and the sums in which the number of records counts once and twice: Σ_j j^m Pr[j]·T_j for m = 0, 1, 2.
+/// Returns the same, and the sums in which the number of records counts once and twice: Σ_j j^m Pr[j]·T_j for m = 0,
+/// 1, 2.
 #[inline(always)]
 pub(in crate::montecarlo) fn counted_growths<V: Vector>(
     law: &Renewal,
@@ -230,8 +236,8 @@ pub(in crate::montecarlo) fn counted_growths<V: Vector>(
     all
 }
 
-/// f_i = (1 − p) f_{i+1} + p·growth·f_{i+b} for the rounds `first + count − 1`, …, `first`; false if f leaves its range where
-/// [`settle`] would not see it.
+/// Computes f_i = (1 − p) f_{i+1} + p·growth·f_{i+b} for the rounds `first + count − 1`, …, `first`; returns false if f
+/// leaves its range where [`settle`] would not detect it.
 #[inline(always)]
 fn step<V: Vector, K: Keep>(
     ring: &mut Ring,
@@ -255,14 +261,14 @@ fn step<V: Vector, K: Keep>(
         keep.keep(first + k, joined, value);
         value.store(&mut ring.values[(first + k) & mask]);
         if p >= 1.0 || law.phased {
-            // Then f_i and f_{i+1} have nothing to do with each other, and `settle` would not see all of them.
+            // In this case f_i and f_{i+1} are unrelated, and `settle` would not check all of them.
             inside &= value.within(V::splat(1.0 / LARGE), V::splat(LARGE));
         }
     }
     inside
 }
 
-/// Whether exponents, each met `times` over, stay where a step can carry them.
+/// Returns whether exponents, each used `times` over, stay in the range of a step.
 #[inline(always)]
 pub(in crate::montecarlo) fn in_linear_domain<V: Vector>(exponents: &[V], times: f64) -> bool {
     let (mut least, mut most) = (exponents[0], exponents[0]);
@@ -274,7 +280,7 @@ pub(in crate::montecarlo) fn in_linear_domain<V: Vector>(exponents: &[V], times:
     least.within(low, high) & most.within(low, high)
 }
 
-/// Keep the newest value in range; false if that is not possible.
+/// Keeps the newest value in range; returns false if that is not possible.
 #[inline(always)]
 fn settle<V: Vector>(ring: &mut Ring, newest: usize, separation: usize) -> bool {
     let value = V::load(&ring.values[newest & ring.mask]);

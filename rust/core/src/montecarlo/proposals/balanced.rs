@@ -1,10 +1,12 @@
 //! Estimates of δ from several proposals at once, by the balance heuristic of [`super::components`].
 //!
-//! What the other proposals miss is seen as well as by plain sampling, which is among them, and the standard error tells it.
+//! Where the other proposals draw too rarely, the estimate is as good as plain sampling, which is among them, and the
+//! standard error shows it.
 //!
-//! For each proposal and ε the sums also give: its *responsibility* E[V·α_k dM_k/dM], whose share of the whole is what α_k ought
-//! to be to draw where V lies (the step of a cross-entropy or EM iteration: Cappé, Douc, Guillin, Marin & Robert 2008), and the
-//! second moment E[V²·dM/dM_k] that samples of this proposal *alone* would have. Nothing here is a bound.
+//! For each proposal and ε the sums also give: its *responsibility* E[V·α_k dM_k/dM], whose share of the total is what
+//! α_k should be in order to draw where V lies (the step of a cross-entropy or EM iteration: Cappé, Douc, Guillin,
+//! Marin & Robert 2008), and the second moment E[V²·dM/dM_k] that samples of this proposal *alone* would have. None of
+//! these numbers is a bound.
 
 use std::sync::Arc;
 
@@ -19,23 +21,23 @@ use crate::run::Run;
 use crate::vector::functions::exp;
 use crate::vector::{splat, with_vectors, Vector, Vectored, LANES};
 
-/// What is to be estimated.
+/// Estimates to be made.
 #[derive(Debug, Clone)]
 pub struct BalancedJob {
-    /// What is sampled, and where samples come from.
+    /// The mechanisms that are sampled, and the mixture that samples come from.
     pub mixture: Mixture,
-    /// The curve of what else is composed, if there is anything.
+    /// The curve of the composed profile, if there is one.
     pub curve: Option<Arc<Curve>>,
-    /// Where δ is estimated.
+    /// The values of ε at which δ is estimated.
     pub epsilons: Vec<f64>,
     /// The coordinates of the streams.
     pub key: StreamKey,
 }
 
-/// Sums over samples, for each component those that were drawn from it unless said otherwise.
+/// Sums over samples; those of a component are over the samples drawn from it, unless stated otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BalancedSums {
-    /// How many samples were drawn from each.
+    /// The number of samples drawn from each component.
     pub drawn: Vec<u64>,
     /// Σ L and Σ L².
     pub losses: Vec<(f64, f64)>,
@@ -43,7 +45,8 @@ pub struct BalancedSums {
     pub values: Vec<Vec<(f64, f64)>>,
     /// For each ε and component, over all samples: Σ V·α_k dM_k/dM and Σ V²·dM/dM_k.
     pub merits: Vec<Vec<(f64, f64)>>,
-    /// For each ε the largest V of all samples: where much of Σ V² is its square, the samples do not tell how V is spread.
+    /// For each ε the largest V of all samples: if its square is much of Σ V², the samples do not determine how V is
+    /// spread.
     pub largest: Vec<f64>,
 }
 
@@ -60,7 +63,8 @@ impl BalancedJob {
     }
 }
 
-/// Run shards `first`, …, `first + count − 1`, on the pool this is called in; the sums of all, added in the order of the shards.
+/// Runs shards `first`, …, `first + count − 1`, on the pool of the caller, and returns the sums of all, added in the
+/// order of the shards.
 ///
 /// # Errors
 /// As [`Mixture::prepared`]; [`Error::Domain`] for an ε that is not finite; [`Error::Cancelled`]; [`Error::TimeLimit`].
@@ -96,7 +100,7 @@ impl Vectored for Shard<'_> {
         let Self { job, parts, index, worker, run } = self;
         let mut stream = Stream::new(job.key, index);
         let mut sums = job.empty();
-        // A composed profile gives any sample a value.
+        // With a composed profile V is positive for any sample.
         let smallest = job.epsilons.iter().copied().fold(f64::INFINITY, f64::min);
         let least = job.mixture.least(if job.curve.is_some() { f64::NEG_INFINITY } else { smallest - 1e-9 });
         for (component, (_, share)) in job.mixture.components.iter().enumerate() {
@@ -111,7 +115,7 @@ impl Vectored for Shard<'_> {
 }
 
 impl BalancedSums {
-    /// Count eight samples of a component.
+    /// Adds eight samples of a component.
     #[inline(always)]
     fn add<V: Vector>(&mut self, job: &BalancedJob, drawn: usize, worker: &mut Worker) {
         let (weight, sum) = job.mixture.weight::<V>(worker);
@@ -141,7 +145,7 @@ impl BalancedSums {
             value.store(&mut lanes);
             self.largest[k] = lanes.0.iter().copied().fold(self.largest[k], f64::max);
             for (j, (density, (_, share))) in worker.densities.iter().zip(&job.mixture.components).enumerate() {
-                // dM_k/dM = density/sum; where the density vanishes, samples of it alone would miss this one.
+                // dM_k/dM = density/sum; where the density vanishes, this component alone would not draw this sample.
                 let ratio = V::load(density).div(sum);
                 let alone = value.mul(value).div(ratio.max(V::splat(1e-290)));
                 self.merits[k][j].0 += total(value.mul(ratio)) * f64::from(*share) / f64::from(UNITS);
@@ -165,7 +169,7 @@ impl BalancedSums {
     }
 }
 
-/// For choosing tilts: ‖m̄‖², E‖Ĉx‖²/2 and ln Z(θ) of all mechanisms together; none if one cannot be tilted.
+/// Returns, for choosing tilts, ‖m̄‖², E‖Ĉx‖²/2 and ln Z(θ) of all mechanisms together; `None` if one cannot be tilted.
 #[must_use]
 pub fn tilt_facts(parts: &[(Mechanism, u32)], theta: f64) -> Option<(f64, f64, f64)> {
     let mut all = (0.0, 0.0, 0.0);

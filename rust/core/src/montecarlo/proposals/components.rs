@@ -1,13 +1,15 @@
-//! Mixtures of proposals: a mechanism's samples drawn from several, in fixed shares, and weighed as if they came from all of
-//! them.
+//! Mixtures of proposals: a mechanism's samples are drawn from several proposals in fixed shares, and weighted relative
+//! to the mixture.
 //!
-//! A shard takes its samples from the proposals M_1, …, M_K in fixed shares α_k, and each is weighed by dN/dM of the mixture M =
-//! Σ α_k M_k (the balance heuristic: Veach & Guibas 1995; Owen & Zhou 2000), N = P, or Q where the record is added:
+//! A shard takes its samples from the proposals M_1, …, M_K in fixed shares α_k, and each is weighted by dN/dM of the
+//! mixture M = Σ α_k M_k (the balance heuristic: Veach & Guibas 1995; Owen & Zhou 2000), N = P, or Q where the record
+//! is added:
 //!
 //! `V = (dN/dM)·(1 − e^{ε−L})_+`, or `(dN/dM)·D(ε − L)` with a composed profile, dN/dM = 1/Σ_k α_k dM_k/dN.
 //!
-//! The mean of V over a shard is δ(ε) whatever the proposals are. The first of them is the mechanism itself, so no sample weighs
-//! more than 1/α_1. [`super::balanced`] makes estimates of such samples, [`crate::montecarlo::claims::defensive`] tests.
+//! The mean of V over a shard is δ(ε) whatever the proposals are. The first of them is the mechanism itself, so no
+//! sample has a weight above 1/α_1. [`super::balanced`] computes estimates from such samples,
+//! [`crate::montecarlo::claims::defensive`] tests.
 
 use crate::error::{Error, Result};
 use crate::montecarlo::kernels::allocation::AllocationKernel;
@@ -25,11 +27,11 @@ use crate::montecarlo::truncation::truncated_bins::TruncatedBinsKernel;
 use crate::vector::functions::exp;
 use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
-/// Groups of eight samples in a shard: what the shares of the components add up to.
+/// The number of groups of eight samples in a shard, which the shares of the components add up to.
 #[allow(clippy::cast_possible_truncation)] // 128
 pub const UNITS: u32 = (SHARD / LANES) as u32;
 
-/// What a replaced record is answered where only presence and absence are compared.
+/// The error for a replaced record where only presence and absence are compared.
 pub const OF_PRESENCE: Error =
     Error::Numerics { reason: "truncated batches and allocations are compared with an empty record's" };
 
@@ -38,22 +40,22 @@ pub const OF_PRESENCE: Error =
 pub enum Component {
     /// The mechanism (R where the record is added) tilted by θ; 0 is plain sampling.
     Tilted(f64),
-    /// A law and mean scale of [`super::proposal`]: one parameter for each mechanism.
+    /// A law and mean scale of [`super::proposal`], with one parameter for each mechanism.
     Scaled(Vec<f64>, f64),
 }
 
-/// Mechanisms that are run beside one another, and the proposals that samples of them come from.
+/// Mechanisms that are run in parallel, and the proposals that samples of them come from.
 #[derive(Debug, Clone)]
 pub struct Mixture {
-    /// What is sampled, each with its number of independent runs.
+    /// The mechanisms that are sampled, each with its number of independent runs.
     pub parts: Vec<(Mechanism, u32)>,
-    /// Which hockey stick.
+    /// The direction of the hockey stick.
     pub direction: Direction,
     /// The proposals with their shares of a shard in [`UNITS`]; the first is plain sampling.
     pub components: Vec<(Component, u32)>,
 }
 
-/// A proposal as one mechanism has it.
+/// A proposal, specialised to one mechanism.
 pub enum Origin<K: Balanced> {
     /// Tilted.
     Tilted(K::Tilt),
@@ -61,7 +63,7 @@ pub enum Origin<K: Balanced> {
     Scaled(K::Scaled),
 }
 
-/// The proposals as one mechanism has them.
+/// The proposals, specialised to one mechanism.
 pub struct Origins<K: Balanced> {
     /// The direction of the tilts.
     pub base: K::Base,
@@ -74,10 +76,10 @@ pub struct Origins<K: Balanced> {
 pub struct Plain;
 
 impl Plain {
-    /// The tilt by θ = 0.
+    /// Returns the tilt by θ = 0.
     ///
     /// # Errors
-    /// [`Error::Domain`] for any other.
+    /// [`Error::Domain`] for any other θ.
     #[allow(clippy::float_cmp)] // given as that very number
     pub fn of(theta: f64) -> Result<Self> {
         if theta == 0.0 {
@@ -87,12 +89,13 @@ impl Plain {
     }
 }
 
-/// Eight samples: the loss, and ln of each proposal's density relative to the numerator's. Mechanisms that are run together add.
+/// Eight samples: the loss, and ln of each proposal's density relative to the numerator's. The values of mechanisms
+/// that are run together are added.
 #[derive(Debug, Clone, Default)]
 pub struct Weighed {
     /// L.
     pub loss: Lanes,
-    /// Samples whose losses are at most this are worth nothing, so what they weigh is not asked for; −∞ where all are.
+    /// Samples whose losses are at most this have V = 0, so their weights are not needed; −∞ if all weights are needed.
     pub least: f64,
     /// ln dM_k/dN.
     pub relative: Vec<Lanes>,
@@ -106,26 +109,26 @@ impl Weighed {
         self.relative.resize(components, splat(0.0));
     }
 
-    /// Count a mechanism's loss.
+    /// Adds the loss of a mechanism.
     #[inline(always)]
     pub fn add_loss<V: Vector>(&mut self, more: V) {
         V::load(&self.loss).add(more).store(&mut self.loss);
     }
 
-    /// Whether none of the samples is worth anything; a loss that is no number counts.
+    /// Returns whether V is 0 for all samples; a NaN loss counts as positive V.
     #[inline(always)]
     #[must_use]
     pub fn worthless(&self) -> bool {
         self.loss.0.iter().all(|loss| *loss <= self.least)
     }
 
-    /// Count a mechanism's log density of a component.
+    /// Adds a mechanism's log density for a component.
     #[inline(always)]
     pub fn add<V: Vector>(&mut self, component: usize, more: V) {
         V::load(&self.relative[component]).add(more).store(&mut self.relative[component]);
     }
 
-    /// Count the log densities of what is tilted: θt − norm.
+    /// Adds the log densities of the tilted components: θt − norm.
     #[inline(always)]
     pub fn add_tilts<V: Vector, K: Balanced<Tilt = Tilted>>(&mut self, origins: &Origins<K>, statistic: V) {
         for (k, origin) in origins.each.iter().enumerate() {
@@ -136,27 +139,27 @@ impl Weighed {
     }
 }
 
-/// A mechanism of which eight samples can be drawn from any of its proposals, and weighed by all.
+/// A mechanism of which eight samples can be drawn from any of its proposals, and weighted by all of them.
 pub trait Balanced: Kernel + Sized {
-    /// The direction of its tilts.
+    /// The type of the direction of its tilts.
     type Base;
-    /// One of its tilts, or of R where the record is added.
+    /// The type of a tilt of the mechanism, or of R where the record is added.
     type Tilt;
-    /// A law and mean scale.
+    /// The type of a law with a mean scale.
     type Scaled;
-    /// The direction of its tilts.
+    /// Returns the direction of its tilts.
     fn base(&self) -> Self::Base;
-    /// The tilt by θ; of R where the record is added (`add`).
+    /// Returns the tilt by θ; of R where the record is added (`add`).
     ///
     /// # Errors
     /// [`Error::Domain`] for a tilt that the mechanism does not have.
     fn tilt(&self, base: &Self::Base, theta: f64, add: bool) -> Result<Self::Tilt>;
-    /// The proposal of a parameter and a mean scale.
+    /// Returns the proposal of a parameter and a mean scale.
     ///
     /// # Errors
     /// As [`Kernel::proposal`]; [`Error::Numerics`] where its density is not known.
     fn scaled(&self, parameter: f64, mean_scale: f64) -> Result<Self::Scaled>;
-    /// Draw eight samples from the proposal `drawn`, and count loss and densities. Must be `#[inline(always)]`.
+    /// Draws eight samples from the proposal `drawn`, and adds loss and densities. Must be `#[inline(always)]`.
     fn weigh<V: Vector>(
         &self,
         origins: &Origins<Self>,
@@ -168,7 +171,7 @@ pub trait Balanced: Kernel + Sized {
     );
 }
 
-/// A mechanism with the proposals as it has them.
+/// A mechanism with its specialised proposals.
 pub(in crate::montecarlo) enum Prepared<'a> {
     Renewal(&'a RenewalKernel, Origins<RenewalKernel>),
     Overlapping(&'a OverlappingKernel, Origins<OverlappingKernel>),
@@ -208,7 +211,7 @@ impl<K: Balanced> Vectored for Weigh<'_, K> {
 }
 
 impl Mixture {
-    /// What the mechanism at `place` makes of the components.
+    /// Specialises the components to the mechanism at `place`.
     fn origins<K: Balanced>(&self, kernel: &K, place: usize) -> Result<Origins<K>> {
         let base = kernel.base();
         let add = self.direction == Direction::Add;
@@ -226,11 +229,11 @@ impl Mixture {
         Ok(Origins { each: each.collect::<Result<_>>()?, base })
     }
 
-    /// The parts with the proposals as each has them.
+    /// Returns the parts, each with its specialised proposals.
     ///
     /// # Errors
-    /// [`Error::Domain`] for shares that do not add up, plain sampling that is missing, a tilt of truncated batches, and what a
-    /// mechanism's proposals refuse.
+    /// [`Error::Domain`] for shares that do not add up, plain sampling that is missing, a tilt of truncated batches,
+    /// and the errors of the mechanisms' proposals.
     pub(in crate::montecarlo) fn prepared(&self) -> Result<Vec<(Prepared<'_>, u32)>> {
         let total: u32 = self.components.iter().map(|(_, share)| share).sum();
         let plain = matches!(self.components.first(), Some((Component::Tilted(theta), 1..)) if *theta == 0.0);
@@ -270,8 +273,8 @@ impl Mixture {
             .collect()
     }
 
-    /// The loss up to which a sample of these mechanisms is worth nothing, if of all together that is `loss`: with several the
-    /// losses add up.
+    /// Returns the loss up to which a sample of one of these mechanisms has V = 0, if for all mechanisms together this
+    /// is `loss`: the losses of several mechanisms add up.
     pub(in crate::montecarlo) fn least(&self, loss: f64) -> f64 {
         match &self.parts[..] {
             [(_, 1)] => loss,
@@ -279,7 +282,7 @@ impl Mixture {
         }
     }
 
-    /// Draw eight samples of all parts from a proposal, into `worker.weighed`; those whose loss is at most `least`
+    /// Draws eight samples of all parts from a proposal, into `worker.weighed`; those whose loss is at most `least`
     /// ([`Self::least`]) need no weight.
     #[inline(always)]
     pub(in crate::montecarlo) fn draw<V: Vector>(
@@ -297,11 +300,12 @@ impl Mixture {
         }
     }
 
-    /// dN/dM of the eight samples in `worker`, and what their densities add up to: dM_k/dM is a density divided by it.
+    /// Returns dN/dM of the eight samples in `worker`, and the sum of their densities: dM_k/dM is a density divided by
+    /// it.
     #[inline(always)]
     pub(in crate::montecarlo) fn weight<V: Vector>(&self, worker: &mut Worker) -> (V, V) {
         let Worker { weighed, densities, .. } = worker;
-        // Σ_k α_k e^{…} with the largest taken out; the first is 0, so the weight is at most 1/α_1.
+        // This is Σ_k α_k e^{…} without the largest factor; the first exponent is 0, so the weight is at most 1/α_1.
         let mut largest = V::splat(0.0);
         for one in &weighed.relative {
             largest = largest.max(V::load(one));
@@ -342,7 +346,7 @@ impl Prepared<'_> {
     }
 }
 
-/// Draw and weigh in a function of its own: a kernel is compiled once for each kind of vector.
+/// Draws and weights samples in a separate function, so that a kernel is compiled once for each kind of vector.
 #[inline(always)]
 fn apart<V: Vector, K: Balanced>(
     kernel: &K,

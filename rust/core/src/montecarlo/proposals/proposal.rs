@@ -1,10 +1,10 @@
-//! Where samples are drawn from, and the proven bound on what one sample can contribute.
+//! The proposal that samples are drawn from, and the proven bound on the contribution of one sample.
 //!
 //! Write R = N(0, I) for the reference (everything is in units of σ), P = Σ_x w_x N(Cx, I) and r_x(y) = dN(Cx,
 //! I)/dR(y), so that f = dP/dR = Σ_x w_x r_x. Samples come from a *proposal* M = Σ_x v_x N(κCx, I), another mixture of
-//! the same family: participation patterns x from a law v, means scaled by κ. Its density g = dM/dR is computed by
-//! the same recursion as f, so the weight of a sample is exact: the patterns are summed out, never conditioned on. Each
-//! sample yields
+//! the same family: participation patterns x from a law v, means scaled by κ. Its density g = dM/dR is computed by the
+//! same recursion as f, so the weight of a sample is exact: the patterns are summed out, never conditioned on. The
+//! value of a sample is
 //!
 //! * remove (P against R): `V = (f − e^ε)_+ / g`, drawn with κ = μ ≥ 1;
 //! * add (R against P): `V = (1 − e^ε f)_+ / g`, drawn with κ = −τ ≤ 0;
@@ -28,37 +28,38 @@
 //! ≤ T^{μ−1} f^{−μ} and e^ε ζ²/f² = u, h = (μ−1)/2: V ≤ T^{μ−1} f^{1−μ}(1 − u) = T^{μ−1} (e^{ε/2}ζ)^{−2h} u^h (1 − u) ≤
 //! **T^{μ−1} (e^{ε/2}ζ)^{−2h} h^h/(1+h)^{1+h}**.
 //!
-//! *With a composed profile* (see [`crate::montecarlo::value`]) V is (f/g)·D°(x), x = ε − ln f; (1/g)·D°(x), x = ε + ln f; (f/g)·D°(x), x = ε
-//! − ln f/f⁻, where D° replaces (1 − e^x)₊. The same inequalities, f = e^{ε − x} for remove, f = e^{x − ε} for add and f ≥ ζe^{(ε
-//! − x)/2} for replacement, give V ≤ prefix·sup_x e^{cx} D°(x) with the prefixes T^{μ−1}e^{−(μ−1)ε}, A^{−(1+τ)}e^{−τε} and
-//! T^{μ−1}(e^{ε/2}ζ)^{−2h} and c = μ − 1, τ, h. (For D = (1 − e^x)₊ the supremum is c^c/(1+c)^{1+c}: the bounds above.) It is
-//! finite because D° ends at the last node; what D has beyond it is a constant, its tail mass, and since E_M f/g = 1 (add: E_M
-//! 1/g = 1) that is added to the mean whatever is drawn.
+//! *With a composed profile* (see [`crate::montecarlo::value`]) V is (f/g)·D°(x), x = ε − ln f; (1/g)·D°(x), x = ε + ln
+//! f; (f/g)·D°(x), x = ε − ln f/f⁻, where D° replaces (1 − e^x)₊. The same inequalities, f = e^{ε − x} for remove, f =
+//! e^{x − ε} for add and f ≥ ζe^{(ε − x)/2} for replacement, give V ≤ prefix·sup_x e^{cx} D°(x) with the prefixes
+//! T^{μ−1}e^{−(μ−1)ε}, A^{−(1+τ)}e^{−τε} and T^{μ−1}(e^{ε/2}ζ)^{−2h} and c = μ − 1, τ, h. (For D = (1 − e^x)₊ the
+//! supremum is c^c/(1+c)^{1+c}: the bounds above.) It is finite because D° ends at the last node; beyond it D is at
+//! most a constant, its tail mass, and since E_M f/g = 1 (add: E_M 1/g = 1) that is added to the mean whatever is
+//! drawn.
 //!
-//! *Several mechanisms* with independent streams have f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k. Each factor obeys its own inequality, and
-//! with one κ for all of them so do the products, with T = ΠT_k, A = ΠA_k, ζ = Πζ_k.
+//! *Several mechanisms* with independent streams have f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k. Each factor obeys its own
+//! inequality, and with one κ for all of them so do the products, with T = ΠT_k, A = ΠA_k, ζ = Πζ_k.
 //!
-//! The bounds hold for any law v, so a proposal chosen from earlier samples is as good as any other; a poor one only makes the
-//! bound useless. S_x is additive over participations because the sampler keeps them at least `bands` apart (or, for bins,
+//! The bounds hold for any law v, so a proposal may be chosen from earlier samples; a poor one only makes the bound
+//! useless. S_x is additive over participations because the sampler keeps them at least `bands` apart (or, for bins,
 //! because a pattern is a bin), so T, A and ζ are [`PatternSum`]s.
 
 use crate::montecarlo::value::Curve;
 use crate::participation::PatternSum;
 use crate::special::{Approximation, UNIT_ROUNDOFF};
 
-/// Which hockey stick: either of the two between a pair, or the one of a replacement.
+/// The direction of the hockey stick: one of the two directions of a pair, or replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// P against R: samples from the mixture.
     Remove,
     /// R against P.
     Add,
-    /// P against its mirror image; removing and adding are this one.
+    /// P against its mirror image; removing and adding give the same.
     Replace,
 }
 
 impl Direction {
-    /// The mean scale κ of plain sampling.
+    /// Returns the mean scale κ of plain sampling.
     #[must_use]
     pub fn plain_mean_scale(self) -> f64 {
         if self == Self::Add {
@@ -72,19 +73,20 @@ impl Direction {
 /// Proven bounds on the weight for samples from a proposal at one ε.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WeightBounds {
-    /// V is at most this.
+    /// An upper bound on V.
     pub value: f64,
-    /// Where V > 0, its leading factor (f/g, or 1/g for add) is at most this. With a composed profile: at most this much is
-    /// contributed by the factor where it stands beside V's own value and slope, sup factor·D° + sup factor·|dD°/dx|.
+    /// An upper bound on the leading factor of V (f/g, or 1/g for add) where V > 0. With a composed profile, an upper
+    /// bound on the sum of the two terms that contain the factor, with V's own value and slope: sup factor·D° + sup
+    /// factor·|dD°/dx|.
     pub factor: f64,
 }
 
 impl WeightBounds {
-    /// Where nothing is known.
+    /// The bounds where nothing is known.
     pub const NONE: Self = Self { value: f64::INFINITY, factor: f64::INFINITY };
 }
 
-/// What Hölder's inequality leaves of a proposal: sums over the patterns of one mechanism, or of several.
+/// The sums over patterns in Hölder's bounds for a proposal: of one mechanism, or of several.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum HolderSums {
     /// Plain sampling: the weight is 1.
@@ -101,15 +103,15 @@ pub enum HolderSums {
 }
 
 impl HolderSums {
-    /// Those of one mechanism.
+    /// Returns the sums of one mechanism.
     #[must_use]
     pub fn of<S: PatternSum + PartialEq>(own: &S, law: &S, mean_scale: f64, direction: Direction) -> Self {
         let sums = |power, exponent| own.log_sum(law, power, exponent);
         Self::from_patterns(own == law, mean_scale, direction, sums, || own.log_sum(own, 1.0, -0.5))
     }
 
-    /// The same from the sums over patterns: `sums(power, exponent)` is ln T or ln A, `overlap` ln ζ; `same` says whether the law
-    /// of the patterns is the sampler's own.
+    /// Returns the sums by way of the sums over patterns: `sums(power, exponent)` is ln T or ln A, `overlap` ln ζ;
+    /// `same` states whether the law of the patterns is the sampler's own.
     #[must_use]
     pub fn from_patterns(
         same: bool,
@@ -138,7 +140,7 @@ impl HolderSums {
         Self::Known { sum: sums(mean_scale / excess, 0.5 * mean_scale), overlap }
     }
 
-    /// Those of several mechanisms, each run so many times, with the same mean scale for all.
+    /// Returns the sums of several mechanisms, each with its number of runs, with the same mean scale for all.
     #[must_use]
     pub fn together(parts: impl IntoIterator<Item = (Self, u32)>) -> Self {
         let mut all: Option<Self> = None;
@@ -159,11 +161,11 @@ impl HolderSums {
     }
 }
 
-/// The weight bounds for sampling with this mean scale at this ε, and with the composed profile `curve`; see the head of this
-/// file for formula and proof.
+/// Returns the weight bounds for sampling with this mean scale at this ε, and with the composed profile `curve`; see
+/// the head of this file for formula and proof.
 ///
-/// Infinite where the proposal gives none. Each bound is moved up by the errors of the sums, as often as they count, and by a few
-/// roundings of whatever its logarithm is the sum of.
+/// They are infinite where the proposal gives no bound. Each bound is raised by the errors of the sums, multiplied as
+/// the sums are, and by a few roundings of the terms of its logarithm.
 #[must_use]
 pub fn weight_bounds(
     sums: HolderSums,
@@ -183,12 +185,12 @@ pub fn weight_bounds(
         HolderSums::Nothing => return WeightBounds::NONE,
         HolderSums::Known { sum, overlap } => (sum, overlap),
     };
-    // x ln x, where x may be off by 2u: its derivative is ln x + 1.
+    // This is x ln x, where x may have an error of 2u: its derivative is ln x + 1.
     let power = |x: f64| {
         let value = if x > 0.0 { x * x.ln() } else { 0.0 };
         Approximation { value, error: UNIT_ROUNDOFF * (6.0 * value.abs() + 2.0 * x) }
     };
-    // A u of each of the factors, of the products and of their sum.
+    // The rounding is u for each of the factors, of the products and of their sum.
     let term = |factor: f64, one: Approximation| one.scaled(factor, 4.0 * UNIT_ROUNDOFF);
     let given = Approximation { value: epsilon, error: 0.0 };
     let (terms, shape, slope) = match direction {
@@ -209,12 +211,12 @@ pub fn weight_bounds(
     for one in terms {
         prefix += one;
     }
-    // A sum that is not finite bounds nothing: the proposal leaves out patterns that the law has.
+    // A sum that is not finite gives no bound: the proposal leaves out patterns that the law has.
     if !(prefix.value + prefix.error).is_finite() {
         return WeightBounds::NONE;
     }
-    // e^{prefix + log}, with another rounding of the exponent. Never 0: a bound that underflows is still one that something may
-    // reach.
+    // This is e^{prefix + log}, with another rounding of the exponent. It must not be 0: if the bound underflows, V may
+    // still be positive.
     let above = |log: f64| {
         let exponent = prefix.value + log;
         let error = prefix.error + 4.0 * UNIT_ROUNDOFF * (prefix.value.abs() + log.abs() + 2.0);

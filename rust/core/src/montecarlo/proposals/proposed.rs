@@ -1,11 +1,11 @@
-//! A mechanism and the proposal that its samples come from, as one value; and several of them, run beside one another.
+//! A mechanism and the proposal that its samples come from, as one value; and several of them, run in parallel.
 //!
-//! A proposal means something for its own mechanism alone: evaluated by another kernel it would weigh samples wrongly. So a
-//! [`Proposed`] is a kernel with a proposal of that kernel's kind, and [`Mechanism::proposed`], which derives the proposal from
-//! the kernel's own law, is the only place where one is made.
+//! A proposal is valid only for its own mechanism: evaluated by another kernel it would give wrong weights. So a
+//! [`Proposed`] is a kernel with a proposal of that kernel's kind, and [`Mechanism::proposed`], which derives the
+//! proposal from the kernel's own law, is the only place where one is created.
 //!
-//! Several mechanisms are sampled one after the other from the same stream, so their draws are independent, and their log
-//! densities add: f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k.
+//! Several mechanisms are sampled one after the other from the same stream, so their draws are independent, and their
+//! log densities add: f = Πf_k, g = Πg_k, f⁻ = Πf⁻_k.
 
 use std::sync::Arc;
 
@@ -28,14 +28,14 @@ use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 use crate::vector::Vector;
 
-/// A kernel and a proposal of its own.
+/// A kernel and one of its proposals.
 #[derive(Debug)]
 struct Pair<K: Kernel> {
     kernel: Arc<K>,
     proposal: K::Proposal,
 }
 
-/// A mechanism and where its samples come from.
+/// A mechanism and the proposal of its samples.
 #[derive(Debug, Clone)]
 pub struct Proposed(Kind);
 
@@ -64,7 +64,7 @@ impl<K: Kernel> Pair<K> {
 }
 
 impl Mechanism {
-    /// This mechanism with samples from the proposal of a parameter and a mean scale; see [`Kernel::proposal`].
+    /// Returns this mechanism with samples from the proposal of a parameter and a mean scale; see [`Kernel::proposal`].
     ///
     /// # Errors
     /// As [`Kernel::proposal`].
@@ -87,7 +87,7 @@ impl From<Arc<Replicated>> for Proposed {
 }
 
 impl Proposed {
-    /// What is sampled.
+    /// Returns the mechanism that is sampled.
     #[must_use]
     pub fn mechanism(&self) -> Mechanism {
         match &self.0 {
@@ -101,7 +101,7 @@ impl Proposed {
         }
     }
 
-    /// κ; of samples of a power of f that power.
+    /// Returns κ; for samples of a power of f, the power.
     #[must_use]
     pub fn mean_scale(&self) -> f64 {
         match &self.0 {
@@ -114,7 +114,7 @@ impl Proposed {
         }
     }
 
-    /// Make ready for many samples.
+    /// Prepares for drawing many samples.
     ///
     /// # Errors
     /// As [`Replicated::prepare`].
@@ -125,7 +125,7 @@ impl Proposed {
         }
     }
 
-    /// The log densities of eight samples.
+    /// Draws eight samples and returns their log densities.
     #[inline(always)]
     pub(in crate::montecarlo) fn draw<V: Vector>(
         &self,
@@ -146,8 +146,8 @@ impl Proposed {
         }
     }
 
-    /// What bounds these samples; see [`super::proposal`]. With truncated batches plain samples are at most 1, and nothing is
-    /// proven of others.
+    /// Returns the sums that bound these samples; see [`super::proposal`]. With truncated batches plain samples are at
+    /// most 1, and nothing is proven about other proposals.
     #[must_use]
     #[allow(clippy::float_cmp)] // the plain mean scale is given as that very number
     pub fn sums(&self, direction: Direction) -> HolderSums {
@@ -173,12 +173,12 @@ impl Proposed {
         }
     }
 
-    /// Whether samples say something of this hockey stick: those of a power of f are of a removed record.
+    /// Returns whether samples give information about this hockey stick: those of a power of f are of a removed record.
     pub(in crate::montecarlo) fn serves(&self, direction: Direction) -> bool {
         direction == Direction::Remove || !matches!(self.0, Kind::Replicated(_))
     }
 
-    /// A bound on the error of each log density from rounding.
+    /// Returns a bound on the error of each log density from rounding.
     fn rounding(&self) -> f64 {
         match &self.0 {
             Kind::Replicated(samples) => samples.rounding(),
@@ -186,8 +186,8 @@ impl Proposed {
         }
     }
 
-    /// The Lipschitz bound Λ of the mechanism, how far a coordinate of a drawn sample is from an exact one on average, and how
-    /// much the law of its patterns differs from the generator's, in total variation.
+    /// Returns the Lipschitz bound Λ of the mechanism, the average distance of a coordinate of a drawn sample from an
+    /// exact one, and the total variation between the law of its patterns and the drawn one.
     pub(in crate::montecarlo) fn generator(&self) -> (f64, f64, f64) {
         let (mechanism, mean_scale) = (self.mechanism(), self.mean_scale());
         let (drawn, decisions) = match &self.0 {
@@ -204,7 +204,7 @@ impl Proposed {
             _ => None,
         };
         let patterns = match truncation {
-            // No pattern is drawn, or none that is added.
+            // No pattern is drawn, or none is added.
             None if mean_scale == 0.0 => 0.0,
             None => drawn,
             Some(variation) => drawn + variation + 2.0 * decisions * f64::EPSILON,
@@ -217,7 +217,8 @@ impl Proposed {
     }
 }
 
-/// By how much a drawn pattern's law may be off in total variation, and how many participations it has at most, one more.
+/// Returns a bound on the total variation of a drawn pattern's law, and the largest number of its participations plus
+/// one.
 fn rounds_drawn(law: &Renewal) -> (f64, f64) {
     #[allow(clippy::cast_precision_loss)] // far below 2^53
     let (n, draws, b) = (law.iterations() as f64, law.most_participations() as f64 + 1.0, law.min_separation as f64);
@@ -226,23 +227,23 @@ fn rounds_drawn(law: &Renewal) -> (f64, f64) {
     (draws * waiting + 16.0 * b * f64::EPSILON, draws)
 }
 
-/// The same of a bin, which is drawn once.
+/// Returns the same for a bin, which is drawn once.
 fn bin_drawn(law: &Bins) -> (f64, f64) {
     #[allow(clippy::cast_precision_loss)] // at most a few thousand bins
     let bins = law.squares.len() as f64;
     (bins * (2.0 + bins) * f64::EPSILON, 1.0)
 }
 
-/// One of the mechanisms that are sampled together, where its samples come from, and how often it is run.
+/// One of the mechanisms that are sampled together, with its proposal and its number of runs.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// What is sampled, and where samples come from; all parts have the same mean scale.
+    /// The mechanism and its proposal; all parts have the same mean scale.
     pub proposed: Proposed,
-    /// Independent runs.
+    /// The number of independent runs.
     pub runs: u32,
 }
 
-/// What one sample of all parts can contribute at this ε; see [`super::proposal`].
+/// Returns bounds on the contribution of one sample of all parts at this ε; see [`super::proposal`].
 #[must_use]
 pub fn weight_bounds_of(parts: &[Part], direction: Direction, epsilon: f64, curve: Option<&Curve>) -> WeightBounds {
     let Some(first) = parts.first() else { return WeightBounds::NONE };
@@ -250,10 +251,11 @@ pub fn weight_bounds_of(parts: &[Part], direction: Direction, epsilon: f64, curv
     weight_bounds(HolderSums::together(sums), first.proposed.mean_scale(), direction, epsilon, curve)
 }
 
-/// What E V is below δ(ε) at most beside rounding: what samples of a power leave out where few replicas may be busy at once.
+/// Returns an upper bound on how far E V is below δ(ε) apart from rounding: the part that samples of a power leave out
+/// where few replicas may be busy at once.
 ///
-/// With W_1·Z_⊥ for each of several parts the product of all Z_T + Z_⊥ less that of all Z_T is missing; it grows with Z_T, for which
-/// the bounds on ρ stand.
+/// With W_1·Z_⊥ for each of several parts, the missing part is the product of all Z_T + Z_⊥ minus that of all Z_T; it
+/// grows with Z_T, which the bounds on ρ bound.
 ///
 /// # Errors
 /// As [`Replicated::left_out`].
@@ -264,11 +266,12 @@ pub fn left_out_of(parts: &[Part], limits: WeightBounds, run: &Run) -> Result<f6
             logs += f64::from(part.runs) * libm::log1p(samples.left_out(run)?);
         }
     }
-    // Each logarithm, product and sum is rounded by u of what it is, and all are positive.
+    // Each logarithm, product and sum is rounded by u of its size, and all are positive.
     Ok(if logs > 0.0 { limits.value * libm::expm1(logs * (1.0 + 1e-12)) * (1.0 + 1e-12) } else { 0.0 })
 }
 
-/// A bound on the error of each log density of all parts from rounding: each part's own, and a u of each partial sum.
+/// Returns a bound on the error of each log density of all parts from rounding: each part's own, and one u of each
+/// partial sum.
 #[must_use]
 pub fn rounding_of(parts: &[Part]) -> f64 {
     let runs: f64 = parts.iter().map(|part| f64::from(part.runs)).sum();
@@ -280,16 +283,17 @@ pub fn rounding_of(parts: &[Part]) -> f64 {
     parts.iter().map(each).sum()
 }
 
-/// A bound on |E V − δ(ε)| because normal numbers and participation patterns come from a finite generator.
+/// Returns a bound on |E V − δ(ε)| due to the finite generator of normal numbers and participation patterns.
 ///
-/// * Normal numbers: V changes by at most (2 + |κ|)·factor·Λ_i for a unit change of noise coordinate i, Λ = Σ Λ_i the Lipschitz
-///   bound of the mechanism, and each of the generator's numbers is within [`crate::montecarlo::stream::NORMAL_ERROR`] of an exact one on
-///   average (and the mean added to it within `Mechanism::coordinate_error`). With truncated batches V = (f − e^ε h)/g changes by
-///   at most factor times the sum of the slopes of f, of h and of g, in which columns count 2, 1 and 2|κ| + 1 times: (4 + 2|κ|),
-///   and Λ there is twice that of the columns.
-/// * Patterns: each waiting time is ⌊ln u/ln(1 − p)⌋ in floating point. The distribution functions differ at each
-///   of at most n values by 2⁻⁵² (the grid of u) and by 8u·|u ln u|, which sums to 8u/p; a sample has a start and at
-///   most 1 + ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing
+/// * Normal numbers: V changes by at most (2 + |κ|)·factor·Λ_i for a unit change of noise coordinate i, Λ = Σ Λ_i the
+///   Lipschitz bound of the mechanism, and each of the generator's numbers is within
+///   [`crate::montecarlo::stream::NORMAL_ERROR`] of an exact one on average (and the mean added to it within
+///   `Mechanism::coordinate_error`). With truncated batches V = (f − e^ε h)/g changes by at most factor times the sum
+///   of the slopes of f, of h and of g, in which columns count 2, 1 and 2|κ| + 1 times: (4 + 2|κ|), and Λ there is
+///   twice that of the columns.
+/// * Patterns: each waiting time is ⌊ln u/ln(1 − p)⌋ in floating point. The distribution functions differ at each of at
+///   most n values by 2⁻⁵² (the grid of u) and by 8u·|u ln u|, which sums to 8u/p; a sample has a start and at most 1 +
+///   ⌈n/b⌉ draws (and as many of how many of k records take part, each wrong by at most (k + 2)·2⁻⁵²), and differing
 ///   patterns change V by at most its bound. A bin is drawn with an error of at most 2⁻⁵² + T u for each of T bins.
 /// * Sizes of truncated batches: their laws' total variation, and 2⁻⁵² for each decision whether the record survives.
 #[must_use]

@@ -1,13 +1,14 @@
 //! Samples of f^m: tuples of m replicas of a record's participations, drawn by [`crate::replicas::drawn`].
 //!
-//! A sample's outcome is y = Σ_r Cx^r + N(0, I), and with the ρ of its tuple dP/dM = ρ f^{1−m} is its weight: `V = ρ f^{1−m}·(1 −
-//! e^{ε−L})₊`, or `ρ f^{1−m}·D(ε − L)` with a composed profile, L = ln f. The head of [`crate::replicas::tuples`] proves E V = δ_remove(ε), if all
-//! replicas may be busy at once, and the bound: V ≤ sup ρ·sup_x f^{1−m}D(x) with f = e^{ε−x}, which is sup ρ·e^{−(m−1)ε}·sup_x e^{(m−1)x}D(x). That is what
-//! [`super::proposal`] computes for a scale μ = m of the means, with sup ρ in the place of T^{μ−1}; and ln V moves by at most as much
-//! when an outcome does. For several mechanisms with one m the products of ρ and of f stand there.
+//! A sample's outcome is y = Σ_r Cx^r + N(0, I), and with the ρ of its tuple dP/dM = ρ f^{1−m} is its weight:
+//! `V = ρ f^{1−m}·(1 − e^{ε−L})₊`, or `ρ f^{1−m}·D(ε − L)` with a composed profile, L = ln f. The head of
+//! [`crate::replicas::tuples`] proves E V = δ_remove(ε), if all replicas may be busy at once, and the bound: V ≤ sup
+//! ρ·sup_x f^{1−m}D(x) with f = e^{ε−x}, which is sup ρ·e^{−(m−1)ε}·sup_x e^{(m−1)x}D(x). That is what
+//! [`super::proposal`] computes for a scale μ = m of the means, with sup ρ in place of T^{μ−1}; and ln V changes by at
+//! most as much when an outcome does. For several mechanisms with one m these are the products of ρ and of f.
 //!
-//! A tuple that was given up is a sample with V = 0. Where no more than K replicas may be busy at once, E V falls short of δ_remove(ε)
-//! by at most sup_x f^{1−m}D(x)·Z_⊥, which [`crate::replicas::left_out`] proves and bounds.
+//! A tuple that was given up is a sample with V = 0. If at most K replicas may be busy at once, E V is below
+//! δ_remove(ε) by at most sup_x f^{1−m}D(x)·Z_⊥, which [`crate::replicas::left_out`] proves and bounds.
 
 use std::sync::{Arc, OnceLock};
 
@@ -31,7 +32,7 @@ use crate::run::Run;
 use crate::special::{Approximation, UNIT_ROUNDOFF};
 use crate::vector::{splat, Lanes, Vector, Vectored, LANES};
 
-/// The loss of a sample that is worth nothing.
+/// The loss of a sample with V = 0.
 const WORTHLESS: f64 = -1e9;
 
 /// A mechanism with the tuples that its samples come from.
@@ -40,11 +41,11 @@ pub struct Replicated {
     kernel: Outcomes,
     tuples: Drawn,
     replicas: Replicas,
-    /// Z_⊥ over the bound on ρ.
+    /// Z_⊥ divided by the bound on ρ.
     left_out: OnceLock<f64>,
 }
 
-/// What f is computed by.
+/// The kernel that computes f.
 #[derive(Debug, Clone)]
 enum Outcomes {
     Renewal(Arc<RenewalKernel>),
@@ -52,11 +53,11 @@ enum Outcomes {
     Allocation(Arc<AllocationKernel>),
 }
 
-/// What a mechanism without a chain of replicas is answered.
+/// The error for a mechanism without a chain of replicas.
 pub const NO_CHAIN: Error = Error::Numerics { reason: "no chain of replicas is known for this sampler" };
 
 impl Replicated {
-    /// The samples of f^m.
+    /// Creates the samples of f^m.
     ///
     /// # Errors
     /// As [`Drawn::new`]; [`NO_CHAIN`].
@@ -72,7 +73,7 @@ impl Replicated {
         Ok(Self { kernel, tuples, replicas, left_out: OnceLock::new() })
     }
 
-    /// Make ready for samples to be drawn fast. They are the same without.
+    /// Prepares for drawing samples fast. The samples are the same without it.
     ///
     /// # Errors
     /// As [`Drawn::prepare`].
@@ -80,7 +81,7 @@ impl Replicated {
         self.tuples.prepare(run)
     }
 
-    /// What is sampled.
+    /// Returns the mechanism that is sampled.
     #[must_use]
     pub fn mechanism(&self) -> Mechanism {
         match &self.kernel {
@@ -90,7 +91,7 @@ impl Replicated {
         }
     }
 
-    /// m, the power of f.
+    /// Returns m, the power of f.
     #[must_use]
     pub fn power(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // at most 64 or so
@@ -98,13 +99,14 @@ impl Replicated {
         power
     }
 
-    /// A bound on ln ρ.
+    /// Returns a bound on ln ρ.
     #[must_use]
     pub fn log_bound(&self) -> f64 {
         self.tuples.log_bound()
     }
 
-    /// What of E V is missing at most, where no more than some replicas are busy at once, as a multiple of the weight bound.
+    /// Returns an upper bound on the missing part of E V, where only some replicas may be busy at once, as a multiple
+    /// of the weight bound.
     ///
     /// # Errors
     /// As [`crate::replicas::drawn::Participations::log_left_out`].
@@ -114,11 +116,11 @@ impl Replicated {
         }
         let mechanism = self.mechanism();
         let log = mechanism.participations().ok_or(NO_CHAIN)?.log_left_out(self.replicas, run)?;
-        let found = log.map_or(0.0, |log| (libm::exp(log - self.log_bound()) * (1.0 + 1e-12)).max(f64::MIN_POSITIVE));
-        Ok(*self.left_out.get_or_init(|| found))
+        let ratio = log.map_or(0.0, |log| (libm::exp(log - self.log_bound()) * (1.0 + 1e-12)).max(f64::MIN_POSITIVE));
+        Ok(*self.left_out.get_or_init(|| ratio))
     }
 
-    /// What bounds the samples; see the head of this file.
+    /// Returns the sums that bound the samples; see the head of this file.
     #[must_use]
     pub fn sums(&self, direction: Direction) -> HolderSums {
         if direction != Direction::Remove {
@@ -130,13 +132,13 @@ impl Replicated {
         HolderSums::Known { sum, overlap: Approximation::default() }
     }
 
-    /// A bound on the errors of ln f and of m ln f − ln ρ.
+    /// Returns a bound on the errors of ln f and of m ln f − ln ρ.
     #[must_use]
     pub fn rounding(&self) -> f64 {
         let (power, mechanism) = (self.power(), self.mechanism());
         let more = match &self.kernel {
             Outcomes::Renewal(_) | Outcomes::Allocation(_) => 1.0,
-            // Of T + 16 additions 16 are there for one mean; each replica adds one.
+            // Of T + 16 additions, 16 allow for one mean; each replica adds one mean.
             Outcomes::Bins(_) => 1.0 + power / 16.0,
         };
         let (own, size) = (more * mechanism.rounding_at(1.0, power), mechanism.magnitude(power));
@@ -144,9 +146,10 @@ impl Replicated {
         power * own + self.tuples.relative() + sum
     }
 
-    /// How far a coordinate of a sample is from an exact one on average.
+    /// Returns the average distance of a coordinate of a sample from an exact one.
     ///
-    /// At most m participations reach a row: adding each rounds by u of what is there then. (Of bins the products are added to.)
+    /// At most m participations reach a row: adding each rounds by u of the sum so far. (For bins they are added to the
+    /// products.)
     #[must_use]
     pub fn coordinate_error(&self) -> f64 {
         let (power, largest) = match &self.kernel {
@@ -157,13 +160,13 @@ impl Replicated {
         NORMAL_ERROR + UNIT_ROUNDOFF * power * (1.0 + power * largest)
     }
 
-    /// By how much the law of the tuples may be off, in total variation.
+    /// Returns a bound on the total variation of the law of the tuples.
     #[must_use]
     pub fn variation(&self) -> f64 {
         self.tuples.variation()
     }
 
-    /// The log densities of eight samples: ln f, and m ln f − ln ρ of where they come from.
+    /// Draws eight samples and returns their log densities: ln f, and m ln f − ln ρ of the proposal.
     #[inline(always)]
     pub(super) fn draw<V: Vector>(&self, stream: &mut Stream, scratch: &mut ReplicatedScratch) -> Ratios {
         let mut log_weights = splat(0.0);
@@ -196,7 +199,7 @@ impl Replicated {
         let source = &mut Rows { tuples: &self.tuples, stream, states, log_weights };
         let linear = kernel.ratios::<V, _>(None, false, source, renewal);
         linear.unwrap_or_else(|| {
-            // Out of the linear domain: the samples are drawn anew.
+            // The samples left the linear domain: they are drawn again from the saved state.
             *stream = before;
             let source = &mut Rows { tuples: &self.tuples, stream, states, log_weights };
             kernel.logarithmic::<V, _>(None, false, source, renewal)
@@ -236,7 +239,7 @@ impl Replicated {
     }
 }
 
-/// Draw a tuple for each lane, and tell its bins.
+/// Draws a tuple for each lane, and passes its bins to `put`.
 #[inline(always)]
 fn place<V: Vector>(placed: &Placed, stream: &mut Stream, bins: &mut Vec<usize>, mut put: impl FnMut(usize, usize)) {
     let mut drawing = stream.take::<V>();
@@ -262,7 +265,7 @@ pub struct ReplicatedScratch {
     states: States,
 }
 
-/// Tuples on their way.
+/// The states of tuples that are being drawn.
 #[derive(Debug, Default)]
 struct States {
     rounds: Vec<Tuple>,
@@ -270,11 +273,12 @@ struct States {
     automata: Vec<AutomatonTuple>,
     phases: Vec<PhasedTuple>,
     bins: Vec<usize>,
-    /// Numbers that some of the tuples take in a step.
+    /// The further random numbers that some of the tuples use in a step.
     further: Vec<Lanes>,
 }
 
-/// Draw a tuple for each lane: when how many of its replicas take part, and ln ρ, −∞ where it is given up.
+/// Draws a tuple for each lane: the rounds in which its replicas take part and their number, and ln ρ, −∞ where it is
+/// given up.
 #[inline(always)]
 fn begin<V: Vector>(
     tuples: &Drawn,
@@ -298,7 +302,7 @@ fn begin<V: Vector>(
     }
 }
 
-/// Rows of outcomes of tuples that are drawn from a stream.
+/// The rows of outcomes of tuples that are drawn from a stream.
 struct Rows<'a> {
     tuples: &'a Drawn,
     stream: &'a mut Stream,
@@ -328,7 +332,7 @@ impl Source for Rows<'_> {
 /// Tuples that are drawn round by round.
 trait Stepwise {
     type Tuple: Default;
-    /// A round, for all tuples that pass it.
+    /// The data of a round, for all tuples that pass it.
     type At<'a>
     where
         Self: 'a;
@@ -336,7 +340,7 @@ trait Stepwise {
     fn rounds(&self) -> usize;
     fn begin(&self, uniforms: (f64, f64), tuple: &mut Self::Tuple);
     fn at(&self, i: usize) -> Self::At<'_>;
-    /// How many take part; none if the tuple is given up.
+    /// Returns how many replicas take part; `None` if the tuple is given up.
     fn step(&self, at: &Self::At<'_>, uniform: f64, tuple: &mut Self::Tuple) -> Option<usize>;
     fn log_weight(&self, tuple: &Self::Tuple) -> f64;
 }
@@ -446,7 +450,7 @@ impl<T: Stepwise> Vectored for ByRounds<'_, T> {
             drawing.uniform().store(&mut one);
             let at = tuples.at(round + 1);
             for (lane, tuple) in states.iter_mut().enumerate() {
-                // Tuples that were given up draw along with the others, to no effect.
+                // Tuples that were given up draw along with the rest, but the numbers are not used.
                 if log_weights[lane] == f64::NEG_INFINITY {
                     continue;
                 }
@@ -503,7 +507,7 @@ impl Vectored for ByBlocks<'_> {
                     None => log_weights[lane] = f64::NEG_INFINITY,
                 }
             }
-            // As many as any tuple takes; the others' are not looked at.
+            // As many numbers are drawn as any tuple uses; the remaining ones are ignored.
             further.resize(further.len().max(needed), splat(0.0));
             further[..needed].iter_mut().for_each(|lanes| drawing.uniform().store(lanes));
             for (lane, tuple) in states.iter_mut().enumerate() {

@@ -1,34 +1,36 @@
-//! Mechanisms tilted along their mean participation: where estimates of small δ come from.
+//! Mechanisms tilted along their mean participation: the proposals for estimates of small δ.
 //!
 //! Write m̄ = Ĉx̄ for the mean of Ĉx under the sampler's law, t = ⟨m̄, ŷ⟩ and d = θm̄. The tilted mechanism
 //!
 //! `dP_θ ∝ e^{θt} dP`, that is `dP_θ/dP = e^{θt − θ²‖m̄‖²/2}/Z(θ)`, Z(θ) = Σ_x w_x e^{θ⟨Ĉx, m̄⟩},
 //!
-//! is a mixture of the same family: patterns weigh w_x e^{θ⟨Ĉx, m̄⟩} = w_x e^{θΣ x_i h_i} with h_i = ⟨ĉ_i, m̄⟩, which is a
-//! renewal law whose probability to join depends on the round, and then ŷ = d + Ĉx + z. Its density relative to P is known from
-//! the one number t, without another recursion and without knowing dP/dR: also where that is only enclosed. Likewise for R:
-//! N(θm̄, I).
+//! is a mixture of the same family: patterns have weights w_x e^{θ⟨Ĉx, m̄⟩} = w_x e^{θΣ x_i h_i} with h_i = ⟨ĉ_i, m̄⟩,
+//! which is a renewal law whose probability to join depends on the round, and then ŷ = d + Ĉx + z. Its density relative
+//! to P is known from the one number t, without another recursion and without knowing dP/dR: also where that is only
+//! enclosed. Likewise for R: N(θm̄, I).
 //!
-//! The privacy loss of a correlated mechanism is nearly a function of t, so a few values of θ cover all ε of a profile. A tilt
-//! alone bounds no weight; beside a proposal that does it serves tests too ([`crate::montecarlo::claims::defensive`]), for which the rest of this
-//! page is.
+//! The privacy loss of a correlated mechanism is nearly a function of t, so a few values of θ cover all ε of a profile.
+//! A tilt alone bounds no weight; mixed with a proposal that does, it can be used for tests too
+//! ([`crate::montecarlo::claims::defensive`]). The rest of this page is needed for these tests.
 //!
-//! **The law that is drawn from.** m̄ is what the numbers in `mean` say, whatever they are the mean of. With T_i the computed
-//! logarithms of Z_i, J_i = ln W_i + T_{i+b} and S_i = ln(1 − p) + T_{i+1}, T_i is the logarithm of e^{J_i} + e^{S_i} up to
-//! rounding. A pattern that joins with probability e^{J_i − T_i} and stays away with e^{S_i − T_i} has by telescoping exactly the
-//! weight w_x e^{θΣx_i h_i}/e^{T_1}: the errors of the T_i cancel, whatever they are, and what is left are the roundings of the
-//! differences. The patterns drawn have weights that differ from these by a *relative* error of at most [`Tilted::relative`],
-//! which moves the density of the tilt by no more, beside a *total variation* of at most [`Tilted::variation`]:
+//! **The law that is drawn from.** m̄ is defined by the numbers in `mean`, whatever they are the mean of. With T_i the
+//! computed logarithms of Z_i, J_i = ln W_i + T_{i+b} and S_i = ln(1 − p) + T_{i+1}, T_i is the logarithm of e^{J_i} +
+//! e^{S_i} up to rounding. A pattern that joins with probability e^{J_i − T_i} and stays away with e^{S_i − T_i} has by
+//! telescoping exactly the weight w_x e^{θΣx_i h_i}/e^{T_1}: the errors of the T_i cancel, whatever they are, and only
+//! the roundings of the differences remain. The patterns drawn have weights that differ from these by a *relative*
+//! error of at most [`Tilted::relative`], which changes the density of the tilt by no more, plus a *total variation* of
+//! at most [`Tilted::variation`]:
 //!
-//! * relative: for each round a few u of the sizes of T, of ln(1 − p) and of ln W (a *step*), and u|s_n|, the rounding of the
-//!   running sum s of the ln(1 − q_i); for each participation three steps (the smaller of q and 1 − q is computed as it is, the
-//!   other as what is left of 1), u|s_n|/q, since q is what a difference of two of these sums leaves of 1, and the errors of h
-//!   and of how many records join;
-//! * total variation: a waiting time is the first round with s_{r+1} − s_a < ln u. Its distribution function is off by 2⁻⁵², the
-//!   grid of u, and by 8u|x|e^x ≤ 3u of the logarithm and the difference, at each of at most n rounds. The start and how many
-//!   records join are found in cumulative sums: each outcome's probability is off by u of the sum and 2⁻⁵² of the grid. With
-//!   phases a chance is taken if u ≤ q: 2⁻⁵² and two steps. Each counts as often as it is drawn on average: of two chains the
-//!   total variation is at most the expected sum of that of their steps.
+//! * relative: for each round a few u of the sizes of T, of ln(1 − p) and of ln W (a *step*), and u|s_n|, the rounding
+//!   of the running sum s of the ln(1 − q_i); for each participation three steps (the smaller of q and 1 − q is
+//!   computed directly, the other as 1 minus it), u|s_n|/q, since q is 1 minus the exponential of a difference of two
+//!   of these sums, and the errors of h and of the law of how many records join;
+//! * total variation: a waiting time is the first round with s_{r+1} − s_a < ln u. Its distribution function has an
+//!   error of 2⁻⁵², the grid of u, and of 8u|x|e^x ≤ 3u of the logarithm and the difference, at each of at most n
+//!   rounds. The start and how many records join are found in cumulative sums: each outcome's probability has an error
+//!   of u of the sum and 2⁻⁵² of the grid. With phases a chance is taken if u ≤ q: 2⁻⁵² and two steps. Each counts as
+//!   often as it is drawn on average: the total variation of two chains is at most the expected sum of that of their
+//!   steps.
 
 use crate::montecarlo::source::{add_participations, draw_noise, Source};
 use crate::montecarlo::stream::Stream;
@@ -44,37 +46,38 @@ use crate::vector::{splat, Lanes, Vector, LANES};
 pub struct TiltBase {
     /// m̄ by rounds; empty for bins, where outcomes are inner products already.
     pub mean: Vec<f64>,
-    /// h: what taking part in a round (a bin) adds to ⟨Ĉx, m̄⟩.
+    /// h: the amount that taking part in a round (a bin) adds to ⟨Ĉx, m̄⟩.
     pub overlap: Vec<f64>,
     /// ‖m̄‖².
     pub square: f64,
-    /// E‖Ĉx‖²/2 where columns do not overlap: ln dP/dR ≥ t less this (Jensen).
+    /// E‖Ĉx‖²/2 where columns do not overlap: ln dP/dR ≥ t minus this (Jensen).
     pub offset: f64,
-    /// How far an entry of `overlap` may be off.
+    /// A bound on the error of an entry of `overlap`.
     pub overlap_error: f64,
 }
 
-/// One tilt: θ, and ln Z(θ) + θ²‖m̄‖²/2; `law` is that of the patterns, none for R.
+/// One tilt: θ, and ln Z(θ) + θ²‖m̄‖²/2; `law` is that of the patterns, `None` for R.
 #[derive(Debug, Clone)]
 pub struct Tilted {
     /// θ.
     pub theta: f64,
-    /// What is taken from θt to give the log density relative to what is tilted.
+    /// The number that is subtracted from θt to give the log density relative to the law that is tilted.
     pub norm: f64,
     /// The patterns' law.
     pub law: Option<TiltedLaw>,
-    /// By how much the weight of a pattern that is drawn may differ from what `norm` says, relatively; see the head of this file.
+    /// A bound on the relative difference between the weight of a drawn pattern and the one that `norm` implies; see
+    /// the head of this file.
     pub relative: f64,
-    /// And beside that in total variation.
+    /// A bound on the additional difference in total variation.
     pub variation: f64,
 }
 
 /// The law of tilted patterns.
 #[derive(Debug, Clone)]
 pub enum TiltedLaw {
-    /// Of rounds.
+    /// Patterns of rounds.
     Renewal(TiltedRenewal),
-    /// Of bins: their cumulative probabilities.
+    /// Bins, by their cumulative probabilities.
     Bins(Vec<f64>),
 }
 
@@ -93,10 +96,10 @@ pub struct TiltedRenewal {
     counts: Vec<Vec<f64>>,
 }
 
-/// Below this the logarithm of staying away is as good as −∞, and sums of it keep their digits.
+/// Below this the logarithm of staying away is treated as −∞, so that its sums keep their digits.
 const NEVER: f64 = -50.0;
 
-/// E x_i, the expected number of a record's participations in each round.
+/// Returns E x_i, the expected number of a record's participations in each round.
 #[must_use]
 pub fn mean_participations(law: &Renewal) -> Vec<f64> {
     let (n, b, p) = (law.iterations(), law.min_separation, law.sampling_probability);
@@ -116,7 +119,7 @@ pub fn mean_participations(law: &Renewal) -> Vec<f64> {
 }
 
 impl TiltBase {
-    /// Of a renewal law, from m̄ and h.
+    /// Creates the direction for a renewal law, from m̄ and h.
     #[must_use]
     pub fn of_rounds(law: &Renewal, mean: Vec<f64>, overlap: Vec<f64>, overlap_error: f64) -> Self {
         let square = mean.iter().map(|m| m * m).sum();
@@ -126,7 +129,7 @@ impl TiltBase {
         Self { mean, overlap, square, offset: 0.5 * expected * several / single, overlap_error }
     }
 
-    /// Of bins, from the Gram matrix of the modes, row by row.
+    /// Creates the direction for bins, from the Gram matrix of the modes, row by row.
     #[must_use]
     pub fn of_bins(law: &Bins, gram: &[f64]) -> Self {
         let bins = law.squares.len();
@@ -135,55 +138,55 @@ impl TiltBase {
             (0..bins).map(|t| gram[t * bins..(t + 1) * bins].iter().zip(&share).map(|(g, w)| g * w).sum()).collect();
         let square = overlap.iter().zip(&share).map(|(h, w)| h * w).sum();
         let offset = 0.5 * law.squares.iter().zip(&share).map(|(s, w)| s * w).sum::<f64>();
-        // Means of entries of the Gram matrix, sums of T products of its factor's that are in all at most the largest s_t (Cauchy
-        // and Schwarz).
+        // These are means of entries of the Gram matrix, which are sums of T products of entries of its factor; the
+        // products are in total at most the largest s_t (Cauchy and Schwarz).
         let overlap_error = UNIT_ROUNDOFF * 2.0 * (cast(bins) + 2.0) * largest_of(&law.squares);
         Self { mean: Vec::new(), overlap, square, offset, overlap_error }
     }
 
-    /// Σ m̄_i, and the largest m̄_i.
+    /// Returns Σ m̄_i, and the largest m̄_i.
     #[must_use]
     pub fn sizes(&self) -> (f64, f64) {
         (self.mean.iter().sum(), largest_of(&self.mean))
     }
 
-    /// R tilted: N(θm̄, I).
+    /// Returns R tilted: N(θm̄, I).
     #[must_use]
     pub fn reference(&self, theta: f64) -> Tilted {
         Tilted { theta, norm: 0.5 * theta * theta * self.square, law: None, relative: 0.0, variation: 0.0 }
     }
 
-    /// P tilted, of a renewal law.
+    /// Returns P tilted, for a renewal law.
     #[must_use]
     pub fn rounds(&self, law: &Renewal, theta: f64) -> Tilted {
-        let found = TiltedRenewal::find(law, &self.overlap, theta);
+        let tilted = TiltedRenewal::find(law, &self.overlap, theta);
         let records = f64::from(law.records());
         let participation =
             records * theta.abs() * (self.overlap_error + 4.0 * UNIT_ROUNDOFF * largest_of(&self.overlap));
-        let relative = found.relative + cast(law.most_participations()) * (participation + law.counts_error);
+        let relative = tilted.relative + cast(law.most_participations()) * (participation + law.counts_error);
         Tilted {
             theta,
-            norm: found.log_sum + 0.5 * theta * theta * self.square,
+            norm: tilted.log_sum + 0.5 * theta * theta * self.square,
             relative: relative * (1.0 + 1e-6),
-            variation: found.variation * (1.0 + 1e-6),
-            law: Some(TiltedLaw::Renewal(found.law)),
+            variation: tilted.variation * (1.0 + 1e-6),
+            law: Some(TiltedLaw::Renewal(tilted.law)),
         }
     }
 
-    /// Of the patterns of a renewal law of single records tilted by θ: the mean of Ĉx, ln Z(θ), and a bound on the error of that and on
-    /// the relative one of each pattern's weight.
+    /// Returns, for the patterns of a renewal law of single records tilted by θ: the mean of Ĉx, ln Z(θ), and a bound
+    /// on the error of ln Z(θ) and on the relative error of each pattern's weight.
     #[must_use]
     pub fn tilted_mean(&self, law: &Renewal, theta: f64, coefficients: &[f64]) -> (Vec<f64>, f64, f64) {
-        let found = TiltedRenewal::find(law, &self.overlap, theta);
+        let tilted = TiltedRenewal::find(law, &self.overlap, theta);
         let (n, b) = (law.iterations(), law.min_separation);
         let (mut available, mut mean) = (vec![0.0; n + b + 1], vec![0.0; n]);
         let mut below = 0.0;
-        for (round, total) in found.law.start.iter().enumerate().take(n) {
+        for (round, total) in tilted.law.start.iter().enumerate().take(n) {
             available[round] = total - below;
             below = *total;
         }
         for i in 0..n {
-            let (here, taken) = (available[i], found.law.join[i]);
+            let (here, taken) = (available[i], tilted.law.join[i]);
             available[i + 1] += (1.0 - taken) * here;
             available[i + b] += taken * here;
             for (m, c) in mean[i..].iter_mut().zip(coefficients) {
@@ -191,11 +194,11 @@ impl TiltBase {
             }
         }
         let participation = theta.abs() * (self.overlap_error + 4.0 * UNIT_ROUNDOFF * largest_of(&self.overlap));
-        let relative = found.relative + cast(law.most_participations()) * participation + found.variation;
-        (mean, found.log_sum, relative * (1.0 + 1e-6))
+        let relative = tilted.relative + cast(law.most_participations()) * participation + tilted.variation;
+        (mean, tilted.log_sum, relative * (1.0 + 1e-6))
     }
 
-    /// P tilted, of bins.
+    /// Returns P tilted, for bins.
     #[must_use]
     pub fn bins(&self, law: &Bins, theta: f64) -> Tilted {
         let logs: Vec<f64> = law.log_weights.iter().zip(&self.overlap).map(|(w, h)| w + theta * h).collect();
@@ -208,13 +211,13 @@ impl TiltBase {
             norm: total + 0.5 * theta * theta * self.square,
             law: Some(law),
             relative: step + theta.abs() * self.overlap_error,
-            // What the cumulative sum misses of 1 goes to the last bin.
+            // The difference of the cumulative sum to 1 goes to the last bin.
             variation: 2.0 * f64::EPSILON * cast(logs.len()) + step,
         }
     }
 }
 
-/// Cumulative probabilities.
+/// Returns cumulative probabilities.
 pub(in crate::montecarlo) fn cumulative(law: impl Iterator<Item = f64>) -> Vec<f64> {
     law.scan(0.0, |sum, p| {
         *sum += p;
@@ -228,14 +231,15 @@ struct Found {
     law: TiltedRenewal,
     /// ln Z(θ), as computed.
     log_sum: f64,
-    /// See [`Tilted::relative`], without what the errors of h and of the counts' law add.
+    /// See [`Tilted::relative`], without the errors of h and of the counts' law.
     relative: f64,
     variation: f64,
 }
 
 impl TiltedRenewal {
-    /// The law with weights e^{θh_i} for each participation, and ln Z(θ): the recursion Z_i = (1 − p) Z_{i+1} + W_i Z_{i+b} in
-    /// logarithms, W_i = p Σ_j Pr[j] e^{jθh_i}; a chance is taken with probability q_i = W_i Z_{i+b}/Z_i.
+    /// Computes the law with weights e^{θh_i} for each participation, and ln Z(θ): the recursion Z_i = (1 − p)
+    /// Z_{i+1} + W_i Z_{i+b} in logarithms, W_i = p Σ_j Pr[j] e^{jθh_i}; a chance is taken with probability q_i = W_i
+    /// Z_{i+b}/Z_i.
     fn find(law: &Renewal, overlap: &[f64], theta: f64) -> Found {
         let (n, b) = (law.iterations(), law.min_separation);
         let (stay, join) = ((-law.sampling_probability).ln_1p(), law.sampling_probability.ln());
@@ -264,7 +268,8 @@ impl TiltedRenewal {
         let start = cumulative(logs.iter().map(|log| (log - log_sum).exp()));
         let survival: Vec<f64> = std::iter::once(0.0).chain(cumulative(left.into_iter())).collect();
 
-        // A step's rounding: sums and differences of numbers of these sizes, an exponential and the logarithm of a sum.
+        // The rounding of a step covers sums and differences of numbers of these sizes, an exponential and the
+        // logarithm of a sum.
         let size = widest + if stay.is_finite() { stay.abs() } else { 0.0 } + join.abs() + 1.0;
         let step = 8.0 * UNIT_ROUNDOFF * size + log_sum_error(2.max(law.log_counts.len()), widest);
         let first = 8.0 * UNIT_ROUNDOFF * (widest + log_sum.abs() + logs.iter().fold(0.0, |m: f64, l| m.max(l.abs())));
@@ -291,7 +296,7 @@ impl TiltedRenewal {
         Found { law, log_sum, relative, variation }
     }
 
-    /// The rounds of each lane's participations, and how many records at once.
+    /// Draws the rounds of each lane's participations, and the number of records at once.
     #[inline(always)]
     fn draw<V: Vector>(&self, stream: &mut Stream, patterns: &mut [Vec<(usize, f64)>]) {
         let (n, b) = (self.join.len(), self.min_separation);
@@ -310,7 +315,7 @@ impl TiltedRenewal {
                 ln(uniform).store(&mut drawn);
             }
             for lane in 0..LANES {
-                // Lanes that are done draw along with the others, to no effect.
+                // Lanes that are done draw along with the rest, but the numbers are not used.
                 let from = available[lane];
                 if from >= n {
                     continue;
@@ -322,8 +327,9 @@ impl TiltedRenewal {
                     }
                     from
                 } else {
-                    // Pr[no chance taken up to round r] = e^{survival(r + 1) − survival(from)}. The difference is rounded by u of
-                    // itself, which that of a level and a survival of their own sizes would not be.
+                    // Pr[no chance taken up to round r] = e^{survival(r + 1) − survival(from)}. The difference is
+                    // rounded by u of itself; if the level were compared with single sums, the rounding would be by u
+                    // of their larger sizes.
                     let (before, level) = (self.survival[from], drawn[lane]);
                     from + self.survival[from + 1..].partition_point(|&s| s - before >= level)
                 };
@@ -340,7 +346,8 @@ impl TiltedRenewal {
     }
 }
 
-/// The expected number of chances and of participations, from the law of the start and the probabilities to take a chance.
+/// Returns the expected number of chances and of participations, from the law of the start and the probabilities to
+/// take a chance.
 fn expected(law: &Renewal, start: &[f64], taken: &[f64]) -> (f64, f64) {
     let (n, b) = (law.iterations(), law.min_separation);
     let mut available = vec![0.0; n + b + 1];
@@ -369,7 +376,7 @@ fn cast(count: usize) -> f64 {
     count as f64
 }
 
-/// Patterns of a tilted law, none for R.
+/// Draws patterns of a tilted law, none for R.
 #[inline(always)]
 pub(in crate::montecarlo) fn draw_tilted<V: Vector>(
     tilted: &Tilted,
@@ -411,7 +418,7 @@ impl Source for TiltedSource<'_> {
     }
 }
 
-/// Add θm̄ to rows.
+/// Adds θm̄ to rows.
 #[inline(always)]
 pub(in crate::montecarlo) fn shift<V: Vector>(rows: &mut [Lanes], mean: &[f64], theta: f64) {
     if theta != 0.0 {
@@ -421,7 +428,7 @@ pub(in crate::montecarlo) fn shift<V: Vector>(rows: &mut [Lanes], mean: &[f64], 
     }
 }
 
-/// t = ⟨m̄, ŷ⟩.
+/// Returns t = ⟨m̄, ŷ⟩.
 #[inline(always)]
 pub(in crate::montecarlo) fn statistic<V: Vector>(rows: &[Lanes], mean: &[f64]) -> V {
     let mut sum = V::splat(0.0);
@@ -435,7 +442,7 @@ pub(in crate::montecarlo) fn statistic<V: Vector>(rows: &[Lanes], mean: &[f64]) 
 mod tests {
     use super::*;
 
-    /// Every pattern of a law with ln of its weight, from the round of the first chance on.
+    /// Enumerates every pattern of a law with ln of its weight, from the round of the first chance on.
     fn patterns(law: &Renewal, from: usize, log: f64, rounds: &mut Vec<usize>, all: &mut Vec<(Vec<usize>, f64)>) {
         let (n, b, p) = (law.iterations(), law.min_separation, law.sampling_probability);
         if from >= n {
@@ -448,7 +455,7 @@ mod tests {
         rounds.pop();
     }
 
-    /// ln of the probability with which a tilted law draws a pattern, from its tables alone.
+    /// Returns ln of the probability with which a tilted law draws a pattern, from its tables alone.
     fn drawn(found: &TiltedRenewal, first: usize, rounds: &[usize]) -> f64 {
         let n = found.join.len();
         let before = if first == 0 { 0.0 } else { found.start[first - 1] };
@@ -484,7 +491,7 @@ mod tests {
             for theta in [-30.0, -1.0, 0.0, 0.5, 12.0, 60.0] {
                 let found = TiltedRenewal::find(&law, &overlap, theta);
                 assert!(found.relative < 1e-9 && found.variation < 1e-9, "the bounds say something");
-                // Beyond what weights may differ relatively is the total variation.
+                // Differences beyond the relative error of weights are counted as total variation.
                 let (mut total, mut beyond) = (0.0, 0.0);
                 for (first, start) in law.log_start().into_iter().enumerate() {
                     let mut all = Vec::new();

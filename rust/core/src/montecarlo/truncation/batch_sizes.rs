@@ -1,8 +1,8 @@
-//! Drawing how many records join: binomial numbers by tables, eight samples side by side, and the sizes of whole batches.
+//! Draws how many records join: binomial numbers by tables, eight samples side by side, and the sizes of whole batches.
 //!
-//! m is written in digits of base 256, m = Σ_k d_k 256^k, and Bin(m, p) is a sum of independent Bin(d_k 256^k, p). Each has its
-//! table, built when it is first needed and drawn from by Walker's alias method in whole units of 2⁻⁶³ (Vose 1991): one random
-//! word, one look at memory, no search. Nothing is lost in drawing; what the tables themselves may miss is
+//! m is written in digits of base 256, m = Σ_k d_k 256^k, and Bin(m, p) is a sum of independent Bin(d_k 256^k, p). Each
+//! has its own table, built when it is first needed and drawn from by Walker's alias method in whole units of 2⁻⁶³
+//! (Vose 1991): one random word, one memory access, no search. Drawing adds no error; the error of the tables is
 //! [`crate::laws::exact::variation`].
 
 use std::sync::OnceLock;
@@ -12,38 +12,39 @@ use crate::laws::exact::{check_width, units, variation, Odds, UNITS};
 use crate::montecarlo::stream::{Drawing, Stream};
 use crate::vector::{splat, BitLanes, Lanes, Vector, LANES};
 
-/// Bits of a digit, and digits of a base.
+/// The bits of a digit, and the number of values of a digit.
 const DIGIT: u32 = 8;
 const BASE: usize = 1 << DIGIT;
-/// Those who wait are kept by the round in which they are back.
+/// The longest separation: waiting records are stored by the round in which they are available again.
 const LONGEST: usize = 1_000_000;
 
-/// A cell of an alias table: its own value for the first `threshold` units, the alias for the others.
+/// A cell of an alias table: its own value for the first `threshold` units, the alias for the rest.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     threshold: u64,
     alias: u64,
 }
 
-/// The law of one digit's number.
+/// The law of the number for one digit.
 #[derive(Debug, Clone)]
 struct Table {
     first: u64,
-    /// The bits of a word that are left when the cell is chosen.
+    /// The number of bits of a word that are left when the cell is chosen.
     shift: u32,
     cells: Vec<Cell>,
-    /// Where nearly always nobody joins: the units of 0, of at most 1, and so on, searched one by one. Then there are no cells.
+    /// Where nearly always nobody joins: the units of 0, of at most 1, and so on, searched one by one. Then there are
+    /// no cells.
     cumulative: Vec<u64>,
-    /// The first of these; 0 where there are cells.
+    /// The first of these cumulative units; 0 where there are cells.
     none: u64,
 }
 
-/// From this share of the units on a value is looked for first.
+/// A value with at least this share of the units is checked first.
 const NEARLY_ALWAYS: u64 = UNITS / 4 * 3;
 
 impl Table {
     fn new(trials: u64, odds: &Odds) -> Self {
-        // No records, or only such as join.
+        // Either there are no records, or all of them join.
         let (first, mut rest) = if trials == 0 { (0, vec![UNITS]) } else { units(trials, odds) };
         if first == 0 && rest[0] >= NEARLY_ALWAYS {
             let mut sum = 0;
@@ -62,7 +63,7 @@ impl Table {
         let full = UNITS >> size.trailing_zeros();
         let mut cells: Vec<Cell> = (0..size as u64).map(|k| Cell { threshold: full, alias: k }).collect();
         let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..size).partition(|&k| rest[k] < full);
-        // All units together fill the cells exactly, so while one lacks some another has too many.
+        // All units together fill the cells exactly, so while one cell lacks units another one has too many.
         while let (Some(short), Some(&long)) = (small.pop(), large.last()) {
             cells[short] = Cell { threshold: rest[short], alias: long as u64 };
             rest[long] -= full - rest[short];
@@ -87,7 +88,7 @@ impl Table {
         #[allow(clippy::cast_possible_truncation)] // the number of a cell
         let place = (units >> self.shift) as usize;
         let cell = self.cells[place];
-        // Which of the two it is cannot be foreseen: a mask in place of a branch.
+        // The choice between the two cannot be predicted, so a mask replaces a branch.
         let own = u64::from(units & ((1 << self.shift) - 1) < cell.threshold).wrapping_neg();
         self.first + (cell.alias ^ ((cell.alias ^ place as u64) & own))
     }
@@ -98,11 +99,11 @@ impl Table {
 struct Binomials {
     odds: Odds,
     most: u64,
-    /// By level k and digit d.
+    /// The tables by level k and digit d.
     tables: Vec<Vec<OnceLock<Table>>>,
 }
 
-/// How many digits a number has.
+/// Returns how many digits a number has.
 fn digits(number: u64) -> usize {
     (64 - number.leading_zeros()).div_ceil(DIGIT) as usize
 }
@@ -114,7 +115,7 @@ impl Binomials {
         Ok(Self { odds, most, tables })
     }
 
-    /// A bound on the total variation of one draw: that of each digit's, at the largest digit.
+    /// Returns a bound on the total variation of one draw: that of each digit, at the largest digit.
     fn variation(&self) -> f64 {
         let largest = |level: usize| ((BASE as u64 - 1) << (DIGIT * u32::try_from(level).unwrap_or(0))).min(self.most);
         (0..self.tables.len()).map(|level| variation(largest(level), &self.odds)).sum()
@@ -125,8 +126,9 @@ impl Binomials {
         self.tables[level][digit % BASE].get().unwrap_or_else(|| self.build(level, digit))
     }
 
-    /// Out of the way of the drawing. Threads that come here together make the same table, and the first one's is kept: a thread
-    /// that waited for another's would wait for ever where the process was forked while that was at it.
+    /// Builds a table, outside of the drawing. Threads that do so at the same time build the same table, and the first
+    /// one is kept: a thread that waited for another one would wait for ever if the process was forked while that
+    /// thread was building.
     #[cold]
     #[inline(never)]
     fn build(&self, level: usize, digit: usize) -> &Table {
@@ -134,7 +136,7 @@ impl Binomials {
         self.tables[level][digit].get_or_init(|| table)
     }
 
-    /// One number for each lane, of that lane's number of trials.
+    /// Draws one number for each lane, for that lane's number of trials.
     #[inline(always)]
     fn draw<V: Vector>(&self, trials: &[u64; LANES], drawing: &mut Drawing<V>) -> [u64; LANES] {
         if self.odds.certain() {
@@ -156,10 +158,10 @@ impl Binomials {
     }
 }
 
-/// Records spread over cells uniformly, each for itself: halving, and halving again.
+/// Spreads records over cells uniformly and independently, by repeated halving.
 #[derive(Debug)]
 struct Spread {
-    /// Where the halves of a run of cells begin, and which binomials part them.
+    /// The positions where the halves of a run of cells begin, and the binomials that divide them.
     cuts: Vec<(usize, usize, usize)>,
     halves: Vec<Binomials>,
 }
@@ -174,7 +176,7 @@ impl Spread {
                 continue;
             }
             let (left, right) = (length / 2, length - length / 2);
-            // Even runs are cut in halves, all alike.
+            // Even runs are cut in halves, which all have the same law.
             let key = if left == right { (1, 1) } else { (left, right) };
             let which = if let Some(which) = known.iter().position(|k| *k == key) {
                 which
@@ -214,37 +216,37 @@ impl Spread {
 /// A batch that is truncated in some of the lanes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Truncation {
-    /// The round, or the bin.
+    /// The index of the round, or of the bin.
     pub place: usize,
     /// B/(r + 1), the probability to survive; 0 in lanes where nothing is truncated.
     pub share: Lanes,
-    /// 1 − B/(r + 1), with a rounding of its own; 1 there.
+    /// 1 − B/(r + 1), rounded separately; 1 in lanes where nothing is truncated.
     pub rest: Lanes,
     /// All ones in the lanes where the batch is truncated.
     pub mask: BitLanes,
 }
 
 impl Truncation {
-    /// The truncation of a batch with r other records, if there is one in any lane: where r ≥ B.
+    /// Returns the truncation of a batch with r other records, if there is one in any lane: where r ≥ B.
     #[inline(always)]
     #[must_use]
     pub fn of(place: usize, other_records: &[u64; LANES], limit: u64) -> Option<Self> {
         if other_records.iter().all(|&r| r < limit) {
             return None;
         }
-        let mut found = Self { place, share: splat(0.0), rest: splat(1.0), mask: BitLanes::default() };
+        let mut truncation = Self { place, share: splat(0.0), rest: splat(1.0), mask: BitLanes::default() };
         for lane in 0..LANES {
             let r = other_records[lane];
             if r >= limit {
-                // Below 2⁵³: quotients with one rounding.
+                // The numbers are below 2⁵³, so the quotients have one rounding.
                 #[allow(clippy::cast_precision_loss)]
                 let (size, kept, left) = ((r + 1) as f64, limit as f64, (r + 1 - limit) as f64);
-                found.share[lane] = kept / size;
-                found.rest[lane] = left / size;
-                found.mask.0[lane] = u64::MAX;
+                truncation.share[lane] = kept / size;
+                truncation.rest[lane] = left / size;
+                truncation.mask.0[lane] = u64::MAX;
             }
         }
-        Some(found)
+        Some(truncation)
     }
 }
 
@@ -252,15 +254,15 @@ impl Truncation {
 #[derive(Debug, Clone, Default)]
 pub struct SizeScratch {
     cells: Vec<[u64; LANES]>,
-    /// The truncated batches of the last draw, by increasing place.
+    /// The truncated batches of the last draw, by increasing index.
     pub truncations: Vec<Truncation>,
 }
 
 /// The batch sizes of the other records under b-min-sep sampling: r_i ~ Bin(A_i, p), A_{i+1} = A_i − r_i + r_{i−b+1}.
 ///
-/// A record that was drawn waits b − 1 rounds whether or not it survived truncation, so truncation does not change the pool.
-/// With a warm start each record is available at first with probability 1/(1 + (b−1)p) and otherwise waits a number of rounds
-/// that is uniform on 1…b−1: their number is binomial, and they are spread over the rounds.
+/// A record that was drawn waits b − 1 rounds whether or not it survived truncation, so truncation does not change the
+/// pool. With a warm start each record is available at first with probability 1/(1 + (b−1)p) and otherwise waits a
+/// number of rounds that is uniform on 1…b−1: their number is binomial, and they are spread over the rounds.
 #[derive(Debug)]
 pub struct RoundSizes {
     other_records: u64,
@@ -271,7 +273,7 @@ pub struct RoundSizes {
     start: Option<(Binomials, Spread)>,
 }
 
-/// The batch sizes of the other records of balls in bins.
+/// The batch sizes of the other records for balls in bins.
 #[derive(Debug)]
 pub struct BinSizes {
     other_records: u64,
@@ -280,7 +282,7 @@ pub struct BinSizes {
     spread: Spread,
 }
 
-/// Whether a data set and a largest batch can be handled.
+/// Checks that the size of a data set and of the largest batch can be handled.
 fn check_size(dataset_size: u64, limit: u64) -> Result<()> {
     const EXACT: u64 = 1 << 52;
     #[allow(clippy::cast_precision_loss)] // reported only
@@ -294,7 +296,7 @@ fn check_size(dataset_size: u64, limit: u64) -> Result<()> {
 }
 
 impl RoundSizes {
-    /// For a data set of this size, the sensitive record included.
+    /// Creates the process for a data set of this size, which includes the sensitive record.
     ///
     /// # Errors
     /// [`Error::Domain`] for an empty data set, a largest batch of 0, and batches whose size varies too much.
@@ -328,13 +330,13 @@ impl RoundSizes {
         Ok(Self { other_records, rounds, separation, limit, joins, start })
     }
 
-    /// Whether any batch can be truncated.
+    /// Returns whether any batch can be truncated.
     #[must_use]
     pub fn can_truncate(&self) -> bool {
         self.other_records >= self.limit
     }
 
-    /// A bound on the total variation between the law of all batch sizes of a sample and what is drawn.
+    /// Returns a bound on the total variation between the law of all batch sizes of a sample and the drawn one.
     #[must_use]
     pub fn variation(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // rounds, far below 2^53
@@ -343,7 +345,7 @@ impl RoundSizes {
         draws * self.joins.variation() + start
     }
 
-    /// Draw the batch sizes of eight samples, round by round, and tell each to `see`.
+    /// Draws the batch sizes of eight samples, round by round, and passes each to `see`.
     #[inline(always)]
     fn each<V: Vector>(
         &self,
@@ -353,7 +355,7 @@ impl RoundSizes {
     ) {
         let mut drawing = stream.take::<V>();
         let b = self.separation;
-        // Who becomes available in round i, at i mod b.
+        // The records that become available in round i are at i mod b.
         cells.clear();
         cells.resize(b, [0; LANES]);
         let mut pool = [self.other_records; LANES];
@@ -380,7 +382,7 @@ impl RoundSizes {
         stream.put_back(drawing);
     }
 
-    /// Draw the batch sizes of eight samples and keep the truncated rounds.
+    /// Draws the batch sizes of eight samples and keeps the truncated rounds.
     #[inline(always)]
     pub fn draw<V: Vector>(&self, stream: &mut Stream, scratch: &mut SizeScratch) {
         let SizeScratch { cells, truncations } = scratch;
@@ -392,7 +394,7 @@ impl RoundSizes {
         }
     }
 
-    /// The sizes themselves, lane by lane.
+    /// Returns the sizes themselves, lane by lane.
     #[inline(always)]
     pub fn show<V: Vector>(&self, stream: &mut Stream) -> Vec<Vec<u64>> {
         let mut shown = vec![Vec::new(); LANES];
@@ -402,7 +404,7 @@ impl RoundSizes {
         shown
     }
 
-    /// The truncations that given sizes mean, lane by lane.
+    /// Returns the truncations that follow from given sizes, lane by lane.
     #[must_use]
     pub fn given(&self, sizes: &[Vec<u64>]) -> Vec<Truncation> {
         given(sizes, self.rounds, self.limit)
@@ -410,7 +412,7 @@ impl RoundSizes {
 }
 
 impl BinSizes {
-    /// For a data set of this size, the sensitive record included.
+    /// Creates the process for a data set of this size, which includes the sensitive record.
     ///
     /// # Errors
     /// As [`RoundSizes::new`].
@@ -420,19 +422,19 @@ impl BinSizes {
         Ok(Self { other_records, bins, limit, spread: Spread::new(bins, other_records)? })
     }
 
-    /// Whether any batch can be truncated.
+    /// Returns whether any batch can be truncated.
     #[must_use]
     pub fn can_truncate(&self) -> bool {
         self.other_records >= self.limit
     }
 
-    /// A bound on the total variation between the law of all batch sizes of a sample and what is drawn.
+    /// Returns a bound on the total variation between the law of all batch sizes of a sample and the drawn one.
     #[must_use]
     pub fn variation(&self) -> f64 {
         self.spread.variation()
     }
 
-    /// Draw the batch sizes of eight samples and keep the truncated bins.
+    /// Draws the batch sizes of eight samples and keeps the truncated bins.
     #[inline(always)]
     pub fn draw<V: Vector>(&self, stream: &mut Stream, scratch: &mut SizeScratch) {
         scratch.truncations.clear();
@@ -440,10 +442,10 @@ impl BinSizes {
             return;
         }
         self.spread_all::<V>(stream, &mut scratch.cells);
-        let found = scratch.cells.iter().enumerate();
+        let sizes = scratch.cells.iter().enumerate();
         scratch
             .truncations
-            .extend(found.filter_map(|(bin, other_records)| Truncation::of(bin, other_records, self.limit)));
+            .extend(sizes.filter_map(|(bin, other_records)| Truncation::of(bin, other_records, self.limit)));
     }
 
     #[inline(always)]
@@ -455,7 +457,7 @@ impl BinSizes {
         stream.put_back(drawing);
     }
 
-    /// The sizes themselves, lane by lane.
+    /// Returns the sizes themselves, lane by lane.
     #[inline(always)]
     pub fn show<V: Vector>(&self, stream: &mut Stream) -> Vec<Vec<u64>> {
         let mut cells = Vec::new();
@@ -463,7 +465,7 @@ impl BinSizes {
         (0..LANES).map(|lane| cells.iter().map(|cell| cell[lane]).collect()).collect()
     }
 
-    /// The truncations that given sizes mean, lane by lane.
+    /// Returns the truncations that follow from given sizes, lane by lane.
     #[must_use]
     pub fn given(&self, sizes: &[Vec<u64>]) -> Vec<Truncation> {
         given(sizes, self.bins, self.limit)

@@ -1,4 +1,5 @@
-//! Truncated batches: the kernels of runs whose batches are cut down to a size, and how many of the other records join each.
+//! Truncated batches: the kernels of runs whose batches are truncated to a maximum size, and the numbers of other
+//! records in each batch.
 
 pub mod batch_sizes;
 pub mod truncated;

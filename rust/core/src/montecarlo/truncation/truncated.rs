@@ -1,24 +1,29 @@
-//! The kernel for b-min-sep sampling with truncated batches: the batch sizes of the others, then two recursions.
+//! The kernel for b-min-sep sampling with truncated batches: it draws the batch sizes of the other records, then runs
+//! two recursions.
 //!
-//! A batch with more than B records keeps B of them at random; what it drops stays out for b rounds all the same. The numbers r_i
-//! of other records that were drawn do not depend on the sensitive record, so they are released first. Given them, where r_i < B
-//! the sensitive record moves the sum by at most ĉ_i (x_i = 1 under P, 0 under Q). Where r_i ≥ B it survives with probability
-//! s_i = B/(r_i + 1), in another record's place: relative to the sum without it, it moves the sum by at most 2ĉ_i under P, and
-//! its empty stand-in by at most ĉ_i the other way under Q (Dong & Ganesh 2026, Appendix D; their Lemma D.1 makes ±1 the worst).
-//! With R = N(0, I), u_i = ⟨ĉ_i, ŷ⟩ and e_i(m) = exp(m u_i − m²‖ĉ_i‖²/2):
+//! A batch with more than B records keeps B of them at random; the dropped records wait for b rounds as well. The
+//! numbers r_i of other records that were drawn do not depend on the sensitive record, so they are released first.
+//! Given them, where r_i < B the sensitive record moves the sum by at most ĉ_i (x_i = 1 under P, 0 under Q). Where r_i
+//! ≥ B it survives with probability s_i = B/(r_i + 1), in place of another record: relative to the sum without it, it
+//! moves the sum by at most 2ĉ_i under P, and its empty stand-in by at most ĉ_i the other way under Q (Dong & Ganesh
+//! 2026, Appendix D; their Lemma D.1 makes ±1 the worst). With R = N(0, I), u_i = ⟨ĉ_i, ŷ⟩ and e_i(m) = exp(m u_i −
+//! m²‖ĉ_i‖²/2):
 //!
-//! `f_i = (1 − p) f_{i+1} + p φ_i f_{i+b}`; for P/R φ_i = e_i(1), or s_i e_i(2) + 1 − s_i; for Q/R φ_i = 1, or s_i e_i(−1) + 1 −
-//! s_i;
+//! `f_i = (1 − p) f_{i+1} + p φ_i f_{i+b}`; for P/R φ_i = e_i(1), or s_i e_i(2) + 1 − s_i; for Q/R φ_i = 1, or s_i
+//! e_i(−1) + 1 − s_i;
 //!
-//! with a warm start each is averaged over the start by itself. *Remove* samples y ~ P, *add* samples y ~ Q; given the batch
-//! sizes, V = (P − e^ε Q)_+/M for any M, and the mean over the batch sizes is δ(ε) of the pair that releases them too.
+//! with a warm start each is averaged over the start separately. *Remove* samples y ~ P, *add* samples y ~ Q; given the
+//! batch sizes, V = (P − e^ε Q)_+/M for any M, and the mean over the batch sizes is δ(ε) of the pair that releases them
+//! too.
 //!
-//! A **proposal** with mean scale κ has the multiple κ of ĉ_i where nothing is truncated and there 2κ (remove) or 2κ − 1 (add),
-//! with the same survival; its density obeys the same recursion. Plain sampling is κ = 1, or κ = 0 for add: P and Q themselves.
+//! A **proposal** with mean scale κ uses the multiple κ of ĉ_i where nothing is truncated, and 2κ (remove) or 2κ − 1
+//! (add) where something is, with the same survival; its density obeys the same recursion. Plain sampling is κ = 1, or
+//! κ = 0 for add: P and Q themselves.
 //!
-//! Eight samples without a truncated round are the plain kernel's, and Q/R = 1. **Rounding**: as in [`crate::montecarlo::kernels::renewal`], with
-//! multiples of up to max(2, 2|κ| + 1); s_i and 1 − s_i are each a quotient with one rounding, all terms are positive, and so a
-//! truncated participation adds at most 8u to the error of its exponent ([`TruncatedKernel::rounding`]).
+//! Eight samples without a truncated round are those of the plain kernel, and Q/R = 1. **Rounding**: as in
+//! [`crate::montecarlo::kernels::renewal`], with multiples of up to max(2, 2|κ| + 1); s_i and 1 − s_i are each a
+//! quotient with one rounding, all terms are positive, and so a truncated participation adds at most 8u to the error of
+//! its exponent ([`TruncatedKernel::rounding`]).
 
 use std::sync::Arc;
 
@@ -39,7 +44,7 @@ use crate::special::UNIT_ROUNDOFF;
 use crate::vector::functions::exp_in_range;
 use crate::vector::{splat, Lanes, Vector, LANES};
 
-/// What the kernel needs to know; shared by all threads.
+/// The data of the kernel; shared by all threads.
 #[derive(Debug, Clone)]
 pub struct TruncatedKernel {
     renewal: Arc<RenewalKernel>,
@@ -53,19 +58,20 @@ pub struct TruncatedScratch {
     renewal: RenewalScratch,
 }
 
-/// The multiple of a column at a truncated round, of a proposal with this mean scale.
+/// Returns the multiple of a column at a truncated round, for a proposal with this mean scale.
 #[must_use]
 pub fn displaced(mean_scale: f64, add: bool) -> f64 {
     2.0 * mean_scale - if add { 1.0 } else { 0.0 }
 }
 
-/// The largest multiple of a column that P, Q or a proposal has.
+/// Returns the largest multiple of a column in P, Q or a proposal.
 #[must_use]
 pub fn largest_multiple(mean_scale: f64) -> f64 {
     2f64.max(2.0 * mean_scale.abs() + 1.0)
 }
 
-/// One of the densities: a law of the patterns, and the multiples of a column where nothing is truncated and where something is.
+/// One of the densities: a law of the patterns, and the multiples of a column at rounds that are not truncated and that
+/// are.
 #[derive(Debug, Clone, Copy)]
 struct Density<'a> {
     law: &'a Renewal,
@@ -74,7 +80,8 @@ struct Density<'a> {
 }
 
 impl Density<'_> {
-    /// φ of [`SETTLED`] rounds, given u_i and the squared norms; false if an exponent leaves the linear domain.
+    /// Computes φ of [`SETTLED`] rounds from u_i and the squared norms; returns false if an exponent leaves the linear
+    /// domain.
     #[inline(always)]
     fn growth<V: Vector>(
         &self,
@@ -108,7 +115,7 @@ impl Density<'_> {
         (growth, inside)
     }
 
-    /// The log density of one lane by the recursion in logarithms.
+    /// Returns the log density of one lane by the recursion in logarithms.
     fn logarithmic(&self, products: &[f64], squares: &[f64], truncations: &[Truncation], lane: usize) -> f64 {
         let join = self.law.sampling_probability.ln();
         let mut shares = vec![(0.0, 1.0); products.len()];
@@ -134,7 +141,7 @@ struct TruncatedGrowth<'a> {
     absent: Track<'a>,
     drawn: Track<'a>,
     truncations: &'a [Truncation],
-    /// How many of them no later round had.
+    /// The number of truncated rounds that have not been passed yet.
     left: usize,
 }
 
@@ -152,7 +159,7 @@ impl Growth for TruncatedGrowth<'_> {
         let (growth, mut inside) = present.growth(products, &squares, count, &marks);
         inside &= self.own.advance(first, count, growth);
         if self.left < truncations.len() {
-            // Behind the last truncated round Q is R: f = 1.
+            // After the last truncated round Q is R: f = 1.
             let (growth, exponents) = absent.growth(products, &squares, count, &marks);
             inside &= exponents & self.absent.advance(first, count, growth);
         }
@@ -177,7 +184,7 @@ impl Source for Thinned<'_> {
         patterns.resize(LANES, Vec::new());
         patterns.iter_mut().for_each(Vec::clear);
         draw_patterns::<V>(self.stream, self.proposal.law, patterns);
-        // What was the number of records becomes the multiple of the column.
+        // The number of records is replaced by the multiple of the column.
         patterns.iter_mut().flatten().for_each(|(_, multiple)| *multiple = self.proposal.usual);
         let mut drawing = self.stream.take::<V>();
         let mut drawn = splat(0.0);
@@ -207,11 +214,12 @@ impl Source for Thinned<'_> {
 }
 
 impl TruncatedKernel {
-    /// Batches of the sampler that `renewal` describes, truncated to `limit` of `dataset_size` records.
+    /// Creates the kernel for batches of the sampler that `renewal` describes, truncated to `limit` of `dataset_size`
+    /// records.
     ///
     /// # Errors
-    /// [`Error::Domain`] for users with several records and for random phases, which this analysis does not cover, and as
-    /// [`RoundSizes::new`].
+    /// [`Error::Domain`] for users with several records and for random phases, which this analysis does not cover, and
+    /// as [`RoundSizes::new`].
     pub fn new(renewal: Arc<RenewalKernel>, dataset_size: u64, limit: u64) -> Result<Self> {
         let law = renewal.law();
         if law.records() > 1 || law.phased {
@@ -223,38 +231,38 @@ impl TruncatedKernel {
         Ok(Self { renewal, sizes })
     }
 
-    /// The sampler without truncation.
+    /// Returns the sampler without truncation.
     #[must_use]
     pub fn renewal(&self) -> &RenewalKernel {
         &self.renewal
     }
 
-    /// The process of the other records' numbers.
+    /// Returns the process of the numbers of other records.
     #[must_use]
     pub fn batch_sizes(&self) -> &RoundSizes {
         &self.sizes
     }
 
-    /// As [`RenewalKernel::lipschitz`]: participations count twice at most.
+    /// Returns the bound of [`RenewalKernel::lipschitz`], where participations count at most twice.
     #[must_use]
     pub fn lipschitz(&self) -> f64 {
         2.0 * self.renewal.lipschitz()
     }
 
-    /// A bound on the error of each log density from rounding; see the head of this file.
+    /// Returns a bound on the error of each log density from rounding; see the head of this file.
     #[must_use]
     pub fn rounding(&self, mean_scale: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // counts far below 2^53
         let most = self.renewal.law().most_participations() as f64;
         let multiple = largest_multiple(mean_scale);
-        // The error of ‖ĉ_i‖², bands·u relative, counts multiple²/2 times.
+        // The error of ‖ĉ_i‖², bands·u relatively, counts multiple²/2 times.
         #[allow(clippy::cast_precision_loss)]
         let bands = self.renewal.coefficients.len() as f64;
         let norms = multiple * multiple * bands * self.renewal.law().squares[0];
         self.renewal.rounding(multiple) + UNIT_ROUNDOFF * most * (norms + 8.0) * (1.0 + 1e-6)
     }
 
-    /// The log densities for given outcomes and batch sizes without the record, one of each for each lane.
+    /// Returns the log densities for given outcomes and batch sizes without the record, one of each for each lane.
     #[must_use]
     #[inline(always)]
     pub fn given<V: Vector>(&self, outcomes: &[Vec<f64>], sizes: &[Vec<u64>]) -> Ratios {
@@ -269,7 +277,7 @@ impl TruncatedKernel {
         [Density { law, usual: 1.0, displaced: 2.0 }, Density { law, usual: 0.0, displaced: -1.0 }]
     }
 
-    /// `None` if some exponent leaves the linear domain.
+    /// Returns the log densities in the linear domain; `None` if some exponent leaves it.
     #[inline(always)]
     fn linear<V: Vector, S: Source>(
         &self,
@@ -298,7 +306,7 @@ impl TruncatedKernel {
         Some(Ratios { mixture, mirrored, proposal })
     }
 
-    /// The same by recursions in logarithms: slower, for any range.
+    /// Returns the same by recursions in logarithms: slower, for any range.
     fn logarithmic<V: Vector, S: Source>(
         &self,
         proposal: Option<Density<'_>>,
@@ -360,12 +368,12 @@ impl Kernel for TruncatedKernel {
     type Proposal = RenewalProposal;
     type Scratch = TruncatedScratch;
 
-    /// As of the sampler without truncation.
+    /// This is the proposal of the sampler without truncation.
     fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<RenewalProposal> {
         self.renewal.proposal(parameter, mean_scale)
     }
 
-    /// With ln dQ/dR in the place of the mirror image. (Nobody compares truncated batches under replacement.)
+    /// ln dQ/dR takes the place of the mirror image, since truncated batches are never compared under replacement.
     #[inline(always)]
     fn sample<V: Vector>(
         &self,
@@ -394,7 +402,7 @@ impl Kernel for TruncatedKernel {
     }
 }
 
-/// Whether no loss of eight samples is above `least`; one that is no number counts.
+/// Returns whether no loss of eight samples is above `least`; NaN counts as above.
 fn worthless(ratios: &Ratios, add: bool, least: f64) -> bool {
     let sign = if add { -1.0 } else { 1.0 };
     (0..LANES).all(|l| sign * (ratios.mixture[l] - ratios.mirrored[l]) <= least)
@@ -415,7 +423,7 @@ impl Source for Rows<'_> {
     }
 }
 
-/// Nothing is tilted: given the batch sizes the law of a tilt would differ from sample to sample.
+/// There are no tilts: given the batch sizes, the law of a tilt would differ from sample to sample.
 impl Balanced for TruncatedKernel {
     type Base = ();
     type Tilt = Plain;
@@ -452,8 +460,8 @@ impl Balanced for TruncatedKernel {
         self.renewal.draw_rows::<V, _>(&mut Thinned { stream, proposal, truncations }, &mut scratch.renewal);
         let rows = std::mem::take(&mut scratch.renewal.all_rows);
         let mut evaluate = |density: Option<Density<'_>>| {
-            let found = self.linear::<V, _>(density, &mut Rows(&rows), truncations, &mut scratch.renewal);
-            found.unwrap_or_else(|| {
+            let ratios = self.linear::<V, _>(density, &mut Rows(&rows), truncations, &mut scratch.renewal);
+            ratios.unwrap_or_else(|| {
                 self.logarithmic::<V, _>(density, &mut Rows(&rows), truncations, &mut scratch.renewal)
             })
         };

@@ -1,15 +1,18 @@
-//! The kernel for balls in bins with truncated batches: the batch sizes of the others, then sums over the bins.
+//! The kernel for balls in bins with truncated batches: it draws the batch sizes of the other records, then sums over
+//! the bins.
 //!
-//! A bin with more than B records keeps B of them, drawn once at random; the same records are used whenever its turn comes. The
-//! numbers r_t of other records in the bins do not depend on the sensitive record and are released first. Given them, a bin with
-//! r_t < B has the pair of modes (m_t | 0). In one with r_t ≥ B the sensitive record survives with probability s_t = B/(r_t +
-//! 1), in another's place: (2m_t | −m_t), as for rounds ([`super::truncated`]). With v_t = ⟨m_t, ŷ⟩ and e_t(m) = exp(m v_t −
-//! m²‖m_t‖²/2) the densities relative to N(0, I) are
+//! A bin with more than B records keeps B of them, drawn once at random; the same records are used whenever it is the
+//! bin's turn. The numbers r_t of other records in the bins do not depend on the sensitive record and are released
+//! first. Given them, a bin with r_t < B has the pair of modes (m_t | 0). In one with r_t ≥ B the sensitive record
+//! survives with probability s_t = B/(r_t + 1), in place of another record: (2m_t | −m_t), as for rounds
+//! ([`super::truncated`]). With v_t = ⟨m_t, ŷ⟩ and e_t(m) = exp(m v_t − m²‖m_t‖²/2) the densities relative to N(0, I)
+//! are
 //!
-//! `P/R = (1/T) Σ_t e_t(1)`, or `s_t e_t(2) + 1 − s_t` for the truncated; `Q/R = (1/T) Σ_t 1`, or `s_t e_t(−1) + 1 − s_t`.
+//! `P/R = (1/T) Σ_t e_t(1)`, or `s_t e_t(2) + 1 − s_t` for the truncated; `Q/R = (1/T) Σ_t 1`, or
+//! `s_t e_t(−1) + 1 − s_t`.
 //!
-//! The published statement that truncation leaves the analysis unchanged (Choquette-Choo et al. 2025, Section 5.2.1) does not
-//! count the displaced record. Everything else is as in [`crate::montecarlo::kernels::bins`].
+//! The published statement that truncation leaves the analysis unchanged (Choquette-Choo et al. 2025, Section 5.2.1)
+//! does not account for the displaced record. Everything else is as in [`crate::montecarlo::kernels::bins`].
 
 use std::sync::Arc;
 
@@ -25,7 +28,7 @@ use crate::special::UNIT_ROUNDOFF;
 use crate::vector::functions::{exp, ln};
 use crate::vector::{splat, Lanes, Vector, LANES};
 
-/// What the kernel needs to know; shared by all threads.
+/// The data of the kernel; shared by all threads.
 #[derive(Debug, Clone)]
 pub struct TruncatedBinsKernel {
     bins: Arc<BinsKernel>,
@@ -41,7 +44,7 @@ pub struct TruncatedBinsScratch {
 }
 
 impl TruncatedBinsKernel {
-    /// Bins of `dataset_size` records in all, each truncated to `limit` of them.
+    /// Creates the kernel for bins of `dataset_size` records in total, each bin truncated to `limit` records.
     ///
     /// # Errors
     /// As [`BinSizes::new`].
@@ -50,39 +53,40 @@ impl TruncatedBinsKernel {
         Ok(Self { bins, sizes })
     }
 
-    /// The sampler without truncation.
+    /// Returns the sampler without truncation.
     #[must_use]
     pub fn bins(&self) -> &BinsKernel {
         &self.bins
     }
 
-    /// The process of the other records' numbers.
+    /// Returns the process of the numbers of other records.
     #[must_use]
     pub fn batch_sizes(&self) -> &BinSizes {
         &self.sizes
     }
 
-    /// As [`BinsKernel::lipschitz`]: a mode counts twice at most.
+    /// Returns the bound of [`BinsKernel::lipschitz`], where a mode counts at most twice.
     #[must_use]
     pub fn lipschitz(&self) -> f64 {
         2.0 * self.bins.lipschitz()
     }
 
-    /// A bound on the error of each log density from rounding: that of the exponents with the largest multiple, and of the
-    /// logarithms of s_t and 1 − s_t, which are at most 40 in size.
+    /// Returns a bound on the error of each log density from rounding: that of the exponents with the largest multiple,
+    /// and of the logarithms of s_t and 1 − s_t, which are at most 40 in size.
     #[must_use]
     pub fn rounding(&self, mean_scale: f64) -> f64 {
         self.bins.rounding(largest_multiple(mean_scale)) + 256.0 * UNIT_ROUNDOFF
     }
 
-    /// The log densities for given v in units of σ and batch sizes without the record, one of each for each lane.
+    /// Returns the log densities for given v in units of σ and batch sizes without the record, one of each for each
+    /// lane.
     #[must_use]
     #[inline(always)]
     pub fn given<V: Vector>(&self, products: &[Vec<f64>], sizes: &[Vec<u64>]) -> Ratios {
         self.pair::<V>(&self.bins.given_products(products), &self.sizes.given(sizes), &mut Vec::new())
     }
 
-    /// v from a proposal, given the batch sizes in `scratch`.
+    /// Draws v from a proposal, given the batch sizes in `scratch`.
     #[inline(always)]
     fn draw<V: Vector>(
         &self,
@@ -99,8 +103,8 @@ impl TruncatedBinsKernel {
         stream.put_back(drawing);
         let truncations = &scratch.sizes.truncations[..];
         for lane in 0..LANES {
-            let found = truncations.binary_search_by_key(&drawn[lane], |one| one.place).ok();
-            let multiple = match found.map(|at| &truncations[at]).filter(|one| one.mask.0[lane] != 0) {
+            let position = truncations.binary_search_by_key(&drawn[lane], |one| one.place).ok();
+            let multiple = match position.map(|at| &truncations[at]).filter(|one| one.mask.0[lane] != 0) {
                 None => proposal.mean_scale,
                 Some(one) if survival[lane] <= one.share[lane] => displaced(proposal.mean_scale, add),
                 Some(_) => 0.0,
@@ -117,8 +121,8 @@ impl TruncatedBinsKernel {
         Ratios { mixture, mirrored, proposal: mixture }
     }
 
-    /// ln Σ_t w_t e_t, with the multiples of a mode where nothing is truncated and where something is; the largest exponent is
-    /// taken out.
+    /// Returns ln Σ_t w_t e_t, with the multiples of a mode in bins that are not truncated and that are; the largest
+    /// exponent is factored out.
     #[inline(always)]
     fn density<V: Vector>(
         &self,
@@ -139,7 +143,7 @@ impl TruncatedBinsKernel {
         for one in truncations {
             let (t, mask) = (one.place, V::load_bits(&one.mask));
             let constant = V::splat(log_weights[t] - 0.5 * displaced * displaced * squares[t]);
-            // Logarithms where there is nothing to take one of are of no consequence: they are not selected.
+            // Logarithms of lanes without truncation have no meaning, but they are not selected.
             let (share, rest) = (ln(V::load(&one.share)), ln(V::load(&one.rest)));
             let moved = V::load(&scratch.products[t]).mul_add(V::splat(displaced), constant.add(share));
             let (mut first, mut second) = (splat(0.0), splat(0.0));
@@ -167,12 +171,12 @@ impl Kernel for TruncatedBinsKernel {
     type Proposal = BinsProposal;
     type Scratch = TruncatedBinsScratch;
 
-    /// As of the sampler without truncation.
+    /// This is the proposal of the sampler without truncation.
     fn proposal(&self, parameter: f64, mean_scale: f64) -> Result<BinsProposal> {
         self.bins.proposal(parameter, mean_scale)
     }
 
-    /// With ln dQ/dR in the place of the mirror image. (Nobody compares truncated batches under replacement.)
+    /// ln dQ/dR takes the place of the mirror image, since truncated batches are never compared under replacement.
     #[inline(always)]
     fn sample<V: Vector>(
         &self,
@@ -208,7 +212,7 @@ impl Kernel for TruncatedBinsKernel {
     }
 }
 
-/// Nothing is tilted: given the batch sizes the law of a tilt would differ from sample to sample.
+/// There are no tilts: given the batch sizes, the law of a tilt would differ from sample to sample.
 impl Balanced for TruncatedBinsKernel {
     type Base = ();
     type Tilt = Plain;

@@ -3,24 +3,25 @@
 use crate::error::{Error, Result};
 use crate::pair::allocation::Terms;
 
-/// More nodes than these are not summed: their pairs would take minutes.
+/// The largest number of nodes that is summed: the pairs of more nodes would take minutes.
 const MOST: f64 = 200_000.0;
-/// Logarithms of values are at most this far from 0, so that the values, and products with their inverses, are numbers.
+/// The largest distance of logarithms of values from 0: within it the values, and products with their inverses, do not
+/// overflow.
 const FARTHEST: f64 = 650.0;
 
-/// What all laws of an allocation have in common.
+/// The grid, which all laws of an allocation have in common.
 #[derive(Debug, Clone)]
 pub struct GeometricGrid {
     first: f64,
     spacing: f64,
-    /// How many standard deviations from the mean masses are told from nothing.
+    /// How many standard deviations from the mean laws are followed: mass beyond this is negligible.
     reach: f64,
     negligible: f64,
     total: u64,
 }
 
 impl GeometricGrid {
-    /// For these terms.
+    /// Creates the grid for these terms.
     pub fn new(terms: &[Terms], total: u64, spacing: f64, negligible: f64) -> Result<Self> {
         let least = terms.iter().fold(f64::INFINITY, |least, term| least.min(term.square));
         let most = terms.iter().fold(0.0_f64, |most, term| most.max(term.square));
@@ -40,42 +41,45 @@ impl GeometricGrid {
         Ok(this)
     }
 
-    /// The distance of nodes, in logarithms.
+    /// Returns the distance between nodes, in logarithms.
     pub fn step(&self, refined: u32) -> f64 {
         self.first * 0.5_f64.powi(i32::try_from(refined).unwrap_or(i32::MAX))
     }
 
-    /// The distance of nodes that suits the sum of so many terms: a share of its standard deviation relative to its mean.
+    /// Returns the distance between nodes that suits the sum of this many terms: a fraction of its standard deviation
+    /// relative to its mean.
     #[allow(clippy::cast_precision_loss)] // a count
     pub fn wanted(&self, square: f64, terms: u64) -> f64 {
         self.spacing * square.sqrt().min((square.exp_m1() / terms as f64).sqrt())
     }
 
-    /// How many standard deviations from their means laws are followed.
+    /// Returns how many standard deviations from their means laws are followed.
     pub const fn reach(&self) -> f64 {
         self.reach
     }
 
-    /// How many terms there are.
+    /// Returns the number of terms.
     #[allow(clippy::cast_precision_loss)] // a count
     pub fn total(&self) -> f64 {
         self.total as f64
     }
 
-    /// How far, in logarithms, a term is followed from its median to both sides.
+    /// Returns how far, in logarithms, a term is followed from its median on both sides.
     pub fn ends(&self, square: f64) -> (f64, f64) {
         let far = self.reach * square.sqrt();
         (-0.5 * square - far, 0.5 * square + far)
     }
 
-    /// What may be lost at an end of the law of so many terms: in all uses of it no more than a 64th of what is negligible.
+    /// Returns how much may be lost at one end of the law of this many terms: over all its uses no more than a 64th of
+    /// what is negligible.
     #[allow(clippy::cast_precision_loss)] // counts
     pub fn loss(&self, terms: u64) -> f64 {
         self.negligible / 64.0 * (terms as f64 / self.total as f64)
     }
 }
 
-/// Where e^{hi} + e^{h(i−d)} lies above node i, in steps of a grid that is `finer` times as fine: whole ones, and the rest.
+/// Returns where e^{hi} + e^{h(i−d)} lies above node i, in steps of a grid that is `finer` times as fine: the whole
+/// steps, and the fraction.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // nodes
 pub fn offset(d: usize, step: f64, finer: usize) -> (usize, f64) {
     let above = (-step * d as f64).exp().ln_1p() / (step / finer as f64);

@@ -1,4 +1,4 @@
-//! Integrals over the cells of a grid of a log-normal law, by Gauss–Legendre quadrature.
+//! Integrals of a log-normal law over the cells of a grid, by Gauss–Legendre quadrature.
 
 use crate::special::{upper_tail, UNIT_ROUNDOFF};
 
@@ -21,17 +21,18 @@ pub struct LogNormal {
 }
 
 impl LogNormal {
-    /// With this s.
+    /// Creates the density for this s.
     pub const fn new(square: f64) -> Self {
         Self { square }
     }
 
-    /// ∫₀^h weight(w)·φ(v + w) dw over a cell that begins at v, for weights that are not negative.
+    /// Returns ∫₀^h weight(w)·φ(v + w) dw over a cell that begins at v, for weights that are not negative.
     ///
-    /// In units of the cell the integrand is an entire function whose logarithm moves by at most c·z + c² over distances of a few
-    /// cells, c = h/√s ≤ 2⁻⁴ and z ≤ 34 the distance from the mean in standard deviations: on the ellipse with ρ = 6 around the
-    /// cell it is at most e^9 times its smallest value there, so that the rule's relative error is below e^9·(64/15)·6^{−32} < 1e-19
-    /// (Trefethen 2013, Theorem 19.3). What remains is rounding, see [`LogNormal::error`].
+    /// In units of the cell the integrand is an entire function whose logarithm moves by at most c·z + c² over
+    /// distances of a few cells, c = h/√s ≤ 2⁻⁴ and z ≤ 34 the distance from the mean in standard deviations: on the
+    /// ellipse with ρ = 6 around the cell it is at most e^9 times its smallest value there, so that the rule's relative
+    /// error is below e^9·(64/15)·6^{−32} < 1e-19 (Trefethen 2013, Theorem 19.3). What remains is rounding, see
+    /// [`LogNormal::error`].
     pub fn over_cell(self, v: f64, h: f64, weight: impl Fn(f64) -> f64) -> f64 {
         let scale = 0.5 * h / (2.0 * std::f64::consts::PI * self.square).sqrt();
         let term = |node: f64, share: f64| {
@@ -42,28 +43,28 @@ impl LogNormal {
         scale * RULE.iter().map(|&(node, share)| term(-node, share) + term(node, share)).sum::<f64>()
     }
 
-    /// A bound on the relative error of such integrals within `reach` standard deviations of either mean: the exponent's rounding, and
-    /// that of the exponential, of weights, nodes and sums.
+    /// Returns a bound on the relative error of such integrals within `reach` standard deviations of either mean: the
+    /// rounding of the exponent, and that of the exponential, of weights, nodes and sums.
     pub fn error(self, reach: f64) -> f64 {
         let far = reach + self.square.sqrt();
         UNIT_ROUNDOFF * (8.0 * far * far + 64.0)
     }
 
-    /// Upper bounds on Pr[ln Z < v] and E[Z; ln Z < v].
+    /// Returns upper bounds on Pr[ln Z < v] and E[Z; ln Z < v].
     pub fn below(self, v: f64) -> (f64, f64) {
         let root = self.square.sqrt();
         (tail((-0.5 * self.square - v) / root), tail((0.5 * self.square - v) / root))
     }
 
-    /// Upper bounds on Pr[ln Z > v] and E[Z; ln Z > v].
+    /// Returns upper bounds on Pr[ln Z > v] and E[Z; ln Z > v].
     pub fn above(self, v: f64) -> (f64, f64) {
         let root = self.square.sqrt();
         (tail((v + 0.5 * self.square) / root), tail((v - 0.5 * self.square) / root))
     }
 }
 
-/// An upper bound on Pr[N(0, 1) > x].
+/// Returns an upper bound on Pr[N(0, 1) > x].
 fn tail(x: f64) -> f64 {
-    let found = upper_tail(x, 8.0 * UNIT_ROUNDOFF * (x.abs() + 1.0));
-    found.value + found.error
+    let approximation = upper_tail(x, 8.0 * UNIT_ROUNDOFF * (x.abs() + 1.0));
+    approximation.value + approximation.error
 }

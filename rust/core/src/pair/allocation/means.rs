@@ -1,9 +1,10 @@
 //! Laws below in convex order: cells of a geometric grid, each with its mass and its conditional mean.
 //!
-//! **Several participations.** If a record takes part in k of T rounds, any k of them with the same probability, the likelihood ratio is
-//! S = e_k(Z)/C(T, k), e_k the elementary symmetric polynomial. Cells are those of the sum of all Z, whatever k is, and each keeps the
-//! expectations of e_0 = 1, e_1, …, e_k over what lies in it: of two independent lots of terms they are those of e_j = Σ_i e_i·e_{j−i}.
-//! In the end E[S | cell] = E[e_k; cell]/(C(T, k)·Pr[cell]), which lies below S in convex order (Jensen).
+//! **Several participations.** If a record takes part in k of T rounds, and every set of k rounds has the same
+//! probability, the likelihood ratio is S = e_k(Z)/C(T, k), e_k the elementary symmetric polynomial. The cells are
+//! cells of the sum of all Z, whatever k is, and each stores the expectations of e_0 = 1, e_1, …, e_k over the cell:
+//! for two independent groups of terms these are e_j = Σ_i e_i·e_{j−i}. At the end E[S | cell] = E[e_k; cell]/(C(T,
+//! k)·Pr[cell]), which lies below S in convex order (Jensen).
 
 use crate::error::Result;
 use crate::pair::allocation::grid::GeometricGrid;
@@ -14,26 +15,26 @@ use crate::pair::allocation::{Law, Terms};
 use crate::run::Run;
 use crate::special::UNIT_ROUNDOFF;
 
-/// A law below that of a sum. Any grouping of values into cells is valid, so cells are only nominally those of the grid: a sum goes to
-/// the cell in which the sum of the cells' middles lies.
+/// A law below that of a sum. Any grouping of values into cells is valid, so cells are only nominally those of the
+/// grid: a sum goes to the cell in which the sum of the cells' middles lies.
 #[derive(Debug, Clone)]
 pub struct Means {
     refined: u32,
-    /// Of the cell with the first mass: cell i holds what lies near e^{h(i + ½)}.
+    /// The cell with the first mass; cell i holds the values near e^{h(i + ½)}.
     first: i64,
     masses: Vec<f64>,
-    /// E of what lies in each cell: of e_1.
+    /// The expectation of e_1 over each cell.
     moments: Vec<f64>,
-    /// The same of e_2, e_3, …, e_k.
+    /// The expectations of e_2, e_3, …, e_k over each cell.
     higher: Vec<Vec<f64>>,
-    /// After the grid was refined, every so many cells have mass.
+    /// After the grid was refined, only every `stride`-th cell has mass.
     stride: usize,
     /// A bound on the relative error of every mass and moment.
     error: f64,
 }
 
 impl Means {
-    /// The law of one term, for so many participations.
+    /// Returns the law of one term, for this many participations.
     pub fn leaf(term: Terms, participations: usize, grid: &GeometricGrid) -> Self {
         let (law, h) = (LogNormal::new(term.square), grid.step(0));
         let (low, high) = grid.ends(term.square);
@@ -51,12 +52,12 @@ impl Means {
         masses.push(above.0);
         moments.push(above.1);
         let error = law.error(grid.reach()) + 4.0 * UNIT_ROUNDOFF * (1.0 + low.abs().max(high.abs()));
-        // Of one term there is no product of two.
+        // One term has no product of two.
         let higher = vec![vec![0.0; masses.len()]; participations - 1];
         Self { refined: 0, first: first - 1, masses, moments, higher, stride: 1, error }
     }
 
-    /// E of e_j over what lies in each cell.
+    /// Returns the expectations of e_j over each cell.
     fn elementary(&self, j: usize) -> &[f64] {
         match j {
             0 => &self.masses,
@@ -65,12 +66,12 @@ impl Means {
         }
     }
 
-    /// The largest j.
+    /// Returns the largest j.
     fn degree(&self) -> usize {
         self.higher.len() + 1
     }
 
-    /// The law of e_k of so many terms over its mean, read as one of the likelihood ratio.
+    /// Returns the law of e_k of this many terms divided by its mean, as a law of the likelihood ratio.
     pub fn ratio(&self, terms: u64) -> RatioLaw {
         let degree = self.degree();
         let sets = sets(terms, degree);
@@ -89,7 +90,7 @@ impl Means {
         Nodes { first: self.first, count: self.masses.len(), phase: self.stride / 2, stride: self.stride }
     }
 
-    /// Add masses and moments and what else there is, in this order, from a cell on.
+    /// Adds masses, moments and higher moments, in this order, from a cell on.
     fn merge(&mut self, first: i64, more: &[Vec<f64>]) {
         if self.masses.is_empty() {
             self.first = first;
@@ -108,7 +109,7 @@ impl Means {
     }
 }
 
-/// C(terms, k): a product of k quotients.
+/// Returns C(terms, k), as a product of k quotients.
 #[allow(clippy::cast_precision_loss)] // counts
 fn sets(terms: u64, k: usize) -> f64 {
     (0..k).map(|i| (terms as f64 - i as f64) / (i as f64 + 1.0)).product()
@@ -122,11 +123,11 @@ impl Law for Means {
     fn embedded(&self, refined: u32) -> Self {
         let finer = 1_usize << (refined - self.refined);
         let spread = |values: &[f64]| {
-            let mut found = vec![0.0; values.len() * finer];
-            for (value, place) in values.iter().zip(found.iter_mut().skip(finer / 2).step_by(finer)) {
+            let mut finer_values = vec![0.0; values.len() * finer];
+            for (value, place) in values.iter().zip(finer_values.iter_mut().skip(finer / 2).step_by(finer)) {
                 *place = *value;
             }
-            found
+            finer_values
         };
         Self {
             refined,
@@ -140,7 +141,7 @@ impl Law for Means {
     }
 
     fn plus(&self, other: &Self, finer: usize, grid: &GeometricGrid, run: &Run) -> Result<Self> {
-        let mut found = Self {
+        let mut sum = Self {
             refined: self.refined + u32::from(finer == 2),
             first: 0,
             masses: vec![],
@@ -149,7 +150,7 @@ impl Law for Means {
             stride: 1,
             error: 0.0,
         };
-        // Of a law and itself one order stands for both.
+        // For a law and itself, one order of the pairs covers both.
         let same = std::ptr::eq(self, other);
         for (late, early, strict) in
             [(self, other, false), (other, self, true)].into_iter().take(if same { 1 } else { 2 })
@@ -207,14 +208,14 @@ impl Law for Means {
                 )?;
                 all.push(sums);
             }
-            found.merge(pairs.base(), &all);
+            sum.merge(pairs.base(), &all);
         }
-        // Of each pair k + 1 products at most are added.
+        // For each pair at most k + 1 products are added.
         let products = self.degree();
         #[allow(clippy::cast_precision_loss)] // cells
         let additions = (2 * products * (self.masses.len() + other.masses.len()) + 16) as f64;
-        found.error = (self.error + other.error + additions * UNIT_ROUNDOFF) * (1.0 + 1e-6);
-        Ok(found)
+        sum.error = (self.error + other.error + additions * UNIT_ROUNDOFF) * (1.0 + 1e-6);
+        Ok(sum)
     }
 
     fn pruned(mut self, terms: u64, grid: &GeometricGrid) -> Self {
@@ -234,7 +235,7 @@ impl Law for Means {
             let dropped: f64 = sums.drain(..cut).sum();
             sums[0] += dropped;
         }
-        // Of all numbers of participations in these terms, what lies beyond is little.
+        // Values beyond the grid's ends contribute little to every number of participations in these terms.
         let most: Vec<f64> =
             (1..=self.degree()).map(|j| loss * if j == 1 { grid.total() } else { sets(terms, j) }).collect();
         let (mut mass, mut tails, mut keep) = (0.0, vec![0.0; most.len()], self.masses.len());

@@ -1,29 +1,30 @@
 //! One of T rounds, chosen at random and in secret: the likelihood ratio is a mean of independent log-normal numbers.
 //!
-//! A record takes part in round t with probability 1/T, and moves the released vector by m_t there, orthogonal to what it moves in the
-//! other rounds: P = (1/T) Σ_t N(m_t, σ²I), Q = N(0, σ²I) (Choquette-Choo et al. 2024, arXiv:2410.06266; Chua et al. 2024,
-//! arXiv:2412.16802; Feldman & Shenfeld 2025, arXiv:2502.08202). Under Q its density is
+//! A record takes part in round t with probability 1/T, and shifts the released vector by m_t there, orthogonal to its
+//! shifts in the other rounds: P = (1/T) Σ_t N(m_t, σ²I), Q = N(0, σ²I) (Choquette-Choo et al. 2024, arXiv:2410.06266;
+//! Chua et al. 2024, arXiv:2412.16802; Feldman & Shenfeld 2025, arXiv:2502.08202). Under Q its density is
 //!
 //! ```text
 //! S = dP/dQ = (1/T) Σ_t Z_t,   Z_t = exp(N(−s_t/2, s_t)) independent,   s_t = ‖m_t‖²/σ²,   E_Q S = 1,
 //! δ_remove(ε) = E_Q (S − e^ε)₊,   δ_add(ε) = E_Q (1 − e^ε S)₊.
 //! ```
 //!
-//! Both are expectations of convex functions of S, so a law above that of S in convex order gives upper bounds, in both directions and
-//! at every ε, and one below it gives lower bounds. The order survives independent sums (Müller & Stoyan 2002, Theorem 1.5.5 for
-//! convex functions of sums), so it is enough to keep it at each step:
+//! Both are expectations of convex functions of S, so a law above that of S in convex order gives upper bounds, in both
+//! directions and at every ε, and one below it gives lower bounds. The order survives independent sums (Müller & Stoyan
+//! 2002, Theorem 1.5.5 for convex functions of sums), so it is enough to preserve it at each step:
 //!
-//! - *Above* ([`spread`]): the mass of a value between two nodes of a geometric grid goes to both, so that the mean is kept. Mass below
-//!   the lowest node goes to it and to 0; beyond the highest node the mass stays there and what the mean exceeds it by goes to
-//!   infinity, where P has mass and Q none.
-//! - *Below* ([`means`]): what falls into a cell is replaced by its conditional mean (Jensen's inequality), however cells are chosen.
+//! - *Above* ([`spread`]): the mass of a value between two nodes of a geometric grid goes to both, so that the mean is
+//!   kept. Mass below the lowest node goes to it and to 0; beyond the highest node the mass stays there, and the excess
+//!   of the mean goes to infinity, where P has mass and Q none.
+//! - *Below* ([`means`]): the values in a cell are replaced by their conditional mean (Jensen's inequality), however
+//!   cells are chosen.
 //!
-//! The law of T terms is made by doubling. On a geometric grid e^{hi} + e^{hj} is e^{h·max}(1 + e^{−h|i−j|}): where a sum falls depends
-//! on i − j alone. Everything is sums and products of non-negative numbers, so masses have small *relative* errors, which are
-//! counted, and δ is as accurate at 1e-100 as at 1e-5.
+//! The law of T terms is made by doubling. On a geometric grid e^{hi} + e^{hj} is e^{h·max}(1 + e^{−h|i−j|}): the
+//! position of a sum depends on i − j alone. Everything is sums and products of non-negative numbers, so masses have
+//! small *relative* errors, which are tracked, and δ is as accurate at 1e-100 as at 1e-5.
 //!
-//! Where a law (m, x) of S is known with E x = 1, the pair (x·m, m) has these profiles, so what dominates here dominates in composition.
-//! Profiles are read off without cancellation ([`ratio`]).
+//! For a law (m, x) of S that is known with E x = 1, the pair (x·m, m) has these profiles, so a pair that dominates
+//! here dominates in composition. Profiles are read off without cancellation ([`ratio`]).
 
 mod grid;
 mod leaf;
@@ -43,19 +44,19 @@ use means::Means;
 use ratio::RatioLaw;
 use spread::Spread;
 
-/// The law of several participations costs as many products as there are pairs of numbers of them.
+/// The largest number of participations: a law costs as many products as there are pairs of numbers of participations.
 pub const MOST_PARTICIPATIONS: usize = 16;
 
-/// Terms of one kind: `count` rounds that each move the record's contribution by √`square` standard deviations.
+/// Terms of one kind: `count` rounds that each shift the record's contribution by √`square` standard deviations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Terms {
     /// s = ‖m‖²/σ².
     pub square: f64,
-    /// How many rounds are like that.
+    /// The number of such rounds.
     pub count: u64,
 }
 
-/// The laws that enclose the likelihood ratio of one allocation.
+/// The laws that enclose the likelihood ratio of one allocation, from above and from below.
 #[derive(Debug, Clone)]
 pub struct Allocation {
     above: std::sync::Arc<RatioLaw>,
@@ -63,15 +64,17 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// Of these rounds. `spacing` is the distance of nodes, in standard deviations of what they are nodes of; the relative gap of both
-    /// laws is about its square. Masses (and means) below `negligible` are not resolved: they count into δ, safely.
+    /// Computes the laws for these rounds. `spacing` is the distance between nodes, in standard deviations of the law
+    /// that they discretise; the relative gap between both laws is about its square. Masses (and means) below
+    /// `negligible` are not resolved: they count towards δ, which is safe.
     ///
-    /// Domain: at least one term, `square` in [10⁻¹², 10³] and such that no likelihood ratio that is not negligible is beyond e^650 (s = 400
-    /// at 10⁻¹²⁰), counts whose sum is at most 10⁹, `spacing` in [2⁻¹⁴, 2⁻⁴], `negligible` in
+    /// Domain: at least one term, `square` in [10⁻¹², 10³] and such that no likelihood ratio that is not negligible is
+    /// beyond e^650 (s = 400 at 10⁻¹²⁰), counts whose sum is at most 10⁹, `spacing` in [2⁻¹⁴, 2⁻⁴], `negligible` in
     /// [10⁻²⁵⁰, 10⁻³].
     ///
     /// # Errors
-    /// [`Error::Domain`] outside of it, and where the nodes would be too many to be summed; those of [`Run::check`].
+    /// [`Error::Domain`] outside of the domain, and where there would be too many nodes to sum; the errors of
+    /// [`Run::check`].
     pub fn new(terms: &[Terms], spacing: f64, negligible: f64, run: &Run) -> Result<Self> {
         let (grid, total) = grid_of(terms, spacing, negligible)?;
         let above = summed(terms, &grid, |term| Spread::leaf(term, &grid), run)?;
@@ -82,14 +85,14 @@ impl Allocation {
         })
     }
 
-    /// The profile of one direction, from above or from below.
+    /// Returns the profile of one direction: a lower bound with `below`, an upper bound otherwise.
     #[must_use]
     pub fn profile(&self, add: bool, below: bool) -> AllocationProfile {
         AllocationProfile { law: std::sync::Arc::clone(if below { &self.below } else { &self.above }), add }
     }
 }
 
-/// The grid for these terms, and how many there are; in the domain of [`Allocation::new`].
+/// Returns the grid for these terms, and the number of terms; the domain is that of [`Allocation::new`].
 fn grid_of(terms: &[Terms], spacing: f64, negligible: f64) -> Result<(GeometricGrid, u64)> {
     let total: u64 = terms.iter().map(|term| term.count).sum();
     let inside = |value: f64, low: f64, high: f64| (low..=high).contains(&value);
@@ -113,13 +116,16 @@ fn grid_of(terms: &[Terms], spacing: f64, negligible: f64) -> Result<(GeometricG
     Ok((GeometricGrid::new(terms, total, spacing, negligible)?, total))
 }
 
-/// An allocation of several rounds to a record, any so many with the same probability, from below.
+/// Lower bounds for an allocation of several rounds to a record, where all sets of this many rounds have the same
+/// probability.
 ///
-/// The record moves what is released by m_t in each of its rounds t, orthogonal to what it moves in the others: two data sets, of
-/// which is seen
+/// The record shifts the released vector by m_t in each of its rounds t, orthogonal to its shifts in the others. The
+/// bounds are from two data sets whose outputs are reduced to one of these statistics:
 ///
-/// - in which cell the sum of all Z lies, by which the likelihood ratio is averaged ([`means`]): where few rounds decide;
-/// - the sum of the outputs' projections on the m_t, N(k·√s, T) against N(0, T), s the least square: where many rounds do, each a little.
+/// - the cell in which the sum of all Z lies, over which the likelihood ratio is averaged ([`means`]): good where few
+///   rounds decide;
+/// - the sum of the outputs' projections on the m_t, N(k·√s, T) against N(0, T), s the least square: good where many
+///   rounds contribute a little each.
 ///
 /// The larger of the two profiles bounds both directions from below, at every ε and in composition.
 #[derive(Debug, Clone)]
@@ -129,10 +135,11 @@ pub struct Several {
 }
 
 impl Several {
-    /// `participations` of these rounds, the rest as for [`Allocation::new`].
+    /// Computes the laws for `participations` of these rounds; the other arguments are those of [`Allocation::new`].
     ///
     /// # Errors
-    /// Those of [`Allocation::new`]; [`Error::Domain`] for no participations, more than rounds, or more than [`MOST_PARTICIPATIONS`].
+    /// As [`Allocation::new`]; [`Error::Domain`] for no participations, more than rounds, or more than
+    /// [`MOST_PARTICIPATIONS`].
     pub fn new(terms: &[Terms], participations: usize, spacing: f64, negligible: f64, run: &Run) -> Result<Self> {
         let (grid, total) = grid_of(terms, spacing, negligible)?;
         let most = usize::try_from(total).unwrap_or(usize::MAX).min(MOST_PARTICIPATIONS);
@@ -148,7 +155,7 @@ impl Several {
         Ok(Self { below: std::sync::Arc::new(below.ratio(total)), summed: MixturePair::gaussian(shift, 1.0)? })
     }
 
-    /// The profile of one direction.
+    /// Returns the profile of one direction.
     #[must_use]
     pub fn profile(&self, add: bool) -> SeveralProfile {
         let cells = AllocationProfile { law: std::sync::Arc::clone(&self.below), add };
@@ -156,7 +163,8 @@ impl Several {
     }
 }
 
-/// One of the two profiles of several rounds, from below. Those of the sum are the same in both directions.
+/// The lower bound on the profile of several rounds in one direction. The part from the sum is the same in both
+/// directions.
 #[derive(Debug, Clone)]
 pub struct SeveralProfile {
     cells: AllocationProfile,
@@ -169,7 +177,7 @@ impl Profile for SeveralProfile {
     }
 }
 
-/// One of the two profiles of a law of the likelihood ratio.
+/// The profile of one direction of a law of the likelihood ratio.
 #[derive(Debug, Clone)]
 pub struct AllocationProfile {
     law: std::sync::Arc<RatioLaw>,
@@ -186,19 +194,19 @@ impl Profile for AllocationProfile {
     }
 }
 
-/// A law of a sum that can be added to another one, of independent terms.
+/// A law of a sum that can be added to a law of independent terms.
 trait Law: Sized + Clone {
-    /// How often the grid was refined.
+    /// Returns how often the grid was refined.
     fn refined(&self) -> u32;
-    /// The same law on a grid that is finer by 2^`refined` than the first one.
+    /// Returns the same law on a grid that is finer by 2^`refined` than the first one.
     fn embedded(&self, refined: u32) -> Self;
-    /// The law of the sum, on a grid that is `finer` (1 or 2) times as fine; both are on the same grid.
+    /// Returns the law of the sum, on a grid that is `finer` (1 or 2) times as fine; both laws are on the same grid.
     fn plus(&self, other: &Self, finer: usize, grid: &GeometricGrid, run: &Run) -> Result<Self>;
-    /// Without ends that hardly matter, for the law of so many terms.
+    /// Returns the law without ends that hardly matter, where it is the law of this many terms.
     fn pruned(self, terms: u64, grid: &GeometricGrid) -> Self;
 }
 
-/// The law of the sum of all terms, by doubling.
+/// Returns the law of the sum of all terms, by doubling.
 fn summed<L: Law>(terms: &[Terms], grid: &GeometricGrid, leaf: impl Fn(Terms) -> L, run: &Run) -> Result<L> {
     let mut sum: Option<(L, u64)> = None;
     for term in terms {
@@ -236,7 +244,7 @@ mod tests {
         Allocation::new(&terms, spacing, 1e-40, &Run::default()).unwrap()
     }
 
-    /// Upper above lower, by little, and each the nearer the finer the grid.
+    /// The upper law is above the lower one, by little, and a finer grid makes the gap smaller.
     #[test]
     fn laws_enclose() {
         for squares in [&[(1.0, 7)][..], &[(0.04, 100)], &[(6.0, 33)], &[(0.5, 3), (2.0, 5)]] {
@@ -252,7 +260,7 @@ mod tests {
                             assert!(below.delta <= above.delta + slack, "{squares:?} {add} {epsilon}");
                         }
                     }
-                    // But for what is not resolved.
+                    // The slack also covers masses that are not resolved.
                     let least = slack + 1e-40;
                     assert!(nearer.delta - farther.delta <= 0.5 * (above.delta - below.delta) + least);
                 }
@@ -260,7 +268,7 @@ mod tests {
         }
     }
 
-    /// One round alone is a Gaussian mechanism.
+    /// An allocation to one round is a Gaussian mechanism.
     #[test]
     fn one_round_is_gaussian() {
         let (found, exact) = (law(&[(1.44, 1)], 0.01), MixturePair::gaussian(1.2, 1.0).unwrap());

@@ -1,4 +1,4 @@
-//! Pairs of nodes of two laws on one geometric grid, by their distance: where their sum lies depends on that alone.
+//! Pairs of nodes of two laws on one geometric grid, by their distance, which alone determines where their sum lies.
 
 use rayon::prelude::*;
 
@@ -6,10 +6,10 @@ use crate::error::Result;
 use crate::pair::allocation::grid::offset;
 use crate::run::Run;
 
-/// Nodes whose sums one task makes.
+/// The number of nodes whose sums one task computes.
 const TILE: usize = 1024;
 
-/// The pairs in which a node of the first law is at least as high as one of the second, or higher.
+/// The pairs in which the node of the first law is at least as high as the node of the second, or strictly higher.
 #[derive(Debug, Clone, Copy)]
 pub struct Pairs {
     late: Nodes,
@@ -21,7 +21,8 @@ pub struct Pairs {
     finer: usize,
 }
 
-/// The nodes of one law, by the first and their number. After the grid was refined only every `stride`-th one has mass, from `phase` on.
+/// The nodes of one law, by the first and their number. After the grid was refined only every `stride`-th one has mass,
+/// from `phase` on.
 #[derive(Debug, Clone, Copy)]
 pub struct Nodes {
     pub first: i64,
@@ -35,17 +36,18 @@ pub struct Nodes {
 pub struct Row {
     /// How far the higher node is above the lower one.
     pub distance: usize,
-    /// Which nodes of the first law, and of the second.
+    /// The ranges of nodes of the first law, and of the second.
     pub late: std::ops::Range<usize>,
     pub early: std::ops::Range<usize>,
-    /// Of the first sum: which node modulo the fineness, and where it is among those.
+    /// The position of the first sum: which node modulo the fineness, and its index among those.
     pub place: usize,
-    /// Every so many of these nodes have mass, from the first on.
+    /// Every `stride`-th of these nodes has mass, from the first on.
     pub stride: usize,
 }
 
 impl Pairs {
-    /// Of laws whose nodes are `step` apart, with sums on a grid that is `finer` times as fine. None if there are none.
+    /// Creates the pairs of two laws whose nodes are `step` apart, with sums on a grid that is `finer` times as fine;
+    /// `None` if there are no pairs.
     pub fn new(late: Nodes, early: Nodes, strict: bool, step: f64, finer: usize) -> Option<Self> {
         let distance = |late: i64, early: i64| late - early;
         let nodes = |count: usize| i64::try_from(count).expect("nodes");
@@ -62,36 +64,38 @@ impl Pairs {
         })
     }
 
-    /// How far sums of this distance are above the higher node, at least, and the rest, in nodes of the finer grid.
+    /// Returns how far sums of this distance are above the higher node, in nodes of the finer grid: the whole nodes and
+    /// the fraction.
     pub fn above(&self, distance: usize) -> (usize, f64) {
         offset(distance, self.step, self.finer)
     }
 
-    /// The distance of nodes of the finer grid.
+    /// Returns the distance between nodes of the finer grid.
     pub fn fine(&self) -> f64 {
         self.step / f64::from(u32::try_from(self.finer).expect("1 or 2"))
     }
 
-    /// The distances there are.
+    /// Returns the distances that occur.
     pub const fn distances(&self) -> std::ops::RangeInclusive<usize> {
         self.nearest..=self.farthest
     }
 
-    /// The node of the finer grid from which on sums are kept: `least` above the first law's first node.
+    /// Returns the first node of the finer grid that sums are stored for: `least` above the first law's first node.
     pub fn base(&self) -> i64 {
         let fine = i64::try_from(self.finer).expect("1 or 2");
         self.late.first * fine + i64::try_from(self.above(self.farthest).0).expect("nodes")
     }
 
-    /// How many nodes sums are kept for, with `beyond` more than the largest offset.
+    /// Returns the number of nodes that sums are stored for, with `beyond` more than the largest offset.
     fn length(&self, late: usize, beyond: usize) -> usize {
         (late - 1) * self.finer + self.above(self.nearest).0 - self.above(self.farthest).0 + beyond + 1
     }
 
-    /// Sums for all nodes of the finer grid from [`Pairs::base`] on, K of them side by side.
+    /// Computes sums for all nodes of the finer grid from [`Pairs::base`] on, K of them side by side.
     ///
-    /// `lifted` says how many nodes above its lower end a distance's sum lies (as `above`, or rounded), at most `beyond` more than that.
-    /// `work` adds the products of a row to the accumulators of that row, which are as long as it.
+    /// `lifted` returns how many nodes above its lower end a distance's sum lies (as `above`, or rounded), at most
+    /// `beyond` more than that. `work` adds the products of a row to the accumulators of that row, which have its
+    /// length.
     pub fn sums<const K: usize>(
         &self,
         lifted: impl Fn(usize) -> usize + Sync,
@@ -107,7 +111,8 @@ impl Pairs {
                 run.check()?;
                 let to = (from + TILE).min(self.late.count);
                 let length = self.length(to - from, beyond);
-                // Nodes that are alike modulo the fineness side by side, so that neighbours in the laws are neighbours here.
+                // Nodes that are equal modulo the fineness are stored side by side, so that neighbours in the laws are
+                // neighbours here.
                 let rows = length.div_ceil(self.finer);
                 let mut sums: [Vec<Vec<f64>>; K] = std::array::from_fn(|_| vec![vec![0.0; rows]; self.finer]);
                 for row in self.rows(from, to) {
@@ -120,20 +125,20 @@ impl Pairs {
                 Ok(sums.map(|sums| (0..length).map(|k| sums[k % self.finer][k / self.finer]).collect()))
             })
             .collect::<Result<_>>()?;
-        let mut found: [Vec<f64>; K] = std::array::from_fn(|_| vec![0.0; self.length(self.late.count, beyond)]);
+        let mut results: [Vec<f64>; K] = std::array::from_fn(|_| vec![0.0; self.length(self.late.count, beyond)]);
         for (from, part) in tiles.iter().zip(&parts) {
-            for (sums, more) in found.iter_mut().zip(part) {
+            for (sums, more) in results.iter_mut().zip(part) {
                 for (sum, one) in sums[from * self.finer..].iter_mut().zip(more) {
                     *sum += one;
                 }
             }
         }
-        Ok(found)
+        Ok(results)
     }
 
-    /// The pairs whose higher node is one of the first law's in [`from`, `to`), by distance.
+    /// Returns the pairs whose higher node is one of the first law's in [`from`, `to`), by distance.
     fn rows(self, from: usize, to: usize) -> impl Iterator<Item = Row> {
-        // The place in the second law of what is as high as the first law's first node.
+        // `shift` is the index in the second law of the node that is as high as the first law's first node.
         let shift = self.late.first - self.early.first;
         let (early, at) =
             (i64::try_from(self.early.count).expect("nodes"), |place: usize| i64::try_from(place).expect("nodes"));
@@ -141,7 +146,7 @@ impl Pairs {
             let below = shift - at(distance);
             let begin = at(from).max(-below);
             let end = at(to).min(early - below);
-            // The first pair of nodes with mass, and then every so many.
+            // The first pair of nodes with mass is at `phase`, and then every `stride`-th pair has mass.
             let (phase, stride) = if self.late.stride > 1 {
                 (at(self.late.phase), self.late.stride)
             } else {

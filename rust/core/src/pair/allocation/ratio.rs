@@ -1,4 +1,4 @@
-//! The two profiles of a finite law of the likelihood ratio, read off without cancellation.
+//! The two profiles of a finite law of the likelihood ratio, computed without cancellation.
 
 use crate::pair::ProfilePoint;
 use crate::special::UNIT_ROUNDOFF;
@@ -16,7 +16,7 @@ pub struct Atom {
 #[derive(Debug)]
 pub struct RatioLaw {
     values: Vec<f64>,
-    /// Pr[S ≥ x_k] and E(S − x_k)₊, without what is at infinity.
+    /// Pr[S ≥ x_k] and E(S − x_k)₊, without the mass at infinity.
     tail: Vec<f64>,
     call: Vec<f64>,
     /// Pr[S ≤ x_k], E[S; S ≤ x_k] and E(x_k − S)₊.
@@ -25,13 +25,13 @@ pub struct RatioLaw {
     put: Vec<f64>,
     nothing: f64,
     beyond: f64,
-    /// Relative: of masses, and of values.
+    /// Bounds on the relative errors of masses, and of values.
     error: f64,
     moved: f64,
 }
 
 impl RatioLaw {
-    /// Of atoms by increasing value.
+    /// Creates the law from atoms by increasing value, a mass at 0 (`nothing`) and a mass at infinity (`beyond`).
     pub fn new(atoms: Vec<Atom>, nothing: f64, beyond: f64, error: f64, moved: f64) -> Self {
         let count = atoms.len();
         let (mut tail, mut call) = (vec![0.0; count], vec![0.0; count]);
@@ -58,7 +58,7 @@ impl RatioLaw {
         Self { values, tail, call, head, moment, put, nothing, beyond, error: error + sums, moved }
     }
 
-    /// E(S − e^ε)₊.
+    /// Returns the point of the profile E(S − e^ε)₊.
     pub fn remove(&self, epsilon: f64) -> ProfilePoint {
         let (alpha, off) = (epsilon.exp(), self.off(epsilon));
         if !alpha.is_finite() {
@@ -72,7 +72,7 @@ impl RatioLaw {
         self.point(delta + self.beyond, slopes, off)
     }
 
-    /// E(1 − e^ε S)₊.
+    /// Returns the point of the profile E(1 − e^ε S)₊.
     pub fn add(&self, epsilon: f64) -> ProfilePoint {
         let (alpha, edge, off) = (epsilon.exp(), (-epsilon).exp(), self.off(epsilon));
         if !alpha.is_finite() {
@@ -87,19 +87,21 @@ impl RatioLaw {
         self.point(delta, slopes, off)
     }
 
-    /// What δ is at least, however large ε is: the mass where the other law has none.
+    /// Returns the limit of δ for large ε: the mass where the other law has none.
     pub fn at_infinity(&self, add: bool) -> f64 {
         let mass = if add { self.nothing } else { self.beyond };
         mass * (1.0 - self.error - 1e-12)
     }
 
-    /// How far values may be from where they are said to be, relatively: as if ε were off by that.
+    /// Returns a bound on how far values may be from their nominal ones, relatively: equivalent to an error of ε of
+    /// this size.
     fn off(&self, epsilon: f64) -> f64 {
         self.moved + UNIT_ROUNDOFF * (16.0 + 4.0 * epsilon.abs())
     }
 
-    /// A point with its errors, of its slope with the values that are almost at the edge as well, as it is, and without them. Masses
-    /// are known to `error`. While values move by `off`, δ changes by no more than Pr[L > ε] = δ + slope, the largest of those, a unit.
+    /// Returns a point with its errors. The three slopes are: with the values that are almost at the edge, as computed,
+    /// and without them. Masses are known to `error`. While values move by `off`, δ changes by at most Pr[L > ε] = δ +
+    /// slope per unit, for the largest slope.
     fn point(&self, delta: f64, [most, slope, least]: [f64; 3], off: f64) -> ProfilePoint {
         let relative = self.error + 16.0 * UNIT_ROUNDOFF;
         ProfilePoint {

@@ -1,4 +1,5 @@
-//! Laws above in convex order: masses on the nodes of a geometric grid, at 0, and the mean that went to infinity.
+//! Laws above in convex order: masses on the nodes of a geometric grid and at 0, and the mean that was moved to
+//! infinity.
 
 use crate::error::Result;
 use crate::pair::allocation::grid::{offset, GeometricGrid};
@@ -13,23 +14,23 @@ use crate::special::UNIT_ROUNDOFF;
 #[derive(Debug, Clone)]
 pub struct Spread {
     refined: u32,
-    /// Of the node with the first mass.
+    /// The node with the first mass.
     first: i64,
     masses: Vec<f64>,
-    /// After the grid was refined, every so many nodes have mass, from the first on.
+    /// After the grid was refined, only every `stride`-th node has mass, from the first on.
     stride: usize,
     /// The mass at 0.
     nothing: f64,
-    /// E of what lies beyond the last node.
+    /// The expectation of the part beyond the last node.
     beyond: f64,
     /// A bound on the relative error of every mass.
     error: f64,
-    /// A bound on how far, relatively, the values may be from those of the nodes.
+    /// A bound on the relative distance of the values from those of the nodes.
     moved: f64,
 }
 
 impl Spread {
-    /// The law of one term.
+    /// Returns the law of one term.
     pub fn leaf(term: Terms, grid: &GeometricGrid) -> Self {
         let (law, h) = (LogNormal::new(term.square), grid.step(0));
         let (low, high) = grid.ends(term.square);
@@ -41,7 +42,8 @@ impl Spread {
         for (cell, node) in (first..last).enumerate() {
             #[allow(clippy::cast_precision_loss)] // a node
             let v = h * node as f64;
-            // e^{v+w} goes to e^v and e^{v+h} by its distance from the other one.
+            // The mass at e^{v+w} is divided between e^v and e^{v+h}, in proportion to the distance from the other
+            // node.
             masses[cell] += law.over_cell(v, h, |w| (w - h).exp_m1() / back);
             masses[cell + 1] += law.over_cell(v, h, |w| w.exp_m1() / whole);
         }
@@ -55,7 +57,7 @@ impl Spread {
             first,
             masses,
             stride: 1,
-            // More than is there, of the mass at 0 and of the mean at infinity, is above as well.
+            // A law with more mass at 0 and more mean at infinity is above this one as well.
             nothing: below,
             beyond: mean_above,
             error: law.error(grid.reach()),
@@ -63,7 +65,7 @@ impl Spread {
         }
     }
 
-    /// The law of the mean of so many terms, read as one of the likelihood ratio.
+    /// Returns the law of the mean of this many terms, as a law of the likelihood ratio.
     pub fn ratio(&self, terms: u64, grid: &GeometricGrid) -> RatioLaw {
         #[allow(clippy::cast_precision_loss)] // a count
         let (h, scale) = (grid.step(self.refined), (terms as f64).ln());
@@ -116,31 +118,32 @@ impl Law for Spread {
 
     fn plus(&self, other: &Self, finer: usize, grid: &GeometricGrid, run: &Run) -> Result<Self> {
         let same = std::ptr::eq(self, other);
-        let mut found = Sums::default();
-        // Of a law and itself one order stands for both.
+        let mut products = Sums::default();
+        // For a law and itself, one order of the pairs covers both.
         for (late, early, strict) in
             [(self, other, same), (other, self, true)].into_iter().take(if same { 1 } else { 2 })
         {
             let pairs = Pairs::new(late.nodes(), early.nodes(), strict, grid.step(self.refined), finer);
             let Some(pairs) = pairs else { continue };
-            found.add(&pairs, &late.masses, &early.masses, if same { 2.0 } else { 1.0 }, run)?;
+            products.add(&pairs, &late.masses, &early.masses, if same { 2.0 } else { 1.0 }, run)?;
         }
         if same {
-            // Of equal nodes there is one pair, and not two.
-            found.add_equal(&self.masses, self.first, grid.step(self.refined), finer);
+            // Pairs of equal nodes occur once, not twice.
+            products.add_equal(&self.masses, self.first, grid.step(self.refined), finer);
         }
         let fine = grid.step(self.refined) / f64::from(u32::try_from(finer).expect("1 or 2"));
-        // With a term that is 0 the sum is the other one. What is below all other sums goes to the least of them and to 0.
+        // If one term is 0, the sum is the other term. Values below all other sums are divided between the least of
+        // them and 0.
         let mut nothing = self.nothing * other.nothing;
         for (law, factor) in [(self, other.nothing), (other, self.nothing)] {
             for (mass, node) in law.masses.iter().zip(law.first..) {
                 let (mass, node) = (factor * mass, node * i64::try_from(finer).expect("1 or 2"));
-                if let Ok(place) = usize::try_from(node - found.first) {
-                    found.masses[place] += mass;
+                if let Ok(place) = usize::try_from(node - products.first) {
+                    products.masses[place] += mass;
                 } else {
                     #[allow(clippy::cast_precision_loss)] // nodes
-                    let kept = (fine * (node - found.first) as f64).exp();
-                    found.masses[0] += mass * kept;
+                    let kept = (fine * (node - products.first) as f64).exp();
+                    products.masses[0] += mass * kept;
                     nothing += mass * (1.0 - kept) * (1.0 + 4.0 * UNIT_ROUNDOFF);
                 }
             }
@@ -149,13 +152,13 @@ impl Law for Spread {
         let additions = (2 * (self.masses.len() + other.masses.len()) + 16) as f64;
         Ok(Self {
             refined: self.refined + u32::from(finer == 2),
-            first: found.first,
-            masses: found.masses,
+            first: products.first,
+            masses: products.masses,
             stride: 1,
             nothing,
             beyond: (self.beyond * other.total() + other.beyond * self.total()) * (1.0 + 8.0 * UNIT_ROUNDOFF),
             error: (self.error + other.error + additions * UNIT_ROUNDOFF) * (1.0 + 1e-6),
-            // A share that is off by e moves the value by e·(e^h − 1), relatively; e is below 4u/(e^h − 1).
+            // An error of e in a share moves the value by e·(e^h − 1), relatively; e is below 4u/(e^h − 1).
             moved: self.moved.max(other.moved) + 8.0 * UNIT_ROUNDOFF,
         })
     }
@@ -164,7 +167,7 @@ impl Law for Spread {
         let (h, loss) = (grid.step(self.refined), grid.loss(terms));
         #[allow(clippy::cast_precision_loss)] // a node
         let value = |node: i64| (h * node as f64).exp();
-        // From below: mass goes to 0 and to what stays.
+        // At the lower end, mass goes to 0 and to the first node that is kept.
         let (mut mass, mut cut) = (0.0, 0);
         while cut + 1 < self.masses.len() && mass + self.masses[cut] <= loss {
             mass += self.masses[cut];
@@ -174,12 +177,12 @@ impl Law for Spread {
             #[allow(clippy::cast_precision_loss)] // nodes
             let kept = (-h * (cut - place) as f64).exp();
             self.masses[cut] += kept * self.masses[place];
-            // More than what is left, by a rounding.
+            // This adds more than the exact share, by a rounding.
             self.nothing += (1.0 - kept) * self.masses[place] * (1.0 + 4.0 * UNIT_ROUNDOFF);
         }
         self.masses.drain(..cut);
         self.first += i64::try_from(cut).expect("nodes");
-        // From above: mass stays at the last node, and what its mean exceeds that by goes to infinity.
+        // At the upper end, mass stays at the last node, and the excess of its mean over that node goes to infinity.
         let (mut mean, mut keep) = (0.0, self.masses.len());
         #[allow(clippy::cast_precision_loss)] // a count
         let most = loss * grid.total();
@@ -212,7 +215,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// Add products of masses, each `factor` times, to the nodes around the sums.
+    /// Adds products of masses, each `factor` times, to the nodes around the sums.
     fn add(&mut self, pairs: &Pairs, late: &[f64], early: &[f64], factor: f64, run: &Run) -> Result<()> {
         let fine = pairs.fine();
         let ups: Vec<(usize, f64)> = pairs
@@ -223,7 +226,7 @@ impl Sums {
             })
             .collect();
         let nearest = *pairs.distances().start();
-        // The lower and the upper shares apart, so that no addition waits for the one before.
+        // The lower and the upper shares are summed separately, so that no addition waits for the one before.
         let [lower, upper] = pairs.sums(
             |distance| ups[distance - nearest].0,
             1,
@@ -252,7 +255,7 @@ impl Sums {
         Ok(())
     }
 
-    /// Add the squares of masses, to the nodes around twice their values.
+    /// Adds the squares of masses to the nodes around twice their values.
     fn add_equal(&mut self, masses: &[f64], first: i64, step: f64, finer: usize) {
         let (above, part) = offset(0, step, finer);
         let whole = i64::try_from(finer).expect("1 or 2");
@@ -283,7 +286,7 @@ impl Sums {
     }
 }
 
-/// The share of the upper node for what lies `part` of a step above the lower one.
+/// Returns the share of the upper node for a value that lies `part` of a step above the lower one.
 fn share(part: f64, fine: f64) -> f64 {
     ((fine * part).exp_m1() / fine.exp_m1()).clamp(0.0, 1.0)
 }
