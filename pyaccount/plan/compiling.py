@@ -1,4 +1,4 @@
-"""Document in, plan out: which theorem analyses each body, and what none covers."""
+"""Turn a document into a plan: choose the theorem for each body, and refuse what no theorem covers."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 
 
 def round_by_round() -> tuple[str, ...]:
-    """The samplers whose rounds are analysed one by one, which a matrix would tie together."""
+    """Return the samplers whose rounds are analysed one by one; under a matrix they would depend on one another."""
     return tuple(word for word, plan in PLANS.items() if plan.round_by_round)
 
 
 def compile_document(document: Document) -> CompiledDocument:
-    """Choose the theorem for each body of the document. Raises `DocumentError` for what none covers.
+    """Choose the theorem for each body of the document. Raises `DocumentError` for what no theorem covers.
 
-    A document with `choose:` lists is planned as the first of its candidates; `candidates` holds them all. One whose matrix is
-    to be found is its own candidate, and planned with the matrix of least error for its column norm.
+    A document with `choose:` lists is planned as the first of its candidates; `candidates` holds all of them. A
+    document whose matrix is searched for is its own candidate, and is planned with the matrix of least error for its
+    column norm.
     """
     document = document.pinned()
     candidates = document.candidates()
@@ -59,18 +60,18 @@ def _compile_one(document: Document) -> CompiledDocument:
         path = ("privacy", "risk", budget.measure)
         _refuse([document.problem("no-valid-bound", path, message, allowed="advantage, or true_positive_rate")])
     if plan.blank is None:
-        # Refusals that depend on numbers show before anything runs.
+        # Refusals that depend on numbers are raised here, before anything runs.
         plan.at().composed_bounds()
     _refuse([problem for body in document.bodies for problem in _workload_refusals(document, body)])
     for body in document.bodies:
         if matrix_plan(body).may_fail and body.training.iterations != "solve":
-            # So do those that depend on a file, or on an inverse.
+            # Refusals that depend on a file or on an inverse are raised here, too.
             strategy(document, body)
     return plan
 
 
 def _moment_refusals(plan: CompiledDocument) -> list[Problem]:
-    """Why moments of the likelihood ratio are not what a document can ask for."""
+    """Explain why moments of the likelihood ratio cannot answer this document; empty if they can, or need not."""
     document, message = plan.document, ""
     if document.accounting.method != "renyi":
         return []
@@ -91,7 +92,10 @@ def _moment_refusals(plan: CompiledDocument) -> list[Problem]:
 
 
 def _workload_refusals(document: Document, body: Body) -> list[Problem]:
-    """Why there is no error under the workload of a body. Raises `DocumentError` for one that no double holds."""
+    """Refuse a workload on noise that has no error of sums; empty if there is none.
+
+    Raises `DocumentError` if the error under the workload exceeds the range of doubles.
+    """
     if body.workload is None:
         return []
     if not noise_plan(body).sums_have_error:
@@ -105,7 +109,7 @@ def _workload_refusals(document: Document, body: Body) -> list[Problem]:
 
 
 def _dependent_rounds(document: Document) -> list[Problem]:
-    """Refuse a matrix beside a sampler that is analysed round by round: its rounds depend on one another."""
+    """Refuse a matrix with a sampler that is analysed round by round: under it the rounds depend on one another."""
     problems = []
     for body in document.bodies:
         plan = sampler_plan(body)
@@ -122,7 +126,7 @@ def _dependent_rounds(document: Document) -> list[Problem]:
 
 
 def _search_refusals(document: Document, body: Body) -> list[Problem]:
-    """Why no matrix can be optimised for the sampling of a body; empty where one can."""
+    """Explain why no matrix can be optimised for the sampling of a body; empty if one can."""
 
     def refused(path: Path, message: str, allowed: str) -> Problem:
         remedy = f"{message}; {allowed}, or leave optimize_for out"
@@ -157,11 +161,11 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
 
 
 def _analysis(document: Document, body: Body) -> Analysis:
-    """The analysis of a body. Raises `DocumentError` for what it does not cover."""
-    found = noise_plan(body).analysis(document, body)
-    if found.refusals is not None:
-        _refuse(found.refusals(document, body))
-    return found
+    """Return the analysis of a body. Raises `DocumentError` for what it does not cover."""
+    analysis = noise_plan(body).analysis(document, body)
+    if analysis.refusals is not None:
+        _refuse(analysis.refusals(document, body))
+    return analysis
 
 
 def _refuse(problems: list[Problem]) -> None:
