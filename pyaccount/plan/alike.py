@@ -60,8 +60,7 @@ _Known = dict[tuple[str, float, tuple[_Kind, ...]], list[list[_Kind]]]
 
 
 def grouped(bounds: DirectedBounds, width: float) -> DirectedBounds:
-    """Return the bounds with nearly alike rounds in groups, which makes the interval of ε wider by about `width`,
-    relatively.
+    """Return the bounds with nearly alike rounds in groups, which widens the interval of ε by about `width`.
 
     A direction keeps its rounds if grouping gains nothing: if it has at most `MANY` kinds, if more than a third of them
     would be left, or if its upper and lower rounds differ.
@@ -81,9 +80,7 @@ def composed_alike(bounds: DirectedBounds) -> bool:
 
 
 def _grouped(bounds: Bounds, width: float, known: _Known) -> Bounds:
-    """Do the same as `grouped` in one direction. `known` holds groups of the other direction, which may have the same
-    numbers.
-    """
+    """Return `grouped` for one direction; `known` has the groups of the other one, whose rounds may be the same."""
     kinds = len(bounds.upper)
     if kinds <= MANY or bounds.upper != bounds.lower or bounds.inner is not None:
         return bounds

@@ -1,5 +1,7 @@
-"""Words and rules that the reductions share: texts of assumptions, the refusal of groups, how parameters that may be
-blank are written, and the default ε values of a profile.
+"""Words and rules that the reductions share.
+
+They are the texts of assumptions, the refusal of groups, the text of parameters that may be blank, and the default ε
+values of a profile.
 """
 
 from __future__ import annotations

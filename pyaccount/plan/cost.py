@@ -1,6 +1,4 @@
-"""Predict what computing a plan will cost, from how the engines scale: before anything is computed, within a small
-factor.
-"""
+"""Predict what computing a plan will cost, within a factor of a few, from how the engines scale."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ D is the bound from Hölder's inequality on every sample of a proposal, and so o
 **Add**, for a renewal process: while available the record joins with probability p, then it sits out b − 1 rounds. Let x∖S be x
 without its rounds in S, and P~ = Σ_x w_x N(C(x∖S), σ²I), with weights w~ of the patterns y = x∖S.
 
-1. *Losing one round changes the weight little*: for i in S, Pr[x∖S = y, x_i = 1] ≤ ρ·Pr[x∖S = y, x_i = 0], ρ = p(1 − p)^{−b}. For x ↦ x∖{i} is
-   injective, and changes the weight by no more: with neighbours l < i < m in x, p(1 − p)^{(i−l−b) + (m−i−b)} over
+1. *Losing one round changes the weight little*: for i in S, Pr[x∖S = y, x_i = 1] ≤ ρ·Pr[x∖S = y, x_i = 0], ρ = p(1 − p)^{−b}.
+   For x ↦ x∖{i} is injective, and changes the weight by no more: with neighbours l < i < m in x, p(1 − p)^{(i−l−b) + (m−i−b)} over
    (1 − p)^{m−l−b}; at the end of the run the exponent is no less than −b. Where i comes before the first participation m of
    what is left, let G(i) be the probability to be available in round i without having joined before, for which G(m) ≥ (1 −
    p)^{m−i}G(i) whatever the start: the ratio is p(1 − p)^{m−i−b}G(i)/G(m). And where nothing is left it is p(1 − p)^{max(0,

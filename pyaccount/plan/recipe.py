@@ -1,6 +1,4 @@
-"""Objects of the core, described by how they are made, so that they can be sent to another process and compared by a
-fingerprint.
-"""
+"""Recipes for objects of the core, which can be sent to another process and compared by a fingerprint."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class SampledMechanism:
     steps: int
     #: Rough nanoseconds for one sample on one core.
     cost: float
-    #: The proposal's parameter for plain samples: the probability of the recursion, or the exponent of the bins' weights (0: equal).
+    #: The proposal's parameter for plain samples: the recursion's probability, or the exponent of the bins' weights (0: equal).
     plain_parameter: float
     #: The mechanism from which lower bounds are sampled if this pair is not attained; None if it is.
     lower: SampledMechanism | None = None
