@@ -26,17 +26,17 @@ D is the bound from Hölder's inequality on every sample of a proposal, and so o
 without its rounds in S, and P~ = Σ_x w_x N(C(x∖S), σ²I), with weights w~ of the patterns y = x∖S.
 
 1. *Losing one round changes the weight little*: for i in S, Pr[x∖S = y, x_i = 1] ≤ ρ·Pr[x∖S = y, x_i = 0], ρ = p(1 − p)^{−b}.
-   For x ↦ x∖{i} is injective, and changes the weight by no more: with neighbours l < i < m in x, p(1 − p)^{(i−l−b) + (m−i−b)} over
-   (1 − p)^{m−l−b}; at the end of the run the exponent is no less than −b. Where i comes before the first participation m of
-   what is left, let G(i) be the probability to be available in round i without having joined before, for which G(m) ≥ (1 −
-   p)^{m−i}G(i) whatever the start: the ratio is p(1 − p)^{m−i−b}G(i)/G(m). And where nothing is left it is p(1 − p)^{max(0,
-   n−i−b+1)}G(i) over the probability of no participation, which is at least (1 − p)^{n−i+1}G(i).
+   The map x ↦ x∖{i} is injective and changes a weight by at most this factor. With neighbours l < i < m in x, the ratio is
+   p(1 − p)^{(i−l−b) + (m−i−b)} over (1 − p)^{m−l−b}; at the end of the run the exponent is no less than −b. If i comes before
+   the first participation m of what is left, let G(i) be the probability of being available in round i without having joined
+   before; then G(m) ≥ (1 − p)^{m−i}G(i) whatever the start, and the ratio is p(1 − p)^{m−i−b}G(i)/G(m). If nothing is left, it is
+   p(1 − p)^{max(0, n−i−b+1)}G(i) over the probability of no participation, which is at least (1 − p)^{n−i+1}G(i).
 2. So Pr[x∖S = y, x hits S] ≤ z·w~_y with z = |S|·π, π = ρ/(1 + ρ), and w_y ≥ (1 − z)·w~_y for y that avoid S: (1 − e)P⁰ ≥ (1 −
    z)P~ and 1 − e ≥ 1 − z.
-3. H_α(R‖P~) ≤ H_α(R‖P). It is attained on a set where the likelihood ratio dP~/dR is small, which is decreasing: with y it
-   has all y′ ≤ y, since C ≥ 0. On such a set N(C(x∖S), σ²I) has no less mass than N(Cx, σ²I), since C(x∖S) ≤ Cx.
+3. H_α(R‖P~) ≤ H_α(R‖P). H_α(R‖P~) is attained on the set where the likelihood ratio dP~/dR is small. The set is decreasing: with
+   y it contains all y′ ≤ y, since C ≥ 0. On such a set N(C(x∖S), σ²I) has no less mass than N(Cx, σ²I), since C(x∖S) ≤ Cx.
 4. If z ≤ 1, for every set A: (1 − e)(R(A) − αP⁰(A)) ≤ (1 − e)R(A) − α(1 − z)P~(A) = (1 − z)(R(A) − αP~(A)) + (z − e)R(A). So
-   (1 − e)H_α(R‖P⁰) + e ≤ (1 − z)H_α(R‖P) + z; and if z > 1 that is no statement at all.
+   (1 − e)H_α(R‖P⁰) + e ≤ (1 − z)H_α(R‖P) + z. If z > 1 the bound below is vacuous.
 
     δ(ε) ≤ H_α(R‖P) + E z,     E z = π·Σ_i Pr[r_i ≥ B].
 
