@@ -1,6 +1,4 @@
-"""Upper bounds for an added record that need no samples, at the best tilt; see `montecarlo::claims::linear` of the
-core.
-"""
+"""Upper bounds for an added record, without samples, at the best tilt; see the core's `montecarlo::claims::linear`."""
 
 from __future__ import annotations
 
@@ -20,8 +18,8 @@ LEAST = -745.0
 
 
 def added_bound(core: _core.Sampled, epsilon: float, what: Literal["square", "delta"]) -> tuple[float, float] | None:
-    """Return the least upper bound on E V² or on δ(ε) over the tilts tried, and minus that tilt; None if no tilt gives
-    a bound.
+    """Return the least upper bound on E V² or on δ(ε) over the tilts tried, and minus that tilt; None without any
+    bound.
 
     Any tilt gives a valid bound, so the search need not be exact. Raises `LimitError` at the deadline that was entered.
     """

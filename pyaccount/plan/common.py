@@ -102,9 +102,7 @@ def length_text(body: Body) -> str | None:
 
 
 def basic_assumptions(privacy: Privacy, body: Body | None = None) -> tuple[str, ...]:
-    """Return the assumptions that every reduction makes about the run; `body` is given if its matrix or its users
-    matter.
-    """
+    """Return the assumptions about the run that every reduction makes; those of a matrix or of users need `body`."""
     noise = NOISE if body is None or body.matrix.kind == "identity" else MATRIX_NOISE
     users = body is not None and body.sampler.protects_users
     return (ADJACENCIES[privacy.adjacency].users if users else neighbours(privacy), CLIPPING, noise)

@@ -16,9 +16,7 @@ def has_workload(document: Document) -> bool:
 
 
 def workload_of(body: Body) -> Workload:
-    """Return the workload of a body: what its errors are measured on and which error is minimised; by default prefix
-    sums.
-    """
+    """Return the workload that a body's errors are measured on and that is minimised; by default prefix sums."""
     stated = body.workload
     if stated is None:
         return PREFIX_SUMS

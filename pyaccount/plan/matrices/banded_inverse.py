@@ -47,9 +47,7 @@ class BandedInversePlan(MatrixPlan):
         return _matrix(body).inverse_bands
 
     def generation(self, built: Strategy) -> str:
-        """Describe the noise as a sum of past independent noise, which a generator addressed by position can draw
-        again.
-        """
+        """Describe the noise as a sum of past independent noise, which can be kept or drawn again by its position."""
         assert built.inverse is not None
         kept = len(built.inverse) - 1
         return (

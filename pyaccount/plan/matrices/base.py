@@ -46,9 +46,7 @@ class MatrixPlan(ABC):
 
     @abstractmethod
     def build(self, document: Document, body: Body) -> Strategy:
-        """Build the matrix of a run. Raises `ValueError` if an entry is negative or its error exceeds the range of
-        doubles.
-        """
+        """Build the matrix of a run. Raises `ValueError` for a negative entry, or an error that exceeds all doubles."""
 
     def search_starts(self, body: Body) -> list[Listed]:
         """Return the matrices from which a search begins: those of this kind that are known without a search.
@@ -72,9 +70,7 @@ class MatrixPlan(ABC):
         raise AssertionError("the columns of a banded matrix do not overlap")
 
     def generation(self, built: Strategy) -> str:
-        """Describe how training makes the rows z_t of C⁻¹w, exactly, from rows w_t of independent noise, round by
-        round.
-        """
+        """Describe how training makes the rows z_t of C⁻¹w from independent rows w_t, exactly, round by round."""
         assert built.coefficients is not None
         kept = len(built.coefficients) - 1
         if kept == 0:

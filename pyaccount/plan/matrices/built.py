@@ -62,8 +62,7 @@ class Strategy:
 
     @property
     def slack(self) -> float:
-        """Return a bound on the relative rounding error of norms; a bound that uses a norm moves it by this to the safe
-        side.
+        """Return a bound on the relative rounding error of norms, by which bounds are moved to the safe side.
 
         All entries are non-negative, so a sum of m terms, added in any order, is off by at most (m − 1)u of itself, and
         by another u if they are products (Higham 2002, Section 4.2). A norm is the root of a sum of at most n terms,
@@ -78,15 +77,14 @@ class Strategy:
         return _error(self, workload)
 
     def sensitivity(self, min_separation: int, participations: int) -> tuple[float, float]:
-        """Return an upper and a lower bound on the largest ‖Σ_i C e_i‖ over `participations` rounds, `min_separation`
-        apart.
+        """Return an upper and a lower bound on the largest ‖Σ_i C e_i‖ over rounds i at least `min_separation` apart.
 
-        The two are equal if the worst rounds are known: the longest column for one participation; the earliest evenly
-        spaced rounds for Toeplitz matrices that do not increase down the first column (Kalinin & Lampert 2024, Theorem
-        2) and for Toeplitz bands within the separation (columns are orthogonal, the first ones the longest); every
-        round; and if a search finds that no rounds are worse. Otherwise the lower bound is the norm for the worst
-        rounds found, and the upper bound counts for each column at most as many cross products as there are other
-        participations. Both are rounded (see `slack`).
+        At most `participations` rounds are summed. The two bounds are equal if the worst rounds are known: the longest
+        column for one participation; the earliest evenly spaced rounds for Toeplitz matrices that do not increase down
+        the first column (Kalinin & Lampert 2024, Theorem 2) and for Toeplitz bands within the separation (columns are
+        orthogonal, the first ones the longest); every round; and if a search finds that no rounds are worse. Otherwise
+        the lower bound is the norm for the worst rounds found, and the upper bound counts for each column at most as
+        many cross products as there are other participations. Both are rounded (see `slack`).
         """
         return _sensitivity(self, min_separation, min(participations, -(-self.iterations // min_separation)))
 

@@ -1,6 +1,4 @@
-"""The largest ‖Σ_i C e_i‖ over rounds that keep a separation: exact if the worst rounds are known or found, else
-enclosed.
-"""
+"""The largest ‖Σ_i C e_i‖ over separated rounds: exact if the worst rounds are known or found, else enclosed."""
 
 from __future__ import annotations
 
@@ -83,9 +81,7 @@ def _of_scaled(matrix: NDArray[np.float64], b: int, most: int) -> tuple[float, f
 
 
 def _searched(columns: NDArray[np.float64], b: int, most: int, spaced: float) -> tuple[float, float]:
-    """Search for the worst rounds in the Gram matrix; `columns` has one column per row. See `participation::worst` of
-    the core.
-    """
+    """Search for the worst rounds with the core's `participation::worst`; `columns` has one column in each row."""
     from pyaccount import _core
     from pyaccount.strategies import sums
 

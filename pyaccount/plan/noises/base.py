@@ -26,9 +26,7 @@ class NoisePlan(ABC):
 
     @abstractmethod
     def public(self, document: Document, body: Body) -> DirectedBounds:
-        """Return the rounds of a body whose record has public participations, the worst possible ones
-        (`plan.contrast`).
-        """
+        """Return the rounds of a body if participations are public and as bad as they can be (`plan.contrast`)."""
 
     @abstractmethod
     def convention(self, document: Document) -> str:

@@ -29,9 +29,7 @@ SCALE = (
 
 
 def words(document: Document, body: Body) -> Reduction:
-    """Return the theorem: Lap(0, b) against Lap(k, b) (2k under replace-one) in every round in which the group takes
-    part.
-    """
+    """Return the theorem: Lap(0, b) against Lap(k, b) (2k under replace-one) in every round of the group."""
     privacy = document.privacy
     factor = moves(document)
     k, scale = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "b")

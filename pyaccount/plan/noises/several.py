@@ -99,9 +99,7 @@ class Joined:
         return replace(self.inner.mechanism(document, _with(body, below)), lower=least.lower or least)
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
-        """Refuse a matrix, which correlates the noise of one release only; and what the sampler's analysis does not
-        cover.
-        """
+        """Refuse a matrix, which correlates the noise of one release only, and what the sampler's analysis refuses."""
         problems = [] if self.inner.refusals is None else self.inner.refusals(document, body)
         if body.matrix.kind == "identity":
             return problems
