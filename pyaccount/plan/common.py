@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyaccount.errors import Problem
 
 #: Why the number of iterations cannot be the blank, and what can be written instead.
-NO_ITERATIONS = "the matrix depends on the number of iterations, so that with one they cannot be solved for"
+NO_ITERATIONS = "with a matrix the number of iterations cannot be the blank, because the matrix depends on it"
 OTHER_BLANKS = "a number here, and `solve` at noise.multiplier, privacy.epsilon or privacy.delta"
 #: What can be written where a matrix must be banded.
 BANDED = "identity, banded-square-root, optimal-toeplitz or toeplitz"
@@ -62,7 +62,7 @@ def moves(document: Document) -> int:
 
 #: The guarantee for a group of k under every mechanism: k steps between neighbours, each of which multiplies the δ of those
 #: before it by e^ε.
-GROUP_LEMMA = "(ε, δ) for one is (kε, δ·(e^{kε} − 1)/(e^ε − 1)) for k by the group lemma"
+GROUP_LEMMA = "by the group lemma, (ε, δ) for one implies (kε, δ·(e^{kε} − 1)/(e^ε − 1)) for k"
 
 
 def group_refusals(document: Document, body: Body) -> list[Problem]:
@@ -70,9 +70,9 @@ def group_refusals(document: Document, body: Body) -> list[Problem]:
     if document.privacy.group_size == 1:
         return []
     message = (
-        f"{body.sampler.kind} samples each record for itself: no bound is implemented for groups of records, whose "
-        f"participations interleave; {GROUP_LEMMA}; for users with several records the sampler is user-b-min-sep, with the "
-        "user as the unit"
+        f"no bound is implemented for groups of records under {body.sampler.kind} sampling, which samples each record "
+        f"independently, so that their participations interleave; {GROUP_LEMMA}; for users with several records use "
+        "user-b-min-sep, whose unit is the user"
     )
     return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 

@@ -46,16 +46,16 @@ def _compile_one(document: Document) -> CompiledDocument:
     plan = CompiledDocument(document, analyses, worded(document, analyses))
     if document.accounting.method == "monte-carlo" and not plan.sampled:
         message = (
-            "only b-min-sep, balls-in-bins, Poisson and random cyclic-poisson sampling of one record, and user-b-min-sep "
-            "sampling of users that share no records, are judged by sampling"
+            "only b-min-sep, balls-in-bins, Poisson, random-allocation and random cyclic-poisson sampling of one record, and "
+            "user-b-min-sep sampling of users that share no records, are analysed by sampling"
         )
         _refuse([document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")])
     _refuse(_moment_refusals(plan))
     budget = budget_of(document)
     if plan.sampled and budget is not None and not budget.one_point:
         message = (
-            f"a {budget.words} is a statement about a whole profile, and of this sampler samples prove single points of it; "
-            "one such point proves an advantage, or a true_positive_rate at a false_positive_rate: give one of these"
+            f"a {budget.words} is a statement about a whole profile, but for this sampler samples prove only single points of "
+            "it; give an advantage, or a true_positive_rate at a false_positive_rate, which a single point proves"
         )
         path = ("privacy", "risk", budget.measure)
         _refuse([document.problem("no-valid-bound", path, message, allowed="advantage, or true_positive_rate")])
@@ -77,15 +77,15 @@ def _moment_refusals(plan: CompiledDocument) -> list[Problem]:
         return []
     bodies = document.bodies
     if not plan.sampled:
-        message = "the rounds of this document compose, by privacy loss distributions, which are more precise"
-    elif len(bodies) > 1 or bodies[0].count > 1 or not sampler_plan(bodies[0]).has_moments(bodies[0]):
         message = (
-            "moments are computed of one phase of b-min-sep sampling with a banded Toeplitz matrix or the identity"
+            "the rounds of this document compose by privacy loss distributions, which are more precise than moments"
         )
+    elif len(bodies) > 1 or bodies[0].count > 1 or not sampler_plan(bodies[0]).has_moments(bodies[0]):
+        message = "moments are implemented only for one phase of b-min-sep sampling, with a banded Toeplitz matrix or no matrix"
     elif document.privacy.adjacency == "replace-one":
-        message = "no chain of replicas is implemented for replaced records"
+        message = "moments are not implemented for replaced records"
     elif document.accounting.verification != "betting":
-        message = "nothing is tested that a moment proves: leave verification out"
+        message = "a bound by moments is proven without a test: leave verification out"
     path = ("accounting", "method")
     allowed = "auto or monte-carlo" if plan.sampled else "auto or pld"
     return [document.problem("no-valid-bound", path, message, allowed=allowed)] if message else []
@@ -99,9 +99,7 @@ def _workload_refusals(document: Document, body: Body) -> list[Problem]:
     if body.workload is None:
         return []
     if not noise_plan(body).sums_have_error:
-        message = (
-            "a workload is what an optimizer makes of noisy sums, and this noise is on numbers: leave workload out"
-        )
+        message = "a workload describes an optimizer on noisy sums, but this noise is added to single numbers: leave workload out"
         return [document.problem("contradiction", body.at("workload"), message)]
     if body.training.iterations != "solve":
         workload_error(document, body)
@@ -116,8 +114,8 @@ def _dependent_rounds(document: Document) -> list[Problem]:
         if body.matrix.kind != "identity" and plan.round_by_round:
             message = (
                 f"with a matrix the rounds depend on one another, and no bound is implemented for {body.sampler.kind} "
-                f"sampling{plan.known_with_matrix}; b-min-sep, balls-in-bins and cyclic-poisson keep a record's participations "
-                "apart"
+                f"sampling{plan.known_with_matrix}; use b-min-sep, balls-in-bins or cyclic-poisson, which keep a record's "
+                "participations apart"
             )
             allowed = "b-min-sep, balls-in-bins, cyclic-poisson or none"
             problems.append(document.problem("no-valid-bound", body.at("sampler", "kind"), message, allowed=allowed))
@@ -135,7 +133,7 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
     if sampler_plan(body).spaced_pattern(body) is not None:
         if body.matrix.banded:
             return []
-        message = "without sampling buffers are optimised for the participations that the order allows as it is"
+        message = "without sampling, buffers are optimised for the participations that the order allows by default"
         return [refused(body.at("matrix", "optimize_for"), message, "leave it to its default")]
     if sampler_plan(body).differentiable(document, body) is None:
         known = ", ".join(word for word, plan in PLANS.items() if plan.has_derivatives)
@@ -155,7 +153,7 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
         message = "a matrix is not optimised for a body that is run several times"
         problems.append(refused(body.at("count"), message, "leave count out"))
     if body.noise.also:
-        message = "a matrix is not optimised where more is released of every batch"
+        message = "a matrix is not optimised if several sums of a batch are released"
         problems.append(refused(body.at("noise", "also"), message, "leave also out"))
     return problems
 

@@ -82,15 +82,15 @@ def sampling_cost(plan: CompiledDocument) -> list[str]:
         log = math.log(100.0 / delta)
         easy, hard = 7.0 * log / delta, 51.0 * log / delta
         lines.append(
-            f"if the true δ is half of the claimed one, a test needs about {easy:.2g} plain samples; if it is 80 %, about "
-            f"{hard:.2g}: {duration(easy * cost / 2e9)} to {duration(hard * cost / 2e9)} on two cores"
+            f"a verification with plain samples would take about {easy:.2g} of them if the truth is half of δ, {hard:.2g} at "
+            f"80 %: {duration(easy * cost / 2e9)} to {duration(hard * cost / 2e9)} on two cores"
         )
     lines.append(
-        "with truncated batches other samples are bounded only by mixing in plain ones: `pyaccount plan --estimate` "
-        "predicts how many are needed"
+        "with truncated batches only plain samples bound others that are mixed with them: `pyaccount plan --estimate` "
+        "asks the pilot"
         if mechanism.plain_only
-        else "if samples are drawn where losses are large, with bounded weights, fewer are needed: `pyaccount plan --estimate` "
-        "predicts how many"
+        else "samples drawn where losses are large, with bounded weights, take fewer: `pyaccount plan --estimate` "
+        "asks the pilot how many"
     )
     return lines
 

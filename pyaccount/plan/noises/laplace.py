@@ -69,7 +69,7 @@ def refusals(document: Document, body: Body) -> list[Problem]:
             )
         )
     if body.matrix.kind != "identity":
-        message = "the noise of Laplace releases is independent: a matrix does not apply"
+        message = "the noise of Laplace releases is independent: leave the matrix out"
         problems.append(document.problem("no-valid-bound", body.at("matrix", "kind"), message, allowed="identity"))
     if document.accounting.method == "monte-carlo":
         message = "Laplace releases are composed, not sampled"

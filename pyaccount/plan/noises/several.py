@@ -104,9 +104,9 @@ class Joined:
         if body.matrix.kind == "identity":
             return problems
         message = (
-            "several releases of a batch are analysed where the noise of every round is independent, and the matrix correlates "
-            "that of the main one: leave the matrix out, or release the other sums of batches that are drawn for them "
-            "alone, as another phase"
+            "several releases of a batch are analysed only if the noise of every round is independent, but the matrix "
+            "correlates the noise of the main release: leave the matrix out, or release the other sums as another phase, of "
+            "batches that are drawn for them alone"
         )
         return [
             *problems,

@@ -105,7 +105,7 @@ class BallsInBinsPlan(WholeRun):
         problems = self.unit_refusals(document, body)
         blank = document.blank
         if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta", "group_size"):
-            message = "with balls in bins the blank is noise.multiplier, privacy.epsilon or privacy.delta"
+            message = "with balls in bins only noise.multiplier, privacy.epsilon or privacy.delta can be solved for"
             problems.append(document.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
         return problems
 

@@ -128,7 +128,7 @@ class SamplerPlan(ABC):
     def unsteered(self, body: Body) -> str:
         """Explain why there is no `differentiable` for a body."""
         if not body.matrix.banded:
-            return "derivatives of δ where a record's columns overlap are implemented for balls-in-bins alone"
+            return "if a record's columns overlap, derivatives of δ are implemented only for balls-in-bins"
         return "no derivatives of δ are implemented for this sampler, or for how its records are attributed"
 
     def rounds_at_a_time(self, body: Body) -> int:

@@ -79,7 +79,7 @@ def refusals(document: Document, body: Body) -> list[Problem]:
             document.problem(
                 "no-valid-bound",
                 body.at("matrix", "kind"),
-                "cyclic Poisson sampling is analysed with a banded Toeplitz matrix; with any other, balls-in-bins is",
+                "cyclic Poisson sampling is analysed only with a banded Toeplitz matrix; for another matrix use balls-in-bins",
                 allowed=BANDED,
             )
         )
@@ -173,8 +173,8 @@ class CyclicPoissonPlan(WholeRun):
         problems = []
         if not body.matrix.banded:
             message = (
-                f"the analysis of {body.sampler.kind} sampling needs a banded Toeplitz matrix; with any other, b-min-sep and "
-                "balls-in-bins are analysed"
+                f"the analysis of {body.sampler.kind} sampling needs a banded Toeplitz matrix; for another matrix use "
+                "b-min-sep or balls-in-bins"
             )
             allowed = "a banded matrix, or the sampler b-min-sep or balls-in-bins"
             problems.append(document.problem("no-valid-bound", body.at("matrix", "kind"), message, allowed=allowed))
@@ -215,7 +215,7 @@ class CyclicPoissonPlan(WholeRun):
         """Refuse truncation, because the document does not give the sizes of the parts."""
         message = (
             "how often a part's batches are truncated depends on the sizes of the parts, which the document does not give; "
-            "b-min-sep sampling with the same separation is analysed with truncated batches"
+            "use b-min-sep sampling with the same separation"
         )
         path, allowed = body.at("sampler", "truncate_to"), "b-min-sep, balls-in-bins or poisson"
         return [document.problem("no-valid-bound", path, message, allowed=allowed)]

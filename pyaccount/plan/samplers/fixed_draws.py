@@ -246,7 +246,7 @@ class FixedDrawsPlan(SamplerPlan):
         dataset = self.draws(body)[1]
         problems = []
         if group > dataset:
-            message = f"the group has more records than the data set ({dataset})"
+            message = f"the group of {group} has more records than the data set ({dataset})"
             path: Path = ("privacy", "group_size")
             problems.append(document.problem("no-valid-bound", path, message, allowed=f"at most {dataset}"))
         elif document.privacy.adjacency == "add-remove":
@@ -255,8 +255,8 @@ class FixedDrawsPlan(SamplerPlan):
             if distinct > rest:
                 message = (
                     f"under add-remove the smaller of two neighbouring data sets has {rest} records, fewer than the {distinct} "
-                    "distinct ones that are drawn: such a draw does not exist there; under zero-out or replace-one, where the "
-                    "dataset size is public, the question does not arise"
+                    "distinct ones that a round draws: such a draw is impossible there; draw fewer, or use zero-out or "
+                    "replace-one, under which both data sets have the same size"
                 )
                 problems.append(document.problem("no-valid-bound", path, message, allowed=f"at most {max(rest, 0)}"))
         if problems:

@@ -217,7 +217,7 @@ class PoissonPlan(Renewal):
         """Refuse several draws in a round with a matrix."""
         if body.draws_per_iteration() == 1:
             return []
-        message = "several draws in a round are analysed for independent noise: leave the matrix out, or this"
+        message = "several draws in a round are analysed only for independent noise: leave out the matrix or draws_per_iteration"
         path = body.at("sampler", "draws_per_iteration")
         return [document.problem("no-valid-bound", path, message, allowed="1, or no matrix")]
 

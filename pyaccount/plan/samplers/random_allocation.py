@@ -136,13 +136,11 @@ def sampled_refusals(document: Document, body: Body) -> list[Problem]:
     t, k = _sampler(body).iterations_per_allocation, _sampler(body).participations
     problems = refusals(document, body)
     if k in (1, t):
-        message = (
-            f"{k} of {t} rounds compose without samples, exactly: there is nothing that samples would make tighter"
-        )
+        message = f"allocations of {k} of {t} rounds compose exactly without samples: samples would not make the bound tighter"
         problems.append(document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld"))
     blank = document.blank
     if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta"):
-        message = "with a sampled analysis the blank is noise.multiplier, privacy.epsilon or privacy.delta"
+        message = "a sampled analysis can solve only for noise.multiplier, privacy.epsilon or privacy.delta"
         problems.append(document.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
     return problems
 
@@ -183,14 +181,15 @@ def refusals(document: Document, body: Body) -> list[Problem]:
     problems = group_refusals(document, body)
     if document.privacy.adjacency == "replace-one":
         message = (
-            "no bound is implemented for a record that is replaced by another: both are allocated, and their rounds differ; "
-            "(ε, δ) under add-remove is (2ε, (1 + e^ε)·δ) here, since to replace is to remove one and to add another"
+            "no bound is implemented for a record that is replaced by another, because both are allocated and their rounds "
+            "differ; (ε, δ) under add-remove implies (2ε, (1 + e^ε)·δ) under replace-one, since to replace a record is to "
+            "remove it and to add another"
         )
         path = ("privacy", "adjacency")
         problems.append(document.problem("no-valid-bound", path, message, allowed="add-remove or zero-out"))
     batch = body.at("training", "expected_batch_size")
     if document.blank == batch:
-        message = "an expected batch follows from the allocation, k rounds of t: it is no blank"
+        message = "the expected batch size follows from the allocation, k of every t rounds, so it cannot be the blank"
         allowed = f"{OTHER_BLANKS}, or at training.iterations"
         problems.append(document.problem("no-valid-bound", batch, message, allowed=allowed))
     return problems

@@ -92,9 +92,9 @@ def refusals(document: Document, body: Body) -> list[Problem]:
             document.problem(
                 "no-valid-bound",
                 body.at("sampler", "waits_after"),
-                "where only participations make shared records wait, others can keep a user out early and so let it take part "
-                "more often later than it would alone: no bound on how often is implemented (Dong & Ganesh 2026, Algorithm 4); "
-                "with draws that make them wait (Algorithm 3) there is one",
+                "if only participations make shared records wait, other users can keep a user out early and so let it take "
+                "part more often later than it would alone; no bound on how often is implemented (Dong & Ganesh 2026, "
+                "Algorithm 4); use waits_after: draw (Algorithm 3), for which there is a bound",
                 allowed="draw",
             )
         )
@@ -103,8 +103,8 @@ def refusals(document: Document, body: Body) -> list[Problem]:
             document.problem(
                 "no-valid-bound",
                 ("privacy", "adjacency"),
-                "a user who is added, removed or replaced changes when the others with shared records are available; with shared "
-                "records the bound is for contributions that are set to zero",
+                "a user who is added, removed or replaced changes when other users with shared records are available; with "
+                "shared records a bound is implemented only for contributions that are set to zero (zero-out)",
                 allowed="zero-out",
             )
         )
@@ -113,13 +113,13 @@ def refusals(document: Document, body: Body) -> list[Problem]:
         path = body.at("training", "iterations")
         problems.append(document.problem("no-valid-bound", path, NO_ITERATIONS, allowed=OTHER_BLANKS))
     elif _work(body) > _core.MOST_WORK:
-        message = "so many iterations and records have too many numbers of draws to go through"
+        message = "the computation is too long for this many iterations and records of a user"
         path = body.at("training", "iterations")
         problems.append(
             document.problem("no-valid-bound", path, message, allowed="fewer iterations or records_per_user")
         )
     if document.accounting.method == "monte-carlo":
-        message = "with shared records the bound composes and is not sampled"
+        message = "with shared records the bound is composed, not sampled"
         problems.append(document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld"))
     return problems
 
@@ -189,7 +189,7 @@ def unit_refusals(document: Document) -> list[Problem]:
     problems = []
     if document.privacy.group_size != 1:
         message = (
-            "a user with all records is protected, and no bound is implemented for groups of users, whose participations "
+            "the unit is a user with all records; no bound is implemented for groups of users, because their participations "
             f"interleave; {GROUP_LEMMA}"
         )
         problems.append(document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
@@ -197,8 +197,8 @@ def unit_refusals(document: Document) -> list[Problem]:
         document.problem(
             "no-valid-bound",
             body.at("sampler", "kind"),
-            "another phase protects users, and this one protects single records: of one user it may draw several, "
-            "which its analysis does not count",
+            "another phase protects users, but this one protects single records: it may draw several records of a user, "
+            "which its analysis does not count; use user-b-min-sep in every phase",
             allowed="user-b-min-sep in every phase",
         )
         for body in document.bodies

@@ -41,14 +41,14 @@ def refusals(document: Document, own: list[Problem]) -> list[Problem]:
     problems = list(own)
     if document.privacy.adjacency != "zero-out":
         message = (
-            "whether a batch is truncated depends on how many records there are, and where one is it displaces another; "
-            "truncated batches are analysed for a record whose contribution is set to zero (zero-out)"
+            "whether a batch is truncated depends on the number of records, and in a truncated batch a record displaces "
+            "another one; truncated batches are analysed only for a record whose contribution is set to zero (zero-out)"
         )
         problems.append(document.problem("no-valid-bound", ("privacy", "adjacency"), message, allowed="zero-out"))
     if document.privacy.group_size != 1:
         message = (
-            "with truncated batches no bound is implemented for groups of records, which displace others and each other; "
-            f"{GROUP_LEMMA}"
+            "with truncated batches no bound is implemented for groups of records, which displace other records and each "
+            f"other; {GROUP_LEMMA}"
         )
         problems.append(document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
     return problems

@@ -222,6 +222,6 @@ class WholeRun(SamplerPlan):
         problems += self.own_refusals(document, body)
         blank = document.blank
         if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta", "group_size"):
-            message = "with a sampled analysis the blank is noise.multiplier, privacy.epsilon or privacy.delta"
+            message = "a sampled analysis can solve only for noise.multiplier, privacy.epsilon or privacy.delta"
             problems.append(document.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
         return problems
