@@ -396,4 +396,4 @@ def test_phases_with_and_without() -> None:
     assert data.phases[1].also is None
     assert any(text.startswith("one: Each round also releases") for text in data.assumptions)
     assert any(text.startswith("two: Fresh Gaussian noise") for text in data.assumptions)
-    assert "main release" in data.noise_convention
+    assert "main one" in data.noise_convention
