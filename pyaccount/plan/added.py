@@ -18,8 +18,7 @@ LEAST = -745.0
 
 
 def added_bound(core: _core.Sampled, epsilon: float, what: Literal["square", "delta"]) -> tuple[float, float] | None:
-    """Return the least upper bound on E V² or on δ(ε) over the tilts tried, and minus that tilt; None without any
-    bound.
+    """Return the least upper bound on E V² or on δ(ε) over the tilts tried, and minus that tilt; None if none gives one.
 
     Any tilt gives a valid bound, so the search need not be exact. Raises `LimitError` at the deadline that was entered.
     """
@@ -29,8 +28,8 @@ def added_bound(core: _core.Sampled, epsilon: float, what: Literal["square", "de
 
     def log(tilt: float) -> float:
         _core.Cancellation.check()
-        found = core.added_bounds(-tilt, [epsilon])
-        return math.inf if found is None else found[0][position]
+        bounds = core.added_bounds(-tilt, [epsilon])
+        return math.inf if bounds is None else bounds[0][position]
 
     middle, value = FIRST, log(FIRST)
     while value > LEAST and (further := log(middle * FACTOR)) < value:
@@ -41,10 +40,10 @@ def added_bound(core: _core.Sampled, epsilon: float, what: Literal["square", "de
         upper = high / middle > middle / low
         end = high if upper else low
         trial = middle * (end / middle) ** (1.0 - GOLDEN)
-        found = log(trial)
-        if found < value:
+        tried = log(trial)
+        if tried < value:
             low, high = (middle, high) if upper else (low, middle)
-            middle, value = trial, found
+            middle, value = trial, tried
         elif upper:
             high = trial
         else:
@@ -63,10 +62,10 @@ def added_profile(core: _core.Sampled, epsilons: Sequence[float]) -> list[float]
     logs, tilt = [0.0] * len(epsilons), FIRST
     while True:
         _core.Cancellation.check()
-        found = core.added_bounds(-tilt, list(epsilons))
-        if found is None:
+        bounds = core.added_bounds(-tilt, list(epsilons))
+        if bounds is None:
             break
-        better = [min(log, one[1]) for log, one in zip(logs, found, strict=True)]
+        better = [min(log, bound[1]) for log, bound in zip(logs, bounds, strict=True)]
         # For each ε the bound falls up to the best tilt and then rises; a bound below all doubles cannot improve.
         done = [new == old or new < LEAST for new, old in zip(better, logs, strict=True)]
         logs = better

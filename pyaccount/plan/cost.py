@@ -45,10 +45,10 @@ def composing_cost(plan: CompiledDocument) -> Cost:
     """
     document = plan.document
     profile = document.accounting.profile
-    beside = 2 * len(PROFILE_SHARES if profile is None else profile)
+    profile_questions = 2 * len(PROFILE_SHARES if profile is None else profile)
     questions = 2 + (2 * SEARCH_STEPS if plan.blank else 0)
     separate = any(reduction.lower_end is not None for reduction in plan.reductions)
-    questions = (2 * questions if separate else questions) + beside
+    questions = (2 * questions if separate else questions) + profile_questions
     if plan.closed_form:
         return Cost(questions, questions, 0, 1e-3)
     tolerance = plan.tolerance

@@ -26,7 +26,7 @@ class Recipe(Generic[Made]):
     @cached_property
     def core(self) -> Made:
         """Return the object; it is made on first use and kept."""
-        made: Made = attrgetter(self.constructor)(_core)(*(_made(one) for one in self.arguments))
+        made: Made = attrgetter(self.constructor)(_core)(*(_made(argument) for argument in self.arguments))
         return made
 
     @cached_property
@@ -52,8 +52,8 @@ def fingerprint(*values: object) -> str:
 def _made(argument: object) -> object:
     if isinstance(argument, Recipe):
         return argument.core
-    if isinstance(argument, tuple) and not all(isinstance(one, float) for one in argument):
-        return tuple(_made(one) for one in argument)
+    if isinstance(argument, tuple) and not all(isinstance(item, float) for item in argument):
+        return tuple(_made(item) for item in argument)
     return argument
 
 
@@ -63,7 +63,7 @@ def _spelled(value: object) -> list[str]:
         case Recipe():
             return [f"<{value.fingerprint}>"]
         case tuple() | list():
-            return ["(", *(text for one in value for text in _spelled(one)), ")"]
+            return ["(", *(text for item in value for text in _spelled(item)), ")"]
         case bool() | None:
             return [f"{value};"]
         case float():

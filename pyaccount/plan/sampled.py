@@ -175,7 +175,7 @@ def _together(
     """Return the rounds of all parts, each run a number of times, in the directions that are known for all parts."""
     known = [side for side in parts[0][0] if all(side in part for part, _ in parts)]
     return {
-        side: tuple(replace(one, count=one.count * runs) for part, runs in parts for one in part[side])
+        side: tuple(replace(item, count=item.count * runs) for part, runs in parts for item in part[side])
         for side in known
     }
 
@@ -200,4 +200,4 @@ def composed_bounds(rounds: tuple[Rounds, ...], epsilons: Sequence[float]) -> li
 
 
 def _built(rounds: tuple[Rounds, ...]) -> list[tuple[_core.RoundProfile, int]]:
-    return [(one.part.build(), one.count) for one in rounds]
+    return [(item.part.build(), item.count) for item in rounds]

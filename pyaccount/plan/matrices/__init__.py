@@ -102,7 +102,7 @@ def columns(document: Document, body: Body, min_separation: int) -> Recipe[_core
 @lru_cache(maxsize=4)
 def _meeting(built: Strategy, min_separation: int) -> Recipe[_core.Columns]:
     if built.buffers is not None and built.coefficients is not None:
-        scales, decays = (tuple(one) for one in built.buffers)
+        scales, decays = (tuple(values) for values in built.buffers)
         return Recipe("Columns.buffers", (built.coefficients[0], scales, decays, built.iterations, min_separation))
     if built.coefficients is not None:
         rest = built.iterations - len(built.coefficients)

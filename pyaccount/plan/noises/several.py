@@ -57,19 +57,19 @@ class Joined:
     def words(self, document: Document, body: Body) -> Reduction:
         """Return the sampler's theorem, worded for the stacked releases."""
         open_ = body.noise.multiplier == "solve"
-        told = self.inner.words(document, body if open_ else _with(body, multipliers(body)[0]))
+        usual = self.inner.words(document, body if open_ else _with(body, multipliers(body)[0]))
         count = 1 + len(body.noise.also)
         of = "the effective multiplier of all releases, (Σ σ_i⁻²)^(−1/2)"
         remark = (
             f"σ here is {of}." if open_ else f"The multiplier here is {of}, of σ = {number(body.noise.multiplier):g}."
         )
         return replace(
-            told,
-            subject=f"{told.subject}, {count} releases of each batch",
-            source=f"{told.source}; releases stacked in units of their noise: Andrew et al. 2021 (arXiv:1905.03871), Theorem 1",
-            remark=remark if told.remark is None else f"{told.remark} {remark}",
+            usual,
+            subject=f"{usual.subject}, {count} releases of each batch",
+            source=f"{usual.source}; releases stacked in units of their noise: Andrew et al. 2021 (arXiv:1905.03871), Theorem 1",
+            remark=remark if usual.remark is None else f"{usual.remark} {remark}",
             assumptions=(
-                *(MAIN_NOISE if text == NOISE else text for text in told.assumptions),
+                *(MAIN_NOISE if text == NOISE else text for text in usual.assumptions),
                 *(
                     f"Each round also releases, of the same batch, {release.what}: a sum to which each record contributes at "
                     f"most a clip norm of its own, with fresh Gaussian noise of standard deviation {plain(release.multiplier)} "

@@ -59,8 +59,7 @@ def resolved(squares: Squares, tolerance: float) -> bool:
 
 
 def graded(squares: Squares, *, upper: bool) -> Squares:
-    """Return at most `MOST_KINDS` + 1 values: the given ones, moved up (or down) to a geometric grid between their
-    ends.
+    """Return at most `MOST_KINDS` + 1 values: the given ones, moved up (or down) to a geometric grid over their range.
 
     The law grows with every ‖m‖² in convex order: Z = e^{N(−s/2, s)} grows with s, since it is a martingale in s
     (geometric Brownian motion), and sums of independent terms preserve the order. So values that are moved up give a

@@ -130,7 +130,7 @@ def truncated_words(document: Document, body: Body) -> Reduction:
             "(1 − q)N(0) + qN(2) against (1 − q)N(0) + qN(−1)"
         ),
         tight=False,
-        remark=truncated.remark(body, lambda one: one.sampling_probability()),
+        remark=truncated.remark(body, lambda body: body.sampling_probability()),
         assumptions=truncated.assumptions(body, usual.assumptions, KEPT),
         # Each r up to 256 of a truncated batch is a term of its own; beyond that, r/32 of them share one.
         components=3 + (64 if limit is None else min(64, round(384.0 / math.sqrt(limit)))),

@@ -125,10 +125,10 @@ def mechanism(document: Document, body: Body) -> SampledMechanism:
     unit = math.nextafter(1.0 / number(body.noise.multiplier), math.inf)
     recipe: Recipe[_core.Sampled] = Recipe("Sampled.allocation", (t, k, unit))
     directions, cost = sampled_directions(document.privacy.adjacency), (ROUND_COST + TAKEN_COST * k) * t
-    one = SampledMechanism(recipe, directions, t, cost, recipe.core.plain_parameter)
+    allocated = SampledMechanism(recipe, directions, t, cost, recipe.core.plain_parameter)
     count = whole(body.training.iterations) // t
     blocks = bounds(document, replace(body, count=1))
-    return replace(together([(one, count)]), composed={side: blocks[side].upper for side in directions})
+    return replace(together([(allocated, count)]), composed={side: blocks[side].upper for side in directions})
 
 
 def sampled_refusals(document: Document, body: Body) -> list[Problem]:
@@ -172,8 +172,8 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
         return above
     # The lower bound is for two data sets. If the core makes no law for them, it sums all t rounds: N(k, tσ²) against N(0, tσ²).
     below = several(document, square, t, k) or 2 * (gaussian(k * (1.0 - ROUNDING), sigma * t**0.5),)
-    seen = tight(*below, count)
-    return {side: Bounds(above[side].upper, seen[side].lower, above[side].inner) for side in above}
+    lower = tight(*below, count)
+    return {side: Bounds(above[side].upper, lower[side].lower, above[side].inner) for side in above}
 
 
 def refusals(document: Document, body: Body) -> list[Problem]:

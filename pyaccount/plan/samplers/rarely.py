@@ -108,11 +108,11 @@ def of_renewal(hit: float, full: float, probability: float, separation: int) -> 
     return RareTruncation(min(1.0, hit * more), min(1.0, full * share * more))
 
 
-def remark(body: Body, found: RareTruncation) -> str:
+def remark(body: Body, rare: RareTruncation) -> str:
     """State how seldom batches are truncated, and how much that adds to δ at most."""
     runs = "" if body.count == 1 else " for each run"
     return (
         "The expected batch size is that of the records drawn, before truncation. A record is ever in a batch that is truncated "
-        f"with probability at most {up(found.hit, 2)}; truncation adds no more than twice that to δ where a record is removed, "
-        f"and no more than {up(found.missed, 2)} where it is added{runs}."
+        f"with probability at most {up(rare.hit, 2)}; truncation adds no more than twice that to δ where a record is removed, "
+        f"and no more than {up(rare.missed, 2)} where it is added{runs}."
     )
