@@ -117,11 +117,11 @@ class SamplerPlan(ABC):
         return None
 
     def spaced_pattern(self, body: Body) -> tuple[int, int] | None:
-        """Return (least distance, number) of a record's participations if δ depends on a matrix only through the
-        largest ‖Cx‖.
-
-        The maximum is over such patterns x. Then σ is proportional to it, and no derivative of δ is needed. Otherwise
+        """Return (least distance, number) of participations if δ depends on a matrix only through a largest ‖Cx‖, else
         None.
+
+        The maximum is over the patterns x of that distance and number. Then σ is proportional to it, and no derivative
+        of δ is needed.
         """
         return None
 

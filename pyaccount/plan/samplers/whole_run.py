@@ -90,11 +90,10 @@ class WholeRun(SamplerPlan):
         """Return the mechanism of one run in which no batch is truncated."""
 
     def displaced(self, body: Body, limit: int) -> float:
-        """Return an upper bound on the probability that the sensitive record is ever in a batch with `limit` or more
-        others.
+        """Return an upper bound on the probability that the sensitive record is ever displaced.
 
-        Only samplers whose truncated batches are analysed define it; the others refuse such batches
-        (`truncation_refusals`).
+        That is the probability that it is ever in a batch with `limit` or more other records. Only samplers whose
+        truncated batches are analysed define it; the others refuse such batches (`truncation_refusals`).
         """
         raise AssertionError("truncated batches that are refused reached the arithmetic")
 
