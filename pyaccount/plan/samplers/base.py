@@ -68,7 +68,7 @@ class Worst:
 
 @dataclass(frozen=True, slots=True)
 class DrawnBatch:
-    """A batch of a fixed number of draws: in `draws` (sampler, data set, batch, subset) for the core, else in words."""
+    """A batch of a fixed number of draws: `draws` is (sampler, data set, batch, subset); the other fields are words."""
 
     draws: tuple[str, int, int, int]
     called: str
@@ -117,11 +117,10 @@ class SamplerPlan(ABC):
         return None
 
     def spaced_pattern(self, body: Body) -> tuple[int, int] | None:
-        """Return (least distance, number) of participations if δ depends on a matrix only through a largest ‖Cx‖, else
-        None.
+        """Return (least distance, number) of participations if δ depends on a matrix only through a largest ‖Cx‖.
 
         The maximum is over the patterns x of that distance and number. Then σ is proportional to it, and no derivative
-        of δ is needed.
+        of δ is needed. Otherwise the answer is None.
         """
         return None
 
