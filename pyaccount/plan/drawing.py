@@ -29,7 +29,7 @@ class DrawingRule(Enum):
     #: of them. The pilot's first evaluations are coarse and follow a Gaussian model. Lower bounds are drawn from the estimate's
     #: mixture if tests draw from a power. No histogram is drawn of a proposal whose bound is vacuous.
     SPARING = ((0, 1, 0), "2026-11-27T00:30:00+00:00")
-    #: The second moment of samples of an added record may be tested if no bound on it is known. Larger powers are drawn for
+    #: The second moment of samples of an added record may be tested if it has no known bound. Larger powers are drawn for
     #: claims that are close, and more bounds on a profile are used that need no samples.
     SECOND_MOMENTS = ((0, 1, 0), "2026-11-27T04:05:00+00:00")
     #: Powers may be drawn with few busy replicas, and by longer blocks. A chain is not evaluated if that alone takes a large part
