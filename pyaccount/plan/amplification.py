@@ -70,8 +70,8 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
         raise DocumentError([document.problem("contradiction", ("sampler", "rounds_per_subset"), message, allowed="1")])
     if getattr(body.sampler, "truncate_to", None) is not None:
         message = (
-            "which other records a truncated batch contains depends on whether the sensitive record is drawn: no theorem covers "
-            "this; leave truncate_to out"
+            "which other records a truncated batch contains depends on whether the sensitive record is drawn, and this is not "
+            "covered: leave truncate_to out"
         )
         path = ("sampler", "truncate_to")
         raise DocumentError([document.problem("no-valid-bound", path, message, allowed="no truncation")])
