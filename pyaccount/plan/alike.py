@@ -1,22 +1,23 @@
-"""Rounds that are nearly alike, bounded by the worst of them: a long schedule of noise or rates is composed in few kinds.
+"""Bound nearly alike rounds by the worst of them, so that a long schedule of noise or rates is composed of few kinds.
 
 Each step toward fewer kinds of rounds gives a mechanism that is no more private:
 
-- Equal rounds are one kind wherever they stand: what composes does not depend on the order.
-- *Less noise.* A round with the noise multiplier σ is one with σ′ < σ, to whose sum more noise was added independently
-  (post-processing): N(0, σ² − σ′²) for Gaussian noise; for Laplace noise of scale b, with scale b′ < b, nothing with the
-  probability b′²/b² and else Laplace noise of scale b: its characteristic function 1/(1 + b²t²) is 1/(1 + b′²t²) times
+- Equal rounds are one kind wherever they are in the schedule: a composition does not depend on the order.
+- *Less noise.* A round with noise multiplier σ is a round with σ′ < σ to whose sum more noise is added independently
+  (post-processing). For Gaussian noise this is N(0, σ² − σ′²). For Laplace noise of scales b′ < b it is 0 with probability
+  b′²/b² and otherwise Laplace noise of scale b: the characteristic function 1/(1 + b²t²) is 1/(1 + b′²t²) times
   b′²/b² + (1 − b′²/b²)/(1 + b²t²).
-- *Larger rates.* Where records take part independently of one another, one that takes part with probability p′ > p and is then
-  left out with the probability 1 − p/p′ takes part with p: the number of times that a group takes part is stochastically larger
-  with p′, and its pair dominates (shifts that are larger in a coupling: Choquette-Choo et al. 2023, Lemma 4.5, and Lemma 4.6 for
-  two mixtures).
+- *Larger rates.* Let records take part independently of one another. A record that takes part with probability p′ > p and is
+  then left out with probability 1 − p/p′ takes part with probability p. So the number of times that a group takes part is
+  stochastically larger with p′, and the pair of p′ dominates (shifts that are larger in a coupling: Choquette-Choo et al. 2023,
+  Lemma 4.5, and Lemma 4.6 for two mixtures).
 
-So the rounds of a group, each with the least noise and the largest rate of any of them, compose to an upper bound of what these
-rounds compose to; with the most noise and the smallest rate, to a lower bound (products of dominating pairs dominate: Zhu, Dong
-& Wang 2022, Theorem 10). Which rounds make up a group decides how far apart these are, and nothing else.
+So take the rounds of a group. Each with the least noise and the largest rate of any of them, they compose to an upper bound of
+their composition; with the most noise and the smallest rate, to a lower bound (products of dominating pairs dominate: Zhu, Dong
+& Wang 2022, Theorem 10). The choice of groups affects only how far apart the two bounds are.
 
-Here Gaussian rounds and those of Poisson sampling are grouped, of which the pair itself is composed. Any others stay as they are.
+Only Gaussian rounds and rounds of Poisson sampling are grouped, because for these the pair itself is composed. Other rounds are
+kept as they are.
 """
 
 from __future__ import annotations
@@ -33,40 +34,41 @@ if TYPE_CHECKING:
 
     from pyaccount.plan.rounds import DirectedBounds
 
-#: Up to so many kinds of rounds are composed as they are.
+#: Up to this many kinds of rounds are composed as they are.
 MANY = 768
-#: Upper and lower bounds are composed separately, so that groups save work only if they are this many times fewer.
+#: Groups are used only if they are this many times fewer than the kinds, since their upper and lower bounds are composed
+#: separately.
 FEWER = 3
 #: How often the size of the groups is halved in the search for the coarsest ones, in logarithms.
 HALVINGS = 10
-#: Rounds with (k/σ)² beyond this are composed as they are: the estimate below says nothing of them.
+#: Rounds with a larger (k/σ)² are composed as they are: the estimate in `_square` is not valid for them.
 LARGEST_EXPONENT = 100.0
 
 
 class _Kind(NamedTuple):
-    """Rounds that differ from others of their family in these two numbers alone; the rate is 1 without sampling."""
+    """Rounds that differ from others of their family only in rate and noise; the rate is 1 without sampling."""
 
     rate: float
     noise: float
     rounds: int
 
 
-#: A constructor, its argument that is no number of a kind (sensitivity, or size of the group of records), its options.
+#: A constructor, its argument that is in no kind (sensitivity, or size of the group of records), and its options.
 _Family = tuple[str, float, tuple[tuple[str, bool], ...]]
-#: Groups of kinds of rounds, by these kinds and what their family has but for its options.
+#: Groups of kinds of rounds, by these kinds and by their family without its options.
 _Known = dict[tuple[str, float, tuple[_Kind, ...]], list[list[_Kind]]]
 
 
 def grouped(bounds: DirectedBounds, width: float) -> DirectedBounds:
-    """Return the bounds with nearly alike rounds in groups, which make ε about this much wider, relatively.
+    """Return the bounds with nearly alike rounds in groups, which widens the interval of ε by about `width`.
 
-    Directions that gain nothing keep their rounds: those with at most `MANY` kinds, those that would still have more than a
-    third of them, and those whose upper and lower rounds are not the same.
+    A direction keeps its rounds if grouping gains nothing: if it has at most `MANY` kinds, if more than a third of them
+    would be left, or if its upper and lower rounds differ.
 
     Args:
         bounds: The rounds to compose.
-        width: By how much ε of the upper rounds may lie above that of the lower ones, relatively. It is met to first order only:
-            whoever must keep to it looks at the answer.
+        width: How far ε of the upper rounds may lie above ε of the lower ones, relatively. It is met only to first
+            order: a caller that must keep to it checks the result.
     """
     known: _Known = {}
     return {side: _grouped(bounds[side], width, known) for side in DIRECTIONS}
@@ -78,18 +80,18 @@ def composed_alike(bounds: DirectedBounds) -> bool:
 
 
 def _grouped(bounds: Bounds, width: float, known: _Known) -> Bounds:
-    """`grouped` in one direction; `known` are the groups of the other one, whose rounds may have the same numbers."""
+    """Return `grouped` for one direction; `known` has the groups of the other one, whose rounds may be the same."""
     kinds = len(bounds.upper)
     if kinds <= MANY or bounds.upper != bounds.lower or bounds.inner is not None:
         return bounds
     families: dict[_Family, list[_Kind]] = {}
     rest: list[Rounds] = []
     for item in bounds.upper:
-        found = _read(item)
-        if found is None:
+        family_and_kind = _read(item)
+        if family_and_kind is None:
             rest.append(item)
         else:
-            families.setdefault(found[0], []).append(found[1])
+            families.setdefault(family_and_kind[0], []).append(family_and_kind[1])
     groups = _coarsest(families, width, known)
     if FEWER * (len(groups) + len(rest)) > kinds:
         return bounds
@@ -99,7 +101,7 @@ def _grouped(bounds: Bounds, width: float, known: _Known) -> Bounds:
 
 
 def _read(rounds: Rounds) -> tuple[_Family, _Kind] | None:
-    """The family and the kind of rounds; None for those that are not grouped."""
+    """Return the family and the kind of rounds; None for rounds that are not grouped."""
     part = rounds.part
     numbers = [value for value in part.arguments if isinstance(value, int | float)]
     if part.constructor == "gaussian":
@@ -120,19 +122,19 @@ def _part(family: _Family, rate: float, noise: float) -> Part:
 
 
 def _worst(family: _Family, group: Sequence[_Kind]) -> Rounds:
-    """The rounds of a group, each with the largest rate and the least noise."""
+    """Return the rounds of a group, each with the largest rate and the least noise."""
     part = _part(family, max(kind.rate for kind in group), min(kind.noise for kind in group))
     return Rounds(part, sum(kind.rounds for kind in group))
 
 
 def _best(family: _Family, group: Sequence[_Kind]) -> Rounds:
-    """The rounds of a group, each with the smallest rate and the most noise."""
+    """Return the rounds of a group, each with the smallest rate and the most noise."""
     part = _part(family, min(kind.rate for kind in group), max(kind.noise for kind in group))
     return Rounds(part, sum(kind.rounds for kind in group))
 
 
 def _square(family: _Family, rate: float, noise: float) -> float:
-    """How much a round counts, as an estimate: ε of many rounds is about proportional to the root of the sum of these.
+    """Return an estimate of a round's weight: ε of many rounds is about proportional to the root of the sum of these.
 
     It is p²(e^{(k/σ)²} − 1), the variance of the likelihood ratio of one draw of all k; (k/σ)² without sampling.
     """
@@ -144,7 +146,7 @@ def _square(family: _Family, rate: float, noise: float) -> float:
 def _coarsest(families: dict[_Family, list[_Kind]], width: float, known: _Known) -> list[tuple[_Family, list[_Kind]]]:
     """Return few groups that keep to the width.
 
-    Each spreads the sum of squares by up to the same amount: groups of rounds that count much are narrow.
+    Each group spreads the sum of squares by up to the same amount, so groups of rounds with large weights are narrow.
     """
     # The root's relative change is half of the sum's.
     share = 2.0 * width
@@ -153,7 +155,7 @@ def _coarsest(families: dict[_Family, list[_Kind]], width: float, known: _Known)
         key = (*family[:2], tuple(kinds))
         if key not in known:
             allowed = share * math.fsum(_square(family, kind.rate, kind.noise) * kind.rounds for kind in kinds)
-            # Neighbours by rate, or by noise: where both change, either may keep what is alike together.
+            # If both rate and noise change, sorting by either one may keep alike rounds together: both are tried.
             orders = sorted(kinds), sorted(kinds, key=lambda kind: (kind.noise, kind.rate))
             known[key] = min((_within(family, order, allowed) for order in orders), key=len)
         groups += [(family, group) for group in known[key]]
@@ -161,8 +163,8 @@ def _coarsest(families: dict[_Family, list[_Kind]], width: float, known: _Known)
 
 
 def _within(family: _Family, ordered: Sequence[_Kind], allowed: float) -> list[list[_Kind]]:
-    """Groups of neighbours that spread the sum of squares by no more than this in all."""
-    # Groups of which none spreads it by more than this are within it in any case.
+    """Return groups of neighbours that together spread the sum of squares by at most `allowed`."""
+    # If no group spreads the sum by more than this, all of them together keep to the limit.
     low, high = allowed / len(ordered), allowed
     best = list(_split(family, ordered, low))
     for _ in range(HALVINGS):
@@ -176,7 +178,7 @@ def _within(family: _Family, ordered: Sequence[_Kind], allowed: float) -> list[l
 
 
 def _split(family: _Family, ordered: Sequence[_Kind], most: float) -> Iterator[list[_Kind]]:
-    """Neighbours together while their group spreads the sum of squares by no more than `most`."""
+    """Yield groups of neighbours, each as long as it spreads the sum of squares by at most `most`."""
     group: list[_Kind] = []
     rates, noises, count = (math.inf, 0.0), (math.inf, 0.0), 0
     for kind in ordered:

@@ -1,4 +1,4 @@
-"""One draw before one mechanism: the theorem, and what it assumes."""
+"""Documents of kind amplification, one mechanism run once on one sampled batch: the theorem and its assumptions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What sampling makes of one guarantee of the base mechanism; every number is an upper bound."""
+    """The effect of sampling on one guarantee of the base mechanism; every number is an upper bound."""
 
     epsilon: float
     delta: float
@@ -25,7 +25,7 @@ class Effect:
 
     @property
     def name(self) -> str:
-        """The four cases of arXiv:2312.13389, Section 3."""
+        """Return which of the four cases of arXiv:2312.13389, Section 3, this is."""
         if self.amplified_epsilon < self.epsilon:
             return "strong amplification" if self.amplified_delta <= self.delta else "weak amplification, type I"
         return "weak amplification, type II" if self.amplified_delta < self.delta else "dilution"
@@ -43,7 +43,7 @@ class AmplificationPlan:
     assumptions: tuple[str, ...]
 
     def run(self) -> tuple[float, tuple[Effect, ...]]:
-        """η, and the effect at each ε: closed forms, rounded up."""
+        """Return η, the probability that the record is drawn, and the effect at each ε: closed forms, rounded up."""
         base, body = self.document.base, self.document.body
         law = PLANS[body.sampler.kind].fixed_draws(body)
         epsilons = (base.epsilon,) if isinstance(base, StatedBase) else base.epsilon
@@ -63,14 +63,15 @@ class AmplificationPlan:
 
 
 def compile_amplification(document: Amplification) -> AmplificationPlan:
-    """The plan. Raises `DocumentError` for what no theorem covers."""
+    """Return the plan of a document of kind amplification. Raises `DocumentError` for what no theorem covers."""
     body = document.body
     if getattr(body.sampler, "rounds_per_subset", 1) != 1:
         message = "the mechanism is run once, on one batch from one subset"
         raise DocumentError([document.problem("contradiction", ("sampler", "rounds_per_subset"), message, allowed="1")])
     if getattr(body.sampler, "truncate_to", None) is not None:
         message = (
-            "the others of a truncated batch depend on whether the sensitive record is drawn, which is not covered"
+            "which other records a truncated batch contains depends on whether the sensitive record is drawn, and this is not "
+            "covered: leave truncate_to out"
         )
         path = ("sampler", "truncate_to")
         raise DocumentError([document.problem("no-valid-bound", path, message, allowed="no truncation")])
@@ -122,7 +123,7 @@ def compile_amplification(document: Amplification) -> AmplificationPlan:
 
 
 def _once(text: str) -> str:
-    """The description of a round's draw, for a single one."""
+    """Reword the description of a round's draw for a single draw."""
     for many, one in (
         ("For each iteration a fresh,", "A"),
         ("For each iteration a fresh", "A"),

@@ -1,5 +1,7 @@
-"""What the reductions share: words of assumptions, the refusal of groups, how parameters that may be blank are written, and the
-ε values of a profile that the document leaves open.
+"""Words and rules that the reductions share.
+
+They are the texts of assumptions, the refusal of groups, the text of parameters that may be blank, and the default ε
+values of a profile.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ if TYPE_CHECKING:
     from pyaccount.document import Body, Document, Privacy, Solve
     from pyaccount.errors import Problem
 
-#: Why a blank cannot be the number of iterations, and what to write instead.
-NO_ITERATIONS = "the matrix depends on the number of iterations, so that with one they cannot be solved for"
+#: Why the number of iterations cannot be the blank, and what can be written instead.
+NO_ITERATIONS = "with a matrix the number of iterations cannot be the blank, because the matrix depends on it"
 OTHER_BLANKS = "a number here, and `solve` at noise.multiplier, privacy.epsilon or privacy.delta"
 #: What can be written where a matrix must be banded.
 BANDED = "identity, banded-square-root, optimal-toeplitz or toeplitz"
@@ -35,58 +37,59 @@ NORMALISATION = "Sums are normalised by the expected batch size, a constant, nev
 
 
 def shown(value: float | Solve, symbol: str) -> str:
-    """A parameter for people: its symbol while it is the blank."""
+    """Return a parameter as text for people: its symbol while it is the blank."""
     return symbol if value == "solve" else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def number(value: float | Solve) -> float:
-    """A parameter that has been filled in."""
+    """Return a parameter that is known to be filled in. Raises `AssertionError` for a blank."""
     if value == "solve":
         raise AssertionError("a blank reached the arithmetic")
     return value
 
 
 def whole(value: int | Solve) -> int:
-    """A whole-number parameter that has been filled in."""
+    """Return a whole-number parameter that is known to be filled in. Raises `AssertionError` for a blank."""
     if value == "solve":
         raise AssertionError("a blank reached the arithmetic")
     return value
 
 
 def moves(document: Document) -> int:
-    """By how much one record moves the sum of a round, in clip norms: 2 where it is replaced by another."""
+    """Return how far one record moves the sum of a round, in clip norms: 2 if it is replaced by another one, else 1."""
     return 2 if document.privacy.adjacency == "replace-one" else 1
 
 
-#: What holds for groups whatever the mechanism: k steps from neighbour to neighbour, each with δ grown by e^ε of those before.
-GROUP_LEMMA = "(ε, δ) for one is (kε, δ·(e^{kε} − 1)/(e^ε − 1)) for k by the group lemma"
+#: The guarantee for a group of k under every mechanism: k steps between neighbours, each of which multiplies the δ of those
+#: before it by e^ε.
+GROUP_LEMMA = "by the group lemma, (ε, δ) for one implies (kε, δ·(e^{kε} − 1)/(e^ε − 1)) for k"
 
 
 def group_refusals(document: Document, body: Body) -> list[Problem]:
-    """Groups of records, for a sampler that draws each of them for itself."""
+    """Refuse groups of records, for a sampler that draws each record independently."""
     if document.privacy.group_size == 1:
         return []
     message = (
-        f"{body.sampler.kind} samples each record for itself: no bound is implemented for groups of records, whose "
-        f"participations interleave; {GROUP_LEMMA}; for users with several records the sampler is user-b-min-sep, with the "
-        "user as the unit"
+        f"no bound is implemented for groups of records under {body.sampler.kind} sampling, which samples each record "
+        f"independently, so that their participations interleave; {GROUP_LEMMA}; for users with several records use "
+        "user-b-min-sep, whose unit is the user"
     )
     return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 
 
 def rounds_text(body: Body) -> str:
-    """How many rounds a body runs, for people."""
+    """Return how many rounds a body runs, as text for people."""
     iterations = shown(body.training.iterations, "n")
     return iterations if body.count == 1 else f"{body.count} × {iterations}"
 
 
 def rounds(body: Body) -> int:
-    """How many rounds a body runs."""
+    """Return how many rounds a body runs, over all of its runs."""
     return body.count * whole(body.training.iterations)
 
 
 def length_text(body: Body) -> str | None:
-    """What the rounds of a run have to do with the epochs that its document asks for; None where it asks for none."""
+    """Explain how the rounds of a run follow from the epochs that the document asks for; None if it asks for none."""
     length = None if body.epochs is None else body.epoch()
     if length is None or body.epochs is None or body.training.iterations == "solve":
         return None
@@ -99,14 +102,14 @@ def length_text(body: Body) -> str | None:
 
 
 def basic_assumptions(privacy: Privacy, body: Body | None = None) -> tuple[str, ...]:
-    """What every reduction here assumes of the run; with a matrix, of the body that has it."""
+    """Return the assumptions about the run that every reduction makes; those of a matrix or of users need `body`."""
     noise = NOISE if body is None or body.matrix.kind == "identity" else MATRIX_NOISE
     users = body is not None and body.sampler.protects_users
     return (ADJACENCIES[privacy.adjacency].users if users else neighbours(privacy), CLIPPING, noise)
 
 
 def neighbours(privacy: Privacy) -> str:
-    """Which data sets are neighbours, as an assumption; k while the group's size is the blank."""
+    """Return the assumption that says which data sets are neighbours; the group's size is k while it is the blank."""
     if privacy.group_size == 1:
         words = {"up_to": "one record", "contributions": "contribution is", "others": "an arbitrary other one"}
     else:
@@ -115,13 +118,13 @@ def neighbours(privacy: Privacy) -> str:
     return ADJACENCIES[privacy.adjacency].records.format(**words)
 
 
-#: Where a profile is told, as shares of the certified ε. What an attacker can do follows from these points alone: small ε, and 0
-#: itself, limit attacks that may often be wrong, large ε those that may not.
+#: The default points of a profile, as shares of the certified ε. Bounds on attacks follow from these points alone: small ε, and 0
+#: itself, limit attacks that may often be wrong; large ε limit attacks that must seldom be wrong.
 PROFILE_SHARES = (0.0, 0.0625, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.125, 1.25, 1.375, 1.5)
 
 
 def default_profile(epsilon: float) -> tuple[float, ...]:
-    """The ε values of a profile that the document leaves open: 0 and around the certified one, two digits each."""
+    """Return the default ε values of a profile: 0 and values around the certified ε, with two digits each."""
     if epsilon <= 0.0:
         return (0.0,)
     return tuple(float(f"{share * epsilon:.2g}") for share in PROFILE_SHARES)

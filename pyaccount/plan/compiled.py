@@ -1,4 +1,4 @@
-"""A document with its theorems, as data: what is known before any ε or δ is computed, with the blank as its parameter."""
+"""A document with its theorems, as data: what is known before any ε or δ is computed. The blank is its parameter."""
 
 from __future__ import annotations
 
@@ -19,69 +19,69 @@ if TYPE_CHECKING:
     from pyaccount.errors import Path
     from pyaccount.plan.reduction import Analysis, Reduction
 
-#: The relative width of the answer's interval where the document does not say.
+#: The relative width of the answer's interval if the document states none.
 COMPOSED_TOLERANCE, SAMPLED_TOLERANCE = 1e-4, 1e-2
-#: That of long schedules, whose nearly alike rounds are bounded by the worst of them.
+#: The same for long schedules, whose nearly alike rounds are bounded by the worst of them.
 LONG_TOLERANCE = 5e-3
 
-#: Blanks that are a bound of the guarantee itself: nothing of the mechanism is open.
+#: Blanks that are a bound of the guarantee: with these the mechanism itself is fully known.
 BOUNDS_OF_THE_GUARANTEE = ("epsilon", "delta")
 
 
 @dataclass(frozen=True, slots=True)
 class Considered:
-    """A candidate of a choice, with the noise multiplier it needs by the pilot's estimate and the errors that go with it."""
+    """A candidate of a choice, with the pilot's estimate of the noise multiplier that it needs and of its errors."""
 
     matrix: str
     bands: int
     noise_multiplier: float
     prefix_sum_mse: float
-    #: What is compared: the squared error that the workload asks for, without one the one above.
+    #: The error that is compared: the squared error under the workload; `prefix_sum_mse` if the document has no workload.
     squared_error: float
-    #: What certifying it would take on this machine, where that was asked for: the tests of a sampled one.
+    #: Seconds that certifying it would take on this machine, if that was asked for; for a sampled one, those of its tests.
     seconds: float | None = None
-    #: What of the sampler was to be chosen, by its key; and the squared error over the square of the share of the records that a
-    #: batch has, which is compared then: batches may differ in size, and this is the error of means up to a common factor.
+    #: The sampler's fields that were to be chosen, by key. Batches may then differ in size, so `relative_error` is compared: the
+    #: squared error over the square of the share of the records in a batch, which is the error of means up to a common factor.
     chosen: tuple[tuple[str, int], ...] = ()
     relative_error: float | None = None
 
     @property
     def compared(self) -> float:
-        """What candidates are compared by; the same of all of a choice."""
+        """Return the error by which candidates are compared; it is the same one for all candidates of a choice."""
         return self.squared_error if self.relative_error is None else self.relative_error
 
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """A matrix with the noise multiplier that it needs and the errors that go with it: estimates."""
+    """A matrix with the noise multiplier that it needs and the resulting errors. All numbers are estimates."""
 
     noise_multiplier: float
     prefix_sum_mse: float
-    #: What is to be small: the squared error that the workload asks for, without one the one above.
+    #: The error to be minimised: the squared error under the workload; `prefix_sum_mse` if the document has no workload.
     squared_error: float
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search for the matrix of a plan found: estimates, none of which enters the guarantee."""
+    """The result of a search for the matrix of a plan: estimates, none of which enters the guarantee."""
 
-    #: The matrix that it began with, the better of the two that are known without sampling, and the one found.
+    #: The matrix that the search began with, the better of the two that are known without sampling, and the one that it found.
     start: Proposed
     found: Proposed
-    #: The norm of the gradient of the squared error's logarithm at the matrix found, in the parameters of the search, by samples
-    #: that it was not fitted to, and that of its components' standard errors.
+    #: The norm of the gradient of the squared error's logarithm at the matrix found, in the parameters of the search, estimated
+    #: from samples that the matrix was not fitted to; and the norm of the standard errors of its components.
     gradient_norm: float
     gradient_error: float
     rounds: int
-    #: What is to be said of how it ended; None where it ended because nothing more was to be gained.
+    #: A note on how the search ended; None if it ended because nothing more could be gained.
     note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A plan at a value of its blank: the mechanism itself, with every number of it. See `CompiledDocument.at`."""
+    """A plan at a value of its blank: the mechanism with all of its numbers. `CompiledDocument.at` makes it."""
 
-    #: With its blank filled, unless that is ε or δ.
+    #: The document with its blank filled, unless the blank is ε or δ.
     document: Document
     analyses: tuple[Analysis, ...]
 
@@ -92,21 +92,21 @@ class Instance:
 
     @property
     def reductions(self) -> tuple[Reduction, ...]:
-        """The theorems, in words with this value."""
+        """Return the theorems in words, with this value of the blank."""
         return worded(self.document, self.analyses)
 
     def parts(self) -> list[DirectedBounds | None]:
-        """The rounds of each phase; None for those that are sampled. Raises `DocumentError` for numbers without a bound."""
+        """Return the rounds of each phase; None for a sampled one. Raises `DocumentError` for numbers without bound."""
         return [
             None if analysis.bounds is None else analysis.bounds(self.document, body)
             for analysis, body in zip(self.analyses, self.document.bodies, strict=True)
         ]
 
     def bounds(self, width: float | None = None) -> DirectedBounds:
-        """The rounds to compose, of a plan that is not sampled.
+        """Return the rounds to compose, of a plan that is not sampled.
 
-        With a `width`, long schedules have their nearly alike rounds bounded by the worst of them, which makes ε about that
-        much wider, relatively: see `pyaccount.plan.alike`.
+        Given a `width`, nearly alike rounds of long schedules are bounded by the worst of them. This makes the interval
+        of ε wider by about this fraction of ε: see `pyaccount.plan.alike`.
         """
         parts = [part for part in self.parts() if part is not None]
         assert len(parts) == len(self.analyses), "a sampled mechanism has no rounds to compose"
@@ -114,12 +114,15 @@ class Instance:
         return exact if width is None else grouped(exact, width)
 
     def composed_bounds(self) -> DirectedBounds | None:
-        """The rounds of the phases that are not sampled; None if all are."""
+        """Return the rounds of the phases that are not sampled; None if all are sampled."""
         parts = [part for part in self.parts() if part is not None]
         return combine(parts, merge_gaussians=self.merges) if parts else None
 
     def bounds_beside(self, path: Path) -> DirectedBounds | None:
-        """The rounds of all phases but that of `path`; None if it is in none or the only one, or another one is sampled."""
+        """Return the rounds of all phases except the one that contains `path`.
+
+        Returns None if no phase contains it, if there is no other phase, or if another phase is sampled.
+        """
         own = [bool(body.path) and path[: len(body.path)] == body.path for body in self.document.bodies]
         if not any(own):
             return None
@@ -128,7 +131,7 @@ class Instance:
         return combine(parts, merge_gaussians=self.merges) if parts and len(parts) == len(rest) else None
 
     def mechanism(self) -> SampledMechanism:
-        """The sampled phases together, without what they are composed with."""
+        """Return the sampled phases as one mechanism, without the rounds that are composed with them."""
         return together(
             [
                 (analysis.mechanism(self.document, body), body.count)
@@ -142,30 +145,31 @@ class Instance:
 class CompiledDocument:
     """A document with the theorem for each of its bodies; no ε, δ or blank has been computed.
 
-    It is data: it can be pickled, and `at` gives what it is at a value of the blank without compiling or validating once more.
+    It is data and can be pickled. `at` returns the mechanism at a value of the blank, without compiling or validating
+    again.
     """
 
     document: Document
     analyses: tuple[Analysis, ...]
-    #: The theorems in words, the blank by its symbol.
+    #: The theorems in words, in which the blank is written as its symbol.
     reductions: tuple[Reduction, ...]
-    #: What the `choose:` lists leave to choose from, or the one document whose matrix is to be found, and the document that
-    #: says so; empty without.
+    #: The candidates of the `choose:` lists, or the one document whose matrix is searched for; and the document that asks for
+    #: this. Empty and None for a document that leaves nothing to choose.
     candidates: tuple[Document, ...] = ()
     asked: Document | None = None
-    #: What was compared to make the choices.
+    #: The candidates that were compared to make the choices.
     considered: tuple[Considered, ...] = ()
-    #: How its matrix was found, where that was left to a search.
+    #: The search that found its matrix, if there was one.
     searched: Searched | None = None
-    #: The tolerance of a long schedule whose document states none.
+    #: The tolerance of a long schedule if its document states none.
     long_tolerance: float = LONG_TOLERANCE
-    #: How samples are drawn: certificates are recomputed by the rule of their own time.
+    #: How samples are drawn: a certificate is recomputed by the rule that was in use when it was made.
     drawing: DrawingRule = NEWEST
 
     def at(self, value: float | None = None) -> Instance:
-        """The plan at a value of its blank, which is in the blank's range.
+        """Return the plan at a value of its blank, which must be in the blank's range.
 
-        Without a value where nothing of the mechanism is blank.
+        `value` may be left out only if the blank is no part of the mechanism.
         """
         blank = self.document.blank
         if value is None:
@@ -175,23 +179,23 @@ class CompiledDocument:
 
     @property
     def blank(self) -> str | None:
-        """The name of what is to be computed, if that is part of the mechanism; None for ε, δ and claims."""
+        """Return the name of the blank if it is part of the mechanism; None for ε, δ and claims."""
         path = self.document.blank
         return None if path is None or path[-1] in BOUNDS_OF_THE_GUARANTEE else str(path[-1])
 
     @property
     def sampled(self) -> bool:
-        """Whether the mechanism is judged by sampling its privacy loss."""
+        """Whether some part of the mechanism is analysed by sampling its privacy loss."""
         return any(analysis.mechanism is not None for analysis in self.analyses)
 
     @property
     def mixed(self) -> bool:
-        """Whether sampled phases stand beside ones that compose."""
+        """Whether the document has both sampled phases and phases that compose."""
         return self.sampled and any(analysis.mechanism is None for analysis in self.analyses)
 
     @property
     def tolerance(self) -> float:
-        """The relative width of the answer's interval: the document's, or the engine's default."""
+        """Return the relative width of the answer's interval: the document's, or the engine's default."""
         stated = self.document.accounting.tolerance
         if stated is not None:
             return stated
@@ -199,7 +203,7 @@ class CompiledDocument:
 
     @property
     def long(self) -> bool:
-        """Whether there are many kinds of rounds, and those that are nearly alike may be bounded by the worst of them."""
+        """Whether there are so many kinds of rounds that nearly alike ones may be bounded by the worst of them."""
         if len(self.analyses) <= MANY or self.sampled or self.closed_form or budget_of(self.document) is not None:
             return False
         kinds = {
@@ -213,12 +217,12 @@ class CompiledDocument:
 
     @property
     def closed_form(self) -> bool:
-        """Whether the whole composition is one Gaussian mechanism, read without discretisation."""
+        """Whether the whole composition is one Gaussian mechanism, which needs no discretisation."""
         return all(analysis.gaussian for analysis in self.analyses) and self.document.accounting.method == "auto"
 
     @property
     def engine(self) -> str:
-        """The engine, for people."""
+        """Return the name of the engine, as text for people."""
         if self.mixed:
             return (
                 "Monte Carlo: samples of the sampled phases' privacy loss, bounded by their proposal, each weighed with the "
@@ -234,7 +238,7 @@ class CompiledDocument:
 
     @property
     def question(self) -> str:
-        """What will be computed, for people."""
+        """Return what will be computed, as text for people."""
         blank, privacy, budget = self.document.blank, self.document.privacy, budget_of(self.document)
         if budget is not None:
             allowed = f"{budget.words} of at most {plain(budget.limit)} {budget.note}"
@@ -255,9 +259,11 @@ class CompiledDocument:
 
 
 def worded(document: Document, analyses: tuple[Analysis, ...]) -> tuple[Reduction, ...]:
-    """The theorem for each body in words; where it counts in epochs, how many rounds these are is an assumption too."""
-    found = []
+    """Return the theorem for each body in words. For a body that counts in epochs, its length is an assumption too."""
+    reductions = []
     for analysis, body in zip(analyses, document.bodies, strict=True):
         reduction, length = analysis.words(document, body), length_text(body)
-        found.append(reduction if length is None else replace(reduction, assumptions=(*reduction.assumptions, length)))
-    return tuple(found)
+        reductions.append(
+            reduction if length is None else replace(reduction, assumptions=(*reduction.assumptions, length))
+        )
+    return tuple(reductions)

@@ -1,4 +1,4 @@
-"""Document in, plan out: which theorem analyses each body, and what none covers."""
+"""Turn a document into a plan: choose the theorem for each body, and refuse what no theorem covers."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 
 
 def round_by_round() -> tuple[str, ...]:
-    """The samplers whose rounds are analysed one by one, which a matrix would tie together."""
+    """Return the samplers whose rounds are analysed one by one; under a matrix they would depend on one another."""
     return tuple(word for word, plan in PLANS.items() if plan.round_by_round)
 
 
 def compile_document(document: Document) -> CompiledDocument:
-    """Choose the theorem for each body of the document. Raises `DocumentError` for what none covers.
+    """Choose the theorem for each body of the document. Raises `DocumentError` for what no theorem covers.
 
-    A document with `choose:` lists is planned as the first of its candidates; `candidates` holds them all. One whose matrix is
-    to be found is its own candidate, and planned with the matrix of least error for its column norm.
+    A document with `choose:` lists is planned as the first of its candidates; `candidates` holds all of them. A
+    document whose matrix is searched for is its own candidate, and is planned with the matrix of least error for its
+    column norm.
     """
     document = document.pinned()
     candidates = document.candidates()
@@ -45,59 +46,60 @@ def _compile_one(document: Document) -> CompiledDocument:
     plan = CompiledDocument(document, analyses, worded(document, analyses))
     if document.accounting.method == "monte-carlo" and not plan.sampled:
         message = (
-            "only b-min-sep, balls-in-bins, Poisson and random cyclic-poisson sampling of one record, and user-b-min-sep "
-            "sampling of users that share no records, are judged by sampling"
+            "only b-min-sep, balls-in-bins, Poisson, random-allocation and random cyclic-poisson sampling of one record, and "
+            "user-b-min-sep sampling of users that share no records, are analysed by sampling"
         )
         _refuse([document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")])
     _refuse(_moment_refusals(plan))
     budget = budget_of(document)
     if plan.sampled and budget is not None and not budget.one_point:
         message = (
-            f"a {budget.words} is a statement about a whole profile, and of this sampler samples prove single points of it; "
-            "one such point proves an advantage, or a true_positive_rate at a false_positive_rate: give one of these"
+            f"a {budget.words} is a statement about a whole profile, but for this sampler samples prove only single points of "
+            "it; give an advantage, or a true_positive_rate at a false_positive_rate, which a single point proves"
         )
         path = ("privacy", "risk", budget.measure)
         _refuse([document.problem("no-valid-bound", path, message, allowed="advantage, or true_positive_rate")])
     if plan.blank is None:
-        # Refusals that depend on numbers show before anything runs.
+        # Refusals that depend on numbers are raised here, before anything runs.
         plan.at().composed_bounds()
     _refuse([problem for body in document.bodies for problem in _workload_refusals(document, body)])
     for body in document.bodies:
         if matrix_plan(body).may_fail and body.training.iterations != "solve":
-            # So do those that depend on a file, or on an inverse.
+            # Refusals that depend on a file or on an inverse are raised here, too.
             strategy(document, body)
     return plan
 
 
 def _moment_refusals(plan: CompiledDocument) -> list[Problem]:
-    """Why moments of the likelihood ratio are not what a document can ask for."""
+    """Explain why moments of the likelihood ratio cannot answer this document; empty if they can, or need not."""
     document, message = plan.document, ""
     if document.accounting.method != "renyi":
         return []
     bodies = document.bodies
     if not plan.sampled:
-        message = "the rounds of this document compose, by privacy loss distributions, which are more precise"
-    elif len(bodies) > 1 or bodies[0].count > 1 or not sampler_plan(bodies[0]).has_moments(bodies[0]):
         message = (
-            "moments are computed of one phase of b-min-sep sampling with a banded Toeplitz matrix or the identity"
+            "the rounds of this document compose by privacy loss distributions, which are more precise than moments"
         )
+    elif len(bodies) > 1 or bodies[0].count > 1 or not sampler_plan(bodies[0]).has_moments(bodies[0]):
+        message = "moments are implemented only for one phase of b-min-sep sampling, with a banded Toeplitz matrix or no matrix"
     elif document.privacy.adjacency == "replace-one":
-        message = "no chain of replicas is implemented for replaced records"
+        message = "moments are not implemented for replaced records"
     elif document.accounting.verification != "betting":
-        message = "nothing is tested that a moment proves: leave verification out"
+        message = "a bound by moments is proven without a test: leave verification out"
     path = ("accounting", "method")
     allowed = "auto or monte-carlo" if plan.sampled else "auto or pld"
     return [document.problem("no-valid-bound", path, message, allowed=allowed)] if message else []
 
 
 def _workload_refusals(document: Document, body: Body) -> list[Problem]:
-    """Why there is no error under the workload of a body. Raises `DocumentError` for one that no double holds."""
+    """Refuse a workload on noise that has no error of sums; empty if there is none.
+
+    Raises `DocumentError` if the error under the workload exceeds the range of doubles.
+    """
     if body.workload is None:
         return []
     if not noise_plan(body).sums_have_error:
-        message = (
-            "a workload is what an optimizer makes of noisy sums, and this noise is on numbers: leave workload out"
-        )
+        message = "a workload describes an optimizer on noisy sums, but this noise is added to single numbers: leave workload out"
         return [document.problem("contradiction", body.at("workload"), message)]
     if body.training.iterations != "solve":
         workload_error(document, body)
@@ -105,15 +107,15 @@ def _workload_refusals(document: Document, body: Body) -> list[Problem]:
 
 
 def _dependent_rounds(document: Document) -> list[Problem]:
-    """Refuse a matrix beside a sampler that is analysed round by round: its rounds depend on one another."""
+    """Refuse a matrix with a sampler that is analysed round by round: under it the rounds depend on one another."""
     problems = []
     for body in document.bodies:
         plan = sampler_plan(body)
         if body.matrix.kind != "identity" and plan.round_by_round:
             message = (
                 f"with a matrix the rounds depend on one another, and no bound is implemented for {body.sampler.kind} "
-                f"sampling{plan.known_with_matrix}; b-min-sep, balls-in-bins and cyclic-poisson keep a record's participations "
-                "apart"
+                f"sampling{plan.known_with_matrix}; use b-min-sep, balls-in-bins or cyclic-poisson, which keep a record's "
+                "participations apart"
             )
             allowed = "b-min-sep, balls-in-bins, cyclic-poisson or none"
             problems.append(document.problem("no-valid-bound", body.at("sampler", "kind"), message, allowed=allowed))
@@ -122,7 +124,7 @@ def _dependent_rounds(document: Document) -> list[Problem]:
 
 
 def _search_refusals(document: Document, body: Body) -> list[Problem]:
-    """Why no matrix can be optimised for the sampling of a body; empty where one can."""
+    """Explain why no matrix can be optimised for the sampling of a body; empty if one can."""
 
     def refused(path: Path, message: str, allowed: str) -> Problem:
         remedy = f"{message}; {allowed}, or leave optimize_for out"
@@ -131,7 +133,7 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
     if sampler_plan(body).spaced_pattern(body) is not None:
         if body.matrix.banded:
             return []
-        message = "without sampling buffers are optimised for the participations that the order allows as it is"
+        message = "without sampling, buffers are optimised for the participations that the order allows by default"
         return [refused(body.at("matrix", "optimize_for"), message, "leave it to its default")]
     if sampler_plan(body).differentiable(document, body) is None:
         known = ", ".join(word for word, plan in PLANS.items() if plan.has_derivatives)
@@ -151,17 +153,17 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
         message = "a matrix is not optimised for a body that is run several times"
         problems.append(refused(body.at("count"), message, "leave count out"))
     if body.noise.also:
-        message = "a matrix is not optimised where more is released of every batch"
+        message = "a matrix is not optimised if several sums of a batch are released"
         problems.append(refused(body.at("noise", "also"), message, "leave also out"))
     return problems
 
 
 def _analysis(document: Document, body: Body) -> Analysis:
-    """The analysis of a body. Raises `DocumentError` for what it does not cover."""
-    found = noise_plan(body).analysis(document, body)
-    if found.refusals is not None:
-        _refuse(found.refusals(document, body))
-    return found
+    """Return the analysis of a body. Raises `DocumentError` for what it does not cover."""
+    analysis = noise_plan(body).analysis(document, body)
+    if analysis.refusals is not None:
+        _refuse(analysis.refusals(document, body))
+    return analysis
 
 
 def _refuse(problems: list[Problem]) -> None:

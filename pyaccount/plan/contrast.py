@@ -1,6 +1,6 @@
-"""The worst that a record's participations can be when nothing about them is secret: how far it moves the sums, and in words.
+"""The worst participations of a record when they are public: how far it moves the sums, as a number and in words.
 
-The number and its words stand side by side, so that a contrast never says what it is not about.
+The number and its words are computed together, so that the words always describe this number.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ if TYPE_CHECKING:
 
 
 def worst(document: Document, body: Body) -> Worst:
-    """What a body's sampler allows at worst.
+    """Return the worst participations that a body's sampler allows.
 
-    Where batches are truncated a record that survives takes the place of another one, or of none if it is empty and not drawn:
-    then the sum moves by up to 2.
+    If batches are truncated, a record that survives takes the place of another one, or of none if it is empty and not
+    drawn. The sum then moves by up to 2.
     """
-    found = sampler_plan(body).worst(document, body)
+    participation = sampler_plan(body).worst(document, body)
     if body.truncation() is None:
-        return found
-    return Worst(f"{found.words}, in another one's place", lambda: 2.0 * found.norm(), found.count)
+        return participation
+    return Worst(
+        f"{participation.words}, in another one's place", lambda: 2.0 * participation.norm(), participation.count
+    )
 
 
 def contrast_words(document: Document) -> str:
-    """What the contrast of a document is about: one phrase, or one for each phase that has its own."""
+    """Describe the worst participations of a document: one phrase, or one for each phase that has its own."""
     holders: dict[str, list[str]] = {}
     for body in document.bodies:
         holders.setdefault(worst(document, body).words, []).append(body.name or path_text(body.path))

@@ -1,4 +1,4 @@
-"""What computing a plan will cost, from how the engines scale: before anything is computed, within a factor of a few."""
+"""Predict what computing a plan will cost, within a factor of a few, from how the engines scale."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import CompiledDocument
     from pyaccount.plan.sampled import SampledMechanism
 
-#: How many compositions solving a blank takes, typically: a bracket, a few secant steps, the two ends.
+#: The typical number of compositions for solving a blank: a bracket, a few secant steps, the two bounds.
 SEARCH_STEPS = 16
-#: How much longer transforms are where batches are truncated.
+#: How much longer transforms are if batches are truncated.
 REACH = 4.0
-#: How many groups nearly alike rounds are in, times the tolerance, where σ doubles along the schedule.
+#: The number of groups of nearly alike rounds, times the tolerance, for a schedule along which σ doubles.
 GROUPS = 1.3
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What composing will cost."""
+    """The predicted cost of composing: numbers of compositions and evaluations, length of a transform, and seconds."""
 
     compositions: int
     evaluations: int
@@ -32,27 +32,27 @@ class Cost:
     seconds: float
 
 
-#: Orders of moments whose chains are priced; and seconds for a state of one in a round.
+#: The orders of moments whose cost is shown; and the seconds that a chain takes for one state in one round.
 SHOWN_ORDERS, CHAIN = (2, 4, 8, 16), 5e-9
 
 
 def composing_cost(plan: CompiledDocument) -> Cost:
-    """Evaluations scale with tolerance^(−1/2), transforms with √(rounds/tolerance).
+    """Predict the cost of composing: evaluations scale with tolerance^(−1/2), transforms with √(rounds/tolerance).
 
-    A record that is seldom drawn loses about its rate in most rounds, and the lattice must resolve that; with truncated batches
-    it loses far more in a few, and the same lattice must reach so far. Lower ends of other rounds are composed by themselves, and
-    then a composition serves several points of the profile.
+    A record that is seldom drawn loses about its rate in most rounds, and the lattice must resolve that. With truncated
+    batches it loses far more in a few rounds, and the same lattice must reach that far. Lower bounds from other rounds
+    are composed separately; then one composition serves several points of the profile.
     """
     document = plan.document
     profile = document.accounting.profile
-    beside = 2 * len(PROFILE_SHARES if profile is None else profile)
+    profile_questions = 2 * len(PROFILE_SHARES if profile is None else profile)
     questions = 2 + (2 * SEARCH_STEPS if plan.blank else 0)
     separate = any(reduction.lower_end is not None for reduction in plan.reductions)
-    questions = (2 * questions if separate else questions) + beside
+    questions = (2 * questions if separate else questions) + profile_questions
     if plan.closed_form:
         return Cost(questions, questions, 0, 1e-3)
     tolerance = plan.tolerance
-    # Groups of a long schedule are composed from above and from below.
+    # The groups of a long schedule are composed twice: for the upper and for the lower bound.
     kinds = min(len(plan.reductions), 2.0 * GROUPS / tolerance) if plan.long else len(plan.reductions)
     evaluations = kinds * 1500 * math.sqrt(1e-4 / tolerance)
     components = max(reduction.components for reduction in plan.reductions)
@@ -69,8 +69,8 @@ def composing_cost(plan: CompiledDocument) -> Cost:
 
 
 def sampling_cost(plan: CompiledDocument) -> list[str]:
-    """What a test of the claim takes with plain samples, for people: without drawing any."""
-    # The claim that keeps a budget of risk is placed by estimates; its δ is of the size of that at ε = 0.
+    """Predict what a test of the claim takes with plain samples, as lines of text, without drawing any."""
+    # The claim that keeps a budget of risk is chosen by estimates later; its δ has the magnitude of that at ε = 0.
     budget = budget_of(plan.document)
     delta = plan.document.privacy.delta if budget is None else budget.claim(0.0) or "solve"
     mechanism = plan.at(1.0 if plan.blank else None).mechanism()
@@ -96,7 +96,7 @@ def sampling_cost(plan: CompiledDocument) -> list[str]:
 
 
 def _moments_cost(mechanism: SampledMechanism) -> list[str]:
-    """What chains of a few orders take: the one that proves the claim follows from σ, ε and δ."""
+    """Predict the cost of chains for a few orders; the order that proves the claim follows from σ, ε and δ."""
     lines = []
     for order in SHOWN_ORDERS:
         replicas = mechanism.chain(order)
@@ -111,7 +111,7 @@ def _moments_cost(mechanism: SampledMechanism) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """A time for people."""
+    """Return a time in seconds as text for people."""
     for size, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
         if seconds >= 2.0 * size:
             return f"{seconds / size:.2g} {unit}"
@@ -119,7 +119,7 @@ def duration(seconds: float) -> str:
 
 
 def _rate(body: Body) -> float:
-    """How often a record takes part, roughly: 1 where that is still to be found, or no one rate."""
+    """Return roughly how often a record takes part; 1 if the rate is the blank or if there is no single rate."""
     try:
         return body.participation_rate()
     except ValueError:

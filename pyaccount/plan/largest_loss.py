@@ -1,13 +1,13 @@
-"""The largest privacy loss of rounds, exactly: what ε is at δ = 0.
+"""The largest privacy loss of rounds, computed exactly: it is the ε at δ = 0.
 
 Lap(0, b) against Lap(s, b) has the losses (|y − s| − |y|)/b. They are at most s/b, with equality for every y ≤ 0: half of the
 outcomes. So n_i independent rounds of each kind lose at most S = Σ n_i s_i/b_i together, and exactly S with a positive
 probability: δ(ε) = E[(1 − e^{ε − ΣL})_+] is 0 for ε ≥ S and positive below, and the smallest ε at δ = 0 is S. This is the
 composition of pure differential privacy (Dwork, McSherry, Nissim & Smith 2006), and its bound is attained.
 
-S is added up in fractions, without rounding. Here a number is the decimal that it is written as, in documents and
-certificates: 0.3 is 3/10, not the double next to it. So three releases of scale 10 are (0.3, 0)-differentially private, and
-not a little less. That decimal is within half a unit in the last place of the double.
+S is summed in fractions, without rounding. Numbers are taken as the decimals that documents and certificates show: 0.3 is
+3/10, not the double nearest to it. So three releases of scale 10 are exactly (0.3, 0)-differentially private. The decimal is
+within half a unit in the last place of the double.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LargestLoss(NamedTuple):
-    """The numbers next to it, the same twice where it is one that a double is written as."""
+    """The doubles next to the largest loss, below and above; they are equal if the loss is the decimal of a double."""
 
     at_least: float
     at_most: float
@@ -32,13 +32,13 @@ class LargestLoss(NamedTuple):
 
 @lru_cache(maxsize=256)
 def largest_loss(rounds: tuple[Rounds, ...]) -> LargestLoss | None:
-    """The largest loss of all rounds together; None where it has no bound, or none that is attained."""
-    losses = [_loss(one.part) for one in rounds]
+    """Return the largest loss of all rounds together; None if it is unbounded, or not attained."""
+    losses = [_loss(item.part) for item in rounds]
     total = Fraction(0)
-    for one, loss in zip(rounds, losses, strict=True):
+    for item, loss in zip(rounds, losses, strict=True):
         if loss is None:
             return None
-        total += one.count * loss
+        total += item.count * loss
     try:
         nearest = float(total)
     except OverflowError:
@@ -58,7 +58,7 @@ def bounded(bounds: DirectedBounds) -> bool:
 
 
 def _loss(part: Part) -> Fraction | None:
-    """s/b of a Laplace release."""
+    """Return s/b of a Laplace release; None for any other part."""
     if part.constructor != "laplace":
         return None
     sensitivity, scale = part.arguments
@@ -68,5 +68,5 @@ def _loss(part: Part) -> Fraction | None:
 
 
 def _decimal(number: float) -> Fraction:
-    """The decimal that a number is written as: the shortest one that no other double is nearer to."""
+    """Return the decimal that a number is written as: the shortest one to which no other double is nearer."""
     return Fraction(repr(number))

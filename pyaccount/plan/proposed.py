@@ -1,4 +1,4 @@
-"""A matrix beside the σ that it needs: what proposals are compared by."""
+"""A matrix with the σ that it needs, as proposals are compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def proposed(document: Document, sigma: float) -> Proposed:
-    """The errors of the document's one matrix at a σ: estimates, as σ is one. Raises as `workload_error` does."""
+    """Return the errors of the document's only matrix at an estimated σ; they are estimates too.
+
+    Raises as `workload_error` does.
+    """
     body = document.bodies[0]
     mse = sigma * sigma * strategy(document, body).error.mean_square
     return Proposed(sigma, mse, sigma * sigma * workload_of(body).chosen(workload_error(document, body)))

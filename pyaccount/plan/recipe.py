@@ -1,4 +1,4 @@
-"""Objects of the core by how they are made, so that they can be sent to another process and told apart by a fingerprint."""
+"""Recipes for objects of the core, which can be sent to another process and compared by a fingerprint."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class Recipe(Generic[Made]):
-    """An object of the core: the name of its constructor in the core, and its arguments, other recipes among them.
+    """An object of the core: the name of its constructor in the core, and the arguments, which may be recipes too.
 
-    Equal recipes make objects that give the same numbers, bit for bit. Pickling takes the recipe along, not what was made.
+    Equal recipes make objects that give the same numbers, bit for bit. Pickling stores the recipe, not the object.
     """
 
     constructor: str
@@ -25,13 +25,13 @@ class Recipe(Generic[Made]):
 
     @cached_property
     def core(self) -> Made:
-        """The object, made once."""
-        made: Made = attrgetter(self.constructor)(_core)(*(_made(one) for one in self.arguments))
+        """Return the object; it is made on first use and kept."""
+        made: Made = attrgetter(self.constructor)(_core)(*(_made(argument) for argument in self.arguments))
         return made
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the constructor and the arguments, every number to its last bit."""
+        """Return the SHA-256 of the constructor and the arguments, with every bit of every number."""
         return fingerprint(self.constructor, self.arguments)
 
     def __getstate__(self) -> dict[str, object]:
@@ -39,7 +39,10 @@ class Recipe(Generic[Made]):
 
 
 def fingerprint(*values: object) -> str:
-    """The SHA-256 of numbers, words, tuples and recipes, the same in every process. Raises `TypeError` for anything else."""
+    """Return the SHA-256 of numbers, words, tuples and recipes, which is the same in every process.
+
+    Raises `TypeError` for anything else.
+    """
     digest = hashlib.sha256()
     for text in _spelled(values):
         digest.update(text.encode())
@@ -49,18 +52,18 @@ def fingerprint(*values: object) -> str:
 def _made(argument: object) -> object:
     if isinstance(argument, Recipe):
         return argument.core
-    if isinstance(argument, tuple) and not all(isinstance(one, float) for one in argument):
-        return tuple(_made(one) for one in argument)
+    if isinstance(argument, tuple) and not all(isinstance(item, float) for item in argument):
+        return tuple(_made(item) for item in argument)
     return argument
 
 
 def _spelled(value: object) -> list[str]:
-    """Unambiguous text, piece by piece."""
+    """Return unambiguous text for a value, in pieces."""
     match value:
         case Recipe():
             return [f"<{value.fingerprint}>"]
         case tuple() | list():
-            return ["(", *(text for one in value for text in _spelled(one)), ")"]
+            return ["(", *(text for item in value for text in _spelled(item)), ")"]
         case bool() | None:
             return [f"{value};"]
         case float():

@@ -1,4 +1,4 @@
-"""What a reduction is: a theorem, in words, and how it turns a body of the document into rounds or into a sampled mechanism."""
+"""The types of a reduction: a theorem in words, and how it turns a body into rounds or into a sampled mechanism."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """One theorem applied to one body of the document."""
+    """One theorem applied to one body of the document, in words."""
 
     path: Path
     subject: str
@@ -27,27 +27,27 @@ class Reduction:
     remark: str | None
     assumptions: tuple[str, ...]
     components: int
-    #: Of which two data sets, and of what is seen of which rounds, the lower end is; None where the pair is attained.
+    #: The two data sets that give the lower bound, and what is observed of which rounds; None if the pair is attained.
     lower_end: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A theorem, by what it says of a body: in words, and in numbers once the blank is filled.
+    """A theorem, as functions of a body: its words, and its numbers once the blank is filled.
 
-    All are functions of a module, or methods of objects that hold nothing: they know nothing of a document before they are given
-    one, so that a plan can be pickled. One of `bounds` and `mechanism` is there. A repr shows none of them, since the address of
-    a function tells nobody anything.
+    All fields are functions of modules, or methods of objects without state, so that a plan can be pickled. Exactly one
+    of `bounds` and `mechanism` is given. The repr shows no function, because its address would mean nothing to a
+    reader.
     """
 
     words: Callable[[Document, Body], Reduction] = field(repr=False)
     #: The rounds to compose.
     bounds: Callable[[Document, Body], DirectedBounds] | None = field(default=None, repr=False)
-    #: What is judged by sampling; it has no rounds to compose.
+    #: The mechanism that is analysed by sampling; it has no rounds to compose.
     mechanism: Callable[[Document, Body], SampledMechanism] | None = field(default=None, repr=False)
-    #: What the theorem does not cover, asked before anything else.
+    #: The problems of what the theorem does not cover; it is called before the other functions.
     refusals: Callable[[Document, Body], list[Problem]] | None = field(default=None, repr=False)
-    #: Whether the rounds are Gaussian mechanisms, which compose to one.
+    #: Whether the rounds are Gaussian mechanisms, which compose to one Gaussian mechanism.
     gaussian: bool = False
-    #: Whether a round is bounded by one with less noise and a larger rate: see `pyaccount.plan.alike`.
+    #: Whether a round with less noise and a larger rate is an upper bound of a round: see `pyaccount.plan.alike`.
     alike: bool = False

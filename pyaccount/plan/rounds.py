@@ -1,8 +1,9 @@
 """Rounds that the core can compose, as data.
 
-`Part` names a core profile by its constructor and arguments, so that equal rounds of different phases compare equal and
-are counted together. `Bounds` holds, for each direction, the rounds whose composition bounds the mechanism from above and
-the rounds of a concrete pair of data sets that bounds it from below (the same where the theorem is tight).
+`Part` names a profile of the core by its constructor and arguments, so that equal rounds of different phases compare
+equal and are counted together. `Bounds` holds, for each direction, the rounds whose composition bounds the mechanism
+from above, and the rounds of a concrete pair of data sets that bounds it from below. The two are the same if the
+theorem is tight.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from pyaccount.directions import DIRECTIONS, Direction
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A profile of the core: the name of its constructor, positional arguments, keyword arguments."""
+    """A profile of the core: the name of its constructor, positional arguments and keyword arguments."""
 
     constructor: str
     arguments: tuple[float | str | tuple[float, ...] | tuple[tuple[float, ...], ...], ...]
     options: tuple[tuple[str, bool], ...] = ()
 
     def build(self) -> _core.RoundProfile:
-        """The profile itself."""
+        """Return the profile, made by the core."""
         constructor: Callable[..., _core.RoundProfile] = getattr(_core.RoundProfile, self.constructor)
         return constructor(*self.arguments, **dict(self.options))
 
@@ -44,10 +45,10 @@ class Bounds:
 
     upper: tuple[Rounds, ...]
     lower: tuple[Rounds, ...]
-    #: Where `upper` are laws above those of the theorem's rounds: laws below them. None where they are the theorem's own.
+    #: If the laws in `upper` lie above the theorem's: laws below the theorem's. None if `upper` are exactly the theorem's rounds.
     inner: tuple[Rounds, ...] | None = None
-    #: Of how many kinds the rounds were, where those that are nearly alike are bounded by one of them (`pyaccount.plan.alike`):
-    #: then `lower` and `inner` are laws below those that `upper` are above.
+    #: The number of kinds of rounds before nearly alike ones were bounded by one of them (`pyaccount.plan.alike`); None if none
+    #: were. Then `upper` are laws above the original rounds, and `lower` and `inner` are laws below them.
     kinds: int | None = None
 
 
@@ -55,13 +56,13 @@ DirectedBounds = dict[Direction, Bounds]
 
 
 def tight(remove: Part, add: Part, count: int) -> DirectedBounds:
-    """Bounds whose upper and lower rounds are the same."""
+    """Return bounds whose upper and lower rounds are the same: `count` rounds of one profile for each direction."""
     rounds = {"remove": (Rounds(remove, count),), "add": (Rounds(add, count),)}
     return {direction: Bounds(rounds[direction], rounds[direction]) for direction in DIRECTIONS}
 
 
 def enclosed(upper: tuple[Part, Part], lower: tuple[Part, Part], count: int) -> DirectedBounds:
-    """Bounds with separate upper and lower rounds, each given as (remove, add)."""
+    """Return bounds with separate upper and lower rounds, each given as (remove, add)."""
     return {
         direction: Bounds((Rounds(above, count),), (Rounds(below, count),))
         for direction, above, below in zip(DIRECTIONS, upper, lower, strict=True)
@@ -69,14 +70,14 @@ def enclosed(upper: tuple[Part, Part], lower: tuple[Part, Part], count: int) -> 
 
 
 def gaussian(sensitivity: float, noise_multiplier: float) -> Part:
-    """The Gaussian mechanism with this sensitivity."""
+    """Return the Gaussian mechanism with this sensitivity and noise multiplier, both in units of the clip norm."""
     return Part("gaussian", (sensitivity, noise_multiplier))
 
 
 def reversed_rounds(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...] | None:
-    """The rounds of (Q, P) for those of (P, Q); None where it is not known.
+    """Return the rounds of the pair (Q, P), given those of (P, Q); None if they are not known.
 
-    Gaussian and Laplace pairs are their own reversals up to a reflection, and so are two mirror images.
+    Gaussian and Laplace pairs are their own reversals up to a reflection, and so are pairs of mirror images.
     """
     reversals = []
     for item in rounds:
@@ -92,11 +93,11 @@ def reversed_rounds(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...] | None:
 
 
 def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> DirectedBounds:
-    """The bounds of several bodies in sequence.
+    """Return the bounds of several bodies that run in sequence.
 
     Equal rounds are counted together, in a fixed order, so that `count: k` and k equal phases are one computation. With
-    `merge_gaussians` all Gaussian rounds become one: the composition of Gaussian mechanisms with sensitivities s_i and noise
-    σ_i is exactly the Gaussian mechanism with (s/σ)² = Σ (s_i/σ_i)² (Dong, Roth & Su 2022, Corollary 3.3).
+    `merge_gaussians` all Gaussian rounds become one: the composition of Gaussian mechanisms with sensitivities s_i and
+    noise σ_i is exactly the Gaussian mechanism with (s/σ)² = Σ (s_i/σ_i)² (Dong, Roth & Su 2022, Corollary 3.3).
     """
     bodies = list(parts)
     combined: DirectedBounds = {}
@@ -114,7 +115,7 @@ def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> Direct
 
 
 def counted(rounds: Iterable[Rounds]) -> tuple[Rounds, ...]:
-    """Return the rounds with equal ones counted together, in a fixed order."""
+    """Return the rounds in a fixed order, with equal ones counted together."""
     counts: dict[Part, int] = {}
     for item in rounds:
         counts[item.part] = counts.get(item.part, 0) + item.count
@@ -134,7 +135,7 @@ def _merged(rounds: tuple[Rounds, ...], *, rounding: float) -> tuple[Rounds, ...
 
 
 def _ratio(part: Part) -> float:
-    """Sensitivity over noise of a Gaussian part."""
+    """Return sensitivity over noise of a Gaussian part."""
     sensitivity, noise_multiplier = part.arguments
     assert isinstance(sensitivity, int | float)
     assert isinstance(noise_multiplier, int | float)

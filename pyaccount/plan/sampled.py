@@ -1,4 +1,4 @@
-"""What is sampled: a mechanism of the core, the hockey sticks that matter, and what a sample of it costs."""
+"""Mechanisms that are analysed by sampling: the core's mechanism, the directions to bound, and the cost of a sample."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.plan.rounds import Rounds
 
-#: Mean scales at which δ is bounded without samples.
+#: The mean scales that are tried for bounds on δ without samples.
 MEAN_SCALES: Mapping[Direction, tuple[float, ...]] = {
     "remove": tuple(1.0 + 0.1 * 1.6**k for k in range(8)),
     "add": tuple(-0.1 * 1.6**k for k in range(15)),
@@ -28,92 +28,99 @@ MEAN_SCALES: Mapping[Direction, tuple[float, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class SampledMechanism:
-    """A mechanism to be sampled: how the core makes it, the hockey sticks that matter, and what a sample costs."""
+    """A mechanism to be sampled: how the core makes it, the directions to bound, and the cost of a sample."""
 
     recipe: Recipe[_core.Sampled]
     directions: tuple[Direction, ...]
-    #: Rounds of the recursion, or bins.
+    #: The number of rounds of the recursion, or of bins.
     steps: int
     #: Rough nanoseconds for one sample on one core.
     cost: float
-    #: What the proposal's parameter is: the probability of the recursion, or the exponent of the bins' weights (0: equal).
+    #: The proposal's parameter for plain samples: the recursion's probability, or the exponent of the bins' weights (0: equal).
     plain_parameter: float
-    #: What lower ends are sampled from where the pair above is not attained; None where it is.
+    #: The mechanism from which lower bounds are sampled if this pair is not attained; None if it is.
     lower: SampledMechanism | None = None
-    #: Whether its losses are enclosed rather than exact: then those of `lower` are never larger than the true ones.
+    #: Whether its losses are enclosed rather than exact; then the losses of `lower` never exceed the true ones.
     enclosed: bool = False
-    #: How much δ of a mechanism that stands for lower ends may exceed the true one (remove; add: e^ε times that).
+    #: For a mechanism that is used for lower bounds: how much its δ may exceed the true one (remove; add: e^ε times as much).
     overstated: float = 0.0
-    #: Whether only plain samples are bounded.
+    #: Whether bounds are known only for plain samples, not for other proposals.
     plain_only: bool = False
-    #: What stands between it and the run that it is sampled for, whose batches are seldom truncated; None where nothing does.
+    #: The difference in δ between this mechanism, without truncation, and the run that is meant, whose batches are seldom
+    #: truncated; None if there is no such difference.
     rare_truncation: RareTruncation | None = None
-    #: Those of further mechanisms that are sampled together with the first.
+    #: The `plain_parameter` of each further mechanism that is sampled together with the first.
     further: tuple[float, ...] = ()
-    #: What is composed with the sampled mechanisms, as samples of each direction see it; empty if nothing is.
+    #: The curve that is composed with the sampled mechanisms, for samples of each direction; empty if there is none.
     curves: Mapping[Direction, Recipe[_core.ComposedCurve]] = field(default_factory=dict)
 
-    #: Rounds whose composition bounds it in each direction, without samples; empty where none are known.
+    #: Rounds whose composition bounds the mechanism from above in each direction, without samples; empty if none are known.
     composed: Mapping[Direction, tuple[Rounds, ...]] = field(default_factory=dict)
-    #: Whether chains of replicas of any sampler count, or those of single records under b-min-sep sampling alone.
+    #: Whether chains of replicas may be used for every sampler, or only for single records under b-min-sep sampling.
     automata: bool = True
 
     @property
     def core(self) -> _core.Sampled:
-        """The core's mechanism."""
+        """Return the mechanism as an object of the core."""
         return self.recipe.core
 
     @property
     def plain_parameters(self) -> tuple[float, ...]:
-        """The parameters of plain sampling, one for each mechanism."""
+        """Return the parameters of plain sampling, one for each mechanism."""
         return (self.plain_parameter, *self.further)
 
     def chain(self, order: int, block: int | None = None, most_busy: int | None = None) -> tuple[int, float] | None:
-        """The states of a chain of replicas, and those that are computed in all its steps; None where there is no such chain."""
+        """Return the number of states of a chain of replicas, and the number computed over all of its steps.
+
+        Returns None if there is no such chain.
+        """
         if not (self.automata or self.core.of_single_records):
             return None
         return self.core.replicas(order, block, most_busy)
 
     def tail_mass(self, direction: Direction) -> float:
-        """What the curve leaves to be added to the mean of samples, a constant."""
+        """Return the constant that the curve leaves to be added to the mean of samples."""
         curve = self.curve(direction)
         return 0.0 if curve is None else curve.tail_mass
 
     def curve(self, direction: Direction) -> _core.ComposedCurve | None:
-        """What is composed with the sampled mechanisms, as samples of this direction see it."""
-        found = self.curves.get(direction)
-        return None if found is None else found.core
+        """Return the curve that is composed with the sampled mechanisms, for samples of this direction."""
+        recipe = self.curves.get(direction)
+        return None if recipe is None else recipe.core
 
     def beyond(self, direction: Direction, epsilon: float, removed: Callable[[float], float] | None = None) -> float:
-        """How much δ of the run that is meant may exceed what samples and curve give, a constant.
+        """Return how much δ of the intended run may exceed the δ from samples and curve: a constant, an upper bound.
 
-        `removed` bounds δ of a removed record at any ε from above; without it a weight bound does.
+        `removed` returns an upper bound on δ of a removed record at any ε; without it the weight bound is used.
         """
         rare = self.rare_truncation
-        bound = removed or (lambda place: self.bounded("remove", place))
+        bound = removed or (lambda value: self.bounded("remove", value))
         return 0.0 if rare is None else rare.beyond(direction, epsilon, bound)
 
     def below(self, direction: Direction, epsilon: float) -> float:
-        """How much it may fall short of it."""
+        """Return how much δ of the intended run may fall short of the δ from samples and curve: an upper bound."""
         rare = self.rare_truncation
         return 0.0 if rare is None else rare.below(direction, epsilon)
 
     def bounded(self, direction: Direction, epsilon: float) -> float:
-        """An upper bound on δ(ε) without samples: the least that weight bounds, or `known`, say."""
+        """Return an upper bound on δ(ε) that needs no samples: the smaller of the weight bounds and `known`."""
         bound, known = self._weight_bound(direction, epsilon), self.known(direction, epsilon)
         return bound if known is None else min(bound, known)
 
     def known(self, direction: Direction, epsilon: float) -> float | None:
-        """An upper bound on δ(ε) by `added_bound`, or by what composes; None where neither says anything."""
+        """Return an upper bound on δ(ε) by `added_bound` or by rounds that compose; None if neither gives one."""
         if self.curves:
             return None
         if direction in self.composed:
             return composed_bound(self.composed[direction], epsilon)
-        found = added_bound(self.core, epsilon, "delta") if direction == "add" else None
-        return None if found is None else found[0]
+        added = added_bound(self.core, epsilon, "delta") if direction == "add" else None
+        return None if added is None else added[0]
 
     def bounded_profile(self, direction: Direction, epsilons: Sequence[float]) -> list[float]:
-        """Upper bounds on δ at each ε without samples, a little above `bounded`, in little more time than one takes."""
+        """Return an upper bound on δ at each ε that needs no samples.
+
+        The bounds are a little above `bounded`, and take little more time than a single one.
+        """
         bounds = [self._weight_bound(direction, epsilon) for epsilon in epsilons]
         if direction in self.composed and not self.curves:
             known = composed_bounds(self.composed[direction], epsilons)
@@ -123,7 +130,7 @@ class SampledMechanism:
         return bounds
 
     def _weight_bound(self, direction: Direction, epsilon: float) -> float:
-        """The least that weight bounds say of δ(ε); at most 1."""
+        """Return the least of the weight bounds on δ(ε); at most 1."""
         curve, bounds = self.curve(direction), [1.0]
         for mean_scale in MEAN_SCALES[direction]:
             for parameters in (self.plain_parameters, self.core.balanced_parameters(mean_scale)):
@@ -134,7 +141,10 @@ class SampledMechanism:
 
 
 def together(parts: Sequence[tuple[SampledMechanism, int]]) -> SampledMechanism:
-    """Mechanisms that are run so many times each, independently: the likelihood ratio of all is the product of theirs."""
+    """Return the mechanism of several independent ones, each run a number of times.
+
+    Its likelihood ratio is the product of theirs.
+    """
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]
     rare = [part.rare_truncation.times(runs) for part, runs in parts if part.rare_truncation is not None]
@@ -162,23 +172,23 @@ def together(parts: Sequence[tuple[SampledMechanism, int]]) -> SampledMechanism:
 def _together(
     parts: Sequence[tuple[Mapping[Direction, tuple[Rounds, ...]], int]],
 ) -> dict[Direction, tuple[Rounds, ...]]:
-    """The rounds of all parts, each run so many times, in the directions that are known of all of them."""
+    """Return the rounds of all parts, each run a number of times, in the directions that are known for all parts."""
     known = [side for side in parts[0][0] if all(side in part for part, _ in parts)]
     return {
-        side: tuple(replace(one, count=one.count * runs) for part, runs in parts for one in part[side])
+        side: tuple(replace(item, count=item.count * runs) for part, runs in parts for item in part[side])
         for side in known
     }
 
 
-#: The relative width of what is composed, and the δ below which no more is resolved.
+#: The relative tolerance of compositions, and the δ below which a profile is not resolved.
 TOLERANCE, IGNORED = 1e-2, 1e-120
 
 
 @lru_cache(maxsize=64)
 def composed_bound(rounds: tuple[Rounds, ...], epsilon: float) -> float:
     """Return an upper bound on δ(ε) of these rounds. Raises `LimitError` at the deadline that was entered."""
-    found = _core.answer_all([(_built(rounds), epsilon, None, TOLERANCE)], threads=1)
-    return min(1.0, found[0].upper)
+    answers = _core.answer_all([(_built(rounds), epsilon, None, TOLERANCE)], threads=1)
+    return min(1.0, answers[0].upper)
 
 
 def composed_bounds(rounds: tuple[Rounds, ...], epsilons: Sequence[float]) -> list[float]:
@@ -190,4 +200,4 @@ def composed_bounds(rounds: tuple[Rounds, ...], epsilons: Sequence[float]) -> li
 
 
 def _built(rounds: tuple[Rounds, ...]) -> list[tuple[_core.RoundProfile, int]]:
-    return [(one.part.build(), one.count) for one in rounds]
+    return [(item.part.build(), item.count) for item in rounds]

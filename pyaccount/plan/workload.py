@@ -1,4 +1,4 @@
-"""The workload of a body, as the strategies know it, and the error of its matrix under it."""
+"""The workload of a body, in the form that the strategies use."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def has_workload(document: Document) -> bool:
-    """Whether the document says what its errors are of, which it has one body for."""
+    """Whether the document states a workload, which it can do only with a single body."""
     return document.bodies[0].workload is not None
 
 
 def workload_of(body: Body) -> Workload:
-    """What the errors of a body are of, and which of them its matrix is to have the least of: prefix sums unless it says so."""
+    """Return the workload that a body's errors are measured on and that is minimised; by default prefix sums."""
     stated = body.workload
     if stated is None:
         return PREFIX_SUMS

@@ -237,7 +237,7 @@ REFUSED: list[tuple[list[dict[str, Any]], dict[str, Any], str, str]] = [
         [body(SAMPLED, 0.1, 10, 1.0), body(POISSON, 0.1, "solve", 1.0)],
         {"privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-3}},
         "phases[1].training.iterations",
-        "with a sampled analysis the blank is",
+        "a sampled analysis can solve only for",
     ),
 ]
 

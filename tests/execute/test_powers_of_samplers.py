@@ -234,12 +234,12 @@ def test_what_composes_ends_at_the_deadline_that_was_entered() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"sampler": ALLOCATION["sampler"] | {"participations": 1}}, "compose without samples, exactly"),
-        ({"sampler": ALLOCATION["sampler"] | {"participations": 8}}, "compose without samples, exactly"),
+        ({"sampler": ALLOCATION["sampler"] | {"participations": 1}}, "compose exactly without samples"),
+        ({"sampler": ALLOCATION["sampler"] | {"participations": 8}}, "compose exactly without samples"),
         ({"privacy": ALLOCATION["privacy"] | {"adjacency": "replace-one"}}, "no bound is implemented for a record"),
         (
             {"training": {"iterations": "solve"}, "privacy": ALLOCATION["privacy"] | {"epsilon": 2.0}},
-            "the blank is noise.multiplier, privacy.epsilon or privacy.delta",
+            "can solve only for noise.multiplier, privacy.epsilon or privacy.delta",
         ),
     ],
     ids=["one round", "every round", "replaced", "iterations"],

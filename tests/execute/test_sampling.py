@@ -452,11 +452,11 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "user-b-min-sep",
     ),
     ({"accounting": {"method": "pld"}}, "accounting.method", "depend on one another"),
-    ({"sampler": {"kind": "poisson"}}, "sampler.kind", "b-min-sep, balls-in-bins and cyclic-poisson"),
+    ({"sampler": {"kind": "poisson"}}, "sampler.kind", "use b-min-sep, balls-in-bins or cyclic-poisson"),
     (
         {"sampler": {"kind": "none"}, "training": {"iterations": 40}, "accounting": {"method": "monte-carlo"}},
         "accounting.method",
-        "judged by sampling",
+        "analysed by sampling",
     ),
     (
         {"training": {"participation_rate": 0.05, "iterations": "solve"}, "noise": {"multiplier": 1.0}},

@@ -1,7 +1,7 @@
-"""The matrices, as the plan room knows them: built, in words, and cut short with a run.
+"""The matrices in the plan room: how each is built, described in words, and cut for a shorter run.
 
-A matrix is a module with a class; `PLANS` has one for each kind that documents may name, and everything else asks it. `built` is
-what comes out, with the `sensitivity` of participation patterns.
+Each kind is a module with a class. `PLANS` has one object for each kind that documents may name; other code asks these
+objects. `built` defines the built matrix, `sensitivity` the largest norm of participation patterns.
 """
 
 from __future__ import annotations
@@ -48,18 +48,21 @@ PLANS: dict[str, MatrixPlan] = {
 
 
 def matrix_plan(body: Body) -> MatrixPlan:
-    """What is known of the matrix of a body."""
+    """Return the plan object for the matrix of a body."""
     return PLANS[str(body.matrix.kind)]
 
 
 def strategy(document: Document, body: Body) -> Strategy:
-    """The matrix of a body. Raises `DocumentError` for a file that holds none, and for an inverse that gives none."""
+    """Build the matrix of a body. Raises `DocumentError` for a file without a matrix and an inverse that gives none."""
     with _located(document, body):
         return matrix_plan(body).build(document, body)
 
 
 def workload_error(document: Document, body: Body) -> WorkloadError:
-    """The error of a body's matrix under its workload, at σ = 1. Raises as `strategy` does, and for one that no double holds."""
+    """Return the error of a body's matrix under its workload, at σ = 1.
+
+    Raises as `strategy` does, and for an error that exceeds the range of doubles.
+    """
     built = strategy(document, body)
     with _located(document, body):
         return built.error_under(workload_of(body))
@@ -82,24 +85,24 @@ def _located(document: Document, body: Body) -> Iterator[None]:
 
 
 def matrix_text(body: Body) -> str:
-    """The matrix in a few words."""
+    """Describe the matrix of a body in a few words."""
     return matrix_plan(body).text(body)
 
 
 def product_cost(body: Body) -> float:
-    """Nanoseconds that a sample and a step take longer where columns overlap."""
+    """Return the nanoseconds that a sample and a step take longer if columns overlap."""
     return matrix_plan(body).product_cost(body)
 
 
 def columns(document: Document, body: Body, min_separation: int) -> Recipe[_core.Columns]:
-    """The matrix for the core, with what its columns share."""
+    """Return the recipe of the core's columns of the matrix, with the products of columns that overlap."""
     return _meeting(strategy(document, body), min_separation)
 
 
 @lru_cache(maxsize=4)
 def _meeting(built: Strategy, min_separation: int) -> Recipe[_core.Columns]:
     if built.buffers is not None and built.coefficients is not None:
-        scales, decays = (tuple(one) for one in built.buffers)
+        scales, decays = (tuple(values) for values in built.buffers)
         return Recipe("Columns.buffers", (built.coefficients[0], scales, decays, built.iterations, min_separation))
     if built.coefficients is not None:
         rest = built.iterations - len(built.coefficients)

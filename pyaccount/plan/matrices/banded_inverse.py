@@ -16,38 +16,38 @@ if TYPE_CHECKING:
 
     from pyaccount.document import Body, Document
 
-#: Nanoseconds of the transforms of a full column, for a sample and a step.
+#: Nanoseconds that the transforms of a full column take, for a sample and a step.
 TRANSFORM_COST = 20.0
-#: Coefficients below this part of the first shift nothing: all together they are far less than the roundings of the rest.
+#: Coefficients below this fraction of the first one are neglected: together they are far less than the rounding of the rest.
 NOTHING = 2.0**-200
 
 
 class BandedInversePlan(MatrixPlan):
-    """By the first column of the inverse."""
+    """A Toeplitz matrix that is given by the first column of its inverse."""
 
     may_fail: ClassVar[bool] = True
 
     def text(self, body: Body) -> str:
-        """With the bands that the document gives."""
+        """Name the matrix, with the number of bands if the document gives it."""
         width = _matrix(body).bands
         return "matrix with a banded inverse" + ("" if width is None else f" ({width} bands)")
 
     def build(self, document: Document, body: Body) -> Strategy:
-        """The power series of the inverse's."""
+        """Build the matrix from the power series of the inverse."""
         matrix = _matrix(body)
         inverse = None if matrix.inverse_coefficients is None else tuple(matrix.inverse_coefficients)
         return _inverse(matrix.bands, inverse, rounds_of(body), normalize=matrix.normalize)
 
     def product_cost(self, body: Body) -> float:
-        """By transforms."""
+        """Return the cost of the transforms."""
         return TRANSFORM_COST
 
     def inverse_bands(self, body: Body) -> int | None:
-        """However they are given."""
+        """Return the number of bands of the inverse, given as a number or as a list."""
         return _matrix(body).inverse_bands
 
     def generation(self, built: Strategy) -> str:
-        """A sum of past independent noise, which a generator of numbers by their place can draw again."""
+        """Describe the noise as a sum of past independent noise, which can be kept or drawn again by its position."""
         assert built.inverse is not None
         kept = len(built.inverse) - 1
         return (
@@ -56,7 +56,7 @@ class BandedInversePlan(MatrixPlan):
         )
 
     def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
-        """As with a BLT: the coefficients stay exactly what they are, and the noise takes what normalising did."""
+        """Keep the coefficients exactly and apply the normalisation to the noise, as for a BLT."""
         from pyaccount.strategies import inverse_square_root  # numpy
 
         matrix = _matrix(body)
@@ -77,9 +77,10 @@ def _matrix(body: Body) -> BandedInverse:
 
 
 def _largest_ratio(coefficients: Sequence[float], inverse: list[float]) -> float:
-    """The largest ratio of a coefficient of the whole run to the one that this inverse gives.
+    """Return the largest ratio of a coefficient of the whole run to the one that this inverse gives.
 
-    With noise divided by it, no entry of C/σ of the prefix is below the whole run's, however either was rounded.
+    With the noise divided by it, no entry of C/σ of the prefix is below that of the whole run, however both were
+    rounded.
     """
     import numpy as np
 

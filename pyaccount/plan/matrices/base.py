@@ -1,7 +1,7 @@
-"""What the plan room is asked about a matrix, and the answers of a banded Toeplitz matrix.
+"""The base class of the matrices in the plan room, with the answers of a banded Toeplitz matrix.
 
-A matrix has one class here, in a module of its own: how it is built from its fields, what it is called in a sentence, and what
-the leading block is that the first rounds of a run have.
+Each kind is a class of its own module: how the matrix is built from its fields, what it is called in a sentence, and
+which leading block the first rounds of a run use.
 """
 
 from __future__ import annotations
@@ -20,56 +20,57 @@ if TYPE_CHECKING:
 
     Listed = tuple[NDArray[np.float64], ...]
 
-#: What a few roundings of σ·‖c‖ may have added; the noise of a cut BLT or banded inverse is moved by this to the safe side.
+#: Bounds the relative rounding of σ·‖c‖; the noise of a cut BLT or banded inverse is moved by this to the safe side.
 ROUNDING = 1e-15
 
 
 def cut_noise(sigma: float, first: float) -> float:
-    """σ of a leading block that is not normalised, where normalising divided the whole run's matrix by ‖c‖ = 1/first.
+    """Return σ for a leading block that is not normalised, if the whole run's matrix was divided by ‖c‖ = 1/`first`.
 
-    (C/‖c‖)⁻¹σZ = C⁻¹(σ‖c‖)Z.
+    It follows from (C/‖c‖)⁻¹σZ = C⁻¹(σ‖c‖)Z.
     """
     return sigma if first == 1.0 else sigma / first * (1.0 - ROUNDING)
 
 
 class MatrixPlan(ABC):
-    """What is known of a kind of matrix beyond its fields."""
+    """What the plan room needs to know about a kind of matrix beyond its fields."""
 
-    #: Whether building it may find out that it is none.
+    #: Whether building may fail, because the document alone does not show that the matrix is valid.
     may_fail: ClassVar[bool] = False
-    #: Whether it is read from a file, at the size of the whole run.
+    #: Whether it is read from a file, which has the size of the whole run.
     from_file: ClassVar[bool] = False
 
     def text(self, body: Body) -> str:
-        """The matrix in a few words."""
+        """Describe the matrix in a few words."""
         return f"{body.matrix.kind} matrix of {body.matrix.diagonals()} bands"
 
     @abstractmethod
     def build(self, document: Document, body: Body) -> Strategy:
-        """The matrix of a run. Raises `ValueError` for one that is not non-negative, or whose error no double holds."""
+        """Build the matrix of a run. Raises `ValueError` for a negative entry, or an error that exceeds all doubles."""
 
     def search_starts(self, body: Body) -> list[Listed]:
-        """The matrices that are known without a search, of the kind that one is made for: where it begins.
+        """Return the matrices from which a search begins: those of this kind that are known without a search.
 
-        Each by its coefficients, or by scales and decays.
+        Each is given by its coefficients, or by its scales and decays.
         """
         raise AssertionError("this matrix is not searched for")
 
     def disjoint_modes(self, document: Document, body: Body, bins: int) -> bool:
         """Whether the modes m_t = Σ_e C e_{eT+t} of T bins are known to be orthogonal.
 
-        Row i of m_{i mod T} is positive, since C ≥ 0 has a positive diagonal, and a product of two modes sums terms of one sign:
-        they are orthogonal exactly where C[i, j] = 0 for all i ≢ j mod T, so that no row is in two of them. That is asked of the
-        entries, none of which is rounded to 0 for it. Bands that are next to each other have it for one bin only.
+        Row i of m_{i mod T} is positive, since C ≥ 0 has a positive diagonal, and a product of two modes sums terms of
+        one sign. So the modes are orthogonal exactly if C[i, j] = 0 for all i ≢ j mod T, that is, if no row is in two
+        of them. This is checked on the entries, none of which is rounded to 0 for it. A matrix of adjacent bands
+        satisfies it only for one bin, or with a single band.
         """
         return bins == 1 or body.matrix.diagonals() == 1
 
     def product_cost(self, body: Body) -> float:
-        """Nanoseconds that a sample and a step take longer where columns overlap."""
+        """Return the nanoseconds that a sample and a step take longer if columns overlap."""
         raise AssertionError("the columns of a banded matrix do not overlap")
 
     def generation(self, built: Strategy) -> str:
-        """How training makes the rows z_t of C⁻¹w from rows w_t of independent noise, one round after another; exact."""
+        """Describe how training makes the rows z_t of C⁻¹w from independent rows w_t, exactly, round by round."""
         assert built.coefficients is not None
         kept = len(built.coefficients) - 1
         if kept == 0:
@@ -81,11 +82,11 @@ class MatrixPlan(ABC):
         )
 
     def inverse_bands(self, body: Body) -> int | None:
-        """The number of diagonals of the inverse, if that is banded."""
+        """Return the number of diagonals of the inverse if the inverse is banded, else None."""
         return None
 
     def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
-        """The sections `matrix` and `noise` of the leading block of the whole run's matrix."""
+        """Return the sections `matrix` and `noise` of a document for the leading block of the whole run's matrix."""
         assert built.coefficients is not None
         if built.coefficients == (1.0,):
             return {}
@@ -94,5 +95,5 @@ class MatrixPlan(ABC):
 
 
 def rounds_of(body: Body) -> int:
-    """The size of the matrix: the rounds of one run."""
+    """Return the size of the matrix: the number of rounds of one run."""
     return whole(body.training.iterations)

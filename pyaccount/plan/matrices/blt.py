@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from pyaccount.plan.matrices.base import Listed
     from pyaccount.strategies.measure import Workload
 
-#: Nanoseconds for each buffer and product, for a sample and a step.
+#: Nanoseconds that each buffer and product takes, for a sample and a step.
 BUFFER_COST = 0.5
 
 
 class BLTPlan(MatrixPlan):
-    """By its scales and decays, or by their number."""
+    """A buffered linear Toeplitz matrix, given by its scales and decays or by their number."""
 
     def text(self, body: Body) -> str:
-        """With the number of buffers."""
+        """Name the matrix, with the number of buffers."""
         return f"BLT matrix of {_buffers(body)} buffers"
 
     def build(self, document: Document, body: Body) -> Strategy:
-        """Optimised, where only the number is given, for records that take part as they usually do."""
+        """Build the matrix; if only the number of buffers is given, optimise it for the usual participations."""
         matrix, n = _matrix(body), rounds_of(body)
         if matrix.scales is not None and matrix.decays is not None:
             return _blt(tuple(matrix.scales), tuple(matrix.decays), n, normalize=matrix.normalize)
@@ -38,7 +38,7 @@ class BLTPlan(MatrixPlan):
         return _optimal_blt(matrix.buffers, n, pattern, workload_of(body), normalize=matrix.normalize)
 
     def search_starts(self, body: Body) -> list[Listed]:
-        """Those of least error for records that take part as often as they do, as far apart as usual, and once."""
+        """Return the matrices of least error for the sampler's usual participations, and for a single participation."""
         from pyaccount.strategies import optimal_blt
 
         n, buffers = rounds_of(body), _matrix(body).buffers
@@ -47,11 +47,14 @@ class BLTPlan(MatrixPlan):
         return [optimal_blt(n, buffers, *pattern, workload_of(body)) for pattern in patterns]
 
     def product_cost(self, body: Body) -> float:
-        """Two products for each buffer."""
+        """Return the cost of two products for each buffer."""
         return 2.0 * BUFFER_COST * _buffers(body)
 
     def generation(self, built: Strategy) -> str:
-        """With the past of z in the buffers: (Cz)_t = ν(z_t + Σ_k ω_k·s_k), s_k = Σ_{i≥1} θ_k^{i−1}·z_{t−i} before round t."""
+        """Describe the noise with buffers of past z.
+
+        (Cz)_t = ν(z_t + Σ_k ω_k·s_k), with s_k = Σ_{i≥1} θ_k^{i−1}·z_{t−i} before round t.
+        """
         assert built.buffers is not None
         return (
             "z_t = w_t/ν − Σ_k ω_k·s_k, and after it s_k becomes θ_k·s_k + z_t, each s_k 0 at first; with ν the `normalization`, "
@@ -59,7 +62,7 @@ class BLTPlan(MatrixPlan):
         )
 
     def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
-        """A BLT has c_0 = 1 before it is normalised, and the noise takes what normalising did."""
+        """Keep scales and decays, with c_0 = 1, and apply the normalisation to the noise instead."""
         assert built.buffers is not None
         assert built.coefficients is not None
         scales, decays = built.buffers

@@ -1,4 +1,4 @@
-"""A matrix, built: its coefficients, its error, and how far one record can move what is released.
+"""A built matrix: its coefficients, its error, and how far one record can move what is released.
 
 numpy and scipy are imported only for matrices that need them.
 """
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 _UNIT = 2.0**-53
 
 
-# Equal only to itself: the same matrix is built once and kept, and a dense one has no hash.
+# Compared by identity: the same matrix is built once and kept, and a dense one cannot be hashed.
 @dataclass(frozen=True, slots=True, eq=False)
 class Strategy:
-    """A strategy matrix: lower-triangular, entrywise non-negative; Toeplitz by its first column, or dense.
+    """A strategy matrix: lower-triangular, entrywise non-negative; Toeplitz, given by its first column, or dense.
 
-    `error` is that of the prefix sums at σ = 1; `column_norm` the largest norm of a column.
+    `error` is that of the prefix sums at σ = 1; `column_norm` is the largest norm of a column.
     """
 
     iterations: int
@@ -40,14 +40,14 @@ class Strategy:
     fingerprint: str | None = None
     #: Scales and decays of a BLT, before the matrix is normalised.
     buffers: tuple[tuple[float, ...], tuple[float, ...]] | None = None
-    #: What the matrix that the document describes was multiplied by.
+    #: The factor by which the matrix that the document describes was multiplied.
     normalization: float = 1.0
-    #: The first column of C⁻¹, for a matrix that is given by it.
+    #: The first column of C⁻¹, if the matrix is given by it.
     inverse: tuple[float, ...] | None = None
 
     @property
     def bands(self) -> int:
-        """The number of non-zero diagonals."""
+        """Return the number of non-zero diagonals."""
         if self.coefficients is not None:
             return len(self.coefficients)
         from pyaccount.strategies import bands_of
@@ -57,37 +57,39 @@ class Strategy:
 
     @property
     def independent(self) -> bool:
-        """Whether it is the identity: the noise of every round by itself."""
+        """Whether the matrix is the identity, so that the noise of the rounds is independent."""
         return self.coefficients == (1.0,)
 
     @property
     def slack(self) -> float:
-        """Norms are known to better than this, relatively; whoever bounds with one moves it by this to the safe side.
+        """Return a bound on the relative rounding error of norms, by which bounds are moved to the safe side.
 
-        All entries are non-negative, so a sum of m terms, added in any order, is off by at most (m − 1)u of itself, and by
-        another u where they are products (Higham 2002, Section 4.2). A norm is the root of a sum of at most n terms, each a
-        square or a cross product of sums of at most n entries, or a sum of n products, and a search for the worst rounds adds
-        up to 4n of these: it is off by at most (7n + 8)u/2, and by 5e-13 where such a search says that nothing is worse.
+        All entries are non-negative, so a sum of m terms, added in any order, is off by at most (m − 1)u of itself, and
+        by another u if they are products (Higham 2002, Section 4.2). A norm is the root of a sum of at most n terms,
+        each a square or a cross product of sums of at most n entries, or a sum of n products; a search for the worst
+        rounds adds up to 4n of these. So it is off by at most (7n + 8)u/2, and by 5e-13 if such a search reports that
+        no rounds are worse.
         """
         return max(1e-9, 4.0 * (self.iterations + 16.0) * _UNIT)
 
     def error_under(self, workload: Workload) -> WorkloadError:
-        """The error of a workload at σ = 1. Raises `ValueError` for one that no double holds."""
+        """Return the error under a workload at σ = 1. Raises `ValueError` if it exceeds the range of doubles."""
         return _error(self, workload)
 
     def sensitivity(self, min_separation: int, participations: int) -> tuple[float, float]:
-        """The largest ‖Σ_i C e_i‖ over so many rounds at least `min_separation` apart, from above and from below.
+        """Return an upper and a lower bound on the largest ‖Σ_i C e_i‖ over rounds i at least `min_separation` apart.
 
-        The two are equal where the worst rounds are known: the longest column for one participation; the earliest evenly
-        spaced rounds for Toeplitz matrices that do not increase down the first column (Kalinin & Lampert 2024, Theorem 2)
-        and for Toeplitz bands within the separation (columns are orthogonal, the first ones the longest); every round; and
-        where a search finds that nothing is worse. Otherwise the lower end is that of the worst rounds found, and the upper
-        end counts of each column no more cross products than there are other participations. Both are rounded (see `slack`).
+        At most `participations` rounds are summed. The two bounds are equal if the worst rounds are known: the longest
+        column for one participation; the earliest evenly spaced rounds for Toeplitz matrices that do not increase down
+        the first column (Kalinin & Lampert 2024, Theorem 2) and for Toeplitz bands within the separation (columns are
+        orthogonal, the first ones the longest); every round; and if a search finds that no rounds are worse. Otherwise
+        the lower bound is the norm for the worst rounds found, and the upper bound counts for each column at most as
+        many cross products as there are other participations. Both are rounded (see `slack`).
         """
         return _sensitivity(self, min_separation, min(participations, -(-self.iterations // min_separation)))
 
     def bin_gram(self, bins: int) -> tuple[list[float], float]:
-        """The Gram matrix of the modes m_t = Σ_e c_{eT+t}, row by row, and the largest ‖m_t‖."""
+        """Return the Gram matrix of the modes m_t = Σ_e c_{eT+t}, row by row, and the largest ‖m_t‖, rounded up."""
         import numpy as np
 
         from pyaccount.strategies import sums
@@ -108,17 +110,17 @@ class Strategy:
         return gram.ravel().tolist(), float(np.sqrt(gram.diagonal().max()) * (1.0 + self.slack))
 
     def mode_squares(self, bins: int, *, upper: bool) -> Counted:
-        """‖m_t‖² of the modes of T bins, from above or from below, each with the number of bins that have it.
+        """Return upper or lower bounds on ‖m_t‖² of the modes of T bins, each with the number of bins that have it.
 
-        Of disjoint modes (`MatrixPlan.disjoint_modes`). The rounding that `modes` states is below `slack` by more than four
-        others; sums of ones are exact.
+        The modes must be disjoint (`MatrixPlan.disjoint_modes`). The rounding error that `modes` states is smaller than
+        `slack` by a factor of more than four; sums of ones are exact.
         """
         if self.coefficients is not None:
-            found = toeplitz_modes(self.coefficients, self.iterations, bins)
+            squares = toeplitz_modes(self.coefficients, self.iterations, bins)
         else:
-            found = _dense_modes(self, bins)
+            squares = _dense_modes(self, bins)
         factor = 1.0 if self.independent else 1.0 + self.slack if upper else 1.0 - self.slack
-        return tuple((square * factor, count) for square, count in found)
+        return tuple((square * factor, count) for square, count in squares)
 
 
 @lru_cache(maxsize=16)
@@ -139,7 +141,7 @@ def _dense_modes(built: Strategy, bins: int) -> Counted:
     return dense_modes(built.dense, bins)
 
 
-# Asked for in words and for every value of a blank: that of a matrix without structure takes n³ steps.
+# Cached because it is needed in words and for every value of a blank, and takes n³ steps for a matrix without structure.
 @lru_cache(maxsize=8)
 def _sensitivity(built: Strategy, min_separation: int, most: int) -> tuple[float, float]:
     if built.coefficients is not None:
@@ -150,7 +152,7 @@ def _sensitivity(built: Strategy, min_separation: int, most: int) -> tuple[float
 
 @lru_cache(maxsize=64)
 def toeplitz_strategy(coefficients: tuple[float, ...], iterations: int, *, normalize: bool) -> Strategy:
-    """A Toeplitz matrix by its first column, scaled to unit column norm if that is asked for."""
+    """Return the Toeplitz matrix with this first column; with `normalize` scaled to column norm 1."""
     if coefficients == (1.0,):
         from pyaccount.strategies.measure import WorkloadError  # without numpy
 
@@ -167,9 +169,9 @@ def toeplitz_strategy(coefficients: tuple[float, ...], iterations: int, *, norma
 
 
 def scaled_by(entry: float, before: float) -> float:
-    """What a matrix was multiplied by, from its first entry and what that was before.
+    """Return the factor by which a matrix was multiplied, from its first entry after and before.
 
-    Raises `ValueError` where the factor exceeds the largest double, and so cannot be stated: for norms below 5.6e-309.
+    Raises `ValueError` if the factor exceeds the largest double and so cannot be stated: for norms below 5.6e-309.
     """
     factor = entry / before
     if math.isinf(factor):

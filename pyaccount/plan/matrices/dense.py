@@ -15,22 +15,25 @@ from pyaccount.plan.matrices.modes import disjoint
 if TYPE_CHECKING:
     from pyaccount.document import Body, Document
 
-#: Nanoseconds for each entry of a column, for a sample and a step.
+#: Nanoseconds that each entry of a column takes, for a sample and a step.
 ENTRY_COST = 0.15
 
 
 class DensePlan(MatrixPlan):
-    """As large as the run."""
+    """A matrix from a file, which has as many rows as the run has rounds."""
 
     may_fail: ClassVar[bool] = True
     from_file: ClassVar[bool] = True
 
     def text(self, body: Body) -> str:
-        """Where it is."""
+        """Name the matrix and where it comes from."""
         return "dense matrix from a file"
 
     def build(self, document: Document, body: Body) -> Strategy:
-        """Read once for a pinned document, or else again if the file changed. Raises `DocumentError` for one that holds none."""
+        """Read the matrix: once for a pinned document, otherwise again whenever the file has changed.
+
+        Raises `DocumentError` for a file that holds no matrix.
+        """
         assert isinstance(body.matrix, Dense)
         key = (body.matrix.file, rounds_of(body), body.matrix.normalize)
         if document.read is None:
@@ -46,29 +49,29 @@ class DensePlan(MatrixPlan):
         folder = Path(document.file).parent if document.file is not None else Path()
         try:
             path = folder / matrix.file
-            # The path may be relative, and the directory another one by now.
-            found = path.stat() if path.is_file() else None
-            stamp = None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+            # The file's identity is part of the cache key: the path may be relative, and the working directory may change.
+            status = path.stat() if path.is_file() else None
+            stamp = None if status is None else (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
             return _dense(path, rounds_of(body), matrix.normalize, stamp)
         except MatrixFileError as error:
             raise DocumentError([document.problem("matrix-file", body.at("matrix", "file"), str(error))]) from error
 
     def disjoint_modes(self, document: Document, body: Body, bins: int) -> bool:
-        """Where the entries between bins are 0."""
+        """Whether all entries between different bins are 0."""
         dense = self.build(document, body).dense
         assert dense is not None
         return disjoint(dense, bins)
 
     def product_cost(self, body: Body) -> float:
-        """Whole columns."""
+        """Return the cost of products of whole columns."""
         return ENTRY_COST * rounds_of(body)
 
     def generation(self, built: Strategy) -> str:
-        """By forward substitution."""
+        """Describe the noise as a forward substitution."""
         return "z_t = (w_t − Σ_s C_ts·z_s) / C_tt, s < t, C the file's entries times the `normalization`; all rows z are kept"
 
     def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
-        """No file has it."""
+        """Raise `AssertionError`: no file has the leading block."""
         raise AssertionError("a dense matrix is never cut")
 
 

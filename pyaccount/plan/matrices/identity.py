@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 
 class IdentityPlan(MatrixPlan):
-    """Independent noise."""
+    """The identity: the noise of the rounds is independent."""
 
     def text(self, body: Body) -> str:
-        """What that means."""
+        """Name what the matrix means for the noise."""
         return "independent noise"
 
     def build(self, document: Document, body: Body) -> Strategy:
-        """One coefficient."""
+        """Build the matrix, which has a single coefficient of 1."""
         return toeplitz_strategy((1.0,), rounds_of(body), normalize=False)
 
     def generation(self, built: Strategy) -> str:
-        """As it is."""
+        """Describe the noise, which is used as drawn."""
         return "z_t = w_t; no row is kept"
 
     def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
-        """A document without a matrix says it already."""
+        """Return no sections: a document without a matrix has the identity."""
         return {}
 
 

@@ -1,4 +1,4 @@
-"""The modes of bins that move no coordinate in common: how far a record of each bin moves what is released.
+"""The modes of bins that have no coordinate in common: how far a record of each bin moves what is released.
 
 m_t = Σ_e c_{eT+t} sums the columns of the rounds of bin t of T. numpy is imported only for matrices that need it.
 """
@@ -14,15 +14,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Values, each with the number of bins that have it; ascending.
+#: Distinct values in ascending order, each with the number of bins that have it.
 Counted = tuple[tuple[float, int], ...]
 
 
 def toeplitz_modes(coefficients: tuple[float, ...], iterations: int, bins: int) -> Counted:
-    """‖m_t‖² of a Toeplitz matrix, of whose coefficients only multiples of T are not 0: each turn's row sums one more of these.
+    """Return ‖m_t‖² for a Toeplitz matrix of which only the coefficients at multiples of T are not 0.
 
-    Domain: non-negative coefficients, the first one positive; at least as many rounds as bins. Every value is off by at most
-    (2n + 8)u of itself, n the rounds: it sums squares of sums of at most n terms.
+    The row of each turn sums one more of these coefficients. Domain: non-negative coefficients, the first one positive;
+    at least as many rounds as bins. The relative error of every value is at most (2n + 8)u for n rounds: it sums
+    squares of sums of at most n terms.
     """
     rows = tuple(accumulate(coefficients[::bins]))
     turns, more = divmod(iterations, bins)
@@ -34,7 +35,7 @@ def toeplitz_modes(coefficients: tuple[float, ...], iterations: int, bins: int) 
 
 
 def dense_modes(matrix: NDArray[np.float64], bins: int) -> Counted:
-    """‖m_t‖² of any matrix with disjoint modes; equal values together. Off as those of `toeplitz_modes`."""
+    """Return ‖m_t‖² for any matrix with disjoint modes, equal values together; the error is as in `toeplitz_modes`."""
     import numpy as np
 
     squares = (math.fsum(np.square(matrix[:, t::bins].sum(axis=1)).tolist()) for t in range(bins))
@@ -42,6 +43,6 @@ def dense_modes(matrix: NDArray[np.float64], bins: int) -> Counted:
 
 
 def disjoint(matrix: NDArray[np.float64], bins: int) -> bool:
-    """Whether no row has entries in columns of two bins: row i has one on the diagonal, in bin i mod T."""
+    """Whether no row has entries in columns of two bins: the diagonal entry of row i is in bin i mod T."""
     rows, columns = matrix.nonzero()
     return bool(((rows - columns) % bins == 0).all())

@@ -1,4 +1,4 @@
-"""The largest ‖Σ_i C e_i‖ over rounds at least so far apart: exact where the worst rounds are known or found, else enclosed."""
+"""The largest ‖Σ_i C e_i‖ over separated rounds: exact if the worst rounds are known or found, else enclosed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: Entries of a Gram matrix that the search for the worst rounds may look at: some tenths of a second.
+#: Entries of a Gram matrix that the search for the worst rounds may read: some tenths of a second.
 SEARCH_WORK = 100_000_000
-#: The longest Toeplitz run whose worst rounds are looked for where they are not known.
+#: The longest Toeplitz run whose worst rounds are searched for if they are not known.
 SEARCHED_ROUNDS = 512
 
 
 def toeplitz_sensitivity(coefficients: tuple[float, ...], n: int, b: int, most: int) -> tuple[float, float]:
-    """From above and from below, for at most `most` rounds at least b apart; see `Strategy.sensitivity`."""
+    """Return an upper and a lower bound for at most `most` rounds, at least b apart; see `Strategy.sensitivity`."""
     if len(coefficients) == 1:
         return (coefficients[0] * math.sqrt(most),) * 2
     import numpy as np
@@ -28,7 +28,7 @@ def toeplitz_sensitivity(coefficients: tuple[float, ...], n: int, b: int, most: 
     column = np.asarray(coefficients)
     spaced = sums.norm(sums.spaced_sum(column, n, b, most))
     decreasing = all(later <= earlier for earlier, later in pairwise(coefficients))
-    # Of single columns the first is the longest.
+    # With one participation the first column is the worst, since it is the longest.
     if most == 1 or decreasing or len(coefficients) <= b or (b == 1 and most == n):
         return spaced, spaced
     if n <= SEARCHED_ROUNDS:
@@ -36,10 +36,10 @@ def toeplitz_sensitivity(coefficients: tuple[float, ...], n: int, b: int, most: 
         padded[: len(column)] = column[:n]
         return _searched(np.array([np.concatenate([np.zeros(i), padded[: n - i]]) for i in range(n)]), b, most, spaced)
     products = sums.autocorrelation(column)
-    # Whatever the distances, of the pairs most − m are m participations apart, and so at least m·b rounds.
+    # Whatever the distances, most − m of the pairs are m participations apart, and so at least m·b rounds apart.
     envelope = np.maximum.accumulate(products[::-1])[::-1]
     upper = math.sqrt(most * float(products[0]) + 2.0 * _pairs(envelope, b, most))
-    # From below by the distance at which evenly spaced rounds share most, if so many fit.
+    # The lower bound takes the distance at which evenly spaced rounds share most, if that many rounds fit.
     farthest = min(len(products) - 1, (n - 1) // (most - 1))
     best = max(range(b, farthest + 1), key=lambda d: _pairs(products, d, most), default=b)
     lower = max(spaced, sums.norm(sums.spaced_sum(column, n, best, most)))
@@ -47,7 +47,7 @@ def toeplitz_sensitivity(coefficients: tuple[float, ...], n: int, b: int, most: 
 
 
 def _pairs(products: NDArray[np.float64], d: int, most: int) -> float:
-    """Σ_m (most − m) products[m·d]: of the pairs of `most` rounds, those that are m places apart."""
+    """Return Σ_m (most − m) products[m·d]: for `most` rounds, most − m pairs are m participations apart."""
     import numpy as np
 
     from pyaccount.strategies import sums
@@ -57,15 +57,15 @@ def _pairs(products: NDArray[np.float64], d: int, most: int) -> float:
 
 
 def dense_sensitivity(matrix: NDArray[np.float64], b: int, most: int) -> tuple[float, float]:
-    """The same for a matrix without structure, which may turn out to have one."""
-    # A power of two, so that no square vanishes or overflows.
+    """Return the same bounds for a matrix without known structure; a Toeplitz structure is detected."""
+    # Scaling by a power of two is exact, and keeps squares from underflowing or overflowing.
     scale = math.ldexp(1.0, math.frexp(float(matrix.max()))[1] - 1)
     above, below = _of_scaled(matrix / scale, b, most)
     return above * scale, below * scale
 
 
 def _of_scaled(matrix: NDArray[np.float64], b: int, most: int) -> tuple[float, float]:
-    """Of a matrix whose largest entry is near 1."""
+    """Return the bounds for a matrix whose largest entry is near 1."""
     import numpy as np
 
     from pyaccount.strategies import sums
@@ -81,7 +81,7 @@ def _of_scaled(matrix: NDArray[np.float64], b: int, most: int) -> tuple[float, f
 
 
 def _searched(columns: NDArray[np.float64], b: int, most: int, spaced: float) -> tuple[float, float]:
-    """By the Gram matrix of the columns, one in each row: see the core's `participation::worst`."""
+    """Search for the worst rounds with the core's `participation::worst`; `columns` has one column in each row."""
     from pyaccount import _core
     from pyaccount.strategies import sums
 

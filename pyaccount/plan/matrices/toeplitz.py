@@ -1,4 +1,4 @@
-"""Banded Toeplitz matrices: by their coefficients, and by a name that gives these."""
+"""Banded Toeplitz matrices, given by their coefficients or by a name that determines these."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class ToeplitzPlan(MatrixPlan):
-    """By its coefficients."""
+    """A Toeplitz matrix that is given by its coefficients."""
 
     def build(self, document: Document, body: Body) -> Strategy:
-        """Without the zeros at the end."""
+        """Build the matrix, without the zeros at the end of the coefficients."""
         assert isinstance(body.matrix, Toeplitz)
         listed = list(body.matrix.coefficients)
         while listed[-1] == 0.0:
@@ -28,36 +28,36 @@ class ToeplitzPlan(MatrixPlan):
         return toeplitz_strategy(tuple(listed), rounds_of(body), normalize=body.matrix.normalize)
 
     def disjoint_modes(self, document: Document, body: Body, bins: int) -> bool:
-        """Where only multiples of T have a coefficient."""
+        """Whether only coefficients at multiples of T are not 0."""
         assert isinstance(body.matrix, Toeplitz)
         return all(lag % bins == 0 for lag, c in enumerate(body.matrix.coefficients) if c != 0.0)
 
     def text(self, body: Body) -> str:
-        """Its coefficients say how many there are."""
+        """Name the matrix, without the number of bands: the coefficients show it."""
         return f"{body.matrix.kind} matrix"
 
 
 class BandedSquareRootPlan(MatrixPlan):
-    """The square root of the prefix sums, banded."""
+    """The square root of the prefix-sum matrix, cut to its first bands."""
 
     def build(self, document: Document, body: Body) -> Strategy:
-        """The same coefficients for every run."""
+        """Build the matrix; its coefficients do not depend on the length of the run."""
         assert isinstance(body.matrix, BandedSquareRoot)
         assert isinstance(body.matrix.bands, int)
         return _square_root(body.matrix.bands, rounds_of(body), normalize=body.matrix.normalize)
 
 
 class OptimalToeplitzPlan(MatrixPlan):
-    """The one of least error under the workload."""
+    """The banded Toeplitz matrix of least error under the workload."""
 
     def build(self, document: Document, body: Body) -> Strategy:
-        """Optimised for the length of the run."""
+        """Build the matrix, optimised for the length of the run."""
         assert isinstance(body.matrix, OptimalToeplitz)
         assert isinstance(body.matrix.bands, int)
         return _optimal(body.matrix.bands, rounds_of(body), workload_of(body), normalize=body.matrix.normalize)
 
     def search_starts(self, body: Body) -> list[Listed]:
-        """That of least error for its column norm, and the square root."""
+        """Return the matrix of least error for its column norm, and the square root."""
         from pyaccount.strategies import banded_square_root, optimal_toeplitz  # numpy
 
         bands = body.matrix.diagonals()

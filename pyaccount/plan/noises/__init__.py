@@ -1,6 +1,7 @@
-"""The kinds of noise, as the plan room knows them: which theorem analyses a body, and what it costs without sampling.
+"""The kinds of noise in the plan room: which theorem analyses a body, and the worst case without sampling.
 
-A noise is a module with a class; `PLANS` has one for each kind that documents may name, and everything else asks it.
+Each kind is a module with a class. `PLANS` has one object for each kind that documents may name; other code asks these
+objects.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ PLANS: dict[str, NoisePlan] = {"gaussian": gaussian.PLAN, "laplace": laplace.PLA
 
 
 def noise_plan(body: Body) -> NoisePlan:
-    """What is known of the noise of a body."""
+    """Return the plan object for the noise of a body."""
     return PLANS[body.noise.kind]
 
 
 def conventions(document: Document) -> str:
-    """In which units the multipliers of a document are."""
+    """Return the sentences that state the units of a document's multipliers."""
     present = {body.noise.kind for body in document.bodies}
     return " ".join(plan.convention(document) for word, plan in PLANS.items() if word in present)

@@ -1,6 +1,6 @@
-"""What is asked of a kind of noise beyond its fields.
+"""The base class of the kinds of noise in the plan room.
 
-A noise is a class of its own module. The objects hold nothing: everything is asked with the body whose noise it is.
+Each kind is a class of its own module. The objects have no state: every method gets the body whose noise it is about.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 class NoisePlan(ABC):
-    """What is known of a kind of noise beyond its fields."""
+    """What the plan room needs to know about a kind of noise beyond its fields."""
 
-    #: Whether the error of prefix sums is its variance times that of the matrix, and told.
+    #: Whether the error of prefix sums is reported; it is the variance of the noise times the error of the matrix.
     sums_have_error: ClassVar[bool]
 
     @abstractmethod
     def analysis(self, document: Document, body: Body) -> Analysis:
-        """The theorem for a body with this noise. Raises `DocumentError` for a sampler that is not covered."""
+        """Return the theorem for a body with this noise. Raises `DocumentError` for a sampler that is not covered."""
 
     @abstractmethod
     def public(self, document: Document, body: Body) -> DirectedBounds:
-        """A body with a record's participations public and as bad as can be (`plan.contrast`)."""
+        """Return the rounds of a body if participations are public and as bad as they can be (`plan.contrast`)."""
 
     @abstractmethod
     def convention(self, document: Document) -> str:
-        """In which units the multiplier is."""
+        """Return the sentence that states the unit of the multiplier."""

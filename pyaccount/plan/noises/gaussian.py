@@ -1,4 +1,4 @@
-"""Gaussian noise on the sum of a round: what follows from it depends on how records are drawn."""
+"""Gaussian noise on the sum of a round; the theorem depends on how records are drawn."""
 
 from __future__ import annotations
 
@@ -32,32 +32,35 @@ ALSO = (
 
 
 class GaussianPlan(NoisePlan):
-    """With every sampler and every matrix that goes with it."""
+    """Gaussian noise, which is analysed with every sampler and with the matrices that the sampler allows."""
 
     sums_have_error: ClassVar[bool] = True
 
     def analysis(self, document: Document, body: Body) -> Analysis:
-        """The sampler's."""
+        """Return the sampler's analysis; if a batch has several releases, of all of them together."""
         plan = sampler_plan(body)
         if getattr(body.sampler, "truncate_to", None) is not None:
             problems = truncated.refusals(document, plan.truncation_refusals(document, body))
             if problems:
                 raise DocumentError(problems)
-        found = plan.analysis(document, body)
-        return several.Joined(found).analysis() if body.noise.also else found
+        analysis = plan.analysis(document, body)
+        return several.Joined(analysis).analysis() if body.noise.also else analysis
 
     def public(self, document: Document, body: Body) -> DirectedBounds:
-        """One Gaussian mechanism: k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows."""
-        found = worst(document, body)
-        sensitivity = float(whole(document.privacy.group_size) * moves(document)) * found.norm()
+        """Return one Gaussian mechanism for each release of the worst participation pattern.
+
+        Its sensitivity is k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows.
+        """
+        participation = worst(document, body)
+        sensitivity = float(whole(document.privacy.group_size) * moves(document)) * participation.norm()
         upper, lower = (gaussian(sensitivity, multiplier) for multiplier in several.multipliers(body))
-        return enclosed((upper, upper), (lower, lower), found.count)
+        return enclosed((upper, upper), (lower, lower), participation.count)
 
     def convention(self, document: Document) -> str:
-        """Of the rows of Z, where some phase has a matrix."""
+        """State that σ is the noise of each sum; of the rows of Z if some phase has a matrix."""
         independent = all(body.matrix.kind == "identity" for body in document.bodies)
-        told = INDEPENDENT if independent else CORRELATED
-        return f"{told} {ALSO}" if any(body.noise.also for body in document.bodies) else told
+        sentence = INDEPENDENT if independent else CORRELATED
+        return f"{sentence} {ALSO}" if any(body.noise.also for body in document.bodies) else sentence
 
 
 PLAN = GaussianPlan()

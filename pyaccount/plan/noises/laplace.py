@@ -1,4 +1,4 @@
-"""Laplace noise on a number that is released as it is: no sampling, no matrix."""
+"""Laplace noise on a single number that is released in each round: without sampling, without a matrix."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCALE = (
 
 
 def words(document: Document, body: Body) -> Reduction:
-    """Lap(0, b) against Lap(k, b) (2k under replace-one) in every round in which the group takes part."""
+    """Return the theorem: Lap(0, b) against Lap(k, b) (2k under replace-one) in every round of the group."""
     privacy = document.privacy
     factor = moves(document)
     k, scale = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "b")
@@ -49,27 +49,27 @@ def words(document: Document, body: Body) -> Reduction:
 
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
-    """One release for each round in which the group takes part."""
+    """Return one Laplace release for each round in which the group takes part."""
     sensitivity = moves(document) * whole(document.privacy.group_size)
     part = Part("laplace", (float(sensitivity), number(body.noise.multiplier)))
     return tight(part, part, body.count * body.participations())
 
 
 def refusals(document: Document, body: Body) -> list[Problem]:
-    """What is no release of a number without sampling."""
+    """Refuse everything except releases of a number without sampling."""
     problems = []
     if body.sampler.kind != "none":
         problems.append(
             document.problem(
                 "no-valid-bound",
                 body.at("sampler", "kind"),
-                "Laplace noise is analysed for numbers released without sampling; what one draw of a sampler does to a Laplace "
-                "mechanism is told by a document of kind amplification",
+                "Laplace noise is analysed for numbers that are released without sampling; for a Laplace mechanism that is run "
+                "once on a sampled batch, write a document of kind amplification",
                 allowed="none",
             )
         )
     if body.matrix.kind != "identity":
-        message = "the noise of Laplace releases is independent: a matrix does not apply"
+        message = "the noise of Laplace releases is independent: leave the matrix out"
         problems.append(document.problem("no-valid-bound", body.at("matrix", "kind"), message, allowed="identity"))
     if document.accounting.method == "monte-carlo":
         message = "Laplace releases are composed, not sampled"
@@ -81,20 +81,20 @@ ANALYSIS = Analysis(words, bounds, refusals=refusals)
 
 
 class LaplacePlan(NoisePlan):
-    """Without sampling and without a matrix."""
+    """Laplace noise, which is analysed without sampling and without a matrix."""
 
     sums_have_error: ClassVar[bool] = False
 
     def analysis(self, document: Document, body: Body) -> Analysis:
-        """Its own: a sampler does not apply."""
+        """Return the analysis of Laplace releases; it refuses samplers."""
         return ANALYSIS
 
     def public(self, document: Document, body: Body) -> DirectedBounds:
-        """The run itself: participations are public."""
+        """Return the rounds of the run itself, since its participations are public."""
         return bounds(document, body)
 
     def convention(self, document: Document) -> str:
-        """The same whatever the document."""
+        """Return the sentence about the scale b, which is the same for every document."""
         return SCALE
 
 

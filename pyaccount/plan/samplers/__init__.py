@@ -1,9 +1,9 @@
-"""The samplers, as the plan room knows them: which theorem analyses each, and what a record can do at worst.
+"""The samplers in the plan room: which theorem analyses each, and the worst participations of a record.
 
-A sampler is a module with a class; `PLANS` has one for each kind that documents may name, and everything else asks it. What
-several have in common stands once: `whole_run` and `renewal` for what is judged by sampling, `fixed_draws` for batches of a fixed
-number of draws, `truncated` for the words of batches that are cut to a size (a round of them is in `poisson`). `shared_records`
-has the bound for users who share records.
+Each kind is a module with a class. `PLANS` has one object for each kind that documents may name; other code asks these
+objects. Shared parts have modules of their own: `whole_run` and `renewal` for samplers that are analysed by sampling,
+`fixed_draws` for batches of a fixed number of draws, `truncated` for the words of batches that are cut to a size
+(`poisson` has their rounds), and `shared_records` for the bound for users who share records.
 """
 
 from __future__ import annotations
@@ -46,5 +46,5 @@ PLANS: dict[str, SamplerPlan] = {
 
 
 def sampler_plan(body: Body) -> SamplerPlan:
-    """What is known of the sampler of a body."""
+    """Return the plan object for the sampler of a body."""
     return PLANS[body.sampler.kind]

@@ -1,8 +1,8 @@
-"""One of several rounds, chosen at random and in secret: rounds that compose, without samples.
+"""Allocations: one of several rounds, chosen at random and in secret. They compose, without samples.
 
-The likelihood ratio of an allocation is a mean of independent log-normal numbers, whose law the core encloses in convex order
-(`rust/core/src/pair/allocation`). Random allocation composes them; balls in bins are one for a whole run
-where no two bins move the same coordinate.
+The likelihood ratio of an allocation is a mean of independent log-normal numbers, whose law the core encloses in convex
+order (`rust/core/src/pair/allocation`). Random allocation composes such laws. For balls in bins the whole run is one
+allocation if no two bins move the same coordinate.
 """
 
 from __future__ import annotations
@@ -20,47 +20,50 @@ from pyaccount.plan.rounds import DirectedBounds, Part, enclosed, gaussian
 if TYPE_CHECKING:
     from pyaccount.document import Document
 
-#: Values of ‖m‖²/σ², ascending, each with how many rounds have it.
+#: Values of ‖m‖²/σ² in ascending order, each with the number of rounds that have it.
 Squares = tuple[tuple[float, int], ...]
 
-#: What is proven of it, as a source.
+#: The proof of the enclosure, as a source.
 RATIO = "The law of the likelihood ratio, a mean of independent log-normal numbers, is enclosed in convex order"
-#: The two laws differ, in ε, by about so many times the squared distance of nodes (in standard deviations of what they are nodes
-#: of), and by more where single rounds weigh much; half of the tolerance is spent on that.
+#: The two enclosing laws differ, in ε, by about this factor times the squared distance of nodes (in standard deviations of the
+#: variable whose law they discretise), and by more if single rounds dominate; half of the tolerance is spent on that.
 GAP = 1.3
-#: What the distance may be.
+#: The range of the distance of nodes.
 FINEST, COARSEST = 2.0**-14, 2.0**-5
-#: The tolerance where the document has none.
+#: The tolerance if the document states none.
 TOLERANCE = 1e-4
-#: Masses are resolved down to this share of δ, and to this much; where δ is the blank, down to what a document can ask for.
+#: Masses are resolved down to the first times δ or to the second, whichever is less; but no further than to the third, the least
+#: δ of a document, which is also used if δ is the blank.
 RESOLVED, FLOOR, LEAST = 1e-12, 1e-40, 1e-120
-#: The most nodes of one term's law, roughly.
+#: The approximate maximum number of nodes of one term's law.
 MOST_NODES = 50_000.0
-#: Rounds for which the core makes a law: ‖m‖²/σ² is at least the first, likelihood ratios that count are below e to the second.
+#: The core makes a law if ‖m‖²/σ² is at least the first, and the likelihood ratios that matter are below e to the second.
 LEAST_SQUARE, MOST_LOSS = 1e-12, 650.0
-#: By how much 1/σ², a root of it and a quotient may be off together, relatively: a few units of 1.1e-16.
+#: The joint relative rounding error of 1/σ², a root of it and a quotient: a few units of 1.1e-16.
 ROUNDING = 1e-15
 
 
-#: The most values of ‖m‖²/σ² whose terms the core sums one after the other, and how far apart they may be: on one grid for all of
-#: them each costs more, and the law's last steps are on a coarser grid than those of equal terms.
+#: The maximum number of values of ‖m‖²/σ² whose terms the core sums one after the other, and their largest ratio: on a common
+#: grid each of them costs more, and the law's last steps are on a coarser grid than for equal terms.
 MOST_KINDS, WIDEST = 16, 25.0
 
 
 def resolved(squares: Squares, tolerance: float) -> bool:
-    """Whether the law of rounds that differ by so much is enclosed about as narrowly as `tolerance` asks for.
+    """Whether the law of rounds with these values is enclosed about as narrowly as `tolerance` requires.
 
-    A width in ‖m‖² is, relatively, about twice that in ε: ε depends on the root of its argument at most about linearly.
+    The relative width in ‖m‖² is about twice the one in ε: ε depends on the root of its argument at most about
+    linearly.
     """
     ratio = squares[-1][0] / squares[0][0] if squares[0][0] > 0.0 else math.inf
     return ratio <= WIDEST and (len(squares) <= MOST_KINDS or ratio ** (1.0 / MOST_KINDS) <= 1.0 + 2.0 * tolerance)
 
 
 def graded(squares: Squares, *, upper: bool) -> Squares:
-    """At most `MOST_KINDS` + 1 values: those of a geometric grid between the ends, moved up to it, or down.
+    """Return at most `MOST_KINDS` + 1 values: the given ones, moved up (or down) to a geometric grid over their range.
 
-    The law grows with every ‖m‖² in convex order: Z = e^{N(−s/2, s)} does with s, being a martingale in s (geometric Brownian
-    motion), and the order survives sums of independent terms. So values moved up are above, and values moved down below.
+    The law grows with every ‖m‖² in convex order: Z = e^{N(−s/2, s)} grows with s, since it is a martingale in s
+    (geometric Brownian motion), and sums of independent terms preserve the order. So values that are moved up give a
+    law above, and values that are moved down a law below.
     """
     if len(squares) <= MOST_KINDS:
         return squares
@@ -74,16 +77,18 @@ def graded(squares: Squares, *, upper: bool) -> Squares:
 
 
 def allocation(document: Document, squares: Squares, count: int, *, below: Squares | None = None) -> DirectedBounds:
-    """So many independent allocations, each of one round among these: ‖m‖²/σ², and how many rounds have it.
+    """Return the bounds of `count` independent allocations, each to one of the rounds that `squares` describes.
 
-    Where the squares are not known exactly these are at least as large as they are, and those `below` at most as large.
+    `squares` has the values of ‖m‖²/σ² and their numbers of rounds. If these are not known exactly, `squares` must be
+    upper bounds, and `below` has lower bounds.
     """
     above, below = graded(squares, upper=True), graded(squares if below is None else below, upper=False)
     largest, least = above[-1][0], below[0][0]
     negligible = _negligible(document)
     reach = _reach(negligible)
     if least < LEAST_SQUARE or 0.5 * largest + reach * math.sqrt(largest) >= MOST_LOSS:
-        # Known rounds from above; from below the sum of all, in which whatever round was chosen shows as at least the least.
+        # The upper bound takes the chosen round as known. The lower bound takes the sum of all outputs, which any chosen round
+        # moves by at least the least norm.
         known = gaussian(math.sqrt(largest) * (1.0 + ROUNDING), 1.0)
         summed = gaussian(math.sqrt(least / sum(count for _, count in below)) * (1.0 - ROUNDING), 1.0)
         return _enclosed((known, known), (summed, summed), count)
@@ -103,18 +108,18 @@ def allocation(document: Document, squares: Squares, count: int, *, below: Squar
 
 
 def _enclosed(upper: tuple[Part, Part], lower: tuple[Part, Part], count: int) -> DirectedBounds:
-    """Of one pair both, whose distance is an error of the bound."""
-    return {side: replace(found, inner=found.lower) for side, found in enclosed(upper, lower, count).items()}
+    """Return bounds whose two laws enclose the law of one pair; their distance is an error of the bound."""
+    return {side: replace(directed, inner=directed.lower) for side, directed in enclosed(upper, lower, count).items()}
 
 
 def several(document: Document, square: float, rounds: int, participations: int) -> tuple[Part, Part] | None:
-    """One allocation of several of so many rounds to a record, from below: (remove, add), or None where the core makes no law.
+    """Return a lower bound for one allocation of `participations` out of `rounds` rounds, as parts (remove, add).
 
-    Two data sets, those of a record whose contributions are 1. The nodes are as far apart as they may be: what is above does not
-    come from these data sets, and is farther away than that.
+    It is for two data sets, with contributions of 1 by the record. Returns None if the core makes no law for them. The
+    nodes are as far apart as allowed: the upper bound is not from these data sets, and is farther away than that.
     """
     negligible = _negligible(document)
-    # Of all participations together.
+    # The value for all participations together.
     total = participations * square
     if (
         participations > _core.MOST_PARTICIPATIONS
@@ -128,11 +133,11 @@ def several(document: Document, square: float, rounds: int, participations: int)
 
 
 def _negligible(document: Document) -> float:
-    """Masses below are not resolved."""
+    """Return the mass below which masses are not resolved."""
     delta = document.privacy.delta
     return LEAST if delta == "solve" else max(LEAST, min(FLOOR, RESOLVED * number(delta)))
 
 
 def _reach(negligible: float) -> float:
-    """How many standard deviations from the mean they lie."""
+    """Return how many standard deviations from the mean a negligible mass begins."""
     return float((-2.0 * math.log(negligible / 64.0)) ** 0.5)

@@ -1,4 +1,4 @@
-"""b-min-sep sampling: on the whole run; with a separation of 1 and no matrix, the Poisson sampling that it is."""
+"""b-min-sep sampling on the whole run; with a separation of 1 and no matrix it is Poisson sampling."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 
 class BMinSepPlan(Renewal):
-    """Single records."""
+    """b-min-sep sampling of single records."""
 
     has_derivatives: ClassVar[bool] = True
 
     def start(self, body: Body) -> str:
-        """As the document says."""
+        """Return the start that the document gives."""
         assert isinstance(body.sampler, BMinSep)
         return body.sampler.start
 
     def analysis(self, document: Document, body: Body) -> Analysis:
-        """On the whole run, unless its rounds are independent."""
+        """Return the analysis of the whole run, or that of Poisson sampling if the rounds are independent."""
         samples = document.accounting.method == "monte-carlo" or body.truncation() is not None
         if not samples and body.separation() == 1 and _independent(document, body):
             return poisson.ANOTHER
         return super().analysis(document, body)
 
     def has_moments(self, body: Body) -> bool:
-        """Where columns do not overlap."""
+        """Whether moments are computed: only if columns do not overlap."""
         return body.matrix.banded
 
     def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """The recursion is for columns that do not overlap."""
+        """Refuse matrices whose columns overlap, which the recursion for truncated batches does not cover."""
         if body.matrix.banded:
             return []
         message = (
@@ -48,12 +48,12 @@ class BMinSepPlan(Renewal):
         return [document.problem("no-valid-bound", body.at("matrix", "kind"), message, allowed=allowed)]
 
     def largest_rate(self, body: Body) -> float:
-        """With a cold start that of the first round."""
+        """Return the largest rate of a round; with a cold start that is the rate of the first round."""
         return body.sampling_probability() if self.start(body) == "cold" else super().largest_rate(body)
 
 
 def _independent(document: Document, body: Body) -> bool:
-    """Whether the matrix is the identity, by its kind or as one that has a single band."""
+    """Whether the matrix is the identity, by its kind or because its only band is 1."""
     if body.matrix.kind == "identity":
         return True
     if body.training.iterations == "solve" or getattr(body.matrix, "bands", None) != 1:

@@ -27,37 +27,37 @@ if TYPE_CHECKING:
     from pyaccount.plan.samplers.allocation import Squares
     from pyaccount.plan.samplers.base import Vector
 
-#: Nanoseconds for a sample and a pair of bins on one core, and what a sample takes however few bins there are.
+#: Nanoseconds that a sample takes on one core for each pair of bins, and the least that a sample takes.
 BINS_COST, LEAST_COST = 0.3, 200.0
 
 
 class BallsInBinsPlan(WholeRun):
-    """One bin for the whole run."""
+    """Balls in bins: each record has one bin for the whole run."""
 
     states_probability: ClassVar[bool] = False
     has_derivatives: ClassVar[bool] = True
 
     def subject(self, body: Body) -> str:
-        """As people call it."""
+        """Return the usual name of the sampler."""
         return "balls in bins"
 
     def law(self, body: Body) -> str:
-        """Uniform over the bins."""
+        """Return the law of x, which is uniform over the bins."""
         return f"x = the rounds of one of {body.bins()} bins, each with probability 1/{body.bins()}"
 
     def source(self, body: Body) -> str:
-        """The paper that has the sampler."""
+        """Return the paper that analyses the sampler."""
         return "Choquette-Choo, Ganesh, Haque, Steinke & Thakurta 2025 (arXiv:2410.06266), Section 4; attained by gradients 1"
 
     def sampling(self, body: Body) -> str:
-        """Drawn once for a run."""
+        """Return the assumption that bins are drawn once for each run."""
         return (
             f"Every record is put in one of {body.bins()} bins uniformly at random, independently of the others, "
             f"{'once' if body.count == 1 else 'anew for each run'}; iteration i uses the records of bin i mod {body.bins()}."
         )
 
     def analysis(self, document: Document, body: Body) -> Analysis:
-        """Without samples where no two bins move the same coordinate, unless samples are asked for."""
+        """Return the analysis: without samples if no two bins move the same coordinate and no samples are requested."""
         if (
             document.accounting.method != "monte-carlo"
             and document.privacy.adjacency != "replace-one"
@@ -69,7 +69,7 @@ class BallsInBinsPlan(WholeRun):
         return super().analysis(document, body)
 
     def orthogonal(self, document: Document, body: Body) -> bool:
-        """Whether the bins' modes are, and few enough of them differ for a law that is as narrow as samples would be."""
+        """Whether the modes of the bins are orthogonal, and their law is as narrow as one from samples would be."""
         count = body.bins()
         if not disjoint_modes(document, body, count):
             return False
@@ -77,7 +77,7 @@ class BallsInBinsPlan(WholeRun):
         return resolved(squares, document.accounting.tolerance or SAMPLED_TOLERANCE)
 
     def allocated_words(self, document: Document, body: Body) -> Reduction:
-        """One round among the bins, each as far from the origin as its turns make it."""
+        """Return the theorem: an allocation to one of the bins, whose shifts depend on how often they have a turn."""
         sigma = shown(body.noise.multiplier, "σ")
         mode, turns = "m_t = Σ_e C e_{eT+t}, orthogonal, the mode of bin t", "E_t the turns of bin t"
         independent = strategy(document, body).independent
@@ -90,7 +90,7 @@ class BallsInBinsPlan(WholeRun):
         )
 
     def allocated(self, document: Document, body: Body) -> DirectedBounds:
-        """An allocation for each run."""
+        """Return one allocation for each run."""
         sigma, built = number(body.noise.multiplier), strategy(document, body)
 
         def squares(*, upper: bool) -> Squares:
@@ -101,16 +101,16 @@ class BallsInBinsPlan(WholeRun):
         return allocation(document, squares(upper=True), body.count, below=squares(upper=False))
 
     def allocated_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """Groups, and blanks on which the rounds depend."""
+        """Refuse groups of records, and blanks on which the rounds depend."""
         problems = self.unit_refusals(document, body)
         blank = document.blank
         if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta", "group_size"):
-            message = "with balls in bins the blank is noise.multiplier, privacy.epsilon or privacy.delta"
+            message = "with balls in bins only noise.multiplier, privacy.epsilon or privacy.delta can be solved for"
             problems.append(document.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
         return problems
 
     def truncated_assumptions(self, body: Body, usual: tuple[str, ...]) -> tuple[str, ...]:
-        """What is kept of a bin is chosen once."""
+        """Return the assumptions; the records that are kept of a bin are chosen once."""
         limit = body.truncation()
         cut = (
             f"Of a bin with more than {limit} records {limit} are kept, chosen uniformly at random once, the same ones whenever "
@@ -121,7 +121,7 @@ class BallsInBinsPlan(WholeRun):
     def untruncated(
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
-        """The modes' Gram matrix, in units of σ²."""
+        """Return the mechanism, given by the Gram matrix of the modes in units of σ²."""
         built, count = strategy(document, body), body.bins()
         gram, _ = built.bin_gram(count)
         recipe: Recipe[_core.Sampled] = Recipe(
@@ -130,10 +130,10 @@ class BallsInBinsPlan(WholeRun):
         return SampledMechanism(recipe, directions, count, max(LEAST_COST, BINS_COST * count * count), 0.0)
 
     def differentiable(self, document: Document, body: Body) -> Differentiable:
-        """By the Gram matrix Γ = MMᵀ/σ² of the modes m_t = Σ_e C e_{eT+t}, the rows of M.
+        """Return the derivatives by the Gram matrix Γ = MMᵀ/σ² of the modes m_t = Σ_e C e_{eT+t}, the rows of M.
 
-        C is Toeplitz, so m_t is m_0 moved down by t rows, and m_0 has Σ_e c_{j−eT} in row j. dδ = Σ_st D_st dΓ_st with D
-        symmetric, so ∂δ/∂M = 2DM/σ², ∂δ/∂m_0[j] = Σ_t (∂δ/∂M)[t, t + j] = r_j and ∂δ/∂c_j = Σ_e r_{j+eT}.
+        C is Toeplitz, so m_t is m_0 moved down by t rows, and m_0 has Σ_e c_{j−eT} in row j. dδ = Σ_st D_st dΓ_st with
+        D symmetric, so ∂δ/∂M = 2DM/σ², ∂δ/∂m_0[j] = Σ_t (∂δ/∂M)[t, t + j] = r_j and ∂δ/∂c_j = Σ_e r_{j+eT}.
         """
         import numpy as np  # only searches for a matrix need it
 
@@ -154,7 +154,7 @@ class BallsInBinsPlan(WholeRun):
 
         def slopes(c: Vector, sigma: float, gradient: _core.DeltaGradient) -> Vector:
             derivatives = np.array(gradient.derivatives).reshape(count, count)
-            # Without a linear algebra library, whose order of sums depends on its threads.
+            # No linear algebra library is used, since its order of sums would depend on its threads.
             by_mode = 2.0 * np.einsum("st,tn->sn", derivatives, modes(c)) / (sigma * sigma)
             rows = np.zeros(n)
             for t in range(min(count, n)):
@@ -169,20 +169,20 @@ class BallsInBinsPlan(WholeRun):
         )
 
     def displaced(self, body: Body, limit: int) -> float:
-        """The record's own bin is drawn once."""
+        """Return the bound for the record's own bin, which is drawn once."""
         assert body.training.dataset_size is not None
         rate = self.largest_rate(body) * (1.0 + truncated.ROUNDING)
         return rarely.upper_tail(body.training.dataset_size - 1, rate, limit)
 
     def worst(self, document: Document, body: Body) -> Worst:
-        """The bin known."""
+        """Return the case in which the bin of a record is known."""
         turns = -(-whole(body.training.iterations) // body.bins())
         words = f"the bin known: each record in {'one round' if turns == 1 else f'up to {turns} rounds'}"
 
         def norm() -> float:
             built, count = strategy(document, body), body.bins()
             if disjoint_modes(document, body, count):
-                # The same without vectors as long as the run.
+                # The same maximum, without vectors as long as the run.
                 return math.sqrt(max(square for square, _ in built.mode_squares(count, upper=True))) * (
                     1.0 + built.slack
                 )
@@ -191,11 +191,11 @@ class BallsInBinsPlan(WholeRun):
         return Worst(words, norm, body.count)
 
     def shortest_run(self, body: Body, rounds: int) -> int:
-        """Every bin has had its turn."""
+        """Return enough rounds that every bin has had its turn."""
         return max(rounds, body.bins())
 
     def cut(self, body: Body, rounds: int) -> dict[str, Any]:
-        """The number of bins, which may follow from the rate."""
+        """Return the number of bins, which may otherwise follow from the rate."""
         return {"bins": body.bins()}
 
 

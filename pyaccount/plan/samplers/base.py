@@ -1,8 +1,8 @@
-"""What the plan room is asked about a sampler, and the answers of the simplest.
+"""The base class of the samplers in the plan room, with the answers of the simplest sampler.
 
-A sampler has one class here, in a module of its own: which theorem analyses it and what that refuses, what a record's
-participations can be at worst when nothing about them is secret, and what a shorter run of it is. Its fields and what they mean
-together are in the document room. The objects hold nothing: everything is asked of a document and a body.
+Each kind is a class of its own module: which theorem analyses it and what that refuses, the worst participations of a
+record if nothing about them is secret, and how a shorter run is written. The fields and their joint meaning are in the
+document room. The objects have no state: every method gets a document or a body.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Differentiable:
-    """The mechanism of one run for any first column c and noise multiplier σ, and what its gradient says about c.
+    """The mechanism of one run for any first column c and noise multiplier σ, with the gradient of δ in c.
 
-    Nothing is rounded in a safe direction: with these a matrix is proposed, and what is certified is built by its analysis.
+    Nothing is rounded to the safe side: these proposals of a matrix are not certified; the analysis builds what is
+    certified.
     """
 
     core: Callable[[Vector, float], _core.Sampled]
-    #: ∂δ/∂c_j for each j, from the derivatives that the core gives at (c, σ).
+    #: Returns ∂δ/∂c_j for each j, from the derivatives that the core computes at (c, σ).
     slopes: Callable[[Vector, float, _core.DeltaGradient], Vector]
 
     @classmethod
     def of_coefficients(cls, build: Callable[[list[float]], _core.Sampled]) -> Differentiable:
-        """Of mechanisms that are built from c/σ: the core's derivatives are ∂δ/∂(c_j/σ)."""
+        """Return it for mechanisms built from c/σ, for which the core's derivatives are ∂δ/∂(c_j/σ)."""
         import numpy as np  # only searches for a matrix need it
 
         return cls(
@@ -51,14 +52,14 @@ class Differentiable:
         )
 
 
-#: What a record can do at worst, in words that several samplers share.
+#: The worst participations of a record, in words that several samplers share.
 EVERY_ROUND = "every record in every round"
 PUBLIC = "public participations, as bad as they can be"
 
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """`count` releases, in each of which one record (or user) moves the sum by at most `norm()` clip norms, from above."""
+    """`count` releases, in each of which one record (or user) moves the sum by at most `norm()` clip norms."""
 
     words: str
     norm: Callable[[], float]
@@ -67,7 +68,7 @@ class Worst:
 
 @dataclass(frozen=True, slots=True)
 class DrawnBatch:
-    """A batch of a fixed number of draws: `draws` for the core (sampler, data set, batch, subset), the rest in words."""
+    """A batch of a fixed number of draws: `draws` is (sampler, data set, batch, subset); the other fields are words."""
 
     draws: tuple[str, int, int, int]
     called: str
@@ -76,94 +77,98 @@ class DrawnBatch:
 
 
 class SamplerPlan(ABC):
-    """What is known of a sampler beyond its fields."""
+    """What the plan room needs to know about a sampler beyond its fields."""
 
-    #: Whether its rounds are analysed one by one, which a matrix would tie together.
+    #: Whether its rounds are analysed one by one; under a matrix they would depend on one another.
     round_by_round: ClassVar[bool] = False
-    #: What other work knows of its rounds under a matrix, where nothing of it is implemented, in words that go on.
+    #: A result from the literature on its rounds under a matrix that is not implemented, as the continuation of a message.
     known_with_matrix: ClassVar[str] = ""
-    #: Whether a sampling probability is what a record's chance in a round is, to be stated in a certificate.
+    #: Whether certificates state the sampling probability: it is then the probability of a record to be in a round.
     states_probability: ClassVar[bool] = True
     #: Whether matrices can be optimised for it; see `differentiable` and `spaced_pattern`.
     has_derivatives: ClassVar[bool] = False
 
     def fixed_draws(self, body: Body) -> DrawnBatch | None:
-        """The law of a batch, where that has a fixed number of draws."""
+        """Return the law of a batch if it has a fixed number of draws, else None."""
         return None
 
     @abstractmethod
     def analysis(self, document: Document, body: Body) -> Analysis:
-        """The theorem for a body that is drawn by this."""
+        """Return the theorem for a body with this sampler."""
 
     def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """Why no analysis covers batches that are cut to a size, where that is the sampler's own doing."""
+        """Explain why no analysis covers truncated batches, if the reason is specific to this sampler."""
         return []
 
     def matrix_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """What of the sampler goes with no matrix, beside rounds that are analysed one by one."""
+        """Refuse settings that no matrix allows, beyond the refusal of rounds that are analysed one by one."""
         return []
 
     @abstractmethod
     def worst(self, document: Document, body: Body) -> Worst:
-        """What it allows at worst. Where batches have a fixed number of draws, a record is counted once in a round."""
+        """Return the worst participations. With a fixed number of draws a record is counted once in a round."""
 
     def has_moments(self, body: Body) -> bool:
-        """Whether moments of the likelihood ratio of the whole run are computed, by a chain of replicas."""
+        """Whether a chain of replicas computes moments of the likelihood ratio of the whole run."""
         return False
 
     def differentiable(self, document: Document, body: Body) -> Differentiable | None:
-        """How δ follows the coefficients of a banded Toeplitz matrix, where that is known."""
+        """Return how δ depends on the coefficients of a banded Toeplitz matrix; None if that is not known."""
         return None
 
     def spaced_pattern(self, body: Body) -> tuple[int, int] | None:
-        """How far apart and how often a record takes part, where δ follows a matrix through the largest ‖Cx‖ over such x alone.
+        """Return (least distance, number) of participations if δ depends on a matrix only through a largest ‖Cx‖.
 
-        Then σ is proportional to that, and no derivative of δ is needed.
+        The maximum is over the patterns x of that distance and number. Then σ is proportional to it, and no derivative
+        of δ is needed. Otherwise the answer is None.
         """
         return None
 
     def unsteered(self, body: Body) -> str:
-        """Why there is no `differentiable` of a body."""
+        """Explain why there is no `differentiable` for a body."""
         if not body.matrix.banded:
-            return "derivatives of δ where a record's columns overlap are implemented for balls-in-bins alone"
+            return "if a record's columns overlap, derivatives of δ are implemented only for balls-in-bins"
         return "no derivatives of δ are implemented for this sampler, or for how its records are attributed"
 
     def rounds_at_a_time(self, body: Body) -> int:
-        """What the number of iterations is a multiple of."""
+        """Return the number of which the number of iterations must be a multiple."""
         return 1
 
     def shortest_run(self, body: Body, rounds: int) -> int:
-        """The least number of rounds, at least so many, of which a document can be written."""
+        """Return the least number of rounds, at least `rounds`, for which a document can be written."""
         step = self.rounds_at_a_time(body)
         return -(-rounds // step) * step
 
     def cut(self, body: Body, rounds: int) -> dict[str, Any]:
-        """What the sampler's section has to say of the first rounds of a run, where it follows from the whole run otherwise."""
+        """Return the fields for the first rounds of a run whose values otherwise follow from the whole run."""
         return {}
 
     def largest_rate(self, body: Body) -> float:
-        """The largest probability, over the rounds, that a record is in the batch."""
+        """Return the largest probability, over the rounds, that a record is in the batch."""
         return body.sampler.participation_rate(body)
 
     def largest_batch(self, document: Document, body: Body) -> int:
-        """The largest batch there can be, where its size is to be solved for."""
+        """Return the largest possible batch, for documents that solve for the batch size."""
         records = body.training.dataset_size
         assert records is not None  # the document's rules require it for this blank
         return records
 
     def distinct_records(self, body: Body) -> float | None:
-        """The expected number of distinct records in a batch, where the size of the data set is known."""
+        """Return the expected number of distinct records in a batch; None if the data set's size is unknown."""
         return body.expected_batch_size()
 
 
 def moved(document: Document, body: Body, apart: int, most: int, records: int = 1) -> float:
-    """The largest ‖Cx‖ over patterns x of so many rounds so far apart, for so many records at once, from above."""
+    """Return an upper bound on the largest ‖Cx‖, times `records`.
+
+    The patterns x have at most `most` rounds, at least `apart` apart; all `records` take part at once.
+    """
     built = strategy(document, body)
     return records * built.sensitivity(apart, most)[0] * (1.0 + built.slack)
 
 
 def public_participation(document: Document, body: Body, records: int = 1) -> Worst:
-    """All records of a user at once, whenever any may be drawn."""
+    """Return the worst case if all records of a user take part together, in every round in which any may be drawn."""
     words = PUBLIC if records == 1 else f"{PUBLIC}: all {records} records of a user at once"
     apart = body.sampler.separation(body) or 1
     return Worst(words, lambda: moved(document, body, apart, whole(body.training.iterations), records), body.count)

@@ -1,8 +1,8 @@
-"""Cyclic Poisson sampling from a fixed partition: rounds of one part have orthogonal columns, so they compose.
+"""Cyclic Poisson sampling: with fixed parts the rounds of one part have orthogonal columns, so they compose.
 
 A record of part φ takes part in rounds φ, φ + b, φ + 2b, …, in each with probability p = b·p₀. With at most b bands the
-columns of these rounds do not overlap: the run is a composition of Poisson-subsampled Gaussian mechanisms with shifts
-‖c_i‖. For a Toeplitz matrix the first part has the most rounds and the longest columns, so it dominates the others.
+columns of these rounds do not overlap, so the run is a composition of Poisson-subsampled Gaussian mechanisms with shifts
+‖c_i‖. For a Toeplitz matrix the first part has the most rounds and the longest columns, so it dominates the other parts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def words(document: Document, body: Body) -> Reduction:
-    """The composition for a record of the first part."""
+    """Return the theorem for fixed parts: the composition for a record of the first part."""
     two_sided = document.privacy.adjacency == "replace-one"
     blank = body.training.expected_batch_size == "solve"
     b = body.separation() or 1
@@ -72,14 +72,14 @@ def words(document: Document, body: Body) -> Reduction:
 
 
 def refusals(document: Document, body: Body) -> list[Problem]:
-    """What is not covered."""
+    """Refuse what the analysis of fixed parts does not cover."""
     problems = group_refusals(document, body)
     if not body.matrix.banded:
         problems.append(
             document.problem(
                 "no-valid-bound",
                 body.at("matrix", "kind"),
-                "cyclic Poisson sampling is analysed with a banded Toeplitz matrix; with any other, balls-in-bins is",
+                "cyclic Poisson sampling is analysed only with a banded Toeplitz matrix; for another matrix use balls-in-bins",
                 allowed=BANDED,
             )
         )
@@ -91,20 +91,20 @@ def refusals(document: Document, body: Body) -> list[Problem]:
 
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
-    """The rounds of the first part: all columns but the last are whole."""
+    """Return the rounds of the first part, of which only the last column may be cut off by the end of the run."""
     n, b = whole(body.training.iterations), body.separation() or 1
     p, sigma = body.sampling_probability(), number(body.noise.multiplier)
     two_sided = document.privacy.adjacency == "replace-one"
     built = strategy(document, body)
     assert built.coefficients is not None
     turns = -(-n // b)
-    # Only the last column can be cut off by the end of the run.
+    # The last column starts in this round; it is the only one that the end of the run can cut off.
     last = (turns - 1) * b
     reach = min(len(built.coefficients), n - last)
     full = math.sqrt(math.fsum(c * c for c in built.coefficients))
     cut = math.sqrt(math.fsum(c * c for c in built.coefficients[:reach]))
     norms = {full: turns} if reach == len(built.coefficients) else {full: turns - 1, cut: 1}
-    # The norm of a single coefficient of 1 is no sum; others are known to the strategy's slack.
+    # The norm of a single coefficient of 1 is exact; other norms are known up to the strategy's slack.
     slack = 0.0 if built.coefficients == (1.0,) else built.slack
     directed: DirectedBounds = {}
     for direction in DIRECTIONS:
@@ -129,37 +129,37 @@ def _part(p: float, sigma: float, *, two_sided: bool, reverse: bool) -> Part:
     return Part("poisson", (1, p, sigma), (("two_sided", two_sided), ("reverse", reverse)))
 
 
-#: For parts that may be known.
+#: The analysis of fixed parts, which may be known.
 ANALYSIS = Analysis(words, bounds, refusals=refusals)
 
 
 class CyclicPoissonPlan(WholeRun):
-    """Composed where the parts are fixed; on the whole run where a record's part is drawn in secret."""
+    """Cyclic Poisson sampling: composed if the parts are fixed; sampled on the whole run if they are secret."""
 
     has_derivatives: ClassVar[bool] = True
 
     def analysis(self, document: Document, body: Body) -> Analysis:
-        """By how records are put in parts."""
+        """Return the analysis for how records are put in parts."""
         return super().analysis(document, body) if _sampler(body).phase == "random" else ANALYSIS
 
     def subject(self, body: Body) -> str:
-        """Of random parts."""
+        """Return the name of sampling from random parts."""
         return "cyclic Poisson sampling from random secret parts"
 
     def law(self, body: Body) -> str:
-        """A phase, and of its rounds some."""
+        """Return the law for random parts: a phase, and a random subset of its rounds."""
         b, p = body.separation() or 1, body.sampling_probability()
         return f"x = a phase φ of {b}, each with probability 1/{b}, and of the rounds φ, φ + {b}, … each with probability {p!r}"
 
     def source(self, body: Body) -> str:
-        """The proof is that of another sampler."""
+        """Return the source of the proof, which is that of b-min-sep sampling."""
         return (
             "the mixture over patterns, as for b-min-sep sampling (Dong & Ganesh 2026, arXiv:2602.09338, Section 4); attained by "
             "gradients 1"
         )
 
     def sampling(self, body: Body) -> str:
-        """Parts of independent records."""
+        """Return the assumption that records are put in parts independently."""
         b, p = body.separation() or 1, body.sampling_probability()
         return (
             f"Every record is put in one of {b} parts uniformly at random, independently of the others, before the run; the "
@@ -169,12 +169,12 @@ class CyclicPoissonPlan(WholeRun):
         )
 
     def own_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """A matrix whose columns may overlap, and parts that never have a turn."""
+        """Refuse a matrix whose columns may overlap, and parts that never have a turn."""
         problems = []
         if not body.matrix.banded:
             message = (
-                f"the analysis of {body.sampler.kind} sampling needs a banded Toeplitz matrix; with any other, b-min-sep and "
-                "balls-in-bins are analysed"
+                f"the analysis of {body.sampler.kind} sampling needs a banded Toeplitz matrix; for another matrix use "
+                "b-min-sep or balls-in-bins"
             )
             allowed = "a banded matrix, or the sampler b-min-sep or balls-in-bins"
             problems.append(document.problem("no-valid-bound", body.at("matrix", "kind"), message, allowed=allowed))
@@ -189,7 +189,7 @@ class CyclicPoissonPlan(WholeRun):
     def untruncated(
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
-        """The recursion, averaged over the phases."""
+        """Return the mechanism: the recursion, averaged over the phases."""
         n, b, p = whole(body.training.iterations), body.separation() or 1, body.sampling_probability()
         recipe: Recipe[_core.Sampled] = Recipe(
             "Sampled.phases", (tuple(scaled_coefficients(document, body, sigma)), n, b, p)
@@ -197,43 +197,43 @@ class CyclicPoissonPlan(WholeRun):
         return SampledMechanism(recipe, directions, n, STEP_COST * n, p)
 
     def differentiable(self, document: Document, body: Body) -> Differentiable | None:
-        """By the coefficients, where the phase is random."""
+        """Return the derivatives by the coefficients if the phase is random, else None."""
         if _sampler(body).phase != "random":
             return None
         n, b, p = whole(body.training.iterations), body.separation() or 1, body.sampling_probability()
         return Differentiable.of_coefficients(lambda coefficients: _core.Sampled.phases(coefficients, n, b, p))
 
     def spaced_pattern(self, body: Body) -> tuple[int, int] | None:
-        """Once, where parts are fixed: by what is shown above, δ of the first part follows the norm of whole columns.
+        """Return a single participation if parts are fixed: δ of the first part depends on the norm of whole columns.
 
-        The last of them may be cut off by the end of the run: what that gives is not searched for.
+        The last column may be cut off by the end of the run; the search does not use that.
         """
         fixed = _sampler(body).phase != "random" and body.matrix.banded
         return (body.separation() or 1, 1) if fixed else None
 
     def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """Nobody knows how large the parts are."""
+        """Refuse truncation, because the document does not give the sizes of the parts."""
         message = (
             "how often a part's batches are truncated depends on the sizes of the parts, which the document does not give; "
-            "b-min-sep sampling with the same separation is analysed with truncated batches"
+            "use b-min-sep sampling with the same separation"
         )
         path, allowed = body.at("sampler", "truncate_to"), "b-min-sep, balls-in-bins or poisson"
         return [document.problem("no-valid-bound", path, message, allowed=allowed)]
 
     def worst(self, document: Document, body: Body) -> Worst:
-        """Whenever its part has its turn."""
+        """Return the case in which a record takes part whenever its part has its turn."""
         return public_participation(document, body)
 
     def shortest_run(self, body: Body, rounds: int) -> int:
-        """Every random part has had its turn."""
+        """Return enough rounds that every random part has had its turn."""
         return max(rounds, body.separation() or 1) if _sampler(body).phase == "random" else rounds
 
     def cut(self, body: Body, rounds: int) -> dict[str, Any]:
-        """The number of parts, which may be the bands of the whole run's matrix."""
+        """Return the number of parts, which may otherwise follow from the bands of the whole run's matrix."""
         return {"partitions": body.separation()}
 
     def largest_batch(self, document: Document, body: Body) -> int:
-        """A batch comes from one of the parts."""
+        """Return the size of a part: a batch comes from one of the parts."""
         return super().largest_batch(document, body) // (body.separation() or 1)
 
 

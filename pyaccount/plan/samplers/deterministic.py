@@ -1,4 +1,4 @@
-"""No sampling: every record takes part in rounds fixed beforehand. One Gaussian mechanism."""
+"""No sampling: every record takes part in rounds that are fixed beforehand. The run is one Gaussian mechanism."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def words(document: Document, body: Body) -> Reduction:
-    """Sensitivity k·max_x ‖Cx‖ over the participation patterns x (2k under replace-one), which is k√m for m rounds with C = I."""
+    """Return the theorem: the sensitivity is k·max_x ‖Cx‖ over the participation patterns x (2k under replace-one).
+
+    With C = I and m rounds it is k√m.
+    """
     if body.matrix.kind != "identity":
         return _with_matrix(document, body)
     privacy = document.privacy
@@ -42,7 +45,7 @@ def words(document: Document, body: Body) -> Reduction:
 
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
-    """One Gaussian mechanism for each round, or for each run where a matrix ties its rounds together."""
+    """Return one Gaussian mechanism for each round; with a matrix, which makes rounds dependent, one for each run."""
     group, noise = moves(document) * whole(document.privacy.group_size), number(body.noise.multiplier)
     if body.matrix.kind == "identity":
         part = gaussian(float(group), noise)
@@ -55,7 +58,7 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
 
 
 def refusals(document: Document, body: Body) -> list[Problem]:
-    """A matrix of unknown size."""
+    """Refuse to solve for the number of iterations with a matrix, whose size would be unknown."""
     if body.matrix.kind == "identity" or body.training.iterations != "solve":
         return []
     path = body.at("training", "iterations")
@@ -92,7 +95,7 @@ def _with_matrix(document: Document, body: Body) -> Reduction:
 
 
 def _how(built: Strategy, attained: bool) -> str:
-    """How the sensitivity was found."""
+    """Return how the sensitivity was found."""
     if not attained:
         return "cross products of columns bounded from above, no more for each than there are other participations"
     if built.coefficients is None:
@@ -101,7 +104,7 @@ def _how(built: Strategy, attained: bool) -> str:
 
 
 def separation_of(body: Body) -> int:
-    """The least distance between two participations of a body without sampling."""
+    """Return the least distance between two participations, for a body without sampling."""
     return (body.sampler.min_separation or 1) if isinstance(body.sampler, Deterministic) else 1
 
 
@@ -110,7 +113,7 @@ def _assumptions(document: Document, body: Body, m: str) -> tuple[str, ...]:
 
 
 def order_assumptions(body: Body, m: str) -> tuple[str, ...]:
-    """What a deterministic order assumes of the run: at most m participations."""
+    """Return the assumptions on the order: it is fixed beforehand, with at most m participations of a record."""
     apart = separation_of(body)
     return (
         "Which records take part in which round is fixed beforehand, does not depend on the data, and does not change for "
@@ -121,35 +124,35 @@ def order_assumptions(body: Body, m: str) -> tuple[str, ...]:
 
 
 class DeterministicPlan(SamplerPlan):
-    """For which the worst case is no contrast but the run itself."""
+    """No sampling, so that the worst case with public participations is the run itself."""
 
     states_probability: ClassVar[bool] = False
     has_derivatives: ClassVar[bool] = True
 
     def analysis(self, document: Document, body: Body) -> Analysis:
-        """One Gaussian mechanism."""
+        """Return the analysis as one Gaussian mechanism."""
         return ANALYSIS
 
     def worst(self, document: Document, body: Body) -> Worst:
-        """As often and as near as the order allows."""
+        """Return the case in which a record takes part as often and at as short distances as the order allows."""
         most, apart = body.participations(), separation_of(body)
         if body.matrix.kind == "identity":
             return Worst(_in_order(body), lambda: 1.0, body.count * most)
         return Worst(_in_order(body), lambda: moved(document, body, apart, most), body.count)
 
     def spaced_pattern(self, body: Body) -> tuple[int, int] | None:
-        """As near and as often as the order allows: nothing else is known of it."""
+        """Return the least distance and largest number of participations, which is all that is known of the order."""
         return separation_of(body), body.participations()
 
     def cut(self, body: Body, rounds: int) -> dict[str, Any]:
-        """No more participations than there are rounds."""
+        """Return a number of participations that is at most the number of rounds."""
         assert isinstance(body.sampler, Deterministic)
         most = body.sampler.max_participations
         return {} if most is None else {"max_participations": min(most, rounds)}
 
 
 def _in_order(body: Body) -> str:
-    """How often a record takes part, in words."""
+    """Return how often a record takes part, in words."""
     most, apart = body.participations(), separation_of(body)
     if most == whole(body.training.iterations):
         return f"{EVERY_ROUND}, without sampling"

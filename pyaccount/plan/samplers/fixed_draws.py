@@ -1,8 +1,8 @@
 """Batches of a fixed number of draws: without replacement, with replacement, and in two stages.
 
 A drawn record displaces another one, so the rest of the sum depends on how often the sensitive record was drawn. The pair
-`Σ p_j N(j)` against `Σ p_j N(−j)` ignores that and is not an upper bound (two concrete data sets beat it); the bounds here
-account for it. p_j is the probability that the group is drawn j times.
+`Σ p_j N(j)` against `Σ p_j N(−j)` ignores that and is not an upper bound: two concrete data sets exceed it. The bounds here
+account for the displacement. p_j is the probability that the group is drawn j times.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ LEAST_SIZE = (
 
 
 class FixedDrawsPlan(SamplerPlan):
-    """A sampler by the law of how often a record is drawn: here, of draws with replacement."""
+    """A sampler that is analysed by the law of how often a record is drawn; by default draws with replacement."""
 
     round_by_round: ClassVar[bool] = True
-    #: The law's name in the core, what it is called, and itself in symbols.
+    #: The law's name in the core, its name in words, and the law in symbols.
     core: ClassVar[str] = "with-replacement"
     called: ClassVar[str]
     symbols: ClassVar[str]
     #: How batches are drawn, as an assumption.
     drawn: ClassVar[str]
-    #: Whether a record is drawn once at most.
+    #: Whether a record is drawn at most once in a round.
     once: ClassVar[bool] = False
-    #: Where the pair for records that are added is attained, and who proved it.
+    #: Who proved the pair for added records, and for which gradients it is attained.
     tight_source: ClassVar[str] = (
         "Choquette-Choo et al. 2023, Lemma 4.6, given the other draws, which are independent of j; attained by gradients +1 "
         "and −1"
@@ -60,57 +60,57 @@ class FixedDrawsPlan(SamplerPlan):
     # ---- how it draws
 
     def fixed_draws(self, body: Body) -> DrawnBatch:
-        """By its law."""
+        """Return the law of a batch."""
         return DrawnBatch(self.draws(body), self.called, self.symbols, self.drawn)
 
     def subset(self, body: Body) -> int:
-        """The size of the first stage's draw; 0 where there is one stage."""
+        """Return the size of the first stage's draw; 0 for samplers with one stage."""
         return 0
 
     def draws(self, body: Body) -> tuple[str, int, int, int]:
-        """How a body of this family draws, for the core: sampler, data set, batch, subset."""
+        """Return how a body draws, for the core: (sampler, data set, batch, subset)."""
         dataset = body.training.dataset_size
         assert dataset is not None  # the document's rules require it for these samplers
         return self.core, dataset, body.batch_size(), self.subset(body)
 
     def exchangeable(self, body: Body) -> bool:
-        """Whether what else is drawn does not depend on how often the group is, given that number."""
+        """Whether the other draws are independent of how often the group is drawn, given that number."""
         return True
 
     def same_as(self, body: Body) -> str | None:
-        """Why these batches are draws with replacement, in a sentence; None where they are not, or are called so."""
+        """Explain why these batches are draws with replacement; None if they are not, or are called that anyway."""
         return None
 
     def distinct_drawn(self, body: Body) -> tuple[int, Path]:
-        """How many distinct records a round must draw, and which field of the document says so."""
+        """Return how many distinct records a round must draw, and the document's field that determines it."""
         return 1, body.at("training", "dataset_size")
 
     def distinct_records(self, body: Body) -> float | None:
-        """N(1 − p_0)."""
+        """Return N(1 − p_0), the expected number of distinct records in a batch."""
         sampler, dataset, batch, subset = self.draws(body)
         counts, logs, _ = _core.copies(sampler, 1, dataset, batch, subset)
         return dataset * math.fsum(math.exp(log) for count, log in zip(counts, logs, strict=True) if count > 0)
 
     def largest_batch(self, document: Document, body: Body) -> int:
-        """Records may be drawn several times."""
+        """Return the maximum number of draws, which may exceed the data set: records may be drawn repeatedly."""
         return int(DRAWS.maximum)
 
     def worst(self, document: Document, body: Body) -> Worst:
-        """In every round; a record that is drawn several times is counted once."""
+        """Return that a record is in every round; it is counted once, even if it is drawn several times."""
         return Worst("every record once in every round", lambda: 1.0, rounds(body))
 
     # ---- the theorem
 
     def analysis(self, document: Document, body: Body) -> Analysis:
-        """Round by round, for the document's adjacency."""
+        """Return the analysis of single rounds, for the document's adjacency."""
         return Analysis(self.words, self.bounds, refusals=self.refusals)
 
     def exact(self, document: Document, body: Body) -> bool:
-        """Whether the pair is attained: for records that are added, where what else is drawn does not depend on them."""
+        """Whether the pair is attained: for added records, if the other draws are independent of them."""
         return document.privacy.adjacency == "add-remove" and self.exchangeable(body)
 
     def words(self, document: Document, body: Body) -> Reduction:
-        """The theorem for records that are added, or that are changed."""
+        """Return the theorem for added records, or for changed ones."""
         if self.exact(document, body):
             return self._tight(document, body)
         return (
@@ -118,7 +118,10 @@ class FixedDrawsPlan(SamplerPlan):
         )
 
     def bounds(self, document: Document, body: Body) -> DirectedBounds:
-        """The rounds of that theorem, and those of two concrete data sets. Raises `DocumentError` for sizes that do not fit."""
+        """Return the rounds of that theorem, and those of two concrete data sets.
+
+        Raises `DocumentError` for sizes of group, data set and batch that do not fit.
+        """
         privacy = document.privacy
         group, noise = whole(privacy.group_size), number(body.noise.multiplier)
         below = {"add-remove": 2.0, "replace-one": 2.0, "zero-out": 1.0}[privacy.adjacency]
@@ -135,16 +138,16 @@ class FixedDrawsPlan(SamplerPlan):
             Part("displaced", (change, sampler, group, dataset, batch, subset, noise), options)
             for options in (FORWARD, REVERSED if change == "zeroed" else FORWARD)
         )
-        # Under add-remove the data set with the record is the one with more of them; otherwise either may be called that.
+        # Under add-remove the data set with the record is the larger one; otherwise the two data sets can be exchanged.
         lower = (remove, add) if privacy.adjacency == "add-remove" else (remove, remove)
         if self._opposed(document, body):
-            # All others contribute −1. So does the record itself in the direction add, which attains the bound; in the direction
-            # remove it contributes 1.
+            # All other records contribute −1. In the direction add the record contributes −1 too, which attains the bound; in the
+            # direction remove it contributes 1.
             lower = (Part("opposed", (dataset, batch, noise)), remove)
         return enclosed((above[0], above[1]), lower, rounds(body))
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
-        """What has no bound."""
+        """Refuse groups if several records of one subset are drawn dependently."""
         if self.exchangeable(body) or document.privacy.group_size == 1:
             return []
         message = (
@@ -154,7 +157,7 @@ class FixedDrawsPlan(SamplerPlan):
         return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
 
     def components(self, document: Document) -> int:
-        """How many terms a profile has, roughly: the draws of a record that are likely enough to matter."""
+        """Return the rough number of terms of a profile: one for each number of draws that is likely enough."""
         return 60
 
     # ---- its parts
@@ -168,7 +171,7 @@ class FixedDrawsPlan(SamplerPlan):
             b=self.subset(body),
         )
 
-    def _reduction(  # noqa: PLR0913, PLR0917 - what differs between the theorems
+    def _reduction(  # noqa: PLR0913, PLR0917 - one argument for each part that differs between theorems
         self, document: Document, body: Body, theorem: str, source: str, pair: str, size: str
     ) -> Reduction:
         exact = self.exact(document, body)
@@ -188,12 +191,12 @@ class FixedDrawsPlan(SamplerPlan):
         )
 
     def _opposed(self, document: Document, body: Body) -> bool:
-        """Whether a record that is set to zero is drawn once at most: then all others can oppose it."""
+        """Whether a single record is set to zero and drawn at most once: then all other records can oppose it."""
         single = document.privacy.adjacency == "zero-out" and document.privacy.group_size == 1
         return single and (self.once or (body.training.expected_batch_size != "solve" and body.batch_size() == 1))
 
     def _lower_end(self, document: Document, body: Body) -> str:
-        """The data sets of `bounds`."""
+        """Describe the two data sets of the lower bound in `bounds`."""
         if document.privacy.adjacency == "zero-out":
             rest = "−1" if self._opposed(document, body) else "0"
             sets = f"remove: the record contributes 1, or 0, and all others {rest}; add: the record −1, or 0, and all others −1"
@@ -209,7 +212,7 @@ class FixedDrawsPlan(SamplerPlan):
         return self._reduction(document, body, theorem, self.tight_source, pair, LEAST_SIZE)
 
     def _added(self, document: Document, body: Body) -> Reduction:
-        """The slot that draws the record draws one of the others in its place: the same bound as for a replaced record."""
+        """Return the theorem for added records: without one its slot draws another record, as if it were replaced."""
         sigma, p = shown(body.noise.multiplier, "σ"), self._text(document, body, self.symbols)
         theorem = "advanced joint convexity with a coupling of the two batches"
         pair = (
@@ -233,17 +236,17 @@ class FixedDrawsPlan(SamplerPlan):
             theorem = "lower convex hull of three bounds: joint convexity, a blend with the pair for an added record, and a pair"
         elif zeroed and self.once:
             theorem = "the exact supremum at each α when one record is set to zero"
-        told = f"{joint}; p_j = {p}, η = 1 − p_0, σ = {sigma}, reflected below α′ = 1" + (
+        formula = f"{joint}; p_j = {p}, η = 1 − p_0, σ = {sigma}, reflected below α′ = 1" + (
             f"; or {pair}; or a blend" if several else ""
         )
-        return self._reduction(document, body, theorem, SOURCE, told, EXACT_SIZE)
+        return self._reduction(document, body, theorem, SOURCE, formula, EXACT_SIZE)
 
     def _check_sizes(self, document: Document, body: Body, group: int) -> None:
-        """Whether both of two neighbouring data sets are large enough to draw from. Raises `DocumentError`."""
+        """Check that both neighbouring data sets are large enough to draw from. Raises `DocumentError` otherwise."""
         dataset = self.draws(body)[1]
         problems = []
         if group > dataset:
-            message = f"the group has more records than the data set ({dataset})"
+            message = f"the group of {group} has more records than the data set ({dataset})"
             path: Path = ("privacy", "group_size")
             problems.append(document.problem("no-valid-bound", path, message, allowed=f"at most {dataset}"))
         elif document.privacy.adjacency == "add-remove":
@@ -252,8 +255,8 @@ class FixedDrawsPlan(SamplerPlan):
             if distinct > rest:
                 message = (
                     f"under add-remove the smaller of two neighbouring data sets has {rest} records, fewer than the {distinct} "
-                    "distinct ones that are drawn: such a draw does not exist there; under zero-out or replace-one, where the "
-                    "dataset size is public, the question does not arise"
+                    "distinct ones that a round draws: such a draw is impossible there; draw fewer, or use zero-out or "
+                    "replace-one, under which both data sets have the same size"
                 )
                 problems.append(document.problem("no-valid-bound", path, message, allowed=f"at most {max(rest, 0)}"))
         if problems:

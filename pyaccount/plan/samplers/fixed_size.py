@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class FixedSizePlan(FixedDrawsPlan):
-    """A uniform subset of the data set."""
+    """Batches that are uniform subsets of the data set, of a fixed size."""
 
     core: ClassVar[str] = "fixed-size"
     called: ClassVar[str] = "fixed-size batches without replacement"
@@ -29,23 +29,23 @@ class FixedSizePlan(FixedDrawsPlan):
     )
 
     def worst(self, document: Document, body: Body) -> Worst:
-        """In every round."""
+        """Return that a record is in every round."""
         return Worst(EVERY_ROUND, lambda: 1.0, rounds(body))
 
     def distinct_drawn(self, body: Body) -> tuple[int, Path]:
-        """All of the batch."""
+        """Return the size of the batch, whose records are all distinct, and its field."""
         return body.batch_size(), body.at("training", "expected_batch_size")
 
     def largest_batch(self, document: Document, body: Body) -> int:
-        """The data set; under add-remove the smaller of two."""
+        """Return the size of the data set; under add-remove that of the smaller of two neighbours."""
         records, privacy = super(FixedDrawsPlan, self).largest_batch(document, body), document.privacy
         if privacy.adjacency != "add-remove":
             return records
-        assert privacy.group_size != "solve"  # one thing is solved for
+        assert privacy.group_size != "solve"  # the blank is the batch size
         return records - privacy.group_size
 
     def components(self, document: Document) -> int:
-        """As many as the group has records, and none."""
+        """Return one term for each record of the group that may be drawn, and one for none."""
         group = document.privacy.group_size
         return 1 + (1 if group == "solve" else group)
 

@@ -1,4 +1,4 @@
-"""Two stages: a subset of the data set, and a batch from it."""
+"""Two-stage sampling: a subset of the data set, and a batch from the subset."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ if TYPE_CHECKING:
 
 
 class TwoStagesPlan(FixedDrawsPlan):
-    """A fresh subset for each round."""
+    """Two-stage sampling with a fresh subset for each round."""
 
     states_probability: ClassVar[bool] = False
 
     def subset(self, body: Body) -> int:
-        """b."""
+        """Return b, the size of the subset."""
         return _sampler(body).subset_size
 
     def same_as(self, body: Body) -> str | None:
-        """One draw from a subset is one from the data set: no record comes first in either stage."""
+        """Explain that one draw from a subset is a uniform draw from the data set: no stage prefers a record."""
         if body.training.expected_batch_size != "solve" and body.batch_size() == 1:
             return "One draw from a uniformly random subset is one uniform draw from the data set: sampling with replacement."
         return None
 
     def exchangeable(self, body: Body) -> bool:
-        """Records that are drawn from one subset depend on one another, unless the draws are those with replacement."""
+        """Return False, since records from one subset are dependent, unless the draws equal draws with replacement."""
         return self.same_as(body) is not None
 
     def draws(self, body: Body) -> tuple[str, int, int, int]:
-        """Draws with replacement where they are the same: the bounds are those of the same rounds, then."""
+        """Return the law for the core; draws equal to those with replacement use that law and have its bounds."""
         name, dataset, batch, subset = super().draws(body)
         return (
             (name, dataset, batch, subset) if self.same_as(body) is None else (FixedDrawsPlan.core, dataset, batch, 0)
         )
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
-        """A subset for several rounds, too."""
+        """Refuse a subset that serves several rounds, in addition to the usual refusals."""
         if _sampler(body).rounds_per_subset == 1:
             return super().refusals(document, body)
         message = (
@@ -54,7 +54,7 @@ class TwoStagesPlan(FixedDrawsPlan):
 
 
 class MustWOPlan(TwoStagesPlan):
-    """The same as sampling with replacement, whatever the subset's size."""
+    """A subset with replacement and a batch without: the law of sampling with replacement for every subset size."""
 
     called: ClassVar[str] = "two-stage batches, with and then without replacement: the same as with replacement"
     symbols: ClassVar[str] = "Bin(j; {m}, {k}/{n})"
@@ -64,16 +64,16 @@ class MustWOPlan(TwoStagesPlan):
     )
 
     def exchangeable(self, body: Body) -> bool:
-        """The slots are independent draws, whichever of them are kept."""
+        """Return True: the slots are independent draws, whichever of them are kept."""
         return True
 
     def largest_batch(self, document: Document, body: Body) -> int:
-        """All draws of the subset."""
+        """Return the size of the subset: a batch may contain all of its draws."""
         return self.subset(body)
 
 
 class MustOWPlan(TwoStagesPlan):
-    """Distinct records, then some of them several times."""
+    """A subset of distinct records, and a batch with replacement, in which some of them occur several times."""
 
     core: ClassVar[str] = "must-ow"
     called: ClassVar[str] = "two-stage batches, without and then with replacement"
@@ -84,7 +84,7 @@ class MustOWPlan(TwoStagesPlan):
     )
 
     def same_as(self, body: Body) -> str | None:
-        """Or all of the data set is the subset."""
+        """Explain that the draws are those with replacement, also if the subset is the whole data set."""
         if self.subset(body) == body.training.dataset_size:
             return (
                 "The subset is the data set, so that its draws are independent and uniform: sampling with replacement."
@@ -92,12 +92,12 @@ class MustOWPlan(TwoStagesPlan):
         return super().same_as(body)
 
     def distinct_drawn(self, body: Body) -> tuple[int, Path]:
-        """All of the subset."""
+        """Return the size of the subset, whose records are distinct, and its field."""
         return self.subset(body), body.at("sampler", "subset_size")
 
 
 class MustWWPlan(TwoStagesPlan):
-    """With replacement both times."""
+    """A subset with replacement, and a batch with replacement from it."""
 
     core: ClassVar[str] = "must-ww"
     called: ClassVar[str] = "two-stage batches, with replacement both times"

@@ -1,4 +1,4 @@
-"""Poisson sampling: mixtures of Gaussians, tight for every adjacency and group size."""
+"""Poisson sampling: mixtures of Gaussians, which are tight for every adjacency and group size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyaccount.errors import Problem
 
 
-#: How a batch is drawn, where a round has one.
+#: How batches are drawn if a round has one draw.
 DRAWN = (
     "Every record enters every batch independently with the stated probability (Poisson sampling); a shuffled or "
     "fixed-size loader does not satisfy this."
@@ -26,11 +26,12 @@ DRAWN = (
 
 
 def words(document: Document, body: Body, subject: str = "Poisson sampling") -> Reduction:
-    """Σ_j Bin(j; k, p) N(j, σ²) against N(0, σ²), or against Σ_j Bin(j; k, p) N(−j, σ²) under replace-one.
+    """Return the theorem: Σ_j Bin(j; k, p) N(j, σ²) against N(0, σ²), or Σ_j Bin(j; k, p) N(−j, σ²) under replace-one.
 
-    With m draws in a round k is m times as large. What one record adds to the round's sum in its m draws is what m records add
-    in one: each draw of each of them is a coin of its own, and each moves the sum by 1 at most. So the m draws of a group of k
-    are one draw of k·m records, of which the theorems are, and that is attained by the same gradients.
+    With m draws in a round, k is m times as large. What one record adds to the round's sum in its m draws is what m
+    records add in one: each draw of each of them is an independent coin, and each moves the sum by at most 1. So the m
+    draws of a group of k are one draw of k·m records, to which the theorems apply, and the same gradients attain the
+    bound.
     """
     privacy, draws = document.privacy, body.draws_per_iteration()
     two_sided = privacy.adjacency == "replace-one"
@@ -68,19 +69,19 @@ def words(document: Document, body: Body, subject: str = "Poisson sampling") -> 
 
 
 def _times(symbol: str, draws: int) -> str:
-    """A symbol times the draws of a round."""
+    """Return a symbol times the number of draws of a round."""
     return symbol if draws == 1 else f"{draws}{symbol}"
 
 
 def _counted_draws(group: int | str, draws: int) -> str:
-    """What the pair counts where a round has several draws."""
+    """Explain what j counts in the pair if a round has several draws."""
     who = "a record" if group == 1 else "the records of the group"
     each = "" if group == 1 else " each"
     return f"j is how often {who} may be drawn in a round, {draws} times{each} at most: each draw is a coin of its own."
 
 
 def _several(body: Body, draws: int) -> tuple[str, ...]:
-    """How the draws of a round are made, and what of them is a batch."""
+    """Return the assumptions about the draws of a round, and about which of them make a batch."""
     expected = body.expected_batch_size()
     size = "" if expected is None else f", {expected:.10g} records in the mean, each counted as often as it is drawn"
     return (
@@ -94,16 +95,16 @@ def _several(body: Body, draws: int) -> tuple[str, ...]:
 
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
-    """The pair of every round."""
+    """Return the pair of every round."""
     privacy = document.privacy
     two_sided = privacy.adjacency == "replace-one"
     group = whole(privacy.group_size) * body.draws_per_iteration()
     rate, noise = body.sampling_probability(), number(body.noise.multiplier)
     if rate >= 1.0:
-        # Every record is in every batch: a Gaussian mechanism.
+        # Every record is in every batch, so a round is a Gaussian mechanism.
         part = gaussian(2.0 * group if two_sided else float(group), noise)
         return tight(part, part, rounds(body))
-    # Under replace-one the two mixtures are mirror images: both directions are one profile.
+    # Under replace-one the two mixtures are mirror images, so both directions have the same profile.
     remove, add = (
         Part("poisson", (group, rate, noise), (("two_sided", two_sided), ("reverse", reverse and not two_sided)))
         for reverse in (False, True)
@@ -112,12 +113,12 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
 
 
 def another_words(document: Document, body: Body) -> Reduction:
-    """Of a sampler that is Poisson sampling by another name."""
+    """Return the theorem for a sampler of another name that equals Poisson sampling."""
     return words(document, body, f"{body.sampler.kind} sampling with separation 1, which is Poisson sampling")
 
 
 def truncated_words(document: Document, body: Body) -> Reduction:
-    """Rounds that release r, the other records' count, and the sum, composed."""
+    """Return the theorem for truncated batches: rounds that release r, the count of other records, and the sum."""
     usual, limit = words(document, body), body.truncation()
     return replace(
         usual,
@@ -129,9 +130,9 @@ def truncated_words(document: Document, body: Body) -> Reduction:
             "(1 − q)N(0) + qN(2) against (1 − q)N(0) + qN(−1)"
         ),
         tight=False,
-        remark=truncated.remark(body, lambda one: one.sampling_probability()),
+        remark=truncated.remark(body, lambda body: body.sampling_probability()),
         assumptions=truncated.assumptions(body, usual.assumptions, KEPT),
-        # Up to 256 each r of a batch that is truncated is a term of its own, from there on r/32 of them are one.
+        # Each r up to 256 of a truncated batch is a term of its own; beyond that, r/32 of them share one.
         components=3 + (64 if limit is None else min(64, round(384.0 / math.sqrt(limit)))),
         lower_end=(
             "two data sets: the record contributes 1, or 0, and nobody else contributes. All rounds, each as one of Poisson "
@@ -141,7 +142,7 @@ def truncated_words(document: Document, body: Body) -> Reduction:
 
 
 def truncated_bounds(document: Document, body: Body) -> DirectedBounds:
-    """The rounds given r. The lower end is that of others without contributions."""
+    """Return the rounds given r; the lower bound is for data sets whose other records contribute nothing."""
     assert document.privacy.adjacency == "zero-out"
     p, sigma, limit = body.sampling_probability(), number(body.noise.multiplier), body.truncation()
     records = body.training.dataset_size
@@ -158,32 +159,32 @@ def truncated_bounds(document: Document, body: Body) -> DirectedBounds:
 
 
 def _kept(records: int, p: float, limit: int) -> float:
-    """The probability that a record is drawn for a round and kept, from below.
+    """Return a lower bound on the probability that a record is drawn for a round and kept.
 
-    It is p·s, s = E min(1, B/(r + 1)) with r ~ Bin(N − 1, p) others. As C(N − 1, r)/(r + 1) = C(N, r + 1)/N, s = Pr[r < B] +
-    B/(Np)·Pr[Bin(N, p) > B]; and s ≥ B/N in any case.
+    It is p·s, s = E min(1, B/(r + 1)) with r ~ Bin(N − 1, p) other records. As C(N − 1, r)/(r + 1) = C(N, r + 1)/N, s =
+    Pr[r < B] + B/(Np)·Pr[Bin(N, p) > B]; and s ≥ B/N in any case.
     """
     cut = 0.0
     if records * p <= rarely.TABULATED:
-        # Tails are rounded up, by less than that.
+        # Tails are rounded up by less than these constants, so this is a lower bound.
         tail = max(0.0, (1.0 - TAIL_ERROR) * rarely.upper_tail(records, p, limit + 1) - LEAST_TAIL)
         cut = limit / (records * p) * tail
     kept = 1.0 - rarely.upper_tail(records - 1, p, limit) + cut
     return p * max(kept * (1.0 - TAIL_ERROR), limit / records) * (1.0 - truncated.ROUNDING)
 
 
-#: By how much tails may have been rounded up, relatively and absolutely.
+#: The most by which a tail may have been rounded up, relatively and absolutely.
 TAIL_ERROR, LEAST_TAIL = 2e-9, 2e-280
-#: What becomes of those that are left out of a truncated batch.
+#: What happens to records that are left out of a truncated batch.
 KEPT = "Later iterations draw from all records again."
 
 ANALYSIS, TRUNCATED = Analysis(words, bounds, alike=True), Analysis(truncated_words, truncated_bounds)
-#: Of a sampler that is Poisson sampling by another name.
+#: The analysis of a sampler of another name that equals Poisson sampling.
 ANOTHER = Analysis(another_words, bounds, alike=True)
 
 
 class PoissonPlan(Renewal):
-    """Rounds that compose; and, where samples are asked for, the run of a renewal process without a separation."""
+    """Rounds that compose; if samples are requested, the whole run as a renewal process without a separation."""
 
     round_by_round: ClassVar[bool] = True
     known_with_matrix: ClassVar[str] = (
@@ -192,17 +193,17 @@ class PoissonPlan(Renewal):
     kept: ClassVar[str] = KEPT
 
     def analysis(self, document: Document, body: Body) -> Analysis:
-        """Of its rounds, unless samples are asked for."""
+        """Return the analysis of single rounds, or that of the whole run if samples are requested."""
         if document.accounting.method == "monte-carlo":
             return super().analysis(document, body)
         return ANALYSIS if body.truncation() is None else TRUNCATED
 
     def cut(self, body: Body, rounds: int) -> dict[str, Any]:
-        """There is nothing that follows from the length."""
+        """Return no fields: none follows from the length of the run."""
         return {}
 
     def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """Several draws, of which each may be truncated."""
+        """Refuse truncation with several draws in a round, each of which may be truncated."""
         if body.draws_per_iteration() == 1:
             return []
         message = (
@@ -213,15 +214,15 @@ class PoissonPlan(Renewal):
         return [document.problem("no-valid-bound", path, message, allowed="no truncation")]
 
     def matrix_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """Several draws, of which a matrix allows none."""
+        """Refuse several draws in a round with a matrix."""
         if body.draws_per_iteration() == 1:
             return []
-        message = "several draws in a round are analysed for independent noise: leave the matrix out, or this"
+        message = "several draws in a round are analysed only for independent noise: leave out the matrix or draws_per_iteration"
         path = body.at("sampler", "draws_per_iteration")
         return [document.problem("no-valid-bound", path, message, allowed="1, or no matrix")]
 
     def own_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """Several draws: a renewal process has one participation in a round."""
+        """Refuse to sample several draws in a round: a renewal process has one participation in a round."""
         if body.draws_per_iteration() == 1:
             return []
         message = "rounds with several draws are composed, not sampled"
@@ -229,22 +230,22 @@ class PoissonPlan(Renewal):
         return [document.problem("no-valid-bound", path, message, allowed="auto or pld")]
 
     def worst(self, document: Document, body: Body) -> Worst:
-        """In every draw of every round."""
+        """Return that a record is in every draw of every round."""
         draws = body.draws_per_iteration()
         words = EVERY_ROUND if draws == 1 else f"{EVERY_ROUND}, drawn {draws} times"
         return Worst(words, lambda: float(draws), rounds(body))
 
     def largest_batch(self, document: Document, body: Body) -> int:
-        """Every record in every draw."""
+        """Return the size of a batch with every record in every draw."""
         return body.draws_per_iteration() * super().largest_batch(document, body)
 
     def largest_rate(self, body: Body) -> float:
-        """The probability of one draw at least. Of rounds with one draw, as elsewhere."""
+        """Return the probability that a record is in at least one draw of a round."""
         draws = body.draws_per_iteration()
         return super().largest_rate(body) if draws == 1 else _at_least_once(body.sampling_probability(), draws)
 
     def distinct_records(self, body: Body) -> float | None:
-        """N(1 − (1 − p)^m)."""
+        """Return N(1 − (1 − p)^m), the expected number of distinct records in m draws; None without a data set size."""
         draws, records = body.draws_per_iteration(), body.training.dataset_size
         if draws == 1 or records is None:
             return super().distinct_records(body)
@@ -252,7 +253,7 @@ class PoissonPlan(Renewal):
 
 
 def _at_least_once(probability: float, draws: int) -> float:
-    """1 − (1 − p)^m."""
+    """Return 1 − (1 − p)^m, the probability of at least one success in m draws."""
     return 1.0 if probability >= 1.0 else -math.expm1(draws * math.log1p(-probability))
 
 

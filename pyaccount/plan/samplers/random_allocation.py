@@ -1,7 +1,7 @@
-"""Random allocation: in every stretch of t rounds a record takes part in k, chosen at random.
+"""Random allocation: of every t consecutive rounds a record takes part in k, chosen at random.
 
-Allocations compose, without samples. For 1 < k < t what composes are blocks of rounds: which of these a record's rounds are in
-counts as known. Where samples are asked for, the pair of an allocation itself is sampled.
+Allocations compose, without samples. For 1 < k < t the rounds of an allocation are split into k blocks that compose;
+the bound treats the blocks as known. If samples are requested, the pair of an allocation itself is sampled.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ BLOCKS = (
 )
 
 GIVEN_UP = "Which rounds are a block counts as known; the sampler keeps it secret."
-#: What a plan says of it where samples would be tighter.
+#: The hint of a plan if samples would give a tighter bound.
 SAMPLES = (
     "With accounting.method: monte-carlo the pair of whole allocations is sampled, which is tighter, in about a minute."
 )
-#: Nanoseconds for a sample and a round on one core; and for each participation.
+#: Nanoseconds that a sample takes on one core for each round, and for each participation in each round.
 ROUND_COST, TAKEN_COST = 12.0, 0.4
 LOWER_END = (
     "two data sets: the record contributes 1, or 0, and nobody else contributes. All rounds, in secret; of an allocation's "
@@ -64,7 +64,7 @@ def _sampler(body: Body) -> RandomAllocation:
 
 
 def words(document: Document, body: Body) -> Reduction:
-    """(1/t) Σ_i N(e_i, σ²I) against N(0, σ²I) for each allocation, or for each of k blocks of one."""
+    """Return the theorem: (1/T) Σ_i N(e_i, σ²I) against N(0, σ²I) for each allocation, or for each of its k blocks."""
     t, k, sigma = (
         _sampler(body).iterations_per_allocation,
         _sampler(body).participations,
@@ -101,7 +101,7 @@ def _assumptions(document: Document, body: Body) -> tuple[str, ...]:
 
 
 def sampled_words(document: Document, body: Body) -> Reduction:
-    """Σ_x w_x N(x, σ²I) against N(0, σ²I) for each allocation."""
+    """Return the theorem of the sampled pair: Σ_x w_x N(x, σ²I) against N(0, σ²I) for each allocation."""
     t, k = _sampler(body).iterations_per_allocation, _sampler(body).participations
     sigma = shown(body.noise.multiplier, "σ")
     return Reduction(
@@ -119,36 +119,34 @@ def sampled_words(document: Document, body: Body) -> Reduction:
 
 
 def mechanism(document: Document, body: Body) -> SampledMechanism:
-    """The likelihood ratio of one run: of all its allocations, with what their blocks compose to."""
+    """Return the mechanism to sample: all allocations of a run, with the rounds that bound it without samples."""
     t, k = _sampler(body).iterations_per_allocation, _sampler(body).participations
-    # With less noise the mechanism is no more private.
+    # 1/σ is rounded up, which means less noise: the mechanism is then no more private.
     unit = math.nextafter(1.0 / number(body.noise.multiplier), math.inf)
     recipe: Recipe[_core.Sampled] = Recipe("Sampled.allocation", (t, k, unit))
     directions, cost = sampled_directions(document.privacy.adjacency), (ROUND_COST + TAKEN_COST * k) * t
-    one = SampledMechanism(recipe, directions, t, cost, recipe.core.plain_parameter)
+    allocated = SampledMechanism(recipe, directions, t, cost, recipe.core.plain_parameter)
     count = whole(body.training.iterations) // t
     blocks = bounds(document, replace(body, count=1))
-    return replace(together([(one, count)]), composed={side: blocks[side].upper for side in directions})
+    return replace(together([(allocated, count)]), composed={side: blocks[side].upper for side in directions})
 
 
 def sampled_refusals(document: Document, body: Body) -> list[Problem]:
-    """What the pair of an allocation does not cover, or needs no samples for."""
+    """Refuse what the pair of an allocation does not cover, or what needs no samples."""
     t, k = _sampler(body).iterations_per_allocation, _sampler(body).participations
     problems = refusals(document, body)
     if k in (1, t):
-        message = (
-            f"{k} of {t} rounds compose without samples, exactly: there is nothing that samples would make tighter"
-        )
+        message = f"allocations of {k} of {t} rounds compose exactly without samples: samples would not make the bound tighter"
         problems.append(document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld"))
     blank = document.blank
     if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta"):
-        message = "with a sampled analysis the blank is noise.multiplier, privacy.epsilon or privacy.delta"
+        message = "a sampled analysis can solve only for noise.multiplier, privacy.epsilon or privacy.delta"
         problems.append(document.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
     return problems
 
 
 def _composed(body: Body, each: int) -> str:
-    """How many rounds, or blocks of rounds, compose: so many of every allocation."""
+    """Return how many rounds or blocks compose, `each` of them for every allocation, as text."""
     t, n = _sampler(body).iterations_per_allocation, body.training.iterations
     if n != "solve":
         return str(body.count * n // t * each)
@@ -157,40 +155,41 @@ def _composed(body: Body, each: int) -> str:
 
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
-    """Blocks of one round each; from below, where there are several, two data sets."""
+    """Return an allocation to one round for each block; with several blocks, the lower bound uses two data sets."""
     t, k, sigma = _sampler(body).iterations_per_allocation, _sampler(body).participations, number(body.noise.multiplier)
     count = body.count * whole(body.training.iterations) // t
     if k == t:
-        # In every round.
+        # A record is in every round.
         part = gaussian(1.0, sigma)
         return tight(part, part, count * t)
     square = 1.0 / (sigma * sigma)
     sizes = [(t // k, k - t % k), (t // k + 1, t % k)]
-    found = combine(
+    above = combine(
         [allocation(document, ((square, size),), count * blocks) for size, blocks in sizes if blocks],
         merge_gaussians=False,
     )
     if k == 1:
-        return found
-    # Of two data sets; where there is no law of theirs, of all t rounds together: N(k, tσ²) against N(0, tσ²).
+        return above
+    # The lower bound is for two data sets. If the core makes no law for them, it sums all t rounds: N(k, tσ²) against N(0, tσ²).
     below = several(document, square, t, k) or 2 * (gaussian(k * (1.0 - ROUNDING), sigma * t**0.5),)
-    seen = tight(*below, count)
-    return {side: Bounds(found[side].upper, seen[side].lower, found[side].inner) for side in found}
+    lower = tight(*below, count)
+    return {side: Bounds(above[side].upper, lower[side].lower, above[side].inner) for side in above}
 
 
 def refusals(document: Document, body: Body) -> list[Problem]:
-    """What these pairs do not cover."""
+    """Refuse what these pairs do not cover."""
     problems = group_refusals(document, body)
     if document.privacy.adjacency == "replace-one":
         message = (
-            "no bound is implemented for a record that is replaced by another: both are allocated, and their rounds differ; "
-            "(ε, δ) under add-remove is (2ε, (1 + e^ε)·δ) here, since to replace is to remove one and to add another"
+            "no bound is implemented for a record that is replaced by another, because both are allocated and their rounds "
+            "differ; (ε, δ) under add-remove implies (2ε, (1 + e^ε)·δ) under replace-one, since to replace a record is to "
+            "remove it and to add another"
         )
         path = ("privacy", "adjacency")
         problems.append(document.problem("no-valid-bound", path, message, allowed="add-remove or zero-out"))
     batch = body.at("training", "expected_batch_size")
     if document.blank == batch:
-        message = "an expected batch follows from the allocation, k rounds of t: it is no blank"
+        message = "the expected batch size follows from the allocation, k of every t rounds, so it cannot be the blank"
         allowed = f"{OTHER_BLANKS}, or at training.iterations"
         problems.append(document.problem("no-valid-bound", batch, message, allowed=allowed))
     return problems
@@ -201,24 +200,24 @@ SAMPLED = Analysis(sampled_words, mechanism=mechanism, refusals=sampled_refusals
 
 
 class RandomAllocationPlan(SamplerPlan):
-    """Allocations that compose, or are sampled."""
+    """Allocations, which compose or are sampled."""
 
     round_by_round: ClassVar[bool] = True
     states_probability: ClassVar[bool] = False
 
     def analysis(self, document: Document, body: Body) -> Analysis:
-        """Without samples, for any k; with them where they are asked for."""
+        """Return the composition, for any k; or the sampled pair if samples are requested."""
         return SAMPLED if document.accounting.method == "monte-carlo" else ANALYSIS
 
     def worst(self, document: Document, body: Body) -> Worst:
-        """The rounds known."""
+        """Return the case in which the rounds of a record are known."""
         t, k = _sampler(body).iterations_per_allocation, _sampler(body).participations
         taken = body.count * whole(body.training.iterations) // t * k
         words = f"the rounds known: each record in {k} of every {t} rounds"
         return Worst(words, lambda: 1.0, taken)
 
     def rounds_at_a_time(self, body: Body) -> int:
-        """Whole allocations: of one that has begun, all of it counts."""
+        """Return the length of an allocation, since one that has begun counts as a whole."""
         return _sampler(body).iterations_per_allocation
 
 

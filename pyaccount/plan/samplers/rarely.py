@@ -1,8 +1,8 @@
-"""Batches that are seldom truncated: how seldom, and when the run without truncation stands for the run with it.
+"""Batches that are seldom truncated: how seldom, and when the run without truncation replaces the run with it.
 
-`plan.rare_truncation` has the theorem. Which way is taken is a rule of the document alone, so that a certificate is recomputed
-the same way: sampling the truncated law takes plain samples and gives up nothing; the run without truncation is sampled as
-cheaply as ever, and gives up what truncation may add to δ.
+The theorem is in `plan.rare_truncation`. The choice depends on the document alone, so that a certificate is recomputed
+in the same way. Sampling the truncated law needs plain samples and loses nothing; sampling the run without truncation
+is as cheap as usual, and loses what truncation may add to δ.
 """
 
 from __future__ import annotations
@@ -24,57 +24,57 @@ if TYPE_CHECKING:
 
 SOURCE = "what rare truncation adds: proven beside the code, in pyaccount.plan.rare_truncation"
 
-#: The share of δ that may be given up: little where plain samples are cheap, more where they are not.
+#: The share of δ that may be lost: little if plain samples are cheap, more if they are not.
 LITTLE, MUCH = 1.0 / 16.0, 0.5
-#: Rounds of plain samples, of all together, from which on they are not: minutes of one core.
+#: The total number of rounds of all plain samples from which on they are not cheap: minutes of one core.
 DEAR = 2e10
-#: Blanks of the guarantee and of the noise: whatever they are, a batch is truncated as often.
+#: Blanks of the guarantee and of the noise, which do not affect how often a batch is truncated.
 BLANKS = ("multiplier", "epsilon", "delta")
-#: Larger batches are not tabulated: Chernoff's bound is used.
+#: For larger expected batches the tail is not computed; Chernoff's bound is used.
 TABULATED = 1e9
-#: Rates are rounded up to so many bits, so that few differ; and what their computation may be off by, for each round.
+#: The bits to which rates are rounded up, so that few differ; and their relative error for each round of the recursion.
 BITS, ROUNDING = 17, 1e-15
-#: The most rates whose tails are computed.
+#: The maximum number of rates whose tails are computed.
 MOST_RATES = 1000
 
 
 def known(document: Document) -> bool:
-    """Whether it is known how often a batch is truncated: rates and rounds are given. Other blanks are refused."""
+    """Whether the document determines how often a batch is truncated: rates and rounds are given."""
     return document.blank is None or document.blank[-1] in BLANKS
 
 
-def preferred(document: Document, body: Body, found: RareTruncation) -> bool:
+def preferred(document: Document, body: Body, rare: RareTruncation) -> bool:
     """Whether the run without truncation is sampled: what truncation may add is a small enough share of δ.
 
-    Where δ is the blank a share of it is not known. Then this is done where the same would be done at a δ of which it is little:
-    at a larger one it is less, and at a smaller one plain samples take even longer.
+    If δ is the blank, its share is not known. The answer is then the one for the δ of which the addition is `LITTLE`:
+    at a larger δ the share is smaller, and at a smaller δ plain samples take even longer.
     """
     privacy, rounds = document.privacy, whole(body.training.iterations)
-    # The phases share out what may be given up.
-    added = len(document.bodies) * body.count * found.most
+    # What may be lost is divided among the phases.
+    added = len(document.bodies) * body.count * rare.most
     if privacy.delta == "solve":
         return added <= LITTLE and _dear(max(added, 1e-300) / LITTLE, rounds)
     return added <= (MUCH if _dear(privacy.delta, rounds) else LITTLE) * privacy.delta
 
 
 def _dear(delta: float, rounds: int) -> bool:
-    """Whether the plain samples of a test that accepts δ take long, even if the truth is half of it (see `plan.cost`)."""
+    """Whether plain samples for a test that accepts δ take long, even if the true δ is half of it (see `plan.cost`)."""
     return rounds * 7.0 * math.log(100.0 / delta) / delta > DEAR
 
 
 def upper_tail(records: int, rate: float, count: int) -> float:
-    """An upper bound on Pr[Bin(records, rate) ≥ count]: the tail itself, rounded up."""
+    """Return an upper bound on Pr[Bin(records, rate) ≥ count]: the tail rounded up, or Chernoff's for huge batches."""
     if records * rate > TABULATED:
         return truncated.upper_tail(records, rate, count)
     return _core.binomial_upper_tail(records, min(1.0, rate), count)
 
 
 def cold_rates(probability: float, separation: int, rounds: int) -> Iterator[float]:
-    """Pr[x_i = 1] for each round, where all are available at first, from above.
+    """Yield an upper bound on Pr[x_i = 1] for each round, if all records are available at first.
 
-    It is p·a_i, a_i the probability to be available: a_1 = 1, and a_{i+1} = (1 − p)a_i + p·a_{i+1−b}, those who were available
-    and not drawn, and those who are back (b rounds after they were drawn). No term is negative, so each round adds a few units of
-    rounding, relatively.
+    It is p·a_i, with a_i the probability to be available: a_1 = 1 and a_{i+1} = (1 − p)a_i + p·a_{i+1−b}, for records
+    that were available and not drawn, and for those that are available again (b rounds after they were drawn). No term
+    is negative, so each round adds a few units of relative rounding.
     """
     margin = probability * (1.0 + rounds * ROUNDING)
     available: list[float] = []
@@ -85,19 +85,19 @@ def cold_rates(probability: float, separation: int, rounds: int) -> Iterator[flo
 
 
 def counted(rates: Iterable[float]) -> list[tuple[float, int]]:
-    """Rates, rising, and how often they are met: rounded up so that few differ, and neighbours taken for one if many still do."""
+    """Return ascending rates with their numbers of rounds: rounded up so that few differ, and merged if too many do."""
     met: Counter[float] = Counter()
     for rate in rates:
         mantissa, exponent = math.frexp(rate)
         met[math.ldexp(math.ceil(math.ldexp(mantissa, BITS)), exponent - BITS)] += 1
-    found = sorted(met.items())
-    size = math.ceil(len(found) / MOST_RATES)
-    groups = (found[k : k + size] for k in range(0, len(found), size))
+    rising = sorted(met.items())
+    size = math.ceil(len(rising) / MOST_RATES)
+    groups = (rising[k : k + size] for k in range(0, len(rising), size))
     return [(group[-1][0], sum(count for _, count in group)) for group in groups]
 
 
 def of_renewal(hit: float, full: float, probability: float, separation: int) -> RareTruncation:
-    """From E e and Σ_i Pr[r_i ≥ B]: E z is the latter times π = ρ/(1 + ρ), ρ = p(1 − p)^{−b}."""
+    """Return both terms from E e and Σ_i Pr[r_i ≥ B]: E z is the latter times π = ρ/(1 + ρ), ρ = p(1 − p)^{−b}."""
     share = 1.0
     if probability < 1.0:
         joins, stays = math.log(probability), separation * math.log1p(-probability)
@@ -108,11 +108,11 @@ def of_renewal(hit: float, full: float, probability: float, separation: int) -> 
     return RareTruncation(min(1.0, hit * more), min(1.0, full * share * more))
 
 
-def remark(body: Body, found: RareTruncation) -> str:
-    """How seldom, and what it costs at most."""
+def remark(body: Body, rare: RareTruncation) -> str:
+    """State how seldom batches are truncated, and how much that adds to δ at most."""
     runs = "" if body.count == 1 else " for each run"
     return (
         "The expected batch size is that of the records drawn, before truncation. A record is ever in a batch that is truncated "
-        f"with probability at most {up(found.hit, 2)}; truncation adds no more than twice that to δ where a record is removed, "
-        f"and no more than {up(found.missed, 2)} where it is added{runs}."
+        f"with probability at most {up(rare.hit, 2)}; truncation adds no more than twice that to δ where a record is removed, "
+        f"and no more than {up(rare.missed, 2)} where it is added{runs}."
     )

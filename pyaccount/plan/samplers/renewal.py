@@ -1,6 +1,6 @@
-"""Participations that are a renewal process: while available a record joins, then it sits out for a number of rounds.
+"""Participations as a renewal process: while available a record joins, then it sits out for a number of rounds.
 
-b-min-sep sampling of records and of users, and, with a separation of 1, Poisson sampling on the whole run.
+These are b-min-sep sampling of records and of users, and, with a separation of 1, Poisson sampling on the whole run.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.plan.rare_truncation import RareTruncation
 
-#: Nanoseconds for a sample and a step on one core, what the kernel takes on a machine of 2024; and for each further record.
+#: Nanoseconds of the kernel for a sample and a step, on one core of a machine of 2024; and for each further record of a user.
 STEP_COST, USER_COST = 6.0, 1.0
 
-#: How a start is worded: in the law, and as an assumption.
+#: The words for each start: in the law, and as an assumption.
 START = {
     "warm": (
         "stationary",
@@ -39,20 +39,20 @@ START = {
 
 
 class Renewal(WholeRun):
-    """The law of b-min-sep sampling."""
+    """A sampler with the law of b-min-sep sampling."""
 
     kept: ClassVar[str] = "A record that is not kept counts as drawn: it sits out the same iterations as one that is."
 
     def start(self, body: Body) -> str:
-        """Whether the process is stationary at first, or everyone is available."""
+        """Return warm if the process is stationary at first, cold if every record is available."""
         return "cold"
 
     def records(self, body: Body) -> int:
-        """The records of whoever is protected, which sit out together."""
+        """Return the number of records of the protected unit, which sit out together."""
         return 1
 
     def law(self, body: Body) -> str:
-        """While available, joins with probability p, then sits out b − 1 rounds."""
+        """Return the law: while available, a record joins with probability p, then it sits out b − 1 rounds."""
         b, p = body.separation() or 1, body.sampling_probability()
         return (
             f"x = a renewal process: while available, joins with probability {p!r}, then sits out {b - 1} rounds; "
@@ -60,11 +60,11 @@ class Renewal(WholeRun):
         )
 
     def source(self, body: Body) -> str:
-        """The paper that has the sampler."""
+        """Return the paper that analyses the sampler."""
         return "Dong & Ganesh 2026 (arXiv:2602.09338), Sections 4 and 5; attained by gradients 1"
 
     def sampling(self, body: Body) -> str:
-        """Each record for itself."""
+        """Return the assumption that each record is sampled independently."""
         b, p = body.separation() or 1, body.sampling_probability()
         return (
             f"Every record joins each iteration in which it is available with probability {p!r}, independently of the "
@@ -72,7 +72,7 @@ class Renewal(WholeRun):
         )
 
     def enclosure(self, document: Document, body: Body) -> str | None:
-        """What is given up where columns overlap; None where they do not."""
+        """Describe what is lost if columns overlap; None if they do not."""
         b = body.separation() or 1
         if body.matrix.banded or body.training.iterations == "solve" or body.training.iterations <= b:
             return None
@@ -90,7 +90,7 @@ class Renewal(WholeRun):
     def untruncated(
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
-        """The recursion over the rounds."""
+        """Return the mechanism: a recursion over the rounds."""
         if not body.matrix.banded:
             return self._overlapping(document, body, sigma, directions)
         built = strategy(document, body)
@@ -99,12 +99,12 @@ class Renewal(WholeRun):
         return SampledMechanism(recipe, directions, built.iterations, cost, recipe.core.plain_parameter)
 
     def recursion(self, body: Body, coefficients: Sequence[float], iterations: int) -> Recipe[_core.Sampled]:
-        """The core's mechanism for columns that do not overlap."""
+        """Return the recipe of the core's mechanism for columns that do not overlap."""
         b, p, warm = body.separation() or 1, body.sampling_probability(), self.start(body) == "warm"
         return Recipe("Sampled.renewal", (tuple(coefficients), iterations, b, p, warm))
 
     def differentiable(self, document: Document, body: Body) -> Differentiable | None:
-        """By the coefficients, for columns that do not overlap."""
+        """Return the derivatives by the coefficients, for columns that do not overlap."""
         if not self.has_derivatives or not body.matrix.banded:
             return None
         n = whole(body.training.iterations)
@@ -113,7 +113,7 @@ class Renewal(WholeRun):
     def _overlapping(
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
-        """Columns that may be longer than the separation."""
+        """Return the mechanism for columns that may be longer than the separation; its likelihood ratio is enclosed."""
         matrix_columns, steps = columns(document, body, body.separation() or 1), whole(body.training.iterations)
         records, warm = self.records(body), self.start(body) == "warm"
         p = body.sampling_probability()
@@ -125,22 +125,24 @@ class Renewal(WholeRun):
         return SampledMechanism(above, directions, steps, cost, above.core.plain_parameter, lower, enclosed=True)
 
     def displaced(self, body: Body, limit: int) -> float:
-        """The counts do not depend on the record's own draws: their expected number times the largest probability of one.
+        """Return an upper bound on the probability that the sensitive record is ever in a truncated batch.
 
-        Whoever else contributes nothing, the run differs from one without truncation by no more in total variation.
+        The counts of other records do not depend on the record's own draws. So it is at most the expected number of
+        these draws times the largest probability of such a count. If no other record contributes, the run differs from
+        one without truncation by no more in total variation.
         """
         assert body.training.dataset_size is not None
-        # A tail may grow by many times what a rate does: the rate is rounded up.
+        # A tail may grow by many times as much as its rate, so the rate is rounded up.
         rate, rest = self.largest_rate(body) * (1.0 + truncated.ROUNDING), body.training.dataset_size - 1
         n, b = whole(body.training.iterations), body.separation() or 1
         return min(1.0, min(n * rate, math.ceil(n / b)) * rarely.upper_tail(rest, rate, limit) * (1.0 + 1e-12))
 
     def rare_truncation(self, body: Body, limit: int) -> RareTruncation:
-        """With the probability that a record is drawn in each round, from either start."""
+        """Return what truncation adds, from the probability of being drawn in each round, for either start."""
         assert body.training.dataset_size is not None
         b, p, rounds = body.separation() or 1, body.sampling_probability(), whole(body.training.iterations)
         if self.start(body) == "warm":
-            # A tail may grow by many times what a rate does: the rate is rounded up.
+            # A tail may grow by many times as much as its rate, so the rate is rounded up.
             stationary = max(self.largest_rate(body), p / (1.0 + (b - 1) * p))
             rates = [(min(1.0, stationary * (1.0 + truncated.ROUNDING)), rounds)]
         else:
@@ -151,16 +153,16 @@ class Renewal(WholeRun):
         return rarely.of_renewal(hit, full, p, b)
 
     def worst(self, document: Document, body: Body) -> Worst:
-        """Whenever it may be drawn."""
+        """Return the case in which a record takes part whenever it may be drawn."""
         return public_participation(document, body, self.records(body))
 
     def cut(self, body: Body, rounds: int) -> dict[str, Any]:
-        """The separation, which may be the bands of the whole run's matrix."""
+        """Return the separation, which may otherwise follow from the bands of the whole run's matrix."""
         return {"min_separation": body.separation()}
 
 
 def scaled_coefficients(document: Document, body: Body, sigma: float) -> list[float]:
-    """The first column in units of σ, rounded up: with larger coefficients the mechanism is no more private."""
+    """Return the first column in units of σ, rounded up: with larger coefficients the mechanism is no more private."""
     coefficients = strategy(document, body).coefficients
     assert coefficients is not None
     return [math.nextafter(c / sigma, math.inf) for c in coefficients]

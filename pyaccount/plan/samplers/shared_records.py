@@ -1,18 +1,20 @@
 """b-min-sep sampling of users who may share records: a bound with public participations.
 
-With shared records the published pair is not an upper bound: a draw of the sensitive user's record keeps its other users'
-records out of later batches, so that the rest of the sum reveals the draw. What holds is the bound that gives the secrecy of the
-draws up and keeps their randomness: δ(ε) ≤ E_x G_{‖Cx‖}(e^ε), x the user's participations. Each of them counts for its column's
-squared norm and what the column shares with others; where these norm bounds differ they are rounded up to a grid.
+With shared records the published pair is not an upper bound: a draw of the sensitive user's record keeps records of its
+other users out of later batches, so that the rest of the sum reveals the draw. A valid bound gives up the secrecy of
+the draws and keeps their randomness: δ(ε) ≤ E_x G_{‖Cx‖}(e^ε), x the user's participations. Each participation counts
+for the squared norm of its column and for what the column shares with other columns. Where these norm bounds differ
+they are rounded up to a grid.
 
-From below: records may be shared, and need not be. A user that shares none takes part by the law of a user alone, in secret; with
-contributions all alike and nobody else's, sums of the first rounds' outputs tell of it (`rust/core/src/pair/summed.rs`).
+The lower bound uses that records may be shared, but need not be. A user who shares no record takes part by the law of a
+single user, in secret. If all its contributions are alike and nobody else contributes, sums of the first rounds'
+outputs reveal it (`rust/core/src/pair/summed.rs`).
 
-Both are of the same sampler: Algorithm 3, in which every record is drawn in every iteration, and draws make wait whether or not
-what was drawn takes part. From above its participations are those of a renewal law, or fewer, round by round: with the same coins
-for the user's own records that law has a user wait from the first draw on, and here a user that waits may be kept waiting. Were
-records drawn only while all of their users are available, another user could keep one out early and so let it take part more
-often later, and no bound on that is implemented.
+Both bounds are for the same sampler, Algorithm 3: every record is drawn in every iteration, and a draw makes records
+wait whether or not the drawn record takes part. For the upper bound, its participations are those of a renewal law or
+fewer, round by round: with the same coins for the user's own records, that law has a user wait from the first draw on,
+while here a waiting user may be kept waiting. If records were drawn only while all of their users are available,
+another user could keep a user out early and so let it take part more often later; no bound on that is implemented.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from pyaccount.errors import Problem
     from pyaccount.plan.matrices import Strategy
 
-#: Values that a sum of participations has at most, where its shifts differ.
+#: The maximum number of values of a sum of participations if its shifts differ.
 VALUES = 512
 
 REMARK = (
@@ -58,7 +60,7 @@ LOWER_END = (
 
 
 def words(document: Document, body: Body) -> Reduction:
-    """The pair for users whose records are shared."""
+    """Return the theorem for users whose records may be shared."""
     sigma = shown(body.noise.multiplier, "σ")
     return Reduction(
         path=body.path,
@@ -82,7 +84,7 @@ def words(document: Document, body: Body) -> Reduction:
 
 
 def refusals(document: Document, body: Body) -> list[Problem]:
-    """What is not covered."""
+    """Refuse what the bound for shared records does not cover."""
     assert isinstance(body.sampler, UserBMinSep)
     problems = []
     if body.sampler.waits_after == "participation":
@@ -90,9 +92,9 @@ def refusals(document: Document, body: Body) -> list[Problem]:
             document.problem(
                 "no-valid-bound",
                 body.at("sampler", "waits_after"),
-                "where only participations make shared records wait, others can keep a user out early and so let it take part "
-                "more often later than it would alone: no bound on how often is implemented (Dong & Ganesh 2026, Algorithm 4); "
-                "with draws that make them wait (Algorithm 3) there is one",
+                "if only participations make shared records wait, other users can keep a user out early and so let it take "
+                "part more often later than it would alone; no bound on how often is implemented (Dong & Ganesh 2026, "
+                "Algorithm 4); use waits_after: draw (Algorithm 3), for which there is a bound",
                 allowed="draw",
             )
         )
@@ -101,8 +103,8 @@ def refusals(document: Document, body: Body) -> list[Problem]:
             document.problem(
                 "no-valid-bound",
                 ("privacy", "adjacency"),
-                "a user who is added, removed or replaced changes when the others with shared records are available; with shared "
-                "records the bound is for contributions that are set to zero",
+                "a user who is added, removed or replaced changes when other users with shared records are available; with "
+                "shared records a bound is implemented only for contributions that are set to zero (zero-out)",
                 allowed="zero-out",
             )
         )
@@ -111,32 +113,32 @@ def refusals(document: Document, body: Body) -> list[Problem]:
         path = body.at("training", "iterations")
         problems.append(document.problem("no-valid-bound", path, NO_ITERATIONS, allowed=OTHER_BLANKS))
     elif _work(body) > _core.MOST_WORK:
-        message = "so many iterations and records have too many numbers of draws to go through"
+        message = "the computation is too long for this many iterations and records of a user"
         path = body.at("training", "iterations")
         problems.append(
             document.problem("no-valid-bound", path, message, allowed="fewer iterations or records_per_user")
         )
     if document.accounting.method == "monte-carlo":
-        message = "with shared records the bound composes and is not sampled"
+        message = "with shared records the bound is composed, not sampled"
         problems.append(document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld"))
     return problems
 
 
 def _work(body: Body) -> float:
-    """The additions that the law of S takes, as the core counts them."""
+    """Return the number of additions that the law of S takes, as the core counts them."""
     assert isinstance(body.sampler, UserBMinSep)
     n, b, k = whole(body.training.iterations), body.separation() or 1, body.sampler.records_per_user
     return float(n) * (k * k * -(-n // b) + 1) * k
 
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
-    """The run of a user whose draws are known, and the sums of one whose draws are secret."""
+    """Return the upper bound, for a user whose draws are known, and the lower bound, from sums of secret draws."""
     assert isinstance(body.sampler, UserBMinSep)
     built = strategy(document, body)
     b, p, k = body.separation() or 1, body.sampling_probability(), body.sampler.records_per_user
     sigma = number(body.noise.multiplier)
-    # With others' records in the way a user waits less often than alone, so the stationary law of a user alone says nothing
-    # about the start; being available at once is the worst there is.
+    # If records of other users interfere, a user waits less often than alone, so the stationary law of a single user does not
+    # apply to the start; being available at once is the worst case.
     norm_bounds = tuple(bound * (1.0 + built.slack) / (sigma * sigma) for bound in _norm_bounds(document, body))
     upper = Part("public_participation", (norm_bounds, b, p, k), (("warm", False),))
     shifts = tuple(_shifts(built, m, sigma) for m in _sums(built.iterations, b, k))
@@ -146,19 +148,22 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
 
 
 def _sums(iterations: int, apart: int, records: int) -> list[int]:
-    """1, 4, 16, … and all, as far as the core gets: of how many outputs, the first ones, sums are taken."""
-    found, after = [1], min(4, iterations)
-    while found[-1] < after and float(after) * apart * max(VALUES, records * -(-after // apart)) <= _core.MOST_WORK:
-        found.append(after)
+    """Return how many of the first outputs are summed: 1, 4, 16, … and all, as far as the core can compute."""
+    lengths, after = [1], min(4, iterations)
+    while lengths[-1] < after and float(after) * apart * max(VALUES, records * -(-after // apart)) <= _core.MOST_WORK:
+        lengths.append(after)
         after = min(4 * after, iterations)
-    return found
+    return lengths
 
 
 def _shifts(built: Strategy, m: int, sigma: float) -> tuple[float, ...]:
-    """What a record in each of the first m rounds adds to their outputs' sum, over the sum's standard deviation; rounded down."""
+    """Return what a record in each of the first m rounds adds to the sum of their outputs; rounded down.
+
+    The unit is the standard deviation of the sum.
+    """
     scale = (1.0 - built.slack) / (sigma * m**0.5)
     if built.coefficients is not None:
-        # Of the column of round i, the first m − i entries.
+        # The column of round i contributes its first m − i entries.
         partial = list(accumulate(built.coefficients[:m]))
         return tuple(scale * partial[min(m - i, len(partial)) - 1] for i in range(m))
     assert built.dense is not None
@@ -166,40 +171,43 @@ def _shifts(built: Strategy, m: int, sigma: float) -> tuple[float, ...]:
 
 
 def _norm_bounds(document: Document, body: Body) -> list[float]:
-    """What each round adds to ‖Cx‖² at most, at σ = 1: ‖c_i‖² of the part within the run, and Γ_i where columns overlap."""
+    """Return what each round adds to ‖Cx‖² at most, at σ = 1.
+
+    That is ‖c_i‖² of the part within the run, and Γ_i where columns overlap.
+    """
     if not body.matrix.banded:
         return columns(document, body, body.separation() or 1).core.norm_bounds
     built = strategy(document, body)
     assert built.coefficients is not None
-    # Summed from the smallest part: the column of the last round has one entry.
+    # The sums are cumulative, because the columns are cut by the end of the run: that of the last round has one entry.
     squares = list(accumulate(c * c for c in built.coefficients))
     return [squares[min(built.iterations - i, len(squares)) - 1] for i in range(built.iterations)]
 
 
 def unit_refusals(document: Document) -> list[Problem]:
-    """Groups of users; and phases that protect single records beside ones that protect users."""
+    """Refuse groups of users, and phases that protect single records next to phases that protect users."""
     problems = []
     if document.privacy.group_size != 1:
         message = (
-            "a user with all records is protected, and no bound is implemented for groups of users, whose participations "
+            "the unit is a user with all records; no bound is implemented for groups of users, because their participations "
             f"interleave; {GROUP_LEMMA}"
         )
         problems.append(document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
     return problems + [
         document.problem(
             "no-valid-bound",
-            other.at("sampler", "kind"),
-            "another phase protects users, and this one protects single records: of one user it may draw several, "
-            "which its analysis does not count",
+            body.at("sampler", "kind"),
+            "another phase protects users, but this one protects single records: it may draw several records of a user, "
+            "which its analysis does not count; use user-b-min-sep in every phase",
             allowed="user-b-min-sep in every phase",
         )
-        for other in document.bodies
-        if not other.sampler.protects_users
+        for body in document.bodies
+        if not body.sampler.protects_users
     ]
 
 
 def users_text(body: Body) -> str:
-    """How users' records are sampled, as an assumption."""
+    """Return how users' records are sampled, as an assumption."""
     assert isinstance(body.sampler, UserBMinSep)
     b, p = body.separation() or 1, body.sampling_probability()
     most, start = f"No user has more than {body.sampler.records_per_user} records", body.sampler.start
@@ -217,5 +225,5 @@ def users_text(body: Body) -> str:
     )
 
 
-#: Of users whose records may be shared; those of a single user each are sampled.
+#: The analysis of users whose records may be shared; users that share no records are analysed by sampling.
 ANALYSIS = Analysis(words, bounds, refusals=refusals)

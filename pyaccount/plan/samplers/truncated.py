@@ -1,8 +1,8 @@
 """Truncated batches: of a batch with more than B records, B are kept at random.
 
-Where a batch is truncated the sensitive record takes another one's place, so the sum of the rest moves with it. The numbers r of
-other records that were drawn do not depend on it; they are released, and given them the pair is (1 | 0) in a round with r < B,
-and (2 | −1), with the probability B/(r + 1) to survive, in one with r ≥ B. Rounds of Poisson sampling compose then; for
+In a truncated batch the sensitive record takes the place of another one, so the sum of the rest moves with it. The numbers r of
+other records that were drawn do not depend on it. The analysis releases them; given r, the pair is (1 | 0) in a round with r < B,
+and (2 | −1), with probability B/(r + 1) of surviving, in a round with r ≥ B. Rounds of Poisson sampling then compose; for
 b-min-sep sampling and balls in bins the pair on the whole run is sampled.
 """
 
@@ -32,30 +32,30 @@ SOURCE = (
     "convexity over the other records' draws"
 )
 
-#: More than the few roundings of a product and a quotient.
+#: A bound on the relative rounding error of a product and a quotient.
 ROUNDING = 1e-12
 
 
 def refusals(document: Document, own: list[Problem]) -> list[Problem]:
-    """Truncated batches that no analysis covers, after what the sampler has against them."""
+    """Return the sampler's `own` refusals of truncation, and those that apply to every sampler."""
     problems = list(own)
     if document.privacy.adjacency != "zero-out":
         message = (
-            "whether a batch is truncated depends on how many records there are, and where one is it displaces another; "
-            "truncated batches are analysed for a record whose contribution is set to zero (zero-out)"
+            "whether a batch is truncated depends on the number of records, and in a truncated batch a record displaces "
+            "another one; truncated batches are analysed only for a record whose contribution is set to zero (zero-out)"
         )
         problems.append(document.problem("no-valid-bound", ("privacy", "adjacency"), message, allowed="zero-out"))
     if document.privacy.group_size != 1:
         message = (
-            "with truncated batches no bound is implemented for groups of records, which displace others and each other; "
-            f"{GROUP_LEMMA}"
+            "with truncated batches no bound is implemented for groups of records, which displace other records and each "
+            f"other; {GROUP_LEMMA}"
         )
         problems.append(document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
     return problems
 
 
 def assumptions(body: Body, usual: tuple[str, ...], kept: str) -> tuple[str, ...]:
-    """Those of untruncated batches, but for the sizes; `kept` says what becomes of those left out."""
+    """Return the assumptions for truncated batches; `kept` says what happens to records that are left out."""
     limit = body.truncation()
     cut = (
         f"Of a batch with more than {limit} records {limit} are kept, chosen uniformly at random each time; "
@@ -65,14 +65,17 @@ def assumptions(body: Body, usual: tuple[str, ...], kept: str) -> tuple[str, ...
 
 
 def sized(usual: tuple[str, ...], cut: str) -> tuple[str, ...]:
-    """Assumptions with how batches are cut, and what may then be known of their sizes."""
+    """Return the assumptions with `cut`, how batches are truncated, and what may then be known of their sizes."""
     *rest, secret, _ = usual
     assert secret == SECRET
     return (*rest, cut, secret, COUNTS, NORMALISATION)
 
 
 def remark(body: Body, largest_rate: Callable[[Body], float]) -> str:
-    """How often a batch is truncated at most: each record is in it with no more than this rate, independently of the others."""
+    """State an upper bound on the probability that a batch is truncated.
+
+    Each record is in a batch with at most the largest rate, independently of the other records.
+    """
     if body.training.expected_batch_size == "solve":
         return "The expected batch size is that of the records drawn, before truncation."
     limit, records = body.truncation(), body.training.dataset_size
@@ -85,7 +88,10 @@ def remark(body: Body, largest_rate: Callable[[Body], float]) -> str:
 
 
 def lower_end(displaced: float | None) -> str:
-    """What lower ends are of, `displaced` the probability that the record is ever in a truncated batch."""
+    """Describe the data sets of the lower bound.
+
+    `displaced` bounds the probability that the record is ever in a truncated batch; None while it is unknown.
+    """
     most = "" if displaced is None else f", {up(displaced, 2)} at most"
     return (
         "two data sets: the record contributes 1, or 0, and nobody else contributes. All rounds, sampled as if no batch were "
@@ -94,7 +100,7 @@ def lower_end(displaced: float | None) -> str:
 
 
 def upper_tail(records: int, rate: float, count: int) -> float:
-    """An upper bound on Pr[Bin(records, rate) ≥ count]: Chernoff's, e^{−n·KL(count/n‖rate)} above the mean."""
+    """Return Chernoff's upper bound on Pr[Bin(records, rate) ≥ count]: e^{−n·KL(count/n‖rate)} above the mean."""
     if count > records:
         return 0.0
     share = count / records
@@ -103,6 +109,6 @@ def upper_tail(records: int, rate: float, count: int) -> float:
     divergence = share * math.log(share / rate)
     if share < 1.0:
         divergence += (1.0 - share) * (math.log1p(-share) - math.log1p(-rate))
-    # The two terms nearly cancel where the share is close to the rate: a margin for their rounding.
+    # The two terms nearly cancel if the share is close to the rate, so a margin covers their rounding.
     slack = 1e-15 * share * (1.0 + abs(math.log(rate)))
     return min(1.0, math.exp(-records * max(0.0, divergence - slack)))

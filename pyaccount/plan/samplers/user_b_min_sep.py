@@ -1,4 +1,4 @@
-"""b-min-sep sampling of users: on the whole run where no records are shared, and public participations where some are."""
+"""b-min-sep sampling of users: sampled on the whole run, or public participations if users may share records."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 
 
 class UserBMinSepPlan(Renewal):
-    """Users with several records."""
+    """b-min-sep sampling of users with several records."""
 
     has_derivatives: ClassVar[bool] = True
 
     def start(self, body: Body) -> str:
-        """As the document says."""
+        """Return the start that the document gives."""
         return _sampler(body).start
 
     def records(self, body: Body) -> int:
-        """The most of one user."""
+        """Return the maximum number of records of a user."""
         return _sampler(body).records_per_user
 
     def analysis(self, document: Document, body: Body) -> Analysis:
-        """By whether records are shared."""
+        """Return the analysis of the whole run, or the one for shared records."""
         return super().analysis(document, body) if _sampler(body).attribution == "single" else shared_records.ANALYSIS
 
     def differentiable(self, document: Document, body: Body) -> Differentiable | None:
-        """Of users that share no records."""
+        """Return the derivatives if users share no records, else None."""
         return super().differentiable(document, body) if _sampler(body).attribution == "single" else None
 
     def law(self, body: Body) -> str:
-        """While available, Bin(k, p) of the user's records join."""
+        """Return the law: while the user is available, Bin(k, p) of its records join."""
         b, p = body.separation() or 1, body.sampling_probability()
         return (
             f"x = a renewal process: while available, Bin({self.records(body)}, {p!r}) records join, then all sit out {b - 1} "
@@ -50,26 +50,26 @@ class UserBMinSepPlan(Renewal):
         )
 
     def source(self, body: Body) -> str:
-        """The section about users."""
+        """Return the section of the paper on users."""
         return (
             "Dong & Ganesh 2026 (arXiv:2602.09338), Section 6, for users that share no records; attained by gradients 1"
         )
 
     def sampling(self, body: Body) -> str:
-        """All of a user's records wait together."""
+        """Return the assumption that all records of a user sit out together."""
         return users_text(body)
 
     def recursion(self, body: Body, coefficients: Sequence[float], iterations: int) -> Recipe[_core.Sampled]:
-        """With a number of records that join."""
+        """Return the recipe of the core's mechanism in which several records may join at once."""
         b, p, warm = body.separation() or 1, body.sampling_probability(), self.start(body) == "warm"
         return Recipe("Sampled.users", (tuple(coefficients), iterations, b, p, self.records(body), warm))
 
     def unit_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """Groups of users, and other units beside users."""
+        """Refuse groups of users, and phases that protect single records."""
         return unit_refusals(document)
 
     def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """Several records in one batch."""
+        """Refuse truncation, since a batch may contain several records of a user."""
         message = (
             "truncation is analysed for single records, not for users: several of a user's records may be in one batch, and each "
             "may survive or not; b-min-sep samples single records"

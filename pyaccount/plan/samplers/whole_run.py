@@ -1,6 +1,6 @@
-"""Samplers whose rounds are not independent, with a matrix: a dominating pair on the whole run, judged by sampling.
+"""Samplers whose rounds are dependent, with any matrix: a dominating pair on the whole run, analysed by sampling.
 
-One record takes part in a random pattern x of rounds, so the run is dominated by P = Σ_x w_x N(Cx, σ²I) against N(0,
+One record takes part in a random pattern x of rounds. So the run is dominated by P = Σ_x w_x N(Cx, σ²I) against N(0,
 σ²I), or against Σ_x w_x N(−Cx, σ²I) under replacement. The likelihood ratio of a sample is a recursion of n steps
 (b-min-sep) or a sum over bins (balls in bins).
 """
@@ -36,85 +36,86 @@ if TYPE_CHECKING:
     from pyaccount.plan.rare_truncation import RareTruncation
     from pyaccount.plan.sampled import SampledMechanism
 
-#: What a sample costs more for the number of other records in a round or a bin, in nanoseconds.
+#: Nanoseconds that a sample takes longer for drawing the number of other records in a round or a bin.
 COUNT_COST = 16.0
-#: Of what a lower end is where the likelihood ratio is enclosed.
+#: The data sets of the lower bound if the likelihood ratio is enclosed.
 ENCLOSED = (
     "the pair's data sets: the record contributes 1, or what it is changed to, and nobody else contributes. All rounds, sampled; "
     "the likelihood ratio is the end of its enclosure that makes losses smaller."
 )
-#: Of a body that is run several times.
+#: The assumption for a body that is run several times.
 RUNS = "The runs of a phase draw their batches and their noise independently of one another."
 
 
 class WholeRun(SamplerPlan):
-    """A sampler by the law of a record's participations in a run."""
+    """A sampler that is analysed by the law of a record's participations in a whole run."""
 
-    #: What becomes of records that are left out of a truncated batch.
+    #: What happens to records that are left out of a truncated batch.
     kept: ClassVar[str]
 
-    # ---- what a sampler of this sort says
+    # ---- what each sampler defines
 
     def subject(self, body: Body) -> str:
-        """What is sampled."""
+        """Return the name of the sampling."""
         return f"{body.sampler.kind} sampling"
 
     @abstractmethod
     def law(self, body: Body) -> str:
-        """The law of x, in symbols."""
+        """Return the law of x in symbols."""
 
     @abstractmethod
     def source(self, body: Body) -> str:
-        """Who proved that the mixture over patterns dominates."""
+        """Return who proved that the mixture over patterns dominates."""
 
     @abstractmethod
     def sampling(self, body: Body) -> str:
-        """How batches must be drawn, as an assumption."""
+        """Return how batches must be drawn, as an assumption."""
 
     def enclosure(self, document: Document, body: Body) -> str | None:
-        """What is given up where the likelihood ratio is enclosed instead of computed; None where it is not."""
+        """Describe what is lost if the likelihood ratio is enclosed; None if it is computed exactly."""
         return None
 
     def unit_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """Who is not protected."""
+        """Refuse units of privacy that are not covered."""
         return group_refusals(document, body)
 
     def own_refusals(self, document: Document, body: Body) -> list[Problem]:
-        """What is not covered of this sampler."""
+        """Refuse settings of this sampler that are not covered."""
         return []
 
     @abstractmethod
     def untruncated(
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
-        """One run in which no batch is truncated."""
+        """Return the mechanism of one run in which no batch is truncated."""
 
     def displaced(self, body: Body, limit: int) -> float:
-        """An upper bound on the probability that the sensitive record is ever in a batch with `limit` or more others.
+        """Return an upper bound on the probability that the sensitive record is ever displaced.
 
-        Of samplers whose truncated batches are analysed; the others refuse them (`truncation_refusals`).
+        That is the probability that it is ever in a batch with `limit` or more other records. Only samplers whose
+        truncated batches are analysed define it; the others refuse such batches (`truncation_refusals`).
         """
         raise AssertionError("truncated batches that are refused reached the arithmetic")
 
     def rare_truncation(self, body: Body, limit: int) -> RareTruncation | None:
-        """What truncation adds to δ of the run without it; None where there is no proof for that."""
+        """Return what truncation adds to δ of the run without it; None if there is no proof of such a bound."""
         return None
 
     # ---- the theorem
 
     def analysis(self, document: Document, body: Body) -> Analysis:
-        """The pair on the whole run; see the head of this file."""
+        """Return the analysis by the pair on the whole run, which the head of this module defines."""
         limit = body.truncation()
         if limit is None:
             return Analysis(self.words, mechanism=self.mechanism, refusals=self.refusals)
         if rarely.known(document):
-            found = self.rare_truncation(body, limit)
-            if found is not None and rarely.preferred(document, body, found):
+            rare = self.rare_truncation(body, limit)
+            if rare is not None and rarely.preferred(document, body, rare):
                 return Analysis(self.rarely_truncated_words, mechanism=self.rarely_truncated, refusals=self.refusals)
         return Analysis(self.truncated_words, mechanism=self.truncated_mechanism, refusals=self.refusals)
 
     def words(self, document: Document, body: Body) -> Reduction:
-        """Of runs in which no batch is truncated."""
+        """Return the theorem for runs in which no batch is truncated."""
         privacy = document.privacy
         sigma = shown(body.noise.multiplier, "σ")
         other = f"Σ_x w_x N(−Cx, {sigma}²)" if privacy.adjacency == "replace-one" else f"N(0, {sigma}²)"
@@ -140,7 +141,7 @@ class WholeRun(SamplerPlan):
         )
 
     def truncated_words(self, document: Document, body: Body) -> Reduction:
-        """Of runs in which they are, given the other records' counts."""
+        """Return the theorem for runs with truncated batches, given the counts of other records."""
         usual, limit = self.words(document, body), body.truncation()
         return replace(
             usual,
@@ -158,21 +159,21 @@ class WholeRun(SamplerPlan):
         )
 
     def _lower_end(self, document: Document, body: Body) -> str:
-        """Of runs without truncation; how far these are off is not known while a rate is the blank."""
+        """Describe the lower bound, by runs without truncation; their distance is unknown while a rate is the blank."""
         limit = body.truncation()
         assert limit is not None
         return truncated.lower_end(self.displaced(body, limit) if rarely.known(document) else None)
 
     def truncated_assumptions(self, body: Body, usual: tuple[str, ...]) -> tuple[str, ...]:
-        """What is kept of a batch, and when it is chosen."""
+        """Return the assumptions with what is kept of a batch, and when it is chosen."""
         return truncated.assumptions(body, usual, self.kept)
 
     def rarely_truncated_words(self, document: Document, body: Body) -> Reduction:
-        """Of runs in which batches are truncated so seldom that the pair without truncation serves."""
+        """Return the theorem for runs that are truncated so seldom that the pair without truncation is used."""
         usual, limit = self.words(document, body), body.truncation()
         assert limit is not None
-        found = self.rare_truncation(body, limit)
-        assert found is not None
+        rare = self.rare_truncation(body, limit)
+        assert rare is not None
         return replace(
             usual,
             subject=f"{usual.subject}, batches seldom truncated to {limit}",
@@ -180,35 +181,36 @@ class WholeRun(SamplerPlan):
             source=f"{usual.source}; given the other records' counts: {truncated.SOURCE}; {rarely.SOURCE}",
             pair=f"{usual.pair}; truncation adds to δ what the remark says",
             tight=False,
-            remark=rarely.remark(body, found),
-            lower_end=truncated.lower_end(found.hit),
+            remark=rarely.remark(body, rare),
+            lower_end=truncated.lower_end(rare.hit),
             assumptions=self.truncated_assumptions(body, usual.assumptions),
         )
 
     def mechanism(self, document: Document, body: Body) -> SampledMechanism:
-        """What is sampled: the likelihood ratio of one run."""
+        """Return the mechanism to sample: the likelihood ratio of one run."""
         directions = sampled_directions(document.privacy.adjacency)
         return self.untruncated(document, body, number(body.noise.multiplier), directions)
 
     def rarely_truncated(self, document: Document, body: Body) -> SampledMechanism:
-        """The same, with what truncation adds."""
+        """Return the mechanism without truncation, with what truncation adds to its δ."""
         limit = body.truncation()
         assert limit is not None
         return replace(self.mechanism(document, body), rare_truncation=self.rare_truncation(body, limit))
 
     def truncated_mechanism(self, document: Document, body: Body) -> SampledMechanism:
-        """The likelihood ratio of a run and of the other records' counts."""
+        """Return the mechanism to sample: the likelihood ratio of a run and of the counts of other records."""
         built, limit = self.mechanism(document, body), body.truncation()
         assert limit is not None
         assert body.training.dataset_size is not None
         recipe: Recipe[_core.Sampled] = Recipe("Sampled.truncated", (built.recipe, body.training.dataset_size, limit))
-        # The pair that releases the others' counts is not attained: lower ends are those of records that nothing displaces.
+        # The pair that releases the counts of other records is not attained: lower bounds use runs without truncation, whose δ
+        # exceeds the true one by at most `displaced`.
         lower = replace(built, overstated=self.displaced(body, limit))
         cost = built.cost + COUNT_COST * built.steps
         return replace(built, recipe=recipe, cost=cost, lower=lower, plain_only=True)
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
-        """What this analysis does not cover."""
+        """Refuse what this analysis does not cover."""
         problems = self.unit_refusals(document, body)
         if document.accounting.method == "pld":
             message = (
@@ -219,6 +221,6 @@ class WholeRun(SamplerPlan):
         problems += self.own_refusals(document, body)
         blank = document.blank
         if blank is not None and blank[-1] not in ("multiplier", "epsilon", "delta", "group_size"):
-            message = "with a sampled analysis the blank is noise.multiplier, privacy.epsilon or privacy.delta"
+            message = "a sampled analysis can solve only for noise.multiplier, privacy.epsilon or privacy.delta"
             problems.append(document.problem("no-valid-bound", blank, message, allowed=OTHER_BLANKS))
         return problems

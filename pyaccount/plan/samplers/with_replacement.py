@@ -1,4 +1,4 @@
-"""Sampling with replacement."""
+"""Sampling with replacement: batches of a fixed number of independent draws."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 
 class WithReplacementPlan(FixedDrawsPlan):
-    """Independent uniform draws."""
+    """Batches of independent uniform draws."""
 
     states_probability: ClassVar[bool] = False
     called: ClassVar[str] = "batches drawn with replacement"
