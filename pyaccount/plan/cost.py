@@ -82,15 +82,14 @@ def sampling_cost(plan: CompiledDocument) -> list[str]:
         log = math.log(100.0 / delta)
         easy, hard = 7.0 * log / delta, 51.0 * log / delta
         lines.append(
-            f"a verification with plain samples would take about {easy:.2g} of them if the truth is half of δ, {hard:.2g} at "
-            f"80 %: {duration(easy * cost / 2e9)} to {duration(hard * cost / 2e9)} on two cores"
+            f"if the true δ is half the target, a test with plain samples needs about {easy:.2g} samples; if it is 80 %, "
+            f"{hard:.2g}: {duration(easy * cost / 2e9)} to {duration(hard * cost / 2e9)} on two cores"
         )
     lines.append(
-        "with truncated batches only plain samples bound others that are mixed with them: `pyaccount plan --estimate` "
-        "asks the pilot"
+        "with truncated batches only plain samples bound δ: `pyaccount plan --estimate` estimates how many are needed"
         if mechanism.plain_only
-        else "samples drawn where losses are large, with bounded weights, take fewer: `pyaccount plan --estimate` "
-        "asks the pilot how many"
+        else "fewer samples are needed if they are drawn where losses are large: `pyaccount plan --estimate` estimates "
+        "how many"
     )
     return lines
 
