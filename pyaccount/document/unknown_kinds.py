@@ -1,11 +1,11 @@
-"""Kinds that exist in the world and not here: why nothing near them is offered, and what can be done.
+"""Kinds that other software has and pyaccount does not: why no similar kind is suggested, and what to do instead.
 
-Data alone, for the lists of kinds. A word that is only another spelling of one of them is found by `spelling.meant_kind`.
+This module holds only data for the lists of kinds. `spelling.meant_kind` recognises other spellings of these words.
 """
 
 from __future__ import annotations
 
-#: The kind that does not exist; other words for it are in `spelling.VALUE_ALIASES`.
+#: The kind of shuffled batches, which does not exist; other words for it are in `spelling.VALUE_ALIASES`.
 SHUFFLE = "shuffle"
 
 NOT_AMPLIFIED = (
@@ -14,7 +14,7 @@ NOT_AMPLIFIED = (
     "draws afresh in each round"
 )
 
-#: What is true of draws with weights, of a sampler's kind or a key that asks for them.
+#: The message about draws with weights, whether a sampler's kind or another key asks for them.
 WEIGHTED = (
     "no bound for draws with weights is implemented. Where every record is drawn independently of the others, with a "
     "probability that depends on this record alone, Poisson sampling with the largest of these probabilities bounds it: write "
@@ -44,7 +44,7 @@ MATRICES = {
     "banded-square-root or blt, whose errors are usually smaller",
 }
 
-#: Other words for these kinds, as people and libraries spell them.
+#: Other words that people and libraries use for these kinds.
 ALIASES: dict[str, str] = {
     alias: kind
     for kind, aliases in {
