@@ -116,7 +116,7 @@ class Kinds:
         return member.model_validate(value)
 
     def _meant(self, value: object) -> str | None:
-        """Return the mapping that a single value probably means: a kind, or the one value that the default kind needs."""
+        """Return the mapping that a single value probably means: a kind, or the one value of the default kind."""
         if isinstance(value, str) and (kind := value if value in self.by_kind else self.nearest(value)):
             return f"{{kind: {kind}}}"
         if self.default is None or isinstance(value, bool) or not isinstance(value, int | float | str):

@@ -1,4 +1,4 @@
-"""The rules about budgets of risk, which stand instead of ε and δ; and the δ at which ε is told beside them."""
+"""The rules about budgets of risk, which replace ε and δ, and the δ at which ε is reported with a budget."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
     from pyaccount.document.views import Body, Mechanism
 
-#: The fields that say a budget; the second of a pair says where the first is.
+#: The fields that state a budget, and the pair of rates: the true-positive rate is limited at the false-positive rate.
 MEASURES = ("advantage", "true_positive_rate", "gaussian_mu")
 AT_A_RATE = ("true_positive_rate", "false_positive_rate")
 
 
 def usual_delta(records: int | None) -> str:
-    """The largest power of ten below 1 over the number of records: with more, δ allows to publish one of them."""
+    """Return the largest power of ten below 1/records, as text. A δ of 1/records would allow publishing one record."""
     return f"1e-{len(str(records or 10**6 - 1))}"
 
 
 def target(privacy: Privacy, bodies: Iterable[Body]) -> Privacy:
-    """The section as the later rooms read it: beside a budget of risk, ε is asked for at the δ at which it is to be told."""
+    """Return the section for the later rooms: with a budget of risk, ε is the blank at the δ of the report."""
     if not isinstance(privacy.risk, Risk):
         return privacy
     delta = number(privacy.risk.report_delta)
@@ -41,7 +41,7 @@ def target(privacy: Privacy, bodies: Iterable[Body]) -> Privacy:
 
 
 def one_target(document: Mechanism) -> Iterator[Problem]:
-    """ε and δ, or a budget of risk."""
+    """Report a document that does not state exactly one of a target (ε, δ) and a budget of risk."""
     privacy = document.stated_privacy
     for name in ("epsilon", "delta"):
         path, value = ("privacy", name), getattr(privacy, name)
@@ -57,7 +57,7 @@ def one_target(document: Mechanism) -> Iterator[Problem]:
 
 
 def one_budget(document: Mechanism) -> Iterator[Problem]:
-    """One budget, which some mechanism keeps and not every one."""
+    """Report missing, incomplete or several budgets of risk, and budgets that every mechanism or none keeps."""
     risk, path = document.stated_privacy.risk, ("privacy", "risk")
     if not isinstance(risk, Risk):
         return
@@ -84,7 +84,7 @@ def _allowed(section: type[Section], name: str) -> str | None:
 
 
 def _rates(document: Mechanism, rate: float | None, at: float | None) -> Iterator[Problem]:
-    """Guessing has equal rates; and what is above the falling diagonal is said by its mirror image."""
+    """Report rates that guessing attains (TPR ≤ FPR), and rates with TPR + FPR > 1, which have a mirror image."""
     if rate is None or at is None:
         return
     path = ("privacy", "risk", "true_positive_rate")
@@ -105,7 +105,7 @@ def _rates(document: Mechanism, rate: float | None, at: float | None) -> Iterato
 
 
 def _gaussian(document: Mechanism, mu: float | None) -> Iterator[Problem]:
-    """The budget's own profile must reach the δ down to which it is to be kept."""
+    """Report a μ whose own profile never exceeds the δ down to which the budget applies."""
     delta = number(document.privacy.delta)
     if mu is None or delta is None:
         return

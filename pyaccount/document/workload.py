@@ -1,4 +1,4 @@
-"""What the optimizer computes from the noisy sums. Errors are stated for it, and matrices are optimised and chosen for it."""
+"""The workload: the optimizer for which errors are reported and for which matrices are optimised and chosen."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class StatedWorkload(Section):
 
 
 def workload_problems(document: Written, body: StatedBody, workload: StatedWorkload | None) -> Iterator[Problem]:
-    """Learning rates there are as many as iterations, and not all of them are 0; of some errors no search knows the least."""
+    """Report too many iterations, learning rates that do not fit or are all 0, and errors that no search minimises."""
     if workload is None:
         return
     rates, rounds = workload.learning_rates, body.training.iterations
