@@ -102,7 +102,7 @@ class SamplerKind(Kind):
         return None
 
     def usual_pattern(self, body: StatedBody, iterations: int) -> tuple[int, int]:
-        """Return the usual distance between participations of the protected unit, in rounds, and how often it takes part."""
+        """Return the usual distance of a protected unit's participations, in rounds, and how often it takes part."""
         apart = min(iterations, round((self.separation(body) or 1) - 1 + 1.0 / self.user_probability(body)))
         return apart, -(-iterations // apart)
 
@@ -142,7 +142,7 @@ class SamplerKind(Kind):
         return self.between_chances(body, 1 / ((self.draws(body) or 1) * exactly(probability)))
 
     def between_chances(self, body: StatedBody, chances: Fraction) -> Fraction | None:
-        """Return the average rounds until a record is drawn that needs `chances` chances; None without a probability."""
+        """Return the average rounds in which a record has `chances` chances; None if no probability is drawn."""
         return chances
 
     # ---- users with several records

@@ -62,7 +62,7 @@ class Poisson(Truncatable):
         return None if draws is None else draws * probability
 
     def sampling_probability(self, body: StatedBody) -> float:
-        """Return the probability of one draw: as stated, or the quotient of the stated sizes without further rounding."""
+        """Return the probability of one draw, as stated or as the quotient of stated sizes, without other rounding."""
         draws, training = self.draws(body) or 1, body.training
         if draws == 1:
             return self.participation_rate(body)

@@ -86,7 +86,7 @@ class SpacedByRate(Spaced):
 
     @abstractmethod
     def probability_at(self, rate: float, separation: int) -> float:
-        """Return the sampling probability at a participation rate; above 1 or infinite if the rate is rounded up too far."""
+        """Return the sampling probability at a participation rate; above 1 or infinite if the rate is too large."""
 
     def rate_of(self, body: StatedBody, probability: float) -> float | None:
         """Return the participation rate at a sampling probability; None while the separation is a choice."""
