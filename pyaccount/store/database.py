@@ -305,7 +305,7 @@ class Store:
         return row
 
     def _rows(self, statement: str, values: tuple[object, ...] = ()) -> list[Any]:
-        """Return the rows of a statement. Waits up to `PATIENCE` for other processes; Ctrl-C works after each `SPELL`."""
+        """Return the rows of a statement. Waits up to `PATIENCE` for other processes; Ctrl-C works every `SPELL`."""
         began = time.monotonic()
         while True:
             try:
