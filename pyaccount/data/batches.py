@@ -109,7 +109,7 @@ class Simulated:
 
 
 def simulated(table: AttributionTable, p: float, separation: int, seed: int, *, shared: bool) -> Simulated:
-    """Simulate batches of a run in its stationary state, without the formulas. The first half of the rounds is discarded."""
+    """Simulate batches of a run in its stationary state, without the formulas. The first half of them is discarded."""
     length = max(separation, ROUNDS)
     measured = BLOCKS * length
     draws = _sizes(table, p, separation, np.random.default_rng(seed), shared)

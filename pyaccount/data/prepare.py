@@ -125,7 +125,7 @@ def prepare(  # noqa: PLR0913 - a table and options
     candidates = before.sizes == 1 if drop_shared else np.ones(before.records, dtype=np.bool_)
     if not candidates.any():
         raise DomainError(
-            "every record has several users: none is left with drop_shared, which keeps those of one user"
+            "every record has several users, so drop_shared, which keeps only records of one user, leaves none"
         )
     kept = bounded(before, limit, seed, candidates)
     removed = np.zeros_like(kept)
@@ -133,7 +133,7 @@ def prepare(  # noqa: PLR0913 - a table and options
     if most is not None:
         kept, removed = within_neighbourhoods(before, limit, seed, candidates, most)
         if not kept.any():
-            raise DomainError(f"neighbour_limit = {most} leaves no record: every one shares users with more")
+            raise DomainError(f"neighbour_limit = {most} leaves no record: every record shares users with more")
     after = before.only(np.flatnonzero(kept))
     shared = after.shared > 0
     law, widest = _law(after, asked, shared=shared, count=most is not None)
@@ -182,28 +182,30 @@ def _asked(
     separation_asked: int | None,
     most: int | Literal["rule"] | None,
 ) -> _Sampling:
-    """Check the arguments about sampling, and complete them with the document. Raises `DomainError`, `DocumentError`."""
+    """Check the arguments about sampling, and add those of the document. Raises `DomainError`, `DocumentError`."""
     if batch is not None:
         batch = number_of("expected_batch_size", batch, "greater than 0 and finite", 5e-324, float("inf"))
     if probability is not None:
         allowed = "greater than 0 and at most 1"
         probability = number_of("sampling_probability", probability, allowed, 5e-324, float(np.nextafter(1.0, 2.0)))
     if batch is not None and probability is not None:
-        raise DomainError("give expected_batch_size or sampling_probability: the other one follows")
+        raise DomainError(
+            "give only one of expected_batch_size and sampling_probability: the other one follows from it"
+        )
     apart = None if separation_asked is None else whole_of("min_separation", separation_asked, SEPARATION)
     users = True
     if document is not None:
         one_body(document)
         (body,) = document.bodies
         if apart is not None:
-            raise DomainError("min_separation is what the document says: leave it out, or change it there")
+            raise DomainError("min_separation is stated by the document: leave it out, or change it there")
         users, apart = body.sampler.protects_users, body.separation()
         if users and apart is None:
             raise DomainError("the bands of the document are still to be chosen: give sampler.min_separation there")
         if users and batch is None and probability is None:
             probability = body.sampler.sampling_probability(body)
     elif apart is None and (batch is not None or probability is not None):
-        raise DomainError("give min_separation too: the rounds between two participations of a user, 1 without a wait")
+        raise DomainError("give min_separation too: the rounds between two participations of a user; 1 means no wait")
     if most is not None and most != RULE:
         if isinstance(most, bool) or not isinstance(most, int | np.integer) or not 1 <= most <= MOST_NEIGHBOURS:
             raise DomainError(f"neighbour_limit = {most!r} is outside its domain: a whole number from 1, or {RULE}")
@@ -247,7 +249,7 @@ def _probability(asked: _Sampling, law: BatchLaw | None) -> float | None:
     if p is None:
         most, best = law.largest()
         raise DomainError(
-            f"expected_batch_size = {asked.batch:g} cannot be had of the records kept: at most about {most:.4g}, at "
+            f"expected_batch_size = {asked.batch:g} cannot be reached with the records kept: at most about {most:.4g}, at "
             f"p = {best:g}; ask for less, for a smaller min_separation or neighbour_limit, or keep more records of each user"
         )
     return p
@@ -323,7 +325,7 @@ def filled(document: Document, changes: Mapping[Path, object]) -> Document:
 def one_body(document: Document) -> None:
     """Raise `DocumentError` for documents with phases: it would be unclear which phase uses the records."""
     if len(document.bodies) != 1 or document.bodies[0].path:
-        message = "prepare fills documents without phases: prepare one for each, and put them together"
+        message = "prepare only fills in documents without phases: prepare one for each phase, and combine them"
         raise DocumentError([document.problem("contradiction", ("phases",), message)])
 
 

@@ -18,7 +18,7 @@ from pyaccount.tables import BLOCK, blocks, line_of, refuse
 #: The default names of the columns.
 COLUMNS = ("record", "user")
 #: The advice in a message about a missing column; the command replaces it by its options.
-NAMES_THEM = "columns= says what the columns are called"
+NAMES_THEM = "columns= states the names of the columns"
 #: The maximum length of a name, in characters; a longer text is not a name.
 LONGEST_NAME = 1000
 
@@ -31,7 +31,7 @@ def attribution_of(table: Any, columns: tuple[str, str] = COLUMNS) -> Attributio
     `MissingExtraError` if the file needs a package that is not installed.
     """
     if columns[0] == columns[1]:
-        raise DomainError(f"records and users stand in columns of their own: both are called {shown(columns[0])}")
+        raise DomainError(f"records and users must be in different columns: both are called {shown(columns[0])}")
     file = os.fsdecode(table) if isinstance(table, str | os.PathLike) else None
     numbers: tuple[_Numbers, _Numbers] = (_Numbers(), _Numbers())
     collected: tuple[list[Integers], list[Integers]] = ([], [])
@@ -47,7 +47,7 @@ def attribution_of(table: Any, columns: tuple[str, str] = COLUMNS) -> Attributio
             parts.append(known.of(values))
         row += len(block[0])
     if row == 0:
-        refuse(file, f"the table has no rows: each says one {columns[0]} and one {columns[1]}")
+        refuse(file, f"the table has no rows: each row has one {columns[0]} and one {columns[1]}")
     records, users = (np.concatenate(parts) for parts in collected)
     return AttributionTable.of(list(numbers[0]), list(numbers[1]), (records, users))
 
@@ -115,7 +115,7 @@ def _blocks(table: Any, file: str | None, columns: tuple[str, str]) -> Iterator[
     arrays = [_listed(np.asarray(side)) for side in sides]
     if any(np.ndim(array) != 1 for array in arrays) or len(arrays[0]) != len(arrays[1]):
         raise DomainError(
-            f"the columns {columns[0]} and {columns[1]} have one value in each row, as many as one another"
+            f"the columns {columns[0]} and {columns[1]} need one value in each row, and the same number of rows"
         )
     for start in range(0, len(arrays[0]), BLOCK):
         yield tuple(array[start : start + BLOCK] for array in arrays)

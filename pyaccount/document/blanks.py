@@ -32,8 +32,9 @@ def one_blank(document: Mechanism) -> Iterator[Problem]:
         # If the same value is `solve` in several phases, the author wants one value for all of them.
         shared = found[0][-1] if found else ""
         remedy += (
-            f". One {shared} for several phases is not implemented: phases that are alike are one body with `count`, or with the "
-            f"iterations of all; of others give all but one a number, and try several with `pyaccount sweep`"
+            f". Solving for one {shared} of several phases is not implemented: write equal phases as one body, with "
+            "`count` or with all of their iterations. If they differ, give all but one a number, and try several "
+            "values with `pyaccount sweep`"
         )
     for extra in found[1:]:
         rest = " and ".join(path_text(path) for path in found if path != extra)
@@ -65,15 +66,15 @@ def searches_have_a_target(document: Mechanism) -> Iterator[Problem]:
             continue
         path = body.at("matrix", "optimize_for")
         if len(document.bodies) > 1:
-            message = (
-                "a matrix is optimised for the sampling of documents with one body: in phases leave optimize_for out"
-            )
+            message = "optimize_for: sampling is only implemented for documents with one body: in phases leave optimize_for out"
         elif document.stated_privacy.risk is not None:
             message = (
-                "a matrix is optimised at an epsilon and a delta, not at a budget of risk: give these instead of risk"
+                "optimize_for: sampling needs ε and δ, not a budget of risk: give epsilon and delta instead of risk"
             )
         elif number(getattr(body.noise, "multiplier", None)) is not None:
-            message = "optimize_for: sampling takes the least error at the target, so noise.multiplier must be solve"
+            message = (
+                "optimize_for: sampling minimises the error at the target ε and δ, so noise.multiplier must be solve"
+            )
         else:
             continue
         yield document.problem("contradiction", path, message, allowed="column-norm")
@@ -83,8 +84,8 @@ def choices_compare_noise(document: Mechanism) -> Iterator[Problem]:
     """Report `choose:` lists with several bodies, or if σ is not the blank: a choice compares errors at the target."""
     for path in choices(document):
         if len(document.bodies) > 1:
-            message = "choose: is for documents with one body: in phases give the value itself"
+            message = "choose: is only implemented for documents with one body: in phases give the value itself"
             yield document.problem("contradiction", path, message)
         elif number(getattr(document.bodies[0].noise, "multiplier", None)) is not None:
-            message = "choose: takes what has the smallest error at the target, so noise.multiplier must be solve"
+            message = "choose: takes the value with the smallest error at the target, so noise.multiplier must be solve"
             yield document.problem("contradiction", path, message)

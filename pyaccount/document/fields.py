@@ -126,7 +126,7 @@ class Number(FieldReader):
         if value == SOLVE and isinstance(value, str):
             if self.blank:
                 return SOLVE
-            message = self.unsolved or f"solve cannot stand here; blanks are allowed at {_BLANKS_TEXT}"
+            message = self.unsolved or f"solve is not allowed here; blanks are allowed at {_BLANKS_TEXT}"
             raise refuse("wrong-type", message, self.allowed)
         number = numerals.parse_number(value) if isinstance(value, str) else value
         if isinstance(number, bool) or not isinstance(number, int | float):
@@ -408,7 +408,7 @@ def wrong_type(value: object, allowed: str, suggestion: str | None = None) -> Py
     """Return the error of a value of the wrong type; an empty value has a message of its own."""
     message = f"has no value; give {allowed}" if value is None else f"must be {allowed}"
     if isinstance(value, bool):
-        message += "; true and false are no numbers" if "number" in allowed else ""
+        message += "; true and false are not numbers" if "number" in allowed else ""
     return refuse("wrong-type", message, allowed, suggestion)
 
 

@@ -34,10 +34,10 @@ def read_file(name: str) -> str:
     if "\n" in name:
         _refuse(
             "document",
-            Problem("file-not-found", "this looks like YAML text, where the path of a file or a mapping belongs"),
+            Problem("file-not-found", "this looks like YAML text, but the path of a file or a mapping is expected"),
         )
     if name in ("-", "/dev/stdin"):
-        message = "standard input is read by the commands only; give a path, or a mapping such as yaml.safe_load makes"
+        message = "only the commands read standard input; give a path, or a mapping such as yaml.safe_load returns"
         _refuse(name, Problem("not-a-file", message))
     path = Path(name)
     try:
@@ -47,7 +47,7 @@ def read_file(name: str) -> str:
     except (FileNotFoundError, NotADirectoryError):
         _refuse(name, Problem("file-not-found", "no such file", suggestion=_similar_file(path)))
     except PermissionError:
-        _refuse(name, Problem("permission-denied", "the file may not be read by this user"))
+        _refuse(name, Problem("permission-denied", "this user has no permission to read the file"))
     except OSError as error:
         _refuse(name, Problem("unreadable-file", f"the file cannot be read: {error.strerror or error}"))
     return text_of(name, data)

@@ -23,13 +23,13 @@ KINDS = ("amplification", "policy")
 #: The kinds of output of pyaccount that people mistake for documents, each with the command that reads it.
 NO_DOCUMENTS = {
     "certificate": (
-        "it is a certificate, which `pyaccount report`, `check` and `verify` read; the document it is about stands in it "
+        "it is a certificate, which `pyaccount report`, `check` and `verify` read; the certified document is in it, "
         "under `document`"
     ),
     "amplification-certificate": "it is a certificate of an amplification, which `pyaccount report` reads",
     "sweep": "it is a sweep, which `pyaccount sweep` and pyaccount.sweep run",
     "sweep-table": "it is the table of a sweep",
-    "comparison": "it is a comparison of certificates; `pyaccount compare` makes one of documents",
+    "comparison": "it is a comparison of certificates, which `pyaccount compare` makes from documents",
 }
 
 
@@ -64,7 +64,7 @@ def load_any(
     """Load a document that describes something to be certified: a mechanism or an amplification. Raises as `load`."""
     document = load_written(source, overrides=overrides)
     if isinstance(document, Policy):
-        message = "this is a policy and describes no mechanism; `pyaccount check --policy` and pyaccount.check(policy=…) read it"
+        message = "this is a policy, not a mechanism; `pyaccount check --policy` and pyaccount.check(policy=…) read it"
         raise DocumentError([document.problem("unknown-kind", ("kind",), message)])
     return document
 
@@ -80,7 +80,7 @@ def load_written(
     kind = find(root, ("kind",))
     word = kind.value if isinstance(kind, Scalar) else None
     if isinstance(word, str) and word in NO_DOCUMENTS and find(root, ("training",)) is None:
-        problem = Problem("unknown-kind", f"this is no document: {NO_DOCUMENTS[word]}", ("kind",))
+        problem = Problem("unknown-kind", f"this is not a document: {NO_DOCUMENTS[word]}", ("kind",))
         raise DocumentError([*problems, *more, located(root, problem)])
     if "vary" in root.entries:
         problem = Problem("unknown-key", "this is a sweep, which `pyaccount sweep` and pyaccount.sweep run", ("vary",))
@@ -88,7 +88,7 @@ def load_written(
     if not isinstance(word, str) or nearest_value(word, KINDS) is None:
         return Document(root, file, [*problems, *more])
     if word not in KINDS:
-        message = f"no document of this kind exists: must be {listed(KINDS)}, or without a kind a mechanism"
+        message = f"no document of this kind exists: must be {listed(KINDS)}, or, for a mechanism, no kind"
         suggestion = nearest_value(word, KINDS)
         problem = Problem("unknown-kind", message, ("kind",), allowed=listed(KINDS), suggestion=suggestion)
         raise DocumentError([*problems, *more, located(root, problem)])

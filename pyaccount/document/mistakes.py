@@ -66,7 +66,7 @@ def explained(error: yaml.YAMLError, text: str) -> Mistake:
     for rule in _RULES:
         if (mistake := rule(stumble)) is not None:
             return mistake
-    return Mistake(mark.line, mark.column, f"this cannot be read here: {_SOMEWHERE}")
+    return Mistake(mark.line, mark.column, f"this cannot be read: {_SOMEWHERE}")
 
 
 def _tab(stumble: _Stumble) -> Mistake | None:
@@ -83,7 +83,7 @@ def _unseen(stumble: _Stumble) -> Mistake | None:
     for line in stumble.near():
         start = re.split("(?<=:) | #", stumble.text(line), maxsplit=1)[0]
         if found := re.search(f"[{''.join(UNSEEN)}：]", start):
-            message = f"{called(found[0])} stands here, which YAML takes for a letter: {instead(found[0])}"
+            message = f"{called(found[0])} is here, which YAML treats as a letter: {instead(found[0])}"
             return Mistake(line, found.start(), message)
     return None
 
@@ -142,9 +142,7 @@ def _start(stumble: _Stumble) -> Mistake | None:
 def _escape(stumble: _Stumble) -> Mistake | None:
     if not re.search("escape|hexdecimal|hexadecimal", stumble.words) or stumble.since is None:
         return None
-    message = (
-        "in double quotes a backslash starts an escape, and this is none: write single quotes, or the backslash twice"
-    )
+    message = "in double quotes a backslash starts an escape, but this is not one: write single quotes, or the backslash twice"
     return Mistake(stumble.line, stumble.column, message)
 
 
@@ -207,7 +205,7 @@ def _bracket(stumble: _Stumble) -> Mistake | None:
         return Mistake(stumble.line, stumble.column, message)
     char = stumble.text(stumble.line)[stumble.column : stumble.column + 1]
     if char and char in "}],":
-        message = f"{char} stands here without an opening bracket before it: leave it out"
+        message = f"{char} has no opening bracket before it: leave it out"
         return Mistake(stumble.line, stumble.column, message)
     return None
 

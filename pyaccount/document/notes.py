@@ -30,8 +30,8 @@ def notes(document: Document) -> Iterator[str]:
         yield _note(
             document,
             ("privacy", "delta") if document.risk is None else ("privacy", "risk", "report_delta"),
-            f"δ is not below 1/{records:_}, one over the number of records: to publish a record chosen at random would satisfy "
-            "such a guarantee. Usual values are well below",
+            f"δ is not below 1/{records:_}, one over the number of records: publishing a record chosen at random would satisfy "
+            "such a guarantee. Usual values are much smaller",
         )
 
     for body in document.bodies:
@@ -40,8 +40,8 @@ def notes(document: Document) -> Iterator[str]:
             yield _note(
                 document,
                 body.at("training", "expected_batch_size"),
-                "this is less than one record in a batch. It counts records; a share of them is stated by sampling_probability, "
-                "or by participation_rate",
+                "this is less than one record in a batch. It is a number of records; to give a share of them, use "
+                "sampling_probability or participation_rate",
             )
         draws = body.draws_per_iteration()
         if batch is not None and draws > 1:
@@ -77,8 +77,8 @@ def _on_iterations(document: Document, body: Body) -> Iterator[str]:
         body.at("training", "iterations"),
         f"this is {epochs:.4g} epochs of {float(length):.10g} rounds, more than training usually has. An iteration is a step to "
         "which noise is added. If these are the micro-batches of gradient accumulation, give the steps between which noise is "
-        "added, and count in expected_batch_size the records of all micro-batches and ranks of a step; where the number is "
-        "meant, say it as epochs",
+        "added, and count in expected_batch_size the records of all micro-batches and ranks of a step. If the number is "
+        "right, give epochs instead",
     )
 
 

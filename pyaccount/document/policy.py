@@ -198,9 +198,9 @@ def load_policy(source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Po
     if word != "policy":
         suggestion = "policy" if isinstance(word, str) and nearest_value(word, ("policy",)) else None
         message = (
-            "this is no policy, which says `kind: policy` and has its limits under `limits`"
+            "this is not a policy: a policy has `kind: policy`, and its limits under `limits`"
             if word is None
-            else "this is no policy: its kind must be policy"
+            else "this is not a policy: its kind must be policy"
         )
         problem = Problem("unknown-kind", message, ("kind",), allowed="policy", suggestion=suggestion)
         raise DocumentError([*problems, located(root, problem)])

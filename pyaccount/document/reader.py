@@ -54,7 +54,7 @@ class _Composer:
         self.next()  # the end of the document
         following = self.next()
         if isinstance(following, yaml.DocumentStartEvent):
-            message = "a second YAML document starts here; a file holds one"
+            message = "a second YAML document starts here; a file contains only one"
             self.add_problem("several-documents", message, (), following)
         return node
 
@@ -135,8 +135,8 @@ class _Composer:
     def alias(self, path: Path, event: yaml.AliasEvent) -> tuple[Node, int]:
         if event.anchor not in self.anchors:
             message = (
-                f"* stands for a value that is named by & further up, and none is named {shown(event.anchor)}: to write a text "
-                "that starts with *, put it in quotes"
+                f"* refers to a value that is named with & further up, but none is named {shown(event.anchor)}: put a text that "
+                "starts with * in quotes"
             )
             self.stop_with("syntax-error", message, path, event)
         target = self.anchors[event.anchor]

@@ -50,8 +50,8 @@ def one_target(document: Mechanism) -> Iterator[Problem]:
             yield document.problem("missing-key", path, message, allowed=_allowed(Privacy, name))
         elif isinstance(privacy.risk, Risk) and (number(value) is not None or value == SOLVE):
             message = (
-                "privacy.risk stands instead of ε and δ: leave this out, or leave risk out; risk.report_delta is the δ at which "
-                "ε is told"
+                "privacy.risk replaces ε and δ: leave this out, or leave risk out; risk.report_delta is the δ at which ε is "
+                "reported"
             )
             yield document.problem("contradiction", path, message)
 
@@ -67,7 +67,7 @@ def one_budget(document: Mechanism) -> Iterator[Problem]:
         yield document.problem("contradiction", (*path, name), message)
     if all(getattr(risk, name) is None for name in (*MEASURES, *AT_A_RATE)):
         message = (
-            "privacy.risk says no budget: give advantage, true_positive_rate with false_positive_rate, or gaussian_mu"
+            "privacy.risk states no budget: give advantage, true_positive_rate with false_positive_rate, or gaussian_mu"
         )
         yield document.problem("missing-key", path, message, allowed=", ".join(MEASURES))
     for name, other in (AT_A_RATE, AT_A_RATE[::-1]):
@@ -90,7 +90,7 @@ def _rates(document: Mechanism, rate: float | None, at: float | None) -> Iterato
     path = ("privacy", "risk", "true_positive_rate")
     if rate <= at:
         message = (
-            f"it must be above false_positive_rate, {plain(at)}: who guesses has as many true as false positives, "
+            f"it must be above false_positive_rate, {plain(at)}: an attack that guesses has equal rates, "
             "whatever the noise"
         )
         yield document.problem(
@@ -98,8 +98,8 @@ def _rates(document: Mechanism, rate: float | None, at: float | None) -> Iterato
         )
     elif rate + at > 1.0:
         message = (
-            f"with false_positive_rate = {plain(at)} it makes more than 1; the same budget, with presence and absence in each "
-            f"other's place, is a true_positive_rate of {1.0 - at:.10g} at a false_positive_rate of {1.0 - rate:.10g}: write that"
+            f"the sum with false_positive_rate = {plain(at)} is more than 1; the same budget, with presence and absence "
+            f"exchanged, is a true_positive_rate of {1.0 - at:.10g} at a false_positive_rate of {1.0 - rate:.10g}: write that"
         )
         yield document.problem("contradiction", path, message, allowed=f"a number of at most {1.0 - at:.10g}")
 
@@ -112,7 +112,7 @@ def _gaussian(document: Mechanism, mu: float | None) -> Iterator[Problem]:
     largest = math.erf(mu / math.sqrt(8.0))
     if largest <= delta:
         message = (
-            f"N({plain(mu)}, 1) and N(0, 1) have no δ above {largest:.3g}, and the budget is to be kept down to "
-            f"δ = {plain(delta)}: give a smaller report_delta, or a larger gaussian_mu"
+            f"the δ of N({plain(mu)}, 1) against N(0, 1) is at most {largest:.3g}, but the budget applies only down to "
+            f"δ = {plain(delta)}, so it limits nothing: give a smaller report_delta, or a larger gaussian_mu"
         )
         yield document.problem("contradiction", ("privacy", "risk", "gaussian_mu"), message)

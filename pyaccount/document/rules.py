@@ -77,7 +77,7 @@ def epochs_say_iterations(document: Mechanism, body: Body) -> Iterator[Problem]:
         return
     path, stated, length = body.at("training", "epochs"), body.training.iterations, body.epoch()
     if stated == SOLVE:
-        message = "iterations is to be solved, which this would fix: leave this out"
+        message = "iterations is to be solved, but epochs would fix it: leave epochs out"
         yield document.problem("contradiction", path, message)
         return
     if length is None:

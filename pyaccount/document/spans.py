@@ -35,24 +35,24 @@ class Span(Section):
     def numbers(self) -> list[int | float]:
         """Return the numbers of the span, rounded to twelve digits. Raises `ValueError` with a message for the user."""
         if (self.count is None) == (self.step is None):
-            raise ValueError("one of count and step says which numbers lie between start and stop")
+            raise ValueError(
+                "give one of count and step, and not both: it determines the numbers between start and stop"
+            )
         if self.step is not None:
             return self._stepped(self.step)
         assert self.count is not None
         if (self.count == 1) != (self.start == self.stop):
-            raise ValueError(
-                "an empty range: one value needs a start that is the stop, and several need two that differ"
-            )
+            raise ValueError("an empty range: with count: 1, start and stop must be equal; otherwise they must differ")
         shares = [index / max(self.count - 1, 1) for index in range(self.count)]
         if self.spacing == "linear":
             return [_tidy(self.start + share * (self.stop - self.start)) for share in shares]
         if self.start <= 0.0 or self.stop <= 0.0:
-            raise ValueError("spacing: log needs a start and a stop above 0")
+            raise ValueError("spacing: log needs a start and a stop greater than 0")
         return [_tidy(self.start * (self.stop / self.start) ** share) for share in shares]
 
     def _stepped(self, step: float) -> list[int | float]:
         if self.spacing == "log":
-            raise ValueError("spacing: log goes with count; a step is a difference")
+            raise ValueError("spacing: log needs count, because a step is a difference")
         if step == 0.0 or (self.stop - self.start) / step < 0.0:
             raise ValueError("an empty range: this step never leads from start to stop")
         # If rounding leaves the last step slightly short of `stop`, it still counts.

@@ -56,10 +56,10 @@ FOREIGN_KEYS: dict[str, str] = {
         ),
         "optimizer model loss weight_decay": "leave it out: it does not change the privacy of the run",
         "learning_rate lr": (
-            "leave it out: it does not change the privacy of the run; in workload.learning_rates it says what errors "
-            "are of"
+            "leave it out: it does not change the privacy of the run; workload.learning_rates states the rates for "
+            "which errors are computed"
         ),
-        "alphas orders rdp_orders": "leave it out: no Rényi orders are needed, the whole privacy loss is accounted for",
+        "alphas orders rdp_orders": "leave it out: no Rényi orders are needed, since the whole privacy loss is accounted for",
         "secure_mode secure_rng poisson_sampling": (
             "leave it out: the certificate lists what must be true of the run; sampler.kind says how batches are drawn"
         ),
@@ -67,10 +67,10 @@ FOREIGN_KEYS: dict[str, str] = {
             "leave it out, and let sampler.kind say how batches are drawn: of a shuffled data set `kind: none` with "
             "max_participations, one for each epoch"
         ),
-        "varies varied varying vary_over grid": "what is tried stands under `vary:`, and `pyaccount sweep` runs such a document",
+        "varies varied varying vary_over grid": "write the values to try under `vary:`; `pyaccount sweep` runs such a document",
         " ".join(("num_microbatches microbatches", *sorted(MICRO_BATCHES))): (
             "leave it out, and count in training.iterations the steps to which noise is added; where every micro-batch of a step "
-            "is drawn by itself, sampler.draws_per_iteration says how many these are"
+            "is drawn independently, sampler.draws_per_iteration states their number"
         ),
         " ".join(sorted(RANKS)): "leave it out",
         "max_physical_batch_size physical_batch_size num_workers pin_memory prefetch_factor": (

@@ -235,13 +235,13 @@ def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequ
         return SweepGrid(model.name, file, documents, _apart(root, axes, overrides))
     if varies is None:
         message = (
-            "nothing varies here: a sweep is a document with `vary:`, or lists `documents` and says `kind: sweep`; "
-            "`pyaccount certify` certifies a document by itself"
+            "nothing varies here: a sweep is a document with `vary:`, or one of `kind: sweep` that lists `documents`; "
+            "`pyaccount certify` certifies a single document"
         )
         slip = next((key for key in root.entries if key in _SLIPS), None)
         if slip is None:
             raise DocumentError([*problems, located(root, Problem("missing-key", message, (VARY,)))])
-        problem = Problem("unknown-key", "what is tried in a sweep stands under another key", (slip,), suggestion=VARY)
+        problem = Problem("unknown-key", "the values to try in a sweep are under another key", (slip,), suggestion=VARY)
         raise DocumentError([*problems, located(root, problem, key=True)])
     if problems:
         raise DocumentError(problems)
@@ -275,7 +275,7 @@ def _overridden(
     kind = find(root, ("kind",))
     if VARY in root.entries or (isinstance(kind, Scalar) and kind.value == KIND):
         path: Path = (VARY,) if VARY in root.entries else ("kind",)
-        message = "a sweep is no cell of another: give each to `pyaccount sweep` by itself"
+        message = "a sweep cannot be a cell of another sweep: run `pyaccount sweep` for each of them"
         raise DocumentError([located(root, Problem("wrong-type", message, path))])
     changed, more = override(root, overrides)
     assert isinstance(changed, Table), "an override has a path"
@@ -331,7 +331,7 @@ def _axis(
     for key, (_, node) in mapping.entries.items():
         path = (*above, key)
         if not PATH.fullmatch(key):
-            message = "what varies is named by its path, written with dots, as in privacy.epsilon"
+            message = "a path that varies is written with dots, as in privacy.epsilon"
             problems.append(located(root, Problem("bad-override", message, path), key=True))
             continue
         words = tuple(words_of(key))
@@ -349,7 +349,7 @@ def _axis(
     lengths = {len(nodes) for nodes in values}
     if len(lengths) > 1:
         counts = ", ".join(f"{'.'.join(words)} {len(nodes)}" for words, nodes in zip(paths, values, strict=True))
-        message = f"what varies together has equally many values: {counts}; in mappings of their own they are crossed"
+        message = f"paths that vary together need equally many values: {counts}; paths in separate mappings are crossed"
         problems.append(_located(root, above, "contradiction", message))
     return (None if problems else VariedPaths(tuple(paths), tuple(values))), problems
 
@@ -366,7 +366,7 @@ def _values(root: Table, path: Path, node: Node) -> tuple[Node, ...] | Problem:
             return _listed_values(node)
     except ValueError as error:
         return _located(root, path, "out-of-range", str(error))
-    deeper = "; what lies deeper is named by its whole path, as in privacy.epsilon" if isinstance(node, Table) else ""
+    deeper = "; write a key inside a section as a whole path, as in privacy.epsilon" if isinstance(node, Table) else ""
     return _located(root, path, "wrong-type", f"must be {_VALUES}{deeper}")
 
 

@@ -9,25 +9,25 @@ from __future__ import annotations
 SHUFFLE = "shuffle"
 
 NOT_AMPLIFIED = (
-    "no theorem makes batches of a shuffled data set as private as Poisson sampling, whose bounds do not hold for them; next "
-    "time draw by poisson, or by random-allocation, which is nearest: every record in a random batch of each epoch; fixed-size "
-    "draws afresh in each round"
+    "the bounds of Poisson sampling do not hold for batches of a shuffled data set, and no theorem gives them the same privacy; "
+    "next time draw by poisson, or by random-allocation, which is most similar: it puts every record into a random batch of "
+    "each epoch; fixed-size draws a new batch in each round"
 )
 
 #: The message about draws with weights, whether a sampler's kind or another key asks for them.
 WEIGHTED = (
-    "no bound for draws with weights is implemented. Where every record is drawn independently of the others, with a "
-    "probability that depends on this record alone, Poisson sampling with the largest of these probabilities bounds it: write "
-    "`kind: poisson` with that as sampling_probability. A fixed number of draws with weights (as WeightedRandomSampler makes) is "
-    "not that, nor are weights by how many records a class has, which depend on the other records: weight the losses of the "
-    "records instead, before their gradients are clipped"
+    "no bound for draws with weights is implemented. If every record is drawn independently of the others, with a "
+    "probability that depends only on this record, Poisson sampling with the largest of these probabilities is a bound: write "
+    "`kind: poisson` with that as sampling_probability. It is not a bound for a fixed number of draws with weights (as in "
+    "WeightedRandomSampler), nor for weights that depend on other records, such as the size of a class: weight the losses of "
+    "the records instead, before their gradients are clipped"
 )
 
 SAMPLERS = {SHUFFLE: NOT_AMPLIFIED, "weighted": WEIGHTED}
 
 _OTHER_NOISE = (
-    "is another mechanism, for which no bound is implemented: that of {near} noise does not hold for it. Draw {near} noise, or "
-    "account for this release elsewhere"
+    "is a different mechanism, for which no bound is implemented: the bound for {near} noise does not hold for it. Draw {near} "
+    "noise, or account for this release elsewhere"
 )
 
 NOISES = {

@@ -119,7 +119,7 @@ class _Review:
         *above, key = path
         parent = tuple(above)
         if not parent and key in self.shape.body_keys and "phases" in self.shape.model_fields:
-            message = "a document with phases cannot have this beside them: move it into a phase"
+            message = "a document with phases cannot have this key at the top level: move it into a phase"
             return located(self.root, Problem("contradiction", message, path), key=True)
         fields = keys_at(self.shape, parent, self.raw)
         if self.shape.body_keys and "phases" not in fields and not parent:
@@ -158,7 +158,7 @@ class _Review:
     def advice(self, key: str, parent: Path) -> str | None:
         """Return what to do about a key that does not stand for another one, or `None`."""
         if not parent and key == "kind":
-            return "leave it out: what describes a mechanism says no kind, only documents of kind amplification and policy do"
+            return "leave it out: a document about a mechanism has no kind; other documents do (amplification, policy)"
         return advice_on(key)
 
     def missing_keys(self, absent: list[Path]) -> list[Problem]:

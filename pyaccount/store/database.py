@@ -156,7 +156,7 @@ class Store:
             (tables,) = self._one("SELECT count(*) FROM sqlite_master")
             (version,) = self._one("PRAGMA user_version")
         if application != APPLICATION and (application != 0 or tables != 0):
-            raise StoreError(f"{self.path}: is a database, but no store of pyaccount; name another file")
+            raise StoreError(f"{self.path}: is a database, but not a store of pyaccount; name another file")
         if application == APPLICATION and version != FORMAT:
             raise StoreError(
                 f"{self.path}: is a store of format {version}, and this version of pyaccount has format {FORMAT}; "
@@ -347,7 +347,7 @@ class Store:
             yield
         except sqlite3.Error as error:
             if error.args and "not a database" in str(error.args[0]):
-                raise StoreError(f"{self.path}: is no store of pyaccount; name another file") from error
+                raise StoreError(f"{self.path}: is not a store of pyaccount; name another file") from error
             raise StoreError(f"{self.path}: the store {what}: {error}") from error
 
 

@@ -86,7 +86,7 @@ class BallsInBins(Truncatable):
     def bin_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Report rates other than 1/T, more bins than rounds, T out of range, and a sampling probability."""
         if number(body.training.sampling_probability) is not None:
-            message = "balls in bins draw no probability: give sampler.bins, participation_rate or expected_batch_size"
+            message = "balls in bins have no sampling probability: give sampler.bins, participation_rate or expected_batch_size"
             yield document.problem("contradiction", body.at("training", "sampling_probability"), message)
         rates, rounds = stated_rates(body), number(body.training.iterations)
         for field, rate in rates.items():
@@ -104,7 +104,7 @@ class BallsInBins(Truncatable):
             counts |= {body.at("training", field): max(1, round(1.0 / rate)) for field, rate in rates.items()}
         for path, count in counts.items():
             if count is not None and rounds is not None and count > rounds:
-                message = f"there are {count} bins, but only {rounds:_} iterations: some bins never have a turn"
+                message = f"there are {count} bins, but only {rounds:_} iterations: some bins would never be used"
                 yield document.problem("contradiction", path, message, allowed=f"at most {rounds}")
             elif count is not None and count not in BINS:
                 message = f"this makes {count} bins; their number must be {BINS.describe()}"
@@ -119,8 +119,8 @@ class BallsInBins(Truncatable):
             if self.bins is not None:
                 return f"{count} bins of {records:_} records make an expected batch of {records / count:.6g}, not of {batch:.6g}"
             return (
-                f"{records:_} records in batches of {batch:.6g} are {1.0 / rate:.10g} bins, and there can only be a whole "
-                "number: give that, and leave the size out, which follows from it"
+                f"{records:_} records in batches of {batch:.6g} are {1.0 / rate:.10g} bins, but their number must be "
+                "whole: give a whole number of bins, and leave the size out, which follows from it"
             )
         if self.bins is not None:
             return f"this is a participation rate of {rate:.10g}, but with {count} bins it is 1/{count} = {1.0 / count:.6g}"

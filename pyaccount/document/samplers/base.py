@@ -203,7 +203,7 @@ class SamplerKind(Kind):
         if not self.common_rate or batch is None:
             return None
         if batch == SOLVE:
-            return "an expected batch size can be solved for only with a known number of records"
+            return "an expected batch size can only be solved for if the number of records is known"
         if self.rate_is_stated(body):
             return None
         return "expected_batch_size gives the sampling rate only together with it"
@@ -240,7 +240,7 @@ class SamplerKind(Kind):
         """Report fields that fix the expected batch size while it is to be solved."""
         if body.training.expected_batch_size == SOLVE:
             for path in self.fixing_batch(body):
-                message = "expected_batch_size is to be solved, which this would fix: leave this out"
+                message = "expected_batch_size is to be solved, but this would fix it: leave this out"
                 yield document.problem("contradiction", path, message)
 
     def fixing_batch(self, body: StatedBody) -> Iterator[Path]:
@@ -297,7 +297,7 @@ class Truncatable(SamplerKind):
     def dataset_reason(self, document: Written, body: StatedBody) -> str | None:
         """Return why the number of records must be known: it also determines how often batches are truncated."""
         if number(self.truncate_to) is not None:
-            return "how often batches are truncated depends on the number of records, which is public then"
+            return "how often batches are truncated depends on the number of records, which is then public"
         return super().dataset_reason(document, body)
 
 

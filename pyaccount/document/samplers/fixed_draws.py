@@ -100,7 +100,7 @@ class Repeating(FixedDraws):
         for field in RATE_FIELDS:
             if number(getattr(body.training, field)) is not None:
                 message = (
-                    f"{self.kind} may draw a record several times, so no probability or rate says how many it draws"
+                    f"{self.kind} may draw a record several times, so a rate does not determine the number of draws"
                 )
                 path = body.at("training", field)
                 yield document.problem("contradiction", path, message, allowed="expected_batch_size")

@@ -94,7 +94,7 @@ class RandomAllocation(SamplerKind):
             path = body.at("training", "iterations" if body.epochs is None else "epochs")
             yield document.problem("contradiction", path, message, allowed=f"{fits} iterations")
         if number(body.training.sampling_probability) is not None:
-            message = "an allocation draws no probability: it is k rounds of t"
+            message = "random allocation has no sampling probability: a record takes part in k of t rounds"
             yield document.problem("contradiction", body.at("training", "sampling_probability"), message)
 
     def disagreements(self, document: Written, body: StatedBody) -> Iterator[Problem]:
