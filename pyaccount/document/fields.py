@@ -90,7 +90,7 @@ class FieldReader:
 
 
 class Choose(BaseModel):
-    """Alternatives, of which the best is taken."""
+    """A list of alternatives under `choose:`; the best one is used."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 

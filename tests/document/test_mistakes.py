@@ -529,7 +529,7 @@ def test_one_noise_for_several_phases_says_what_can_be_done() -> None:
     # Blanks of two kinds ask for nothing in common.
     with pytest.raises(pyaccount.DocumentError) as caught:
         pyaccount.load(phases("solve", 1, epsilon="solve"))
-    assert "for several phases" not in str(caught.value)
+    assert "of several phases" not in str(caught.value)
     assert "a number for every other" in str(caught.value)
 
 

@@ -45,6 +45,6 @@ class Toeplitz(MatrixKind):
         first = self.coefficients[0]
         if isinstance(first, int | float) and first == 0.0:
             message = (
-                "the first coefficient stands on the diagonal and must be greater than 0, or the matrix has no inverse"
+                "the first coefficient is on the diagonal and must be greater than 0, or the matrix has no inverse"
             )
             yield document.problem("out-of-range", (*body.at("matrix", "coefficients"), 0), message)

@@ -108,8 +108,8 @@ class Deterministic(SamplerKind):
             return None
         dealt = math.ceil(body.epochs or 0.0)
         return (
-            f"nothing says how often a record takes part, so all {iterations:_} rounds are accounted for. If it is dealt into "
-            f"one batch of each epoch, write max_participations: {dealt} under sampler"
+            f"the document does not state how often a record takes part, so all {iterations:_} rounds are accounted for. "
+            f"If it is in one batch of each epoch, write max_participations: {dealt} under sampler"
         )
 
     @classmethod
