@@ -117,7 +117,7 @@ class Preparation(Readable):
     private: Literal[False]
 
     def to_json(self) -> str:
-        """The report as JSON text."""
+        """Return the report as JSON text."""
         text = json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False)
         return text.encode(errors="backslashreplace").decode() + "\n"
 

@@ -37,7 +37,7 @@ class HasSampler(Protocol):
 
     @property
     def sampler(self) -> SamplerKind:
-        """How the model draws records."""
+        """How the records are drawn."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ MATRICES: tuple[type[MatrixKind], ...] = (
     Dense,
 )
 
-#: The matrices without zeros below the diagonal, or without a known number of them.
+#: The matrices that are not banded, that is, whose diagonals may all be non-zero.
 UNBANDED = tuple(matrix for matrix in MATRICES if not matrix.banded)
 
 #: The type of the matrix in a document.

@@ -76,7 +76,7 @@ class SamplerKind(Kind):
         """Return the long-run share of rounds in which a record takes part. Raises `ValueError` if none is known."""
         rates = stated_rates(body)
         if rates:
-            # Several statements agree up to rounding; the largest rate gives a valid bound for all of them.
+            # Several statements agree up to rounding; the largest one is the conservative choice.
             return max(rates.values())
         raise ValueError("the expected batch size is still to be solved")
 

@@ -76,7 +76,7 @@ class Poisson(Truncatable):
                 stated.append(rate / draws)
         if not stated:
             raise ValueError("the expected batch size is still to be solved")
-        # Several statements agree up to rounding; the largest one gives a valid bound for all of them.
+        # Several statements agree up to rounding; the largest one is the conservative choice.
         return max(stated)
 
     def on_epochs(self, body: StatedBody, epoch: Fraction, iterations: int) -> str | None:

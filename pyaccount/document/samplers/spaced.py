@@ -102,7 +102,7 @@ class SpacedByRate(Spaced):
         converted = 1.0 if rate * b >= 1.0 - RATE_AGREEMENT else min(1.0, self.probability_at(rate, b))
         if stated is None:
             return converted
-        # Several statements agree up to rounding; the largest one gives a valid bound for all of them. A single
+        # Several statements agree up to rounding; the largest one is the conservative choice. A single
         # statement is not converted to a rate and back.
         return max(stated, converted) if len(stated_rates(body)) > 1 else stated
 
