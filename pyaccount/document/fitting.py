@@ -29,7 +29,7 @@ def bins_that_fit(field: str, rate: float, given: int | None, records: float | N
     near = bins_near(rate, rounds)
     whole = len(near) == 1 and math.isclose(rate * near[0], 1.0, rel_tol=RATE_AGREEMENT)
     if whole:
-        beside = "" if given is None else f", or no {field} beside bins: {given} ({each(given)})"
+        beside = "" if given is None else f", or bins: {given} ({each(given)}) without {field}"
         return f"sampler.bins: {near[0]} ({each(near[0])}){beside}"
     # The number of bins that was given is named first, because it only requires leaving out the rate.
     counts = [] if given is None else [given]

@@ -120,7 +120,7 @@ def replaced(node: Node, path: Path, new: Node) -> Node:
 
 def too_large(path: Path, place: Place) -> Problem:
     """Return the problem of a tree that exceeds the limits on values or levels."""
-    message = f"more than {MOST_NODES:_} values, or more than {DEEPEST} levels, once aliases are expanded"
+    message = f"the document has more than {MOST_NODES:_} values, or more than {DEEPEST} levels, with aliases expanded"
     return Problem("document-too-large", message, path, place.file, place.line, place.column)
 
 

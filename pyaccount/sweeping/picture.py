@@ -74,7 +74,7 @@ def _axis(sweep: SweptCells, which: str, name: str, numeric: Sequence[str], solv
     """Return the quantity of an axis. Raises `DomainError` if `name` is unknown or has no numbers."""
     if name in sweep.varied:
         if name not in numeric:
-            raise DomainError(f"{which} = {name}: what varies there are no numbers")
+            raise DomainError(f"{which} = {name}: the values of this path are not numbers")
         return _Shown(name, name, lambda row: _number(row.settings[name]))
     if name not in QUANTITIES:
         raise DomainError(f"{which} = {name}: must be a path that varies, or one of {', '.join(QUANTITIES)}")
@@ -82,7 +82,7 @@ def _axis(sweep: SweptCells, which: str, name: str, numeric: Sequence[str], solv
     if name == "value" and solved is not None:
         label = {"privacy.epsilon": "ε at most", "noise.multiplier": "σ"}.get(solved, solved)
     if all(of(row) is None for row in sweep.rows):
-        raise DomainError(f"{which} = {name}: no cell has this")
+        raise DomainError(f"{which} = {name}: no cell has this value")
     return _Shown(name, label, of)
 
 

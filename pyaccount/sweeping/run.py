@@ -109,7 +109,7 @@ def sweep(grid: SweepGrid, how: SweepOptions) -> Sweep:
 def _prepare(folder: Path) -> None:
     """Create the folder for certificates. Raises `DomainError` if it is a file, or has certificates of a sweep."""
     if folder.exists() and not folder.is_dir():
-        raise DomainError(f"{folder}: is a file, where `certificates` names a folder")
+        raise DomainError(f"{folder}: is a file, but `certificates` must be a folder")
     if any(folder.glob("cell-*.cert.json")):
         raise DomainError(f"{folder}: has the certificates of a sweep already; name another folder, or remove them")
     folder.mkdir(parents=True, exist_ok=True)

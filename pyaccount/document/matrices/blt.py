@@ -65,10 +65,12 @@ class BLT(FullColumn):
         """Report different numbers of scales and decays, and contradictions to `optimize_for: sampling`."""
         lengths = [len(listed) for listed in (self.scales, self.decays) if isinstance(listed, tuple)]
         if len(set(lengths)) == 2:
-            message = f"there are {lengths[0]} scales and {lengths[1]} decays: one of each for every buffer"
+            message = f"there are {lengths[0]} scales and {lengths[1]} decays: give one of each for every buffer"
             yield document.problem("contradiction", body.at("matrix", "decays"), message)
         if self.searched and self.buffers is None:
-            message = "scales and decays say the matrix: give the number of buffers to be optimised, or leave optimize_for out"
+            message = (
+                "scales and decays determine the matrix: give the number of buffers instead, or leave optimize_for out"
+            )
             yield document.problem("contradiction", body.at("matrix", "optimize_for"), message)
         if self.searched and self.normalize is False:
             message = "a matrix that is optimised for sampling has unit column norm: leave normalize out"

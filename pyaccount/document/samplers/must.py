@@ -52,7 +52,9 @@ class MustOW(TwoStages):
         yield from super().batch_problems(document, body)
         subset, records = number(self.subset_size), number(body.training.dataset_size)
         if subset is not None and records is not None and subset > records:
-            message = f"the subset has distinct records, so no more than the {records:_} there are"
+            message = (
+                f"the records of the subset are distinct, so it has at most the {records:_} records of the data set"
+            )
             path = body.at("sampler", "subset_size")
             yield document.problem("contradiction", path, message, allowed=f"at most {records}")
 
