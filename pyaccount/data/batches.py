@@ -97,7 +97,7 @@ def _products(factors: Integers, logarithm: float) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """The sizes of simulated batches. All values are estimates."""
+    """Sizes of simulated batches. All are estimates."""
 
     mean: float
     #: The standard error of the mean, from the means of blocks of rounds.

@@ -59,7 +59,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """The exact numbers of dropped records, by reason (each counted once), and of users without a kept record."""
+    """The numbers of records that were not kept, each counted once, and of users without any record that was kept. All exact."""
 
     #: Dropped because they have several users, and `drop_shared` keeps only records of one user.
     shared: int
@@ -77,7 +77,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """The size of batches of the kept records at the sampling probability."""
+    """The size of batches of the kept records, at the sampling probability."""
 
     #: The long-run mean by a formula, up to rounding.
     expected: float
@@ -87,7 +87,7 @@ class BatchReport:
 
 @dataclass(frozen=True, slots=True)
 class Preparation(Readable):
-    """What was done with a table, and the values for a document about the records that were kept."""
+    """What was done with a table, and what a document states about the records that were kept."""
 
     pyaccount: Literal[1]
     kind: Literal["preparation"]
