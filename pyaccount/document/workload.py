@@ -71,7 +71,7 @@ def workload_problems(document: Written, body: StatedBody, workload: StatedWorkl
         )
         yield document.problem("contradiction", path, message, allowed=f"a list of {int(count):_} entries")
     if all(number(rate) == 0.0 for rate in rates):
-        message = "if all learning rates are 0, nothing is trained and there is no error"
+        message = "the learning rates are all 0, so nothing is trained and there is no error"
         yield document.problem("contradiction", path, message, allowed="at least one rate greater than 0")
     if workload.error == "largest" and body.matrix.optimized:
         message = (
