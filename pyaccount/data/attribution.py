@@ -1,4 +1,4 @@
-"""Whose record is whose: pairs of numbers, and the table of names that they came from."""
+"""The attribution of records to users: as pairs of numbers, and as a table with their names."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ class Attribution:
 
     starts: Integers
     owners: Integers
-    #: How many users there are.
+    #: The number of users.
     users: int
 
     @classmethod
     def of_pairs(cls, records: Integers, users: Integers, sizes: tuple[int, int]) -> Attribution:
-        """From pairs of numbers below these sizes, in any order and possibly repeated."""
+        """Create an attribution from pairs of a record and a user, in any order and possibly repeated.
+
+        `sizes` are the numbers of records and of users.
+        """
         numbered = np.sort(records * np.int64(sizes[1]) + users)
-        # np.unique would hash, which takes longer than to sort what is nearly sorted.
+        # np.unique would hash, which takes longer than sorting numbers that are nearly sorted.
         first = np.ones(len(numbered), dtype=np.bool_)
         first[1:] = numbered[1:] != numbered[:-1]
         of_record, owners = np.divmod(numbered[first], np.int64(sizes[1]))
@@ -36,42 +39,42 @@ class Attribution:
 
     @property
     def records(self) -> int:
-        """How many records there are."""
+        """The number of records."""
         return len(self.starts) - 1
 
     @property
     def pairs(self) -> int:
-        """How many pairs of a record and one of its users there are."""
+        """The number of pairs of a record and one of its users."""
         return len(self.owners)
 
     @property
     def sizes(self) -> Integers:
-        """How many users each record has."""
+        """The number of users of each record."""
         return np.diff(self.starts)
 
     @property
     def shared(self) -> int:
-        """How many records belong to several users."""
+        """The number of records that belong to several users."""
         return int((self.sizes > 1).sum())
 
     def degrees(self, among: NDArray[np.bool_] | None = None) -> Integers:
-        """How many records each user has, of these or of all."""
+        """Return the number of records of each user, counting all records or only those in the mask `among`."""
         owners = self.owners if among is None else self.owners[np.repeat(among, self.sizes)]
         return np.bincount(owners, minlength=self.users).astype(np.int64)
 
     def touching(self, users: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The records of which at least one user is among these; each has one."""
+        """Return the mask of records with at least one user in the mask. Every record must have a user."""
         return np.logical_or.reduceat(users[self.owners], self.starts[:-1])
 
     def pairs_of(self, records: Integers) -> tuple[Integers, Integers]:
-        """The users of these records, one after the other, and where those of each begin (and the last ones end)."""
+        """Return the users of these records, concatenated, and the offsets between which those of each record are."""
         sizes = self.starts[records + 1] - self.starts[records]
         ends = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes)))
         places = np.arange(ends[-1]) + np.repeat(self.starts[records] - ends[:-1], sizes)
         return self.owners[places], ends
 
     def by_user(self) -> tuple[Integers, Integers]:
-        """Where the records of each user begin, with the end of the last one's; and the records, ascending for each user."""
+        """Return the offsets of each user's records (and the end), and the records, ascending for each user."""
         records = np.repeat(np.arange(self.records, dtype=np.int64), self.sizes)
         starts = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(self.degrees())))
         return starts, records[np.argsort(self.owners, kind="stable")]
@@ -79,24 +82,24 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttributionTable(Attribution):
-    """The same with the names, numbered in the order of their first appearance; every record has at least one user."""
+    """An attribution with names, numbered in the order of first appearance. Every record has at least one user."""
 
-    #: The names, by number.
+    #: The names of records and of users, by number.
     record_names: Sequence[str]
     user_names: Sequence[str]
-    #: The rows of the table, of which some may have said the same.
+    #: The number of rows of the table, repeated ones included.
     rows: int
 
     @classmethod
     def of(
         cls, record_names: Sequence[str], user_names: Sequence[str], pairs: tuple[Integers, Integers]
     ) -> AttributionTable:
-        """From pairs of numbers, at least one, in any order and possibly repeated."""
-        found = Attribution.of_pairs(*pairs, (len(record_names), len(user_names)))
-        return cls(found.starts, found.owners, found.users, record_names, user_names, len(pairs[0]))
+        """Create a table from pairs of numbers (at least one), in any order and possibly repeated."""
+        numbered = Attribution.of_pairs(*pairs, (len(record_names), len(user_names)))
+        return cls(numbered.starts, numbered.owners, numbered.users, record_names, user_names, len(pairs[0]))
 
     def only(self, records: Integers) -> AttributionTable:
-        """Of these records alone, in the order of their numbers; users without a record are left out."""
+        """Return the table of only these records, in the order of their numbers, without users that have none."""
         owners, ends = self.pairs_of(records)
         users, numbers = np.unique(owners, return_inverse=True)
         return AttributionTable(

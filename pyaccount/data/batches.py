@@ -1,19 +1,21 @@
-"""How large batches of users' records are: by formulas, and by simulation.
+"""The sizes of batches of users' records, by formulas and by simulation.
 
-Records of a single user each (`attribution: single`): while none of a user's records sits out, each is drawn with probability p,
-and after a draw all of them sit out b − 1 rounds, a renewal process. A user with k records is available in a round, in the long
-run, with probability 1/(1 + (b − 1)(1 − (1 − p)^k)), so the expected batch is
+If each record has a single user (`attribution: single`): while a user is available, each of its records is drawn with
+probability p. After a round with a draw, all of them are unavailable for b − 1 rounds. This is a renewal process: in
+the long run a user with k records is available in a round with probability 1/(1 + (b − 1)(1 − (1 − p)^k)). So the
+expected batch is
 
     Σ_users k p / (1 + (b − 1)(1 − (1 − p)^k)).
 
-Shared records: every record is drawn in every round, whether or not it sits out, and joins the batch unless one that shares a
-user with it was drawn in the b − 1 rounds before (Algorithm 3 of Dong & Ganesh 2026, arXiv:2602.09338). The draws are
-independent, so from round b on the expected batch is exactly
+If records are shared: in every round each record is drawn with probability p, even if it is unavailable. It joins the
+batch unless a record that shares a user with it was drawn in the previous b − 1 rounds (Algorithm 3 of Dong & Ganesh
+2026, arXiv:2602.09338). The draws are independent, so from round b on the expected batch is exactly
 
     Σ_records p (1 − p)^{(b − 1)|N(e)|},
 
-N(e) the records that share a user with e, itself among them. It rises with p to a maximum and falls: where many share, more draws
-keep more records out. Both are the long-run means, of a warm start; after a cold one the first rounds are larger.
+where N(e) is the set of records that share a user with e, including e. As p grows, this rises to a maximum and then
+falls: if many records are shared, more draws exclude more records. Both formulas are long-run means, that is, for a
+warm start; after a cold start the first rounds are larger.
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ from scipy.optimize import brentq  # type: ignore[import-untyped]
 
 from pyaccount.data.attribution import AttributionTable, Integers
 
-#: Ratio of neighbouring values of p that are looked at: each term of the sums above is as wide as a factor of e.
+#: The ratio of consecutive values of p in a search. It is fine enough, because each term of the sums varies over a
+#: factor of e.
 RATIO = 1.02
-#: Blocks of rounds whose mean batches give the standard error, and the least rounds of one.
+#: The number of blocks of rounds, from whose means the standard error is estimated, and the minimum rounds of a block.
 BLOCKS, ROUNDS = 32, 32
 
 
@@ -37,22 +40,22 @@ BLOCKS, ROUNDS = 32, 32
 class BatchLaw:
     """The expected batch as a function of p."""
 
-    #: Of users with a single attribution how many records they have; of shared records how many neighbours.
+    #: The different numbers of records of a user (single attribution), or of neighbours of a record (shared).
     values: Integers
-    #: How many have that value.
+    #: How many users or records have each value.
     numbers: Integers
     shared: bool
-    #: b: rounds between two participations.
+    #: b, the minimum distance between two participations, in rounds.
     separation: int
 
     @classmethod
     def of(cls, degrees: Integers, neighbours: Integers, separation: int, *, shared: bool) -> BatchLaw:
-        """That of users with so many records, whose records have so many neighbours."""
+        """Create the law from the number of records of each user, and of neighbours of each record."""
         values, numbers = np.unique(neighbours if shared else degrees, return_counts=True)
         return cls(values.astype(np.int64), numbers.astype(np.int64), shared, separation)
 
     def expected(self, p: float) -> float:
-        """The expected batch, in records."""
+        """Return the expected batch size at sampling probability p, in records."""
         rest = self.separation - 1
         with np.errstate(divide="ignore"):
             kept = np.log1p(-p)
@@ -63,24 +66,24 @@ class BatchLaw:
         return float(np.dot(self.numbers, terms))
 
     def probability(self, batch: float) -> float | None:
-        """The least p with this expected batch, to six digits; None if no p has one as large."""
+        """Return the smallest p with this expected batch, to six digits; None if no p reaches it."""
         records = float(np.dot(self.numbers, np.ones_like(self.values) if self.shared else self.values))
         if batch > records:
             return None
-        # Without anybody who waits p would be batch/records; it is no less.
+        # If no record were ever unavailable, p would be batch/records; so p is at least that.
         below = batch / records
         while self.expected(below) < batch:
             if below >= 1.0:
                 return None
             above = min(1.0, below * RATIO)
             if self.expected(above) >= batch:
-                found: float = brentq(lambda p: self.expected(p) - batch, below, above, xtol=1e-300, rtol=1e-12)
-                return float(f"{found:.6g}")
+                root: float = brentq(lambda p: self.expected(p) - batch, below, above, xtol=1e-300, rtol=1e-12)
+                return float(f"{root:.6g}")
             below = above
         return float(f"{below:.6g}")
 
     def largest(self) -> tuple[float, float]:
-        """The largest expected batch, and its p: of a grid of values, so a little less than the truth."""
+        """Return the largest expected batch on a grid of p, which is slightly below the maximum, and its p."""
         grid = np.geomspace(1e-9, 1.0, 2000)
         batches = [self.expected(float(p)) for p in grid]
         best = int(np.argmax(batches))
@@ -88,7 +91,7 @@ class BatchLaw:
 
 
 def _products(factors: Integers, logarithm: float) -> NDArray[np.float64]:
-    """The products, where 0 times −∞ is 0: no round to sit out is none at p = 1 too."""
+    """Return the products, with 0 times −∞ = 0: without unavailable rounds the factor is 1 also at p = 1."""
     return np.where(factors > 0, np.maximum(factors, 1) * logarithm, 0.0)
 
 
@@ -97,16 +100,16 @@ class Simulated:
     """Sizes of simulated batches. All are estimates."""
 
     mean: float
-    #: Of the mean, from the means of blocks of rounds.
+    #: The standard error of the mean, from the means of blocks of rounds.
     standard_error: float
-    #: Of one batch.
+    #: The standard deviation of the size of one batch.
     standard_deviation: float
     largest: int
     rounds: int
 
 
 def simulated(table: AttributionTable, p: float, separation: int, seed: int, *, shared: bool) -> Simulated:
-    """Batches of a run in its stationary state, by the definitions alone: as many rounds again go before those that count."""
+    """Simulate batches of a run in its stationary state, without the formulas. The first half of them is discarded."""
     length = max(separation, ROUNDS)
     measured = BLOCKS * length
     draws = _sizes(table, p, separation, np.random.default_rng(seed), shared)
@@ -124,7 +127,7 @@ def simulated(table: AttributionTable, p: float, separation: int, seed: int, *, 
 def _sizes(
     table: AttributionTable, p: float, separation: int, random: np.random.Generator, shared: bool
 ) -> Callable[[int], int]:
-    """The size of the batch of one round after the other."""
+    """Return a function that simulates the next round, to be called with t = 0, 1, …, and returns its batch size."""
     last = np.full(table.users, -separation, dtype=np.int64)
     records = table.records
 
@@ -134,7 +137,7 @@ def _sizes(
             return 0
         owners, ends = table.pairs_of(drawn)
         joins = np.logical_and.reduceat(last[owners] <= t - separation, ends[:-1])
-        # Of records of a single user, one that sits out is not drawn at all.
+        # With a single user per record, unavailable records are not drawn, so they do not make their user wait again.
         last[owners if shared else owners[joins]] = t
         return int(joins.sum())
 

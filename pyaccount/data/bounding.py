@@ -1,13 +1,15 @@
-"""Contribution bounding: which records are kept, so that no user has more than k of them.
+"""Contribution bounding: selects the records to keep, so that no user has more than k of them.
 
-Records are taken greedily (Ganesh et al. 2025, arXiv:2503.03622): those with the fewest users first, and among these in the order
-of a hash of the seed and the record's name; one is kept if each of its users has fewer than k kept records by then. The result is
-maximal: no record that was dropped could be added. Only records of users with more than k are ever dropped, so only they are
-looked at. The order is that of names, not of rows: the same pairs and seed keep the same records, and as long as no record is
-shared, which records of a user are kept does not depend on any other user.
+Records are considered greedily (Ganesh et al. 2025, arXiv:2503.03622): those with the fewest users first, and among
+these in the order of a hash of the seed and the name of the record. A record is kept if each of its users has fewer
+than k kept records at that point. The result is maximal: no dropped record could be added. Only records of users with
+more than k records can be dropped, so only these records are considered. The order depends on names, not on rows: the
+same pairs and seed keep the same records, and if no record is shared, the kept records of a user do not depend on other
+users.
 
-The cap k_e on neighbourhoods (Dong & Ganesh 2026, arXiv:2602.09338, Appendix C) removes records that share users with too many:
-|N(e)| ≤ k_e for every record kept, N(e) the records that share a user with e, itself among them.
+The limit k_e on neighbourhoods (Dong & Ganesh 2026, arXiv:2602.09338, Appendix C) removes records that share users with
+too many records: |N(e)| ≤ k_e for every record that is kept, where N(e) is the set of records that share a user with e,
+including e.
 """
 
 from __future__ import annotations
@@ -25,14 +27,14 @@ from pyaccount.data.attribution import AttributionTable, Integers
 
 Mask = NDArray[np.bool_]
 
-#: Records that the greedy assignment has as Python's own numbers at a time.
+#: The number of records that the greedy assignment converts to Python integers at a time.
 PORTION = 1 << 18
-#: Entries of the products of matrices that count neighbours, at a time.
+#: The maximum number of entries of the matrix products that count neighbours, at a time.
 ENTRIES = 1 << 22
 
 
 def bounded(table: AttributionTable, limit: int, seed: int, candidates: Mask) -> Mask:
-    """The candidates that are kept, so that no user has more than `limit` of them."""
+    """Return the mask of candidates that are kept, so that no user has more than `limit` of them."""
     crowded = table.degrees(candidates) > limit
     contested = np.flatnonzero(candidates & table.touching(crowded))
     kept = candidates.copy()
@@ -41,7 +43,7 @@ def bounded(table: AttributionTable, limit: int, seed: int, candidates: Mask) ->
     alone = int((table.sizes[contested] == 1).sum())
     owners, _ = table.pairs_of(order[:alone])
     kept[order[:alone]] = _ranks(owners) < limit
-    # Users that are not crowded have room for all they have.
+    # Users that are not crowded can keep all of their records.
     room = (limit - np.minimum(np.bincount(owners, minlength=table.users), limit)).tolist()
     for start in range(alone, len(order), PORTION):
         portion = order[start : start + PORTION]
@@ -53,7 +55,7 @@ def bounded(table: AttributionTable, limit: int, seed: int, candidates: Mask) ->
 
 
 def _ranks(owners: Integers) -> Integers:
-    """How many equal numbers stand before each."""
+    """Return, for each element, how many equal elements precede it."""
     order = np.argsort(owners, kind="stable")
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order)) - np.searchsorted(owners[order], owners[order])
@@ -61,20 +63,20 @@ def _ranks(owners: Integers) -> Integers:
 
 
 def _assigned(owners: Sequence[int], ends: Sequence[int], room: list[int]) -> list[bool]:
-    """Whether each record is kept, in this order; what room its users have left goes down."""
-    found = []
+    """Return whether each record is kept, in this order. `room`, the remaining number of each user, is reduced."""
+    kept = []
     for start, stop in pairwise(ends):
         users = owners[start:stop]
         free = all(room[user] for user in users)
         if free:
             for user in users:
                 room[user] -= 1
-        found.append(free)
-    return found
+        kept.append(free)
+    return kept
 
 
 def _order(table: AttributionTable, records: Integers, seed: int) -> NDArray[np.intp]:
-    """The order in which records are considered: by the number of users, then by the hash of their names."""
+    """Return the order in which records are considered: by the number of users, then by the hash of the name."""
     key = seed.to_bytes(8, "little")
     digests = b"".join(
         hashlib.blake2b(table.record_names[r].encode(errors="surrogatepass"), digest_size=16, key=key).digest()
@@ -85,7 +87,7 @@ def _order(table: AttributionTable, records: Integers, seed: int) -> NDArray[np.
 
 
 def neighbours(table: AttributionTable, among: Mask) -> Integers:
-    """|N(e)| of each of these records, and 0 for the rest: how many of them share a user with it, itself included."""
+    """Return |N(e)|, the number of these records that share a user with e, e included; 0 for other records."""
     degrees = table.degrees(among)
     counts = np.where(among, degrees[table.owners[table.starts[:-1]]], 0)
     shared = np.flatnonzero(among & (table.sizes > 1))
@@ -108,23 +110,24 @@ def neighbours(table: AttributionTable, among: Mask) -> Integers:
 
 
 def _portions(sizes: Integers) -> list[tuple[int, int]]:
-    """Consecutive records, together of at most so many entries where each by itself is."""
-    found, start, total = [], 0, 0
-    for place, size in enumerate(sizes.tolist()):
-        if place > start and total + size > ENTRIES:
-            found.append((start, place))
-            start, total = place, 0
+    """Divide records into consecutive ranges of at most `ENTRIES` entries; a larger record is a range of its own."""
+    portions, start, total = [], 0, 0
+    for index, size in enumerate(sizes.tolist()):
+        if index > start and total + size > ENTRIES:
+            portions.append((start, index))
+            start, total = index, 0
         total += size
-    return [*found, (start, len(sizes))]
+    return [*portions, (start, len(sizes))]
 
 
 def within_neighbourhoods(
     table: AttributionTable, limit: int, seed: int, candidates: Mask, most: int
 ) -> tuple[Mask, Mask]:
-    """The records kept with at most `limit` for each user and |N(e)| ≤ `most`, and those that the second condition removed.
+    """Keep at most `limit` records of each user, all with |N(e)| ≤ `most`. Return the masks of kept and removed
+    records.
 
-    Records that are kept and have too many neighbours stop being candidates, and the assignment is made from the rest, until
-    there are none.
+    `removed` are those that violated the second condition. Kept records with too many neighbours are removed from the
+    candidates, and the assignment is repeated with the rest until there are no such records.
     """
     candidates = candidates.copy()
     removed = np.zeros_like(candidates)
@@ -138,5 +141,5 @@ def within_neighbourhoods(
 
 
 def rule(separation: int, probability: float) -> int:
-    """k_e of the rule of thumb b·p·k_e < 1: the largest whole number below 1/(b·p), at least 1 (Appendix C, ibid.)."""
+    """Return k_e by the rule of thumb b·p·k_e < 1 (Appendix C, ibid.): the largest integer < 1/(b·p), at least 1."""
     return max(1, math.ceil(1.0 / (separation * probability)) - 1)

@@ -1,4 +1,4 @@
-"""Preparing a table of records and users for training with privacy for users."""
+"""Prepares a table of records and users for training with privacy for users."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ from pyaccount.errors import DocumentError, DomainError, Path, Problem, path_tex
 from pyaccount.files import write_atomically
 from pyaccount.plan import compile_document
 
-#: The word for the rule of thumb b·p·k_e < 1.
+#: The value of `neighbour_limit` for the rule of thumb b·p·k_e < 1.
 RULE = "rule"
-#: More neighbours than that limit nothing.
+#: The maximum `neighbour_limit`; a larger one would have no effect.
 MOST_NEIGHBOURS = 10**15
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The records kept, what was dropped, and the document about them."""
+    """The records that were kept, the report, and the document about them."""
 
-    #: Whose record is whose, of the records kept: names, and pairs as numbers.
+    #: The attribution of the kept records to users, with names.
     attribution: AttributionTable
-    #: What was done, in numbers.
+    #: The report on what was done.
     report: Preparation
-    #: The document filled in; None where none was given.
+    #: The document with the values filled in; None if no document was given.
     document: Document | None
-    #: What the columns of the table are called.
+    #: The names of the columns of the table.
     columns: tuple[str, str]
 
     @property
     def records(self) -> list[str]:
-        """The names of the records kept, in the order of their first appearance in the table."""
+        """The names of the kept records, in the order of their first appearance in the table."""
         return list(self.attribution.record_names)
 
     def pairs(self) -> tuple[Integers, Integers]:
-        """Every pair kept: the record's place in `records`, and its user's in `attribution.user_names`."""
+        """Return all kept pairs: indices of the records in `records`, and of the users in `attribution.user_names`."""
         numbers = np.arange(self.attribution.records, dtype=np.int64)
         return np.repeat(numbers, self.attribution.sizes), self.attribution.owners
 
     def to_csv(self) -> str:
-        """The pairs kept as CSV text with a header, ordered by record."""
+        """Return the kept pairs as CSV text with a header, ordered by record."""
         records, users = self.attribution.record_names, self.attribution.user_names
         stream = io.StringIO(newline="")
         writer = csv.writer(stream, lineterminator="\n")
@@ -67,32 +67,32 @@ class Prepared:
         return stream.getvalue()
 
     def save_records(self, path: str | os.PathLike[str]) -> None:
-        """Write the pairs kept as CSV; the file appears whole or not at all."""
+        """Write the kept pairs as a CSV file, either completely or not at all."""
         write_atomically(FilePath(path), self.to_csv().encode(errors="surrogatepass"))
 
     def to_yaml(self) -> str:
-        """The document as YAML text; without one, the part of a document that is about these records."""
-        said = self.report
+        """Return the document as YAML text; without a document, only the sections about these records."""
+        report = self.report
         comments = [
-            f"Prepared for users with at most {said.records_per_user} records each: {said.kept.records} of "
-            f"{said.before.records} records kept, seed {said.seed}.",
-            *([] if said.batch is None else [f"Expected batch: {said.batch.expected:.6g} records."]),
+            f"Prepared for users with at most {report.records_per_user} records each: {report.kept.records} of "
+            f"{report.before.records} records kept, seed {report.seed}.",
+            *([] if report.batch is None else [f"Expected batch: {report.batch.expected:.6g} records."]),
             "These numbers follow from the table of records and users without noise: they are not private.",
         ]
         if self.document is not None:
             return text_of(self.document.to_mapping(), comments)
         sections: dict[str, dict[str, object]] = {}
-        for path, value in said.document.items():
+        for path, value in report.document.items():
             section, key = path.split(".")
             sections.setdefault(section, {})[key] = value
         return text_of(sections, comments)
 
     def save_document(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_yaml()`; the file appears whole or not at all."""
+        """Write `to_yaml()` to a file, either completely or not at all."""
         write_atomically(FilePath(path), self.to_yaml())
 
 
-def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
+def prepare(  # noqa: PLR0913 - a table and options
     table: Any,
     *,
     records_per_user: int,
@@ -105,16 +105,18 @@ def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
     seed: int = 0,
     columns: tuple[str, str] = COLUMNS,
 ) -> Prepared:
-    """Keep at most so many records of each user, and say what a document says of the records kept.
+    """Keep at most `records_per_user` records of each user, and compute the values for a document about them.
 
-    `table` is a CSV or Parquet file with a row for each pair of a record and a user, something with these two columns, or pairs.
-    Of users with too many records those are kept that a hash of `seed` and their names chooses, those with the fewest users
-    first; `drop_shared` keeps only records of one user; `neighbour_limit` is k_e, the most records that may share a user with
-    one, or `rule` for the largest with b·p·k_e < 1 at the p that the batch would need if nobody waited.
+    `table` is a CSV or Parquet file with a row for each pair of a record and a user, an object with these two columns,
+    or pairs. Records are kept in the order of their number of users, then of a hash of `seed` and their name.
+    `drop_shared` keeps only records of one user. `neighbour_limit` is k_e, the maximum number of records that may share
+    a user with a kept one, or `rule` for the largest k_e with b·p·k_e < 1 at the p that the batch would need if no user
+    waited.
 
-    With an `expected_batch_size` the least sampling probability is found that has it (exactly, by a formula; a simulation stands
-    beside it, as an estimate with its standard error). `min_separation` is b, unless a document says it. Raises `TableError`,
-    `DomainError`, `DocumentError`, `MissingExtraError`.
+    With `expected_batch_size`, the smallest sampling probability with this expected batch is computed by an exact
+    formula; the report adds a simulation, as an estimate with its standard error. `min_separation` is b, in rounds, if
+    no document states it. Raises `TableError` for wrong rows, `DomainError` for wrong arguments, `DocumentError` if the
+    document with these values is refused, and `MissingExtraError`.
     """
     limit = whole_of("records_per_user", records_per_user, RECORDS_PER_USER)
     seed = whole_of("seed", seed, SEED)
@@ -123,7 +125,7 @@ def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
     candidates = before.sizes == 1 if drop_shared else np.ones(before.records, dtype=np.bool_)
     if not candidates.any():
         raise DomainError(
-            "every record has several users: none is left with drop_shared, which keeps those of one user"
+            "every record has several users, so drop_shared, which keeps only records of one user, leaves none"
         )
     kept = bounded(before, limit, seed, candidates)
     removed = np.zeros_like(kept)
@@ -131,7 +133,7 @@ def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
     if most is not None:
         kept, removed = within_neighbourhoods(before, limit, seed, candidates, most)
         if not kept.any():
-            raise DomainError(f"neighbour_limit = {most} leaves no record: every one shares users with more")
+            raise DomainError(f"neighbour_limit = {most} leaves no record: every record shares users with more")
     after = before.only(np.flatnonzero(kept))
     shared = after.shared > 0
     law, widest = _law(after, asked, shared=shared, count=most is not None)
@@ -162,14 +164,14 @@ def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
 
 
 class _Sampling(NamedTuple):
-    """What is wanted of the sampling."""
+    """The checked arguments about sampling."""
 
     document: Document | None
     batch: float | None
     probability: float | None
     separation: int | None
     neighbours: int | Literal["rule"] | None
-    #: Whether users are sampled, who wait together.
+    #: Whether the sampler protects users, all of whose records wait together.
     users: bool
 
 
@@ -180,28 +182,30 @@ def _asked(
     separation_asked: int | None,
     most: int | Literal["rule"] | None,
 ) -> _Sampling:
-    """The arguments, checked; what the document says of the sampling counts too."""
+    """Check the arguments about sampling, and add those of the document. Raises `DomainError`, `DocumentError`."""
     if batch is not None:
         batch = number_of("expected_batch_size", batch, "greater than 0 and finite", 5e-324, float("inf"))
     if probability is not None:
         allowed = "greater than 0 and at most 1"
         probability = number_of("sampling_probability", probability, allowed, 5e-324, float(np.nextafter(1.0, 2.0)))
     if batch is not None and probability is not None:
-        raise DomainError("give expected_batch_size or sampling_probability: the other one follows")
+        raise DomainError(
+            "give only one of expected_batch_size and sampling_probability: the other one follows from it"
+        )
     apart = None if separation_asked is None else whole_of("min_separation", separation_asked, SEPARATION)
     users = True
     if document is not None:
         one_body(document)
         (body,) = document.bodies
         if apart is not None:
-            raise DomainError("min_separation is what the document says: leave it out, or change it there")
+            raise DomainError("min_separation is stated by the document: leave it out, or change it there")
         users, apart = body.sampler.protects_users, body.separation()
         if users and apart is None:
             raise DomainError("the bands of the document are still to be chosen: give sampler.min_separation there")
         if users and batch is None and probability is None:
             probability = body.sampler.sampling_probability(body)
     elif apart is None and (batch is not None or probability is not None):
-        raise DomainError("give min_separation too: the rounds between two participations of a user, 1 without a wait")
+        raise DomainError("give min_separation too: the rounds between two participations of a user; 1 means no wait")
     if most is not None and most != RULE:
         if isinstance(most, bool) or not isinstance(most, int | np.integer) or not 1 <= most <= MOST_NEIGHBOURS:
             raise DomainError(f"neighbour_limit = {most!r} is outside its domain: a whole number from 1, or {RULE}")
@@ -215,7 +219,7 @@ def _asked(
 
 
 def _neighbour_limit(asked: _Sampling, records: int) -> int | None:
-    """k_e, by the rule from the p at which the batch would be reached if nobody waited."""
+    """Return k_e, as given, or by the rule at the p that the batch would need if no user waited."""
     if not isinstance(asked.neighbours, str):
         return asked.neighbours
     p = asked.probability if asked.batch is None else min(1.0, asked.batch / records)
@@ -225,7 +229,7 @@ def _neighbour_limit(asked: _Sampling, records: int) -> int | None:
 
 
 def _law(table: AttributionTable, asked: _Sampling, *, shared: bool, count: bool) -> tuple[BatchLaw | None, int | None]:
-    """How the batch depends on p, where users are sampled; and the largest neighbourhood, where something asks for it."""
+    """Return the law of the batch, if users are sampled, and the largest neighbourhood, if it is needed."""
     everyone = np.ones(table.records, dtype=np.bool_)
     sampled = asked.users and (asked.batch is not None or asked.probability is not None)
     if not (sampled or count):
@@ -238,14 +242,14 @@ def _law(table: AttributionTable, asked: _Sampling, *, shared: bool, count: bool
 
 
 def _probability(asked: _Sampling, law: BatchLaw | None) -> float | None:
-    """p as asked for, or the least that has the expected batch."""
+    """Return p as given, or the smallest p with the expected batch. Raises `DomainError` if there is none."""
     if law is None or asked.batch is None:
         return asked.probability
     p = law.probability(asked.batch)
     if p is None:
         most, best = law.largest()
         raise DomainError(
-            f"expected_batch_size = {asked.batch:g} cannot be had of the records kept: at most about {most:.4g}, at "
+            f"expected_batch_size = {asked.batch:g} cannot be reached with the records kept: at most about {most:.4g}, at "
             f"p = {best:g}; ask for less, for a smaller min_separation or neighbour_limit, or keep more records of each user"
         )
     return p
@@ -254,22 +258,22 @@ def _probability(asked: _Sampling, law: BatchLaw | None) -> float | None:
 def _changes(
     asked: _Sampling, records: int, limit: int, p: float | None, *, shared: bool
 ) -> dict[Path, int | float | str]:
-    """What a document says of the records kept, by place."""
-    found: dict[Path, Any] = {("training", "dataset_size"): records}
+    """Return the values for a document about the kept records, by path."""
+    values: dict[Path, Any] = {("training", "dataset_size"): records}
     if asked.users and p is not None:
-        found["training", "sampling_probability"] = p
+        values["training", "sampling_probability"] = p
     elif asked.batch is not None:
-        found["training", "expected_batch_size"] = asked.batch
+        values["training", "expected_batch_size"] = asked.batch
     elif asked.probability is not None:
-        found["training", "sampling_probability"] = asked.probability
+        values["training", "sampling_probability"] = asked.probability
     if asked.document is not None:
         (body,) = asked.document.bodies
-        return found | body.sampler.for_users(limit, shared=shared)
-    from pyaccount.document import UserBMinSep  # what samples users, where no document says another one
+        return values | body.sampler.for_users(limit, shared=shared)
+    from pyaccount.document import UserBMinSep  # the default sampler if there is no document
 
     sampler = UserBMinSep(kind="user-b-min-sep", records_per_user=limit, attribution="shared" if shared else "single")
     apart = {} if asked.separation is None else {("sampler", "min_separation"): asked.separation}
-    return found | {("sampler", "kind"): sampler.kind} | sampler.for_users(limit, shared=shared) | apart
+    return values | {("sampler", "kind"): sampler.kind} | sampler.for_users(limit, shared=shared) | apart
 
 
 def _counts(table: AttributionTable) -> Counts:
@@ -293,7 +297,7 @@ def _dropped(before: AttributionTable, after: AttributionTable, candidates: Mask
 def _batch(
     table: AttributionTable, law: BatchLaw | None, p: float | None, document: Document | None, seed: int
 ) -> BatchReport | None:
-    """The expected batch, and simulated ones where users wait for one another."""
+    """Return the expected batch and, if users are sampled, a simulation."""
     if law is not None and p is not None:
         drawn = simulated(table, p, law.separation, seed, shared=law.shared)
         return BatchReport(law.expected(p), drawn)
@@ -302,9 +306,9 @@ def _batch(
 
 
 def filled(document: Document, changes: Mapping[Path, object]) -> Document:
-    """The document with these values, all at once; errors keep the places of what stood there. Raises `DocumentError`.
+    """Return the document with all of these values; errors keep the places of the previous values.
 
-    It can be planned: what has no valid bound is refused here.
+    Raises `DocumentError` if the document is invalid, or the plan has no valid bound for it.
     """
     root = document.root
     problems: list[Problem] = []
@@ -319,14 +323,14 @@ def filled(document: Document, changes: Mapping[Path, object]) -> Document:
 
 
 def one_body(document: Document) -> None:
-    """Refuse documents with phases: which of them draws the records is not said."""
+    """Raise `DocumentError` for documents with phases: it would be unclear which phase uses the records."""
     if len(document.bodies) != 1 or document.bodies[0].path:
-        message = "prepare fills documents without phases: prepare one for each, and put them together"
+        message = "prepare only fills in documents without phases: prepare one for each phase, and combine them"
         raise DocumentError([document.problem("contradiction", ("phases",), message)])
 
 
 def text_of(mapping: Mapping[str, object], comments: list[str]) -> str:
-    """A document, or a part of one, as YAML text below comments."""
+    """Return a document, or a part of one, as YAML text below comment lines."""
     return "".join(f"# {line}\n" for line in comments) + yaml.safe_dump(
         dict(mapping), sort_keys=False, allow_unicode=True
     )

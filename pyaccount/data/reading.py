@@ -1,4 +1,4 @@
-"""Tables of records and users: from a file, from columns, or as pairs."""
+"""Reads tables of records and users from a file, from columns, or from pairs."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from pyaccount.data.attribution import AttributionTable, Integers
 from pyaccount.errors import DomainError, TableError, shown
 from pyaccount.tables import BLOCK, blocks, line_of, refuse
 
-#: What the columns are called unless they are named.
+#: The default names of the columns.
 COLUMNS = ("record", "user")
-#: What the message about a column that is not there adds; the command says the same of its options.
-NAMES_THEM = "columns= says what the columns are called"
-#: Of one name, in characters: a longer one is a cell of another kind.
+#: The advice in a message about a missing column; the command replaces it by its options.
+NAMES_THEM = "columns= states the names of the columns"
+#: The maximum length of a name, in characters; a longer text is not a name.
 LONGEST_NAME = 1000
 
 
 def attribution_of(table: Any, columns: tuple[str, str] = COLUMNS) -> AttributionTable:
-    """The attribution in a table: a CSV or Parquet file, something with two columns of one length, or pairs.
+    """Read the attribution from a CSV or Parquet file, an object with two columns of equal length, or pairs.
 
-    A name is a text without which a row says nothing, or a whole number, which is the text of its digits. Memory: the distinct
-    names and two numbers for each row. Raises `TableError`, `DomainError`, `MissingExtraError`.
+    A name is a non-empty text, or a whole number, which means the text of its digits. Memory: the distinct names, and
+    two numbers for each row. Raises `TableError` for wrong rows or columns, `DomainError` for other arguments, and
+    `MissingExtraError` if the file needs a package that is not installed.
     """
     if columns[0] == columns[1]:
-        raise DomainError(f"records and users stand in columns of their own: both are called {shown(columns[0])}")
+        raise DomainError(f"records and users must be in different columns: both are called {shown(columns[0])}")
     file = os.fsdecode(table) if isinstance(table, str | os.PathLike) else None
     numbers: tuple[_Numbers, _Numbers] = (_Numbers(), _Numbers())
-    found: tuple[list[Integers], list[Integers]] = ([], [])
+    collected: tuple[list[Integers], list[Integers]] = ([], [])
     row = 0
     for block in _named_blocks(table, file, columns):
-        for column, values, known, parts in zip(columns, block, numbers, found, strict=True):
+        for column, values, known, parts in zip(columns, block, numbers, collected, strict=True):
             wrong = next(iter(_unnamed(values)), None)
             if wrong is not None:
                 line = None if file is None else line_of(file, row + wrong)
@@ -46,8 +47,8 @@ def attribution_of(table: Any, columns: tuple[str, str] = COLUMNS) -> Attributio
             parts.append(known.of(values))
         row += len(block[0])
     if row == 0:
-        refuse(file, f"the table has no rows: each says one {columns[0]} and one {columns[1]}")
-    records, users = (np.concatenate(parts) for parts in found)
+        refuse(file, f"the table has no rows: each row has one {columns[0]} and one {columns[1]}")
+    records, users = (np.concatenate(parts) for parts in collected)
     return AttributionTable.of(list(numbers[0]), list(numbers[1]), (records, users))
 
 
@@ -56,13 +57,13 @@ class _Numbers(defaultdict[str, int]):
 
     def __init__(self) -> None:
         super().__init__()
-        # Called for a new name, before it is added.
+        # The factory is called for a new name before the name is added, so it returns the next number.
         self.default_factory = self.__len__
 
     def of(self, values: Sequence[Any]) -> Integers:
-        """The number of each value."""
+        """Return the number of each value."""
         if isinstance(values, np.ndarray):
-            # Few distinct ones have to be spelled.
+            # Only the distinct numbers have to be converted to text.
             distinct, first, inverse = np.unique(values, return_index=True, return_inverse=True)
             appearing = np.argsort(first)
             spelled = np.empty(len(distinct), dtype=np.int64)
@@ -73,16 +74,16 @@ class _Numbers(defaultdict[str, int]):
 
 
 def _unnamed(values: Sequence[Any]) -> Iterator[int]:
-    """The places of values that name nothing."""
+    """Yield the indices of values that are not names."""
     if isinstance(values, np.ndarray):
         return
     kinds = set(map(type, values))
     if kinds == {str} and all(values) and max(map(len, values)) <= LONGEST_NAME:
         return
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         named = isinstance(value, str) and 0 < len(value) <= LONGEST_NAME
         if not named and (not isinstance(value, int | np.integer) or isinstance(value, bool)):
-            yield place
+            yield index
 
 
 def _plain(value: Any) -> object:
@@ -90,7 +91,7 @@ def _plain(value: Any) -> object:
 
 
 def _named_blocks(table: Any, file: str | None, columns: tuple[str, str]) -> Iterator[tuple[Sequence[Any], ...]]:
-    """As `_blocks`; an error about a column's name says how to give another one."""
+    """Yield the blocks of `_blocks`. An error about a missing column says how to name the columns."""
     try:
         yield from _blocks(table, file, columns)
     except TableError as error:
@@ -101,7 +102,7 @@ def _named_blocks(table: Any, file: str | None, columns: tuple[str, str]) -> Ite
 
 
 def _blocks(table: Any, file: str | None, columns: tuple[str, str]) -> Iterator[tuple[Sequence[Any], ...]]:
-    """Blocks of both columns; of arrays of whole numbers arrays, and otherwise lists."""
+    """Yield blocks of both columns: arrays if they are whole numbers in an array, otherwise lists."""
     if file is not None:
         for block in blocks(file, columns):
             yield tuple(map(_listed, block))
@@ -114,7 +115,7 @@ def _blocks(table: Any, file: str | None, columns: tuple[str, str]) -> Iterator[
     arrays = [_listed(np.asarray(side)) for side in sides]
     if any(np.ndim(array) != 1 for array in arrays) or len(arrays[0]) != len(arrays[1]):
         raise DomainError(
-            f"the columns {columns[0]} and {columns[1]} have one value in each row, as many as one another"
+            f"the columns {columns[0]} and {columns[1]} need one value in each row, and the same number of rows"
         )
     for start in range(0, len(arrays[0]), BLOCK):
         yield tuple(array[start : start + BLOCK] for array in arrays)
@@ -137,7 +138,7 @@ def _pairs(table: Any, columns: tuple[str, str]) -> Iterator[tuple[Sequence[Any]
 
 
 def _listed(values: Any) -> Any:
-    """An array of whole numbers as it is, and anything else as a list."""
+    """Return an array of whole numbers unchanged, and another array as a list."""
     if isinstance(values, np.ndarray):
         return values if values.dtype.kind in "iu" else values.tolist()
     return values

@@ -1,5 +1,5 @@
-"""What preparing data did, as data and as a page. Counts are exact; the results of simulations are estimates, and are
-labelled so.
+"""The report on prepared data, as data and as a page. Counts are exact; results of simulations are estimates, and are
+labelled as such.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from pyaccount.pages.page import (
 from pyaccount.pages.readable import Readable
 from pyaccount.rounding import nearest, plain
 
-#: Where the numbers of the report come from.
+#: The origins of the numbers in the report.
 ORIGINS = {
     "counted": "Counted in the table of records and users: exact.",
     "computed": "Computed from these counts, up to rounding.",
     "simulated": "From simulated batches: an estimate.",
 }
 
-#: What every report says of itself.
+#: The statement in every report that it is not private.
 PUBLIC = (
     "Not private: these numbers, the records kept, and what the document says of them follow from the table of records and users "
     "without noise. A guarantee is about the records' contents; who has which record must be public, or stay secret with this "
@@ -47,13 +47,13 @@ class Counts:
 
     records: int
     users: int
-    #: Different pairs of a record and a user.
+    #: The number of different pairs of a record and a user.
     pairs: int
-    #: Of one user.
+    #: The maximum number of records of one user.
     most_records: int
-    #: Of one record.
+    #: The maximum number of users of one record.
     most_users: int
-    #: Records with more than one user.
+    #: The number of records with more than one user.
     shared_records: int
 
 
@@ -61,17 +61,17 @@ class Counts:
 class Dropped:
     """The numbers of records that were not kept, each counted once, and of users without any record that was kept. All exact."""
 
-    #: Because they have several users, where only records of one are kept.
+    #: Dropped because they have several users, and `drop_shared` keeps only records of one user.
     shared: int
-    #: Because they share users with too many records.
+    #: Dropped because they share users with too many records.
     neighbours: int
-    #: Because one of their users has enough records without them.
+    #: Dropped because one of their users has the maximum number of records without them.
     records_per_user: int
     users: int
 
     @property
     def records(self) -> int:
-        """All of them."""
+        """The number of all dropped records."""
         return self.shared + self.neighbours + self.records_per_user
 
 
@@ -79,9 +79,9 @@ class Dropped:
 class BatchReport:
     """The size of batches of the kept records, at the sampling probability."""
 
-    #: By a formula: the long-run mean, up to rounding.
+    #: The long-run mean by a formula, up to rounding.
     expected: float
-    #: From simulated batches: estimates. None where the sampler's batches need no simulation.
+    #: Estimates from simulated batches; None if the batches of the sampler need no simulation.
     simulated: Simulated | None
 
 
@@ -91,18 +91,18 @@ class Preparation(Readable):
 
     pyaccount: Literal[1]
     kind: Literal["preparation"]
-    #: The table's file; None for one in memory.
+    #: The file of the table; None if it was in memory.
     table: str | None
-    #: Rows of the table; those that repeat a pair count.
+    #: The number of rows of the table, including rows that repeat a pair.
     rows: int
     seed: int
-    #: k: the most records of a user that are kept.
+    #: k, the maximum number of kept records of a user.
     records_per_user: int
-    #: Whether each record kept has one user.
+    #: "single" if each kept record has one user, otherwise "shared".
     attribution: Literal["single", "shared"]
-    #: k_e: the most records that may share a user with one that is kept, itself included; None without a limit.
+    #: k_e, the maximum number of records that may share a user with a kept one, itself included; None without a limit.
     neighbour_limit: int | None
-    #: Of the records kept, the most that share a user with one; None where it was not counted.
+    #: The maximum number of kept records that share a user with one of them; None if it was not counted.
     most_neighbours: int | None
     min_separation: int | None
     sampling_probability: float | None
@@ -110,14 +110,14 @@ class Preparation(Readable):
     kept: Counts
     dropped: Dropped
     batch: BatchReport | None
-    #: What was put into the document, by path; or what belongs there.
+    #: The values that were set in the document, or that belong there, by path.
     document: dict[str, int | float | str]
     document_sha256: str | None
     #: Always false: the numbers here are exact functions of the table.
     private: Literal[False]
 
     def to_json(self) -> str:
-        """The report as JSON text."""
+        """Return the report as JSON text."""
         text = json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False)
         return text.encode(errors="backslashreplace").decode() + "\n"
 

@@ -1,13 +1,13 @@
-"""The mechanism document: from what a person wrote to typed sections.
+"""The mechanism document: reads what a person wrote and turns it into typed sections.
 
-This room takes a YAML file, a mapping and overrides, and gives a `Document`: validated, typed, hashed, and able to say
-where in the text each value stands. Everything that is wrong with a document is reported at once, as located problems.
-The room must not know how a mechanism is analysed, nor that there is a compiled core: which theorem applies, and which
-mechanisms have no valid bound, is for the plan to say.
+This room takes a YAML file, a mapping and overrides, and returns a `Document`, which is validated, typed and hashed,
+and knows the line and column of each value. All errors of a document are reported at once, as located problems. The
+room must not know how a mechanism is analysed, nor that there is a compiled core: the plan decides which theorem
+applies, and which mechanisms have no valid bound.
 
-What every number may be is in `ranges`; the sections are in `sections`, `samplers/` and `matrices/`, with the rules of each;
-`validation` words what is wrong, with the guesses of `spelling`. `files`, `nodes` and `reader` limit the text: its size, depth
-and number of values.
+`ranges` defines the range of every number. `sections`, `samplers/` and `matrices/` define the sections and their rules.
+`validation` writes the messages about errors, with suggestions from `spelling`. `files`, `nodes` and `reader` limit the
+size of the text, its depth and its number of values.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ __all__ = [
     "sha256_of",
 ]
 
-#: The module of each name; modules load when a name is first used, since a gate needs few of them.
+#: The module of each name. A module is imported when one of its names is first used, because a gate needs only a few of
+#: them.
 _HOMES = {
     "amplification": "Amplification LaplaceBase StatedBase",
     "canonical": "sha256_of",

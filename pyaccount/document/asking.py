@@ -1,7 +1,7 @@
-"""What the field of a kind states in addition to what it accepts: the question that asks for it, and its names elsewhere.
+"""Annotations of a kind's fields that read nothing: the question that asks for a value, and its names in other
+libraries.
 
-These are annotations like those of `fields`, but they read nothing. So the module of a kind states everything about its
-fields.
+With them, and those of `fields`, the module of a kind states everything about its fields.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Asked:
-    """The question of `pyaccount init` whose answer is the value of a field. Its name is that of the field."""
+    """The question of `pyaccount init` that asks for the value of a field; its name is the name of the field."""
 
-    #: What is asked for.
+    #: The text of the question.
     text: str
-    #: An answer that suits a small training run: with it, `init` tries which choices can be analysed.
+    #: An answer that fits a small training run; `init` uses it to find out which choices can be analysed.
     trial: str
-    #: The words that answer it, each with a line about it; none where a number does.
+    #: The words that are accepted as answers, each with a description; empty if the answer is a number.
     words: Mapping[str, str] = field(default_factory=dict)
-    #: Whether it is asked right after the kind, since other choices depend on the answer.
+    #: Whether the question is asked right after the kind, because other choices depend on the answer.
     first: bool = False
-    #: What is taken without an answer, in words.
+    #: The default, in words.
     usual: str = ""
-    #: What stands for the answer in the help.
+    #: The placeholder for the answer in the help.
     metavar: str = "N"
 
 
 @dataclass(frozen=True)
 class AlsoCalled:
-    """The names of a field in other libraries: separated by spaces, in lower case and with underscores."""
+    """The names of a field in other libraries, separated by spaces, in lower case and with underscores."""
 
     names: str

@@ -1,4 +1,4 @@
-"""What a document leaves open: its blank, its `choose:` lists, and the rules about them."""
+"""The open values of a document, that is, its blank and its `choose:` lists, and the rules about them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def blanks(document: Mechanism) -> list[Path]:
-    """The paths of the document's blanks, in the order of the text."""
+    """Return the paths of all values of the document that are `solve`, in the order of the text."""
     privacy = [path for path in BLANKS if path[0] == "privacy"]
     found: list[Path] = [path for path in privacy if getattr(document.stated_privacy, path[1]) == SOLVE]
     for body in document.bodies:
@@ -25,15 +25,16 @@ def blanks(document: Mechanism) -> list[Path]:
 
 
 def one_blank(document: Mechanism) -> Iterator[Problem]:
-    """A document has one blank, or none."""
+    """Report every blank after the first: a document has at most one."""
     found = blanks(document)
     remedy = "leave one of them solve, and write a number for every other"
     if len({path[-2:] for path in found}) == 1:
-        # The same blank in several phases: who writes that wants one value for all.
+        # If the same value is `solve` in several phases, the author wants one value for all of them.
         shared = found[0][-1] if found else ""
         remedy += (
-            f". One {shared} for several phases is not implemented: phases that are alike are one body with `count`, or with the "
-            f"iterations of all; of others give all but one a number, and try several with `pyaccount sweep`"
+            f". Solving for one {shared} of several phases is not implemented: write equal phases as one body, with "
+            "`count` or with all of their iterations. If they differ, give all but one a number, and try several "
+            "values with `pyaccount sweep`"
         )
     for extra in found[1:]:
         rest = " and ".join(path_text(path) for path in found if path != extra)
@@ -43,7 +44,7 @@ def one_blank(document: Mechanism) -> Iterator[Problem]:
 
 
 def choices(document: Mechanism) -> Iterator[Path]:
-    """The paths of the document's `choose:` lists."""
+    """Yield the paths of the `choose:` lists of the document."""
     for body in document.bodies:
         for name, section in (("matrix", body.matrix), ("sampler", body.sampler)):
             for field in type(section).model_fields:
@@ -52,39 +53,39 @@ def choices(document: Mechanism) -> Iterator[Path]:
 
 
 def choice_at(document: Mechanism, path: Path) -> tuple[int | float | str, ...]:
-    """The alternatives at a path of `choices`."""
+    """Return the alternatives of the `choose:` list at a path that `choices` yields."""
     body = next(body for body in document.bodies if path[: len(body.path)] == body.path)
     chosen: Choose = getattr(getattr(body, str(path[-2])), str(path[-1]))
     return chosen.choose
 
 
 def searches_have_a_target(document: Mechanism) -> Iterator[Problem]:
-    """A matrix is optimised under its sampler at one target, so ε and δ are numbers and the noise is what is solved for."""
+    """Report matrices optimised for sampling unless there is one body, a target of ε and δ, and σ as the blank."""
     for body in document.bodies:
         if not body.matrix.searched:
             continue
         path = body.at("matrix", "optimize_for")
         if len(document.bodies) > 1:
-            message = (
-                "a matrix is optimised for the sampling of documents with one body: in phases leave optimize_for out"
-            )
+            message = "optimize_for: sampling is only implemented for documents with one body: in phases leave optimize_for out"
         elif document.stated_privacy.risk is not None:
             message = (
-                "a matrix is optimised at an epsilon and a delta, not at a budget of risk: give these instead of risk"
+                "optimize_for: sampling needs ε and δ, not a budget of risk: give epsilon and delta instead of risk"
             )
         elif number(getattr(body.noise, "multiplier", None)) is not None:
-            message = "optimize_for: sampling takes the least error at the target, so noise.multiplier must be solve"
+            message = (
+                "optimize_for: sampling minimises the error at the target ε and δ, so noise.multiplier must be solve"
+            )
         else:
             continue
         yield document.problem("contradiction", path, message, allowed="column-norm")
 
 
 def choices_compare_noise(document: Mechanism) -> Iterator[Problem]:
-    """A choice is made by the error at the target, so the noise is what is solved for."""
+    """Report `choose:` lists with several bodies, or if σ is not the blank: a choice compares errors at the target."""
     for path in choices(document):
         if len(document.bodies) > 1:
-            message = "choose: is for documents with one body: in phases give the value itself"
+            message = "choose: is only implemented for documents with one body: in phases give the value itself"
             yield document.problem("contradiction", path, message)
         elif number(getattr(document.bodies[0].noise, "multiplier", None)) is not None:
-            message = "choose: takes what has the smallest error at the target, so noise.multiplier must be solve"
+            message = "choose: takes the value with the smallest error at the target, so noise.multiplier must be solve"
             yield document.problem("contradiction", path, message)

@@ -1,6 +1,6 @@
-"""The canonical form of what a document says, and its hash.
+"""The canonical form of the content of a document, and its hash.
 
-Nothing else is needed to see whether a certificate has the hash of its document.
+This module suffices to check whether the hash in a certificate is that of its document.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 
 
 def sha256_of(mapping: dict[str, Any]) -> str:
-    """The hash of what a document says, given as `Written.to_mapping` gives it: also of the one inside a certificate."""
+    """Return the SHA-256 of a document's content, given as `Written.to_mapping` or a certificate has it."""
     text = json.dumps(integral(mapping), sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def integral(value: object) -> object:
-    """The value with integral floats as integers, so that `2e3` and `2000` are one number."""
+    """Return the value with integral floats as integers, so that `2e3` and `2000` have the same hash."""
     if isinstance(value, dict):
         return {key: integral(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Documents from elsewhere: the files that they name lie in one folder."""
+"""Confines documents from other sources: all files that they name must be in one folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyaccount.files import inside
 
 
 def confined(document: Document, folder: str | os.PathLike[str]) -> Document:
-    """The document, if every file that it names lies in `folder` or below it, links followed. Raises `DocumentError`."""
+    """Return the document if every file that it names is in `folder`, links followed. Raises `DocumentError` if not."""
     found = []
     for body in document.bodies:
         for field in body.matrix.files():
@@ -25,6 +25,6 @@ def confined(document: Document, folder: str | os.PathLike[str]) -> Document:
 
 
 def placed(document: Document, folder: str | os.PathLike[str]) -> Document:
-    """The document as one that lies in `folder`, where its files are looked for and nowhere else. Raises `DocumentError`."""
+    """Return the document as if it were in `folder`, so that its files are read only there. Raises `DocumentError`."""
     name = "document" if document.file is None else Path(document.file).name
     return confined(Document(document.root, str(Path(folder) / name)), folder)

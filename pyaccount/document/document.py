@@ -1,4 +1,4 @@
-"""A validated document: what the later rooms work with."""
+"""The validated mechanism document that the later rooms use."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from pyaccount.errors import DocumentError, Path, Problem, path_text
 
 
 class Document(Mechanism):
-    """A mechanism document without problems. It never changes; `with_value` makes another one.
+    """A mechanism document without problems. It is immutable; `with_value` returns a changed copy.
 
-    Two documents are equal if they say the same, wherever they were read from. The order of keys and the spelling of
-    numbers say nothing; a default that is written out does. `root` is the tree it was read from.
+    Two documents are equal if their content is equal, even if they were read from different places. The order of keys
+    and the spelling of numbers do not matter; a default that is written out does. `root` is the tree that the document
+    was read from.
     """
 
     def __init__(self, root: Table, file: str | None = None, problems: Iterable[Problem] = ()) -> None:
-        """Validate a tree. `problems` are those found while it was read; with its own they become a `DocumentError`."""
+        """Validate a tree. Raises `DocumentError` with all problems, those found in reading (`problems`) included."""
         raw = cast(dict[str, Any], plain(root))
         shape: type[SingleDocument | PhasedDocument] = PhasedDocument if "phases" in raw else SingleDocument
         model, invalid = validate(root, raw, shape)
@@ -41,21 +42,21 @@ class Document(Mechanism):
         self.stated_privacy = model.privacy
         self.privacy = target(model.privacy, self.bodies)
         found = [*problems, *invalid]
-        # A mapping that lost keys in reading would only be told what follows from the loss.
+        # If keys were lost while reading, the rules would only report consequences of the loss.
         if not any(problem.slug in ("merge-key", "non-string-key") for problem in found):
             found.extend(broken_rules(self))
         if found:
             raise DocumentError(found)
         self.blank: Path | None = next(iter(blanks(self)), None)
         self.choices: tuple[Path, ...] = tuple(choices(self))
-        #: What was read from the files that it names, once it is `pinned`.
+        #: The content of the files that the document names, once it is `pinned`.
         self.read: dict[object, Any] | None = None
 
     def pinned(self) -> Document:
-        """The document for one analysis: each file that it names is read once, for it and for all that are made of it.
+        """Return the document for one analysis, in which each file that it names is read only once.
 
-        A file that changes meanwhile changes nothing then, and whoever gets the document, another process too, gets what was
-        read along with it.
+        Documents made from this one share what was read. So a file that changes during the analysis has no effect, and
+        if the document is sent to another process, the content of its files is sent with it.
         """
         if self.read is not None:
             return self
@@ -64,30 +65,31 @@ class Document(Mechanism):
         return document
 
     def _made(self, root: Table, problems: Iterable[Problem] = ()) -> Document:
-        """Another document from this one's files."""
+        """Return a document with another tree that shares the files that were read for this one."""
         document = Document(root, self.file, problems)
         document.read = self.read
         return document
 
     def candidates(self) -> list[Document]:
-        """The documents that a choice in each `choose:` list makes of this one, in the order of the lists; itself without any.
+        """Return one document for each combination of values from the `choose:` lists, in the order of the lists.
 
-        A combination that contradicts itself is left out; if all do, a `DocumentError` says what is wrong with the first.
+        A document without `choose:` lists is its own only candidate. Combinations that contradict themselves are left
+        out; if all do, the `DocumentError` of the first is raised.
         """
         if not self.choices:
             return [self]
-        path, found, errors = self.choices[0], [], []
+        path, documents, errors = self.choices[0], [], []
         for value in choice_at(self, path):
             try:
-                found += self.with_value(path, value).candidates()
+                documents += self.with_value(path, value).candidates()
             except DocumentError as error:
                 errors.append(error)
-        if not found:
+        if not documents:
             raise errors[0]
-        return found
+        return documents
 
     def with_value(self, path: Path, value: object) -> Document:
-        """The document with a value at a path, validated once more: how a blank is filled. Raises `DocumentError`."""
+        """Return the document with a value at a path, such as the blank, validated again. Raises `DocumentError`."""
         place = place_of(self.root, path)
         node, problems = from_value(value, place)
         root = set_at(self.root, path, node)
@@ -97,24 +99,25 @@ class Document(Mechanism):
 
     @property
     def searched(self) -> bool:
-        """Whether a matrix is still to be found."""
+        """Whether the document has a matrix whose coefficients are still to be searched for."""
         return any(body.matrix.searched for body in self.bodies)
 
     def with_coefficients(self, coefficients: Iterable[float]) -> Document:
-        """The document with a matrix found for its one body: a first column as it is, in place of what describes it."""
-        found = {"kind": "toeplitz", "coefficients": [float(c) for c in coefficients], "normalize": False}
-        return self.with_value(self.bodies[0].at("matrix"), found)
+        """Return the document with this first column, not normalised, as the matrix of its only body."""
+        matrix = {"kind": "toeplitz", "coefficients": [float(c) for c in coefficients], "normalize": False}
+        return self.with_value(self.bodies[0].at("matrix"), matrix)
 
     def with_buffers(self, scales: Iterable[float], decays: Iterable[float]) -> Document:
-        """The same of a matrix that is found by its buffers; it is normalised."""
-        found = {"kind": "blt", "scales": [float(one) for one in scales], "decays": [float(one) for one in decays]}
-        return self.with_value(self.bodies[0].at("matrix"), found)
+        """Return the document with the normalised BLT of these scales and decays as the matrix of its only body."""
+        matrix = {"kind": "blt", "scales": [float(s) for s in scales], "decays": [float(d) for d in decays]}
+        return self.with_value(self.bodies[0].at("matrix"), matrix)
 
     def filled(self, value: float) -> Document:
-        """The document with a value in its blank, not validated once more: for the candidates of a search, one after another.
+        """Return the document with a value in its blank, without validating it again. A search calls this for each
+        candidate.
 
-        The value is in the blank's range, and read as the document's own would be. What the document says together with the
-        value is for `with_value` to refuse.
+        The value must be in the range of the blank, and whole if the blank is. Contradictions between the value and the
+        rest of the document are not detected here, but by `with_value`.
         """
         path = self.blank
         assert path is not None
@@ -134,11 +137,11 @@ class Document(Mechanism):
 
     @property
     def risk(self) -> Risk | None:
-        """The budget of risk that stands instead of ε and δ. `privacy` then asks for ε at the δ at which it is to be told."""
+        """The budget of risk that replaces ε and δ, if any. `privacy` then asks for ε at the δ of the report."""
         return self.stated_privacy.risk
 
     def claiming(self, epsilon: float, delta: float) -> Document:
-        """The document with this claim instead of its budget of risk."""
+        """Return the document with the claim (ε, δ) in place of its budget of risk."""
         place = place_of(self.root, ("privacy", "risk"))
         section = find(self.root, ("privacy",))
         assert isinstance(section, Table)
@@ -154,14 +157,14 @@ class Document(Mechanism):
 
 
 def _changed(section: BaseModel, path: Path, value: object) -> BaseModel:
-    """A section with a value at a path; the rest is shared with the one that it was."""
+    """Return a copy of a section with a value at a path; the copy shares everything else with the original."""
     name, *rest = path
     field = str(name)
     if rest:
         below = getattr(section, field)
         if isinstance(below, tuple):
-            place = int(rest[0])
-            value = (*below[:place], _changed(below[place], tuple(rest[1:]), value), *below[place + 1 :])
+            index = int(rest[0])
+            value = (*below[:index], _changed(below[index], tuple(rest[1:]), value), *below[index + 1 :])
         else:
             value = _changed(below, tuple(rest), value)
     return section.model_copy(update={field: value})

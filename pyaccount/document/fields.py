@@ -1,7 +1,7 @@
-"""How a field reads a raw value: the annotations that the models' fields carry.
+"""The annotations of the models' fields, which read their raw values.
 
-Each annotation is validator, message and JSON Schema in one, driven by a range or a list of words. pydantic's own
-coercions play no part: a boolean is never a number, and text is one only where it spells one.
+Each annotation is the validator, the message and the JSON Schema at once, derived from a range or a list of words.
+pydantic's own coercions are not used: a boolean is never a number, and text is a number only if it spells one.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Solve = Literal["solve"]
 SOLVE: Solve = "solve"
 JsonSchema = dict[str, Any]
 
-#: A number or a duration in the form of text, in JSON Schema.
+#: The JSON Schemas of a number and of a duration that are written as text.
 NUMBER_TEXT: JsonSchema = {"type": "string", "pattern": numerals.NUMBER_PATTERN}
 DURATION_TEXT: JsonSchema = {"type": "string", "pattern": numerals.DURATION_PATTERN}
 
-#: Where `solve` may stand, in every body of the document.
+#: The paths at which `solve` is allowed, in every body of the document.
 BLANKS = (
     ("noise", "multiplier"),
     ("privacy", "epsilon"),
@@ -39,17 +39,17 @@ BLANKS = (
     ("privacy", "group_size"),
     ("training", "expected_batch_size"),
 )
-#: Those whose value is a whole number.
+#: The blanks whose value is a whole number.
 WHOLE_BLANKS = ("iterations", "group_size")
-#: What is counted without having to be a whole number: a mean, or a part of the data set.
+#: The measures that count something, but need not be whole: an average, or a part of the data set.
 _COUNTED = ("records", "epochs")
-#: What people write in a blank who do not know the word.
+#: The words that people write for `solve` when they do not know it.
 _SOLVED = ("solve", "solved", "auto", "calibrate", "compute", "find", "unknown", "blank", "x", "tbd")
 _BLANKS_TEXT = ", ".join(".".join(path) for path in BLANKS[:-1]) + " and " + ".".join(BLANKS[-1])
 
 
 def refuse(slug: str, message: str, allowed: str, suggestion: str | None = None) -> PydanticCustomError:
-    """The error of one value, which `validation` turns into a located problem."""
+    """Return the error of one value, which `validation` turns into a located problem."""
     return PydanticCustomError(
         slug,
         "{message}",
@@ -58,24 +58,24 @@ def refuse(slug: str, message: str, allowed: str, suggestion: str | None = None)
 
 
 class FieldReader:
-    """An annotation that reads a field's raw value; subclasses say how, and what an editor should accept."""
+    """An annotation that reads the raw value of a field. Subclasses define how, and what an editor should accept."""
 
     def _read(self, value: object) -> object:
-        """The typed value; raises `refuse(…)`."""
+        """Return the typed value. Raises the error that `refuse` returns."""
         raise NotImplementedError
 
     def _json_schema(self) -> JsonSchema:
-        """What an editor accepts, given what its YAML 1.2 parser makes of the text."""
+        """Return the JSON Schema of the values that an editor accepts, after its YAML 1.2 parser has read the text."""
         raise NotImplementedError
 
     @property
     def allowed(self) -> str:
-        """What may stand here, in words."""
+        """The accepted values, in words."""
         raise NotImplementedError
 
     @property
     def words_allowed(self) -> tuple[str, ...]:
-        """The words that may stand here; none where only numbers may, or any text."""
+        """The accepted words; empty if only numbers are accepted, or any text."""
         return ()
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -85,12 +85,12 @@ class FieldReader:
         return self._json_schema()
 
     def read(self, value: object) -> object:
-        """The typed value; what was reported already passes. Raises `refuse(…)`."""
+        """Return the typed value; `REPORTED` is returned unchanged. Raises the error that `refuse` returns."""
         return value if value is REPORTED else self._read(value)
 
 
 class Choose(BaseModel):
-    """Alternatives, of which the best is taken."""
+    """A list of alternatives under `choose:`; the best one is used."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -99,13 +99,13 @@ class Choose(BaseModel):
 
 @dataclass(frozen=True)
 class Number(FieldReader):
-    """A number in a range; `whole` asks for an integer, `blank` also lets `solve` stand."""
+    """Reads a number in a range. `whole` requires an integer; `blank` accepts `solve`, and `choose` a list, too."""
 
     range: Range
     whole: bool = False
     blank: bool = False
     choose: bool = False
-    #: What to write instead of `solve` where that is asked for and cannot stand.
+    #: The message about `solve` where it is not accepted; the default lists the blanks.
     unsolved: str | None = None
 
     def _read(self, value: object) -> object:
@@ -126,7 +126,7 @@ class Number(FieldReader):
         if value == SOLVE and isinstance(value, str):
             if self.blank:
                 return SOLVE
-            message = self.unsolved or f"solve cannot stand here; blanks are allowed at {_BLANKS_TEXT}"
+            message = self.unsolved or f"solve is not allowed here; blanks are allowed at {_BLANKS_TEXT}"
             raise refuse("wrong-type", message, self.allowed)
         number = numerals.parse_number(value) if isinstance(value, str) else value
         if isinstance(number, bool) or not isinstance(number, int | float):
@@ -136,44 +136,44 @@ class Number(FieldReader):
             raise self._two_readings(text)
         if self.whole and isinstance(number, float) and math.isfinite(number) and not number.is_integer():
             raise refuse("wrong-type", f"must be a whole number, {self.range.describe()}", self.allowed)
-        # The range refuses NaN, and integers that no float holds.
+        # The range refuses NaN, and integers that are too large for a float.
         if number not in self.range:
             raise _out_of_range(self.range)
         return int(number) if self.whole else float(number)
 
     def _two_readings(self, text: str) -> PydanticCustomError:
-        """The error of `60.000` where things are counted: one reading is a thousand times the other."""
+        """Return the error of a count such as `60.000`, whose two readings differ by a factor of a thousand."""
         return refuse("wrong-type", numerals.two_readings(text), self.allowed, text.replace(".", "_"))
 
     def _meant(self, value: object) -> str | None:
-        """What a text that is no number here probably stands for."""
+        """Return the suggestion for a text that is not a number here, or `None`."""
         if not isinstance(value, str):
             return None
         if self.blank and value.strip().lower() in _SOLVED:
             return SOLVE
         suggested = numerals.meant(value)
         if not (self.whole or self.range.measure in _COUNTED) and (decimal := numerals.with_a_comma(value)) is not None:
-            # What is measured has decimals where what is counted has thousands.
+            # In a measured quantity a comma separates decimals; in a count it separates thousands.
             suggested = decimal
-        # A share is no number of records: what would be refused as well helps nobody.
+        # Suggest nothing that would be refused too, such as a share where a number of records is needed.
         number = None if suggested is None else numerals.parse_number(suggested.partition(" #")[0])
         fits = number is not None and number in self.range and not (self.whole and not float(number).is_integer())
         return suggested if fits else None
 
     @property
     def allowed(self) -> str:
-        """What may stand here, in words."""
+        """The accepted values, in words."""
         kind = "a whole number" if self.whole else "a number"
         chosen = ", or choose: with a list of them" if self.choose else ""
         return f"{kind} {self.range.describe()}{', or solve' if self.blank else ''}{chosen}"
 
     @property
     def words_allowed(self) -> tuple[str, ...]:
-        """`solve`, where the blank may stand."""
+        """`solve`, if the field may be the blank."""
         return (SOLVE,) if self.blank else ()
 
     def _json_schema(self) -> JsonSchema:
-        """A number in the range, or what a YAML 1.2 parser takes for text: `50_000`."""
+        """Return the schema: a number in the range, or one that a YAML 1.2 parser reads as text, such as `50_000`."""
         number = {"type": "integer" if self.whole else "number", **self.range.json_schema()}
         accepted: list[JsonSchema] = [number, NUMBER_TEXT]
         if self.blank:
@@ -193,7 +193,7 @@ class Number(FieldReader):
 
 @dataclass(frozen=True)
 class Duration(FieldReader):
-    """A time such as `10 min`, or a number of seconds."""
+    """Reads a time such as `10 min`, or a number of seconds, as seconds."""
 
     range: Range
 
@@ -210,7 +210,7 @@ class Duration(FieldReader):
 
     @property
     def allowed(self) -> str:
-        """What may stand here, in words."""
+        """The accepted values, in words."""
         examples = "30 s, 10 min or 2 h" if self.range.maximum <= 1e7 else "12 h or 90 d"
         return f"a time such as {examples}, {self.range.describe()}"
 
@@ -220,7 +220,7 @@ class Duration(FieldReader):
 
 @dataclass(frozen=True)
 class Text(FieldReader):
-    """One line of text whose length lies in a range."""
+    """Reads one line of text whose length is in a range."""
 
     length: Range
 
@@ -233,7 +233,7 @@ class Text(FieldReader):
 
     @property
     def allowed(self) -> str:
-        """What may stand here, in words."""
+        """The accepted values, in words."""
         return f"text of {self.length.minimum} to {self.length.maximum} printable characters on one line"
 
     def _json_schema(self) -> JsonSchema:
@@ -247,7 +247,7 @@ class Text(FieldReader):
 
 @dataclass(frozen=True)
 class Choice(FieldReader):
-    """One of a few words."""
+    """Reads one of a few words."""
 
     words: tuple[str, ...]
 
@@ -260,12 +260,12 @@ class Choice(FieldReader):
 
     @property
     def allowed(self) -> str:
-        """What may stand here, in words."""
+        """The accepted values, in words."""
         return listed(self.words)
 
     @property
     def words_allowed(self) -> tuple[str, ...]:
-        """The words themselves."""
+        """The accepted words."""
         return self.words
 
     def _json_schema(self) -> JsonSchema:
@@ -274,14 +274,14 @@ class Choice(FieldReader):
 
 @dataclass(frozen=True)
 class ChoiceOfKinds(FieldReader):
-    """`choose:` with a list of kinds; `aliases` are other words for them."""
+    """Reads `choose:` with a list of kinds; `aliases` are other words for them, for suggestions."""
 
     words: tuple[str, ...]
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def allowed(self) -> str:
-        """What may stand here, in words."""
+        """The accepted values, in words."""
         return f"choose: with a list of {listed(self.words)}"
 
     def _read(self, value: object) -> object:
@@ -309,7 +309,7 @@ class ChoiceOfKinds(FieldReader):
 
 @dataclass(frozen=True)
 class Flag(FieldReader):
-    """`true` or `false`."""
+    """Reads `true` or `false`."""
 
     def _read(self, value: object) -> object:
         if not isinstance(value, bool):
@@ -318,12 +318,12 @@ class Flag(FieldReader):
 
     @property
     def allowed(self) -> str:
-        """What may stand here, in words."""
+        """The accepted values, in words."""
         return "true or false"
 
     @property
     def words_allowed(self) -> tuple[str, ...]:
-        """Both."""
+        """The words `true` and `false`."""
         return ("true", "false")
 
     def _json_schema(self) -> JsonSchema:
@@ -332,7 +332,7 @@ class Flag(FieldReader):
 
 @dataclass(frozen=True)
 class Version(FieldReader):
-    """The version of the document language."""
+    """Reads the version of the document language, of which only one is accepted."""
 
     version: int
 
@@ -347,7 +347,7 @@ class Version(FieldReader):
 
     @property
     def allowed(self) -> str:
-        """What may stand here, in words."""
+        """The accepted values, in words."""
         return str(self.version)
 
     def _json_schema(self) -> JsonSchema:
@@ -356,7 +356,7 @@ class Version(FieldReader):
 
 @dataclass(frozen=True)
 class Numbers(FieldReader):
-    """One number in a range, or a list of so many; read as a list."""
+    """Reads one number in a range, or a list of numbers whose length is in a range, as a tuple."""
 
     range: Range
     length: Range
@@ -372,7 +372,7 @@ class Numbers(FieldReader):
 
     @property
     def allowed(self) -> str:
-        """What may stand here, in words."""
+        """The accepted values, in words."""
         return f"a number {self.range.describe()}, or a list of them"
 
     def _json_schema(self) -> JsonSchema:
@@ -383,7 +383,7 @@ class Numbers(FieldReader):
 
 @dataclass(frozen=True)
 class Items:
-    """A list of so many entries; the entries themselves are read by the annotated type, each with its own problems."""
+    """Checks the length of a list. The annotated type reads the entries, each with problems of its own."""
 
     length: Range
 
@@ -405,10 +405,10 @@ class Items:
 
 
 def wrong_type(value: object, allowed: str, suggestion: str | None = None) -> PydanticCustomError:
-    """The error of a value of the wrong type; an empty one has its own words."""
+    """Return the error of a value of the wrong type; an empty value has a message of its own."""
     message = f"has no value; give {allowed}" if value is None else f"must be {allowed}"
     if isinstance(value, bool):
-        message += "; true and false are no numbers" if "number" in allowed else ""
+        message += "; true and false are not numbers" if "number" in allowed else ""
     return refuse("wrong-type", message, allowed, suggestion)
 
 
@@ -417,6 +417,6 @@ def _out_of_range(bounds: Range) -> PydanticCustomError:
 
 
 def listed(words: Iterable[str]) -> str:
-    """Words as a choice: `a, b or c`."""
+    """Return the words as a choice: `a, b or c`."""
     *most, last = words
     return f"{', '.join(most)} or {last}" if most else last

@@ -1,7 +1,7 @@
-"""A file's text, or the problem that there is none.
+"""Reads the text of a document's file, or reports why it cannot be read.
 
-Nothing is read before the file is known to be a regular one of a sensible size, so that a pipe, a device or a data set
-given by mistake is refused at once.
+Before anything is read, the file must turn out to be a regular file of a sensible size. So a pipe, a device or a data
+set that is given by mistake is refused at once.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from pyaccount.errors import DocumentError, Problem
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
 
-#: Far above any document a person writes.
+#: The maximum size of a document in bytes, far above that of any document that a person writes.
 LARGEST_FILE = 1 << 20
 
-# What YAML allows in a text; anything else means that the file is not one, or hides something.
+# The characters that YAML does not allow. A file with one of them is not a text, or hides something.
 _NOT_PRINTABLE = re.compile("[^\x09\x0a\x0d\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def read_file(name: str) -> str:
-    """The text of a mechanism document's file, without a byte order mark. Raises `DocumentError`."""
+    """Return the text of a document's file, without a byte order mark. Raises `DocumentError`."""
     if "\0" in name:
         _refuse(name, Problem("file-not-found", "no file can have this name"))
     if "\n" in name:
         _refuse(
             "document",
-            Problem("file-not-found", "this looks like YAML text, where the path of a file or a mapping belongs"),
+            Problem("file-not-found", "this looks like YAML text, but the path of a file or a mapping is expected"),
         )
     if name in ("-", "/dev/stdin"):
-        message = "standard input is read by the commands only; give a path, or a mapping such as yaml.safe_load makes"
+        message = "only the commands read standard input; give a path, or a mapping such as yaml.safe_load returns"
         _refuse(name, Problem("not-a-file", message))
     path = Path(name)
     try:
@@ -47,14 +47,14 @@ def read_file(name: str) -> str:
     except (FileNotFoundError, NotADirectoryError):
         _refuse(name, Problem("file-not-found", "no such file", suggestion=_similar_file(path)))
     except PermissionError:
-        _refuse(name, Problem("permission-denied", "the file may not be read by this user"))
+        _refuse(name, Problem("permission-denied", "this user has no permission to read the file"))
     except OSError as error:
         _refuse(name, Problem("unreadable-file", f"the file cannot be read: {error.strerror or error}"))
     return text_of(name, data)
 
 
 def text_of(name: str, data: bytes) -> str:
-    """The text that bytes spell, without a byte order mark; `name` is what errors call it. Raises `DocumentError`."""
+    """Decode UTF-8 bytes, without a byte order mark; errors call the source `name`. Raises `DocumentError`."""
     _check_size(name, len(data))
     return _decode(name, data)
 
@@ -81,7 +81,7 @@ def _decode(name: str, data: bytes) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # A decoder that skips the byte order mark counts from behind it, as an editor's columns do.
+        # A decoder that skips the byte order mark starts counting after it, as the columns of an editor do.
         before = error.object[: error.start].decode()
         odd_byte = f"the byte 0x{error.object[error.start]:02x} is not UTF-8 text: save the file as UTF-8"
         _refuse(name, Problem("not-text", odd_byte, line=_line(before), column=_column(before)))
@@ -111,7 +111,7 @@ def _similar_file(path: Path) -> str | None:
 
 
 def named_files(document: Document) -> list[Path]:
-    """The files that a document names, as they are looked for."""
+    """Return the paths of the files that a document names, relative to the folder of the document."""
     folder = Path(document.file).parent if document.file is not None else Path()
     return [folder / getattr(body.matrix, field) for body in document.bodies for field in body.matrix.files()]
 

@@ -1,4 +1,4 @@
-"""What would fit where a rate does not: numbers of bins, and rates within their limit, as they can be typed in."""
+"""Suggestions for messages about rates that do not fit: numbers of bins, and the largest feasible rate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyaccount.rounding import down, nearest
 
 
 def bins_near(rate: float, rounds: float | None) -> list[int]:
-    """The whole numbers of bins on either side of 1/rate, or the most that there may be in a run of so many rounds."""
+    """Return the whole numbers of bins next to 1/rate, limited by the range of bins and by the number of rounds."""
     bins = 1.0 / rate
     near = {math.floor(bins), math.ceil(bins)}
     if math.isclose(rate * round(bins), 1.0, rel_tol=RATE_AGREEMENT):
@@ -19,7 +19,7 @@ def bins_near(rate: float, rounds: float | None) -> list[int]:
 
 
 def bins_that_fit(field: str, rate: float, given: int | None, records: float | None, rounds: float | None) -> str:
-    """What may stand instead of a rate, or beside it, that is not 1 over the number of bins."""
+    """Return what to write instead of a rate that is not 1 over the number of bins, in words."""
 
     def each(count: int) -> str:
         if field != "expected_batch_size" or records is None:
@@ -29,9 +29,9 @@ def bins_that_fit(field: str, rate: float, given: int | None, records: float | N
     near = bins_near(rate, rounds)
     whole = len(near) == 1 and math.isclose(rate * near[0], 1.0, rel_tol=RATE_AGREEMENT)
     if whole:
-        beside = "" if given is None else f", or no {field} beside bins: {given} ({each(given)})"
+        beside = "" if given is None else f", or bins: {given} ({each(given)}) without {field}"
         return f"sampler.bins: {near[0]} ({each(near[0])}){beside}"
-    # The number that was given is the first that is named: it needs nothing but that the rate is left out.
+    # The number of bins that was given is named first, because it only requires leaving out the rate.
     counts = [] if given is None else [given]
     counts += [count for count in near if count not in counts]
     listed = " or ".join(f"sampler.bins: {count} ({each(count)})" for count in counts)
@@ -39,7 +39,7 @@ def bins_that_fit(field: str, rate: float, given: int | None, records: float | N
 
 
 def largest_rate(field: str, separation: int, records: float | None) -> str:
-    """The most that a field may say where a record takes part at most once in so many rounds."""
+    """Return, in words, the largest value of a field if a record takes part at most once in `separation` rounds."""
     if field != "expected_batch_size" or records is None:
         return f"at most {down(1.0 / separation)}"
     batch = records / separation

@@ -1,4 +1,4 @@
-"""Python values to a tree: dictionaries, and what configuration libraries and numpy hand out in their place."""
+"""Converts Python values to a tree: dictionaries, and the types that configuration libraries and numpy use instead."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyaccount.errors import DocumentError, Path, Problem, shown
 
 
 def from_value(value: object, place: Place) -> tuple[Node, list[Problem]]:
-    """The tree of a value, everything at one place, and the problems that leave a tree to go on with.
+    """Return the tree of a value, with `place` for every node, and the problems that did not prevent a tree.
 
     Raises `DocumentError` if the value is too large for a document, or contains itself.
     """
@@ -48,7 +48,7 @@ class _Builder:
 
 
 def plain_value(value: object) -> object:
-    """A scalar of numpy and its like, or of a subclass such as a string enumeration, as Python's own type."""
+    """Return a value of numpy, a similar library or a subclass (such as a string enumeration) as a built-in type."""
     if value is None or type(value) in (bool, int, float, str, dict, list):
         return value
     if not isinstance(value, str | int | float | Mapping | Sequence | type):

@@ -1,8 +1,8 @@
 """Sections, and sections that come in kinds.
 
-A union of kinds is made of one class per kind, told apart by their `kind`; a new kind is a new member. What does not
-exist is an unknown kind: there are no placeholders. The list of the members is the only one: what is read and written, the
-JSON Schema, the questions of `pyaccount init` and the reference are made of it.
+A union of kinds has one class per kind, identified by its `kind`; a new kind is a new member. There are no placeholders
+for kinds that are not implemented: they are unknown kinds. The list of members exists only once; reading, writing, the
+JSON Schema, the questions of `pyaccount init` and the reference all use it.
 """
 
 from __future__ import annotations
@@ -35,46 +35,46 @@ class Section(BaseModel):
 
 
 class Kind(Section):
-    """A section that is one of several kinds, told apart by `kind: Literal[…]`.
+    """A section that is one of several kinds, identified by its field `kind: Literal[…]`.
 
-    What is the same for all sections of a kind is a class attribute without an annotation. pydantic evaluates the annotations of
-    a class and of all its bases whenever it makes one of them, which takes longer than all else.
+    Values that all sections of a kind share are class attributes without annotations: pydantic evaluates the
+    annotations of a class and of all its bases whenever it builds a class, and that would take most of the time.
     """
 
     model_config = ConfigDict(ignored_types=(str, bool))
 
-    #: Other words for the kind, with spaces between them: what other libraries call it, and what people try.
+    #: Other words for the kind, separated by spaces: names in other libraries, and words that people try.
     aliases = ""
 
 
 def word_of(kind: type[Section]) -> str:
-    """The word that a kind is called by."""
+    """Return the word by which documents name a kind, that is, the value of its field `kind`."""
     return str(get_args(kind.model_fields["kind"].annotation)[0])
 
 
 @dataclass(frozen=True)
 class Kinds:
-    """The annotation of a union of kinds: picks the member by its `kind` and lets it read the mapping.
+    """The annotation of a union of kinds: it selects the member by its `kind` and lets the member read the mapping.
 
-    The type that it annotates is for type checkers alone.
+    The type that it annotates is used only by type checkers.
     """
 
     what: str
     members: tuple[type[Section], ...]
     default: str | None = None
-    #: Reads a mapping whose kind is itself a choice: `kind: {choose: [...]}`.
+    #: The section that reads a mapping whose kind is itself a choice: `kind: {choose: [...]}`.
     choice: type[Section] | None = None
-    #: Kinds that exist in the world but not here, each with the reason.
+    #: Kinds that other software has and pyaccount does not, each with the reason.
     refused: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def by_kind(self) -> dict[str, type[Section]]:
-        """The members by the word their `kind` is."""
+        """The members, by the word of their `kind`."""
         return {word_of(member): member for member in self.members}
 
     @property
     def aliases(self) -> dict[str, str]:
-        """Other words for the kinds, each with the kind that it means."""
+        """The other words for the kinds, each with the kind that it means."""
         return {
             alias: word
             for word, member in self.by_kind.items()
@@ -84,26 +84,26 @@ class Kinds:
 
     @property
     def keys(self) -> list[str]:
-        """The keys that some member has."""
+        """The keys that at least one member has."""
         return list(dict.fromkeys(key for member in self.members for key in member.model_fields))
 
     def member(self, value: object) -> type[Section] | None:
-        """The member that a raw value belongs to, if its kind is known."""
+        """Return the member that reads a raw value, or `None` if its kind is unknown."""
         kind = value.get("kind", self.default) if isinstance(value, dict) else None
         if isinstance(kind, dict):
             return self.choice
         return self.by_kind.get(kind) if isinstance(kind, str) else None
 
     def nearest(self, word: str) -> str | None:
-        """The kind that a word is a slip of or another word for, and not one that is only called alike."""
+        """Return the kind that a word misspells or is another word for, but not one whose name is merely similar."""
         return meant_kind(word, self.by_kind, self.aliases)
 
     def reason(self, word: str) -> str | None:
-        """Why a kind that exists elsewhere has no place here."""
+        """Return why a kind that exists in other software is not implemented, or `None` for other words."""
         return self.refused.get(word) or self.refused.get(meant_kind(word, self.refused, ALIASES) or "")
 
     def read(self, value: object, _: object = None) -> object:
-        """The typed section."""
+        """Return the typed section for a raw value. Raises the error of the value if there is none."""
         if value is REPORTED:
             return value
         if not isinstance(value, dict):
@@ -116,7 +116,7 @@ class Kinds:
         return member.model_validate(value)
 
     def _meant(self, value: object) -> str | None:
-        """The mapping that a single value probably stands for: a kind's name, or the one key that a default kind needs."""
+        """Return the mapping that a single value probably means: a kind, or the one value of the default kind."""
         if isinstance(value, str) and (kind := value if value in self.by_kind else self.nearest(value)):
             return f"{{kind: {kind}}}"
         if self.default is None or isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -125,7 +125,7 @@ class Kinds:
         return f"{{{needed[0]}: {value}}}" if len(needed) == 1 and len(str(value)) <= LONGEST_SHOWN else None
 
     def _no_such_kind(self, value: dict[str, object]) -> ValidationError:
-        """Errors below the union's own place: at the `kind`, and at the keys that no member has."""
+        """Return the errors of a mapping of unknown kind: one at its `kind`, and one at each key that no member has."""
         allowed = listed(self.by_kind)
         kind = value.get("kind")
         error: str | PydanticCustomError
@@ -144,7 +144,8 @@ class Kinds:
         return ValidationError.from_exception_data(self.what, lines)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        # The union that pydantic would make of the members serves serialization and the JSON Schema; it never validates.
+        # The union that pydantic builds from the members is used for serialization and the JSON Schema, and never
+        # validates.
         members = self.members if self.choice is None else (*self.members, self.choice)
         return core_schema.no_info_wrap_validator_function(self.read, handler.generate_schema(Union[members]))  # noqa: UP007
 

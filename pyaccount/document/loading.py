@@ -1,4 +1,4 @@
-"""Loading a document from wherever it comes."""
+"""Loads documents from files, bytes, mappings and other documents."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from pyaccount.document.spelling import nearest_value
 from pyaccount.document.written import Written
 from pyaccount.errors import DocumentError, Problem
 
-#: The kinds of documents that say what they are.
+#: The kinds of documents that state their kind.
 KINDS = ("amplification", "policy")
-#: What pyaccount writes and people take for a document, each with what reads it.
+#: The kinds of output of pyaccount that people mistake for documents, each with the command that reads it.
 NO_DOCUMENTS = {
     "certificate": (
-        "it is a certificate, which `pyaccount report`, `check` and `verify` read; the document it is about stands in it "
+        "it is a certificate, which `pyaccount report`, `check` and `verify` read; the certified document is in it, "
         "under `document`"
     ),
     "amplification-certificate": "it is a certificate of an amplification, which `pyaccount report` reads",
     "sweep": "it is a sweep, which `pyaccount sweep` and pyaccount.sweep run",
     "sweep-table": "it is the table of a sweep",
-    "comparison": "it is a comparison of certificates; `pyaccount compare` makes one of documents",
+    "comparison": "it is a comparison of certificates, which `pyaccount compare` makes from documents",
 }
 
 
@@ -39,14 +39,15 @@ def load(
     overrides: Overrides = (),
     folder: str | os.PathLike[str] | None = None,
 ) -> Document:
-    """The document of a YAML file, of a mapping, or of another document with overrides.
+    """Load a mechanism document from a YAML file or a mapping, or apply overrides to a document.
 
-    Overrides are a mapping of paths to values, or a list of `"privacy.epsilon=4"`, as after `--set`, and of (path, value). Files
-    that a document from elsewhere names are looked for in `folder`, and none is read outside of it. Raises `DocumentError` with
-    every problem of the document, and `TypeError` if the source is none of these.
+    Overrides are a mapping of paths to values, or a list whose entries are texts such as `"privacy.epsilon=4"`, as
+    after `--set`, or pairs (path, value). With `folder`, the files that the document names are searched there, and no
+    file outside of it is read. Raises `DocumentError` with every problem of the document, and `TypeError` if the source
+    has another type.
     """
     if isinstance(source, Document) and not overrides and folder is None:
-        # It was read and validated before, and nothing of it changes.
+        # The document was validated already, and nothing in it changes.
         return source
     document = load_any(source, overrides=overrides)
     if isinstance(document, Document):
@@ -60,10 +61,10 @@ def load(
 def load_any(
     source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Written, *, overrides: Overrides = ()
 ) -> Document | Amplification:
-    """The document of a source, if it describes something to be certified. Raises as `load`."""
+    """Load a document that describes something to be certified: a mechanism or an amplification. Raises as `load`."""
     document = load_written(source, overrides=overrides)
     if isinstance(document, Policy):
-        message = "this is a policy and describes no mechanism; `pyaccount check --policy` and pyaccount.check(policy=…) read it"
+        message = "this is a policy, not a mechanism; `pyaccount check --policy` and pyaccount.check(policy=…) read it"
         raise DocumentError([document.problem("unknown-kind", ("kind",), message)])
     return document
 
@@ -71,7 +72,7 @@ def load_any(
 def load_written(
     source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Written, *, overrides: Overrides = ()
 ) -> Document | Amplification | Policy:
-    """The document of a source whatever its kind; without a kind it describes a mechanism. Raises as `load`."""
+    """Load a document of any kind; a document without a kind describes a mechanism. Raises as `load`."""
     file, root, problems = tree_of(source)
     root, more = override(root, overrides)
     if not isinstance(root, Table):
@@ -79,7 +80,7 @@ def load_written(
     kind = find(root, ("kind",))
     word = kind.value if isinstance(kind, Scalar) else None
     if isinstance(word, str) and word in NO_DOCUMENTS and find(root, ("training",)) is None:
-        problem = Problem("unknown-kind", f"this is no document: {NO_DOCUMENTS[word]}", ("kind",))
+        problem = Problem("unknown-kind", f"this is not a document: {NO_DOCUMENTS[word]}", ("kind",))
         raise DocumentError([*problems, *more, located(root, problem)])
     if "vary" in root.entries:
         problem = Problem("unknown-key", "this is a sweep, which `pyaccount sweep` and pyaccount.sweep run", ("vary",))
@@ -87,7 +88,7 @@ def load_written(
     if not isinstance(word, str) or nearest_value(word, KINDS) is None:
         return Document(root, file, [*problems, *more])
     if word not in KINDS:
-        message = f"no document of this kind exists: must be {listed(KINDS)}, or without a kind a mechanism"
+        message = f"no document of this kind exists: must be {listed(KINDS)}, or, for a mechanism, no kind"
         suggestion = nearest_value(word, KINDS)
         problem = Problem("unknown-kind", message, ("kind",), allowed=listed(KINDS), suggestion=suggestion)
         raise DocumentError([*problems, *more, located(root, problem)])

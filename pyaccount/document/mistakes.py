@@ -1,8 +1,9 @@
-"""What is wrong with a text that is no YAML, in the words of those who wrote it.
+"""Explains what is wrong with a text that is not valid YAML, in terms that its author knows.
 
-A parser says where it stumbled, in its own terms; the mistake is often a line above. This module looks at the text around the
-place for what people do: a space too many, a quote that is not closed, a tab. It gives a line, a column and a message that says
-what stands there and what to write instead, and never repeats the parser's words.
+A parser reports where it stopped, in its own terms, and the mistake is often in the line above. This module searches
+the text around that position for common mistakes, such as an additional space, a quote that is not closed, or a tab. It
+returns a line, a column and a message that says what is written there and what to write instead, and never repeats the
+message of the parser.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pyaccount.errors import shortened
 
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _KEY = r"[\w-]+"
-#: Words of the parser, which has two implementations, by which an error in brackets is recognised.
+#: The words by which both implementations of the parser report an error inside brackets.
 _IN_BRACKETS = re.compile("flow (mapping|sequence)")
 _SOMEWHERE = "a document consists of lines `key: value`, and the keys of one mapping start in the same column"
 
@@ -32,27 +33,27 @@ class Mistake(NamedTuple):
 
 
 class _Stumble(NamedTuple):
-    """Where the parser stumbled over a text, and what it said."""
+    """The position at which the parser stopped, and its message."""
 
     lines: list[str]
     line: int
     column: int
-    #: Where what it was reading begins.
+    #: The beginning of the construct that the parser was reading.
     since: tuple[int, int] | None
     words: str
 
     def text(self, line: int) -> str:
-        """A line of the text; nothing beyond its end."""
+        """Return a line of the text; empty outside of the text."""
         return self.lines[line] if 0 <= line < len(self.lines) else ""
 
     def near(self) -> list[int]:
-        """The lines that may hold the mistake, the most probable first."""
+        """Return the lines that may contain the mistake, the most probable first."""
         marks = [*([] if self.since is None else [self.since[0]]), self.line]
         return list(dict.fromkeys((*marks, *(mark - 1 for mark in marks))))
 
 
 def explained(error: yaml.YAMLError, text: str) -> Mistake:
-    """The mistake behind an error of the parser."""
+    """Return the mistake that caused an error of the parser."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         char = getattr(error, "character", None)
@@ -65,7 +66,7 @@ def explained(error: yaml.YAMLError, text: str) -> Mistake:
     for rule in _RULES:
         if (mistake := rule(stumble)) is not None:
             return mistake
-    return Mistake(mark.line, mark.column, f"this cannot be read here: {_SOMEWHERE}")
+    return Mistake(mark.line, mark.column, f"this cannot be read: {_SOMEWHERE}")
 
 
 def _tab(stumble: _Stumble) -> Mistake | None:
@@ -78,11 +79,11 @@ def _tab(stumble: _Stumble) -> Mistake | None:
 
 
 def _unseen(stumble: _Stumble) -> Mistake | None:
-    """A space of another kind, or a colon, where YAML wants its own: before the first colon and space of a line."""
+    """Detect an unusual space or colon before the first `: ` of a line, where YAML needs an ordinary one."""
     for line in stumble.near():
         start = re.split("(?<=:) | #", stumble.text(line), maxsplit=1)[0]
         if found := re.search(f"[{''.join(UNSEEN)}：]", start):
-            message = f"{called(found[0])} stands here, which YAML takes for a letter: {instead(found[0])}"
+            message = f"{called(found[0])} is here, which YAML treats as a letter: {instead(found[0])}"
             return Mistake(line, found.start(), message)
     return None
 
@@ -94,7 +95,7 @@ def _directive(stumble: _Stumble) -> Mistake | None:
 
 
 def _quote(stumble: _Stumble) -> Mistake | None:
-    """A quote that is opened and not closed, which swallows the lines below it up to the next one."""
+    """Detect a quote that is opened and not closed, so that the text continues on the following lines."""
     opened = _open_quote(stumble)
     if opened is None:
         return None
@@ -124,13 +125,13 @@ def _open_quote(stumble: _Stumble) -> tuple[int, int] | None:
 
 
 def _closing(text: str, quote: str) -> int | None:
-    """Where a text in quotes ends: double ones are escaped by a backslash, single ones by being doubled."""
+    """Return the index of the closing quote, or `None`. A backslash escapes a double quote; single ones are doubled."""
     found = re.match(r'(?:[^"\\]|\\.)*"' if quote == '"' else r"(?:[^']|'')*'(?!')", text)
     return found.end() - 1 if found else None
 
 
 def _start(stumble: _Stumble) -> Mistake | None:
-    """A value that starts with a character that YAML keeps for itself."""
+    """Detect a value that starts with a character that YAML reserves."""
     if "cannot start any token" not in stumble.words:
         return None
     value = stumble.text(stumble.line)[stumble.column :].split(" #")[0].strip()
@@ -141,9 +142,7 @@ def _start(stumble: _Stumble) -> Mistake | None:
 def _escape(stumble: _Stumble) -> Mistake | None:
     if not re.search("escape|hexdecimal|hexadecimal", stumble.words) or stumble.since is None:
         return None
-    message = (
-        "in double quotes a backslash starts an escape, and this is none: write single quotes, or the backslash twice"
-    )
+    message = "in double quotes a backslash starts an escape, but this is not one: write single quotes, or the backslash twice"
     return Mistake(stumble.line, stumble.column, message)
 
 
@@ -159,7 +158,7 @@ def _block(stumble: _Stumble) -> Mistake | None:
 
 
 def _name(stumble: _Stumble) -> Mistake | None:
-    """An anchor or an alias without a name, or a tag that is none."""
+    """Detect an anchor or alias without a name, or an invalid tag."""
     found = re.search("anchor|alias|(?:a|undefined) tag", stumble.words)
     if found is None:
         return None
@@ -169,7 +168,7 @@ def _name(stumble: _Stumble) -> Mistake | None:
 
 
 def _separator(stumble: _Stumble) -> Mistake | None:
-    """A key and a value without a colon and a space between them."""
+    """Detect a key and a value that are not separated by a colon and a space."""
     for line in stumble.near():
         text = stumble.text(line)
         if found := re.fullmatch(rf"""\s*["']?({_KEY})["']?(:| ?=) ?([^\s:=].*)""", text):
@@ -193,7 +192,7 @@ def _colon_inside(stumble: _Stumble) -> Mistake | None:
 
 
 def _bracket(stumble: _Stumble) -> Mistake | None:
-    """A bracket that is not closed, or not opened, and entries without a comma."""
+    """Detect a bracket that is not closed or not opened, and entries without a comma."""
     found = _IN_BRACKETS.search(stumble.words)
     if found is not None and stumble.since is not None:
         line, column = stumble.since
@@ -206,7 +205,7 @@ def _bracket(stumble: _Stumble) -> Mistake | None:
         return Mistake(stumble.line, stumble.column, message)
     char = stumble.text(stumble.line)[stumble.column : stumble.column + 1]
     if char and char in "}],":
-        message = f"{char} stands here without an opening bracket before it: leave it out"
+        message = f"{char} has no opening bracket before it: leave it out"
         return Mistake(stumble.line, stumble.column, message)
     return None
 
@@ -230,7 +229,7 @@ def _dash(stumble: _Stumble) -> Mistake | None:
 
 
 def _bare_key(stumble: _Stumble) -> Mistake | None:
-    """A line of a word or two without any colon, above or among lines that have one."""
+    """Detect a line without a colon above or among lines of a mapping."""
     if "':'" not in stumble.words or stumble.since is None:
         return None
     line = stumble.since[0]
@@ -244,7 +243,7 @@ def _bare_key(stumble: _Stumble) -> Mistake | None:
 
 
 def _indentation(stumble: _Stumble) -> Mistake | None:
-    """A line that starts in another column than those it belongs to."""
+    """Detect a line whose indentation differs from that of the lines to which it belongs."""
     if not re.search("block (mapping|end|sequence)|mapping values|document start", stumble.words):
         return None
     line = min(stumble.line, len(stumble.lines) - 1)
@@ -267,13 +266,13 @@ def _indented(text: str) -> int:
 
 
 def _at_text(stumble: _Stumble, line: int, message: str) -> Mistake:
-    """A mistake of a whole line: where the parser stumbled if that is in it, or else where its text begins."""
+    """Return a mistake in a line, at the position of the parser if it is there, or else at the first character."""
     column = stumble.column if line == stumble.line else _indented(stumble.text(line))
     return Mistake(line, column, message)
 
 
 def _rules() -> Iterator[Callable[[_Stumble], Mistake | None]]:
-    """Every rule, the surest first."""
+    """Yield all rules, the most certain first."""
     yield from (_tab, _unseen, _directive, _quote, _escape, _start, _block, _name)
     yield from (_separator, _colon_inside, _bracket, _dash, _bare_key, _indentation)
 

@@ -24,7 +24,7 @@ class _BodyFields(Section):
         default=Identity(kind="identity"),
         description="How the noise of different rounds is correlated. Default: identity, that is, independent noise.",
     )
-    # None where the document says nothing of it.
+    # None if the document does not state a workload.
     workload: StatedWorkload = Field(
         default=None,  # type: ignore[assignment]
         description="What the optimizer computes from the noisy sums. The certificate states its error, and matrices are "
@@ -51,7 +51,7 @@ class _Head(Section):
     accounting: Accounting = Field(default_factory=Accounting, description="How the result is computed.")
 
 
-#: The keys that describe a body, which stand at the top level or in a phase.
+#: The keys that describe a body, at the top level or in a phase.
 BODY_KEYS = tuple(_BodyFields.model_fields)
 
 

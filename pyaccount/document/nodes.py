@@ -1,7 +1,7 @@
-"""The raw document: a tree of values, each with the place it was written at.
+"""The raw document: a tree of values, each with the place where it was written.
 
-A YAML text, a mapping and an override all become such trees, so that whatever comes later treats them alike. Trees are
-immutable and may share branches (a YAML alias is the same branch again); `replaced` copies only what lies on the way.
+YAML texts, mappings and overrides all become such trees, so that later code treats them alike. Trees are immutable and
+may share branches (a YAML alias refers to the same branch); `replaced` copies only the nodes along its path.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pyaccount.errors import Path, Problem
 
 
 class _Reported:
-    """Stands for a value that a problem was already reported about; everything accepts it, no rule looks at it."""
+    """Replaces a value that was already reported as a problem. Every field accepts it, and every rule ignores it."""
 
     def __repr__(self) -> str:
         return "<reported>"
@@ -20,14 +20,15 @@ class _Reported:
 
 REPORTED = _Reported()
 
-#: A tree may have this many values and levels, aliases expanded: enough for any document, too little for a bomb.
+#: The maximum numbers of values and of levels of a tree, with aliases expanded: enough for any document, and a limit on
+#: alias bombs.
 MOST_NODES = 100_000
 DEEPEST = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something was written; lines and columns count from 1. A mapping's values have no place."""
+    """Where a value was written; lines and columns count from 1. Values of a Python mapping have no place (`None`)."""
 
     file: str | None = None
     line: int | None = None
@@ -36,7 +37,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A single value; also a foreign object, which no field will accept."""
+    """A single value. It may be an object of a foreign type, which no field accepts."""
 
     value: object
     place: Place
@@ -52,7 +53,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A mapping of keys, each with its own place, to nodes. `torn` says that keys are missing which were reported."""
+    """A mapping from keys, each with a place, to nodes. `torn` means that some keys were reported and left out."""
 
     entries: dict[str, tuple[Place, Node]]
     place: Place
@@ -63,7 +64,7 @@ Node = Scalar | Listing | Table
 
 
 def child(node: Node, part: str | int) -> Node | None:
-    """The node one step below, or `None`."""
+    """Return the child of a node under a key or index, or `None`."""
     if isinstance(node, Table) and isinstance(part, str):
         entry = node.entries.get(part)
         return entry[1] if entry else None
@@ -73,15 +74,15 @@ def child(node: Node, part: str | int) -> Node | None:
 
 
 def find(node: Node, path: Path) -> Node | None:
-    """The node at a path, or `None`."""
-    found: Node | None = node
+    """Return the node at a path, or `None`."""
+    current: Node | None = node
     for part in path:
-        found = child(found, part) if found is not None else None
-    return found
+        current = child(current, part) if current is not None else None
+    return current
 
 
 def place_of(root: Node, path: Path, *, key: bool = False) -> Place:
-    """Where the value at `path` stands (or its key); for what is missing, where the mapping that lacks it stands."""
+    """Return the place of the value at `path`, or of its key; if missing, that of the mapping that lacks it."""
     node = root
     for index, part in enumerate(path):
         if key and index == len(path) - 1 and isinstance(node, Table) and part in node.entries:
@@ -94,7 +95,7 @@ def place_of(root: Node, path: Path, *, key: bool = False) -> Place:
 
 
 def plain(node: Node) -> object:
-    """The tree without places: dictionaries, lists and values."""
+    """Return the tree as plain dictionaries, lists and values, without places."""
     if isinstance(node, Table):
         return {key: plain(value) for key, (_, value) in node.entries.items()}
     if isinstance(node, Listing):
@@ -103,7 +104,7 @@ def plain(node: Node) -> object:
 
 
 def replaced(node: Node, path: Path, new: Node) -> Node:
-    """The tree with `new` at `path`, which may be a new key of a mapping; everything above the last step exists."""
+    """Return the tree with `new` at `path`. The last part may be a new key; everything above it must exist."""
     if not path:
         return new
     part, rest = path[0], path[1:]
@@ -118,13 +119,13 @@ def replaced(node: Node, path: Path, new: Node) -> Node:
 
 
 def too_large(path: Path, place: Place) -> Problem:
-    """The problem of a tree that has grown beyond its limits."""
-    message = f"more than {MOST_NODES:_} values, or more than {DEEPEST} levels, once aliases are expanded"
+    """Return the problem of a tree that exceeds the limits on values or levels."""
+    message = f"the document has more than {MOST_NODES:_} values, or more than {DEEPEST} levels, with aliases expanded"
     return Problem("document-too-large", message, path, place.file, place.line, place.column)
 
 
 def located(root: Node, problem: Problem, *, key: bool = False) -> Problem:
-    """The problem with the place and value at its path in the tree; `key` points at the key, not at the value."""
+    """Return the problem with the place and value at its path filled in; `key` takes the place of the key instead."""
     place = place_of(root, problem.path, key=key)
     node = find(root, problem.path) if problem.path and not key else None
     value = plain(node) if node is not None else None

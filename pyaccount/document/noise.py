@@ -28,7 +28,7 @@ class Release(Section):
 class Gaussian(Section):
     """Gaussian noise on the sum of the clipped contributions of a round."""
 
-    #: Whether the privacy loss is bounded, whatever is released: then some ε holds at δ = 0.
+    #: Whether the privacy loss is bounded for every output. If it is, some ε holds at δ = 0.
     bounded_loss: ClassVar[bool] = False
 
     kind: Literal["gaussian"] = Field(default="gaussian", description="Gaussian noise; the default.")

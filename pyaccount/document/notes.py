@@ -1,4 +1,4 @@
-"""What a valid document says that its author may not have meant. Notes refuse nothing and enter no certificate."""
+"""Notes on valid documents that may not mean what their author intended. No note refuses or enters a certificate."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from pyaccount.document.views import Body
 
 
-#: More epochs than this are noted, where an epoch has so many rounds at least: with large batches many rounds are usual.
+#: A note is written about more epochs than `MOST_EPOCHS` if an epoch has at least `FEWEST_ROUNDS` rounds: with larger
+#: batches many epochs are usual.
 MOST_EPOCHS, FEWEST_ROUNDS = 500, 20
 
 
 def notes(document: Document) -> Iterator[str]:
-    """The notes on a document, each with its place."""
+    """Yield the notes on a document, each with its place."""
     delta = number(document.privacy.delta)
     sizes = [number(body.training.dataset_size) for body in document.bodies]
     records = min((size for size in sizes if size is not None), default=None)
@@ -29,8 +30,8 @@ def notes(document: Document) -> Iterator[str]:
         yield _note(
             document,
             ("privacy", "delta") if document.risk is None else ("privacy", "risk", "report_delta"),
-            f"δ is not below 1/{records:_}, one over the number of records: to publish a record chosen at random would satisfy "
-            "such a guarantee. Usual values are well below",
+            f"δ is not below 1/{records:_}, one over the number of records: publishing a record chosen at random would satisfy "
+            "such a guarantee. Usual values are much smaller",
         )
 
     for body in document.bodies:
@@ -39,8 +40,8 @@ def notes(document: Document) -> Iterator[str]:
             yield _note(
                 document,
                 body.at("training", "expected_batch_size"),
-                "this is less than one record in a batch. It counts records; a share of them is stated by sampling_probability, "
-                "or by participation_rate",
+                "this is less than one record in a batch. It is a number of records; to give a share of them, use "
+                "sampling_probability or participation_rate",
             )
         draws = body.draws_per_iteration()
         if batch is not None and draws > 1:
@@ -57,16 +58,16 @@ def notes(document: Document) -> Iterator[str]:
 
 
 def _on_epochs(document: Document, body: Body) -> Iterator[str]:
-    """What the document asks for in other words than it may have meant."""
+    """Yield the note of the sampler on the number of epochs, if it has one."""
     length, rounds = body.epoch(), number(body.training.iterations)
     if length is not None and rounds is not None:
-        told = body.sampler.on_epochs(body, length, int(rounds))
-        if told is not None:
-            yield _note(document, body.at("training", "epochs"), told)
+        message = body.sampler.on_epochs(body, length, int(rounds))
+        if message is not None:
+            yield _note(document, body.at("training", "epochs"), message)
 
 
 def _on_iterations(document: Document, body: Body) -> Iterator[str]:
-    """Iterations that go through the data more often than training does: they may count micro-batches, which have no noise."""
+    """Yield a note on unusually many epochs: the iterations may count micro-batches, to which no noise is added."""
     length, rounds = body.epoch(), number(body.training.iterations)
     if length is None or rounds is None or length < FEWEST_ROUNDS or rounds <= MOST_EPOCHS * length:
         return
@@ -76,8 +77,8 @@ def _on_iterations(document: Document, body: Body) -> Iterator[str]:
         body.at("training", "iterations"),
         f"this is {epochs:.4g} epochs of {float(length):.10g} rounds, more than training usually has. An iteration is a step to "
         "which noise is added. If these are the micro-batches of gradient accumulation, give the steps between which noise is "
-        "added, and count in expected_batch_size the records of all micro-batches and ranks of a step; where the number is "
-        "meant, say it as epochs",
+        "added, and count in expected_batch_size the records of all micro-batches and ranks of a step. If the number is "
+        "right, give epochs instead",
     )
 
 

@@ -1,8 +1,8 @@
-"""How numbers and durations are spelled.
+"""The spellings of numbers and durations.
 
-One set of spellings serves plain YAML scalars, quoted ones, overrides and mappings: `2000`, `50_000`, `2e3`, `1.0e-5`,
-`.5`, `0x1F`, `0o17`. A leading zero means nothing, as in YAML 1.2: `010` is ten. The patterns are part of the JSON
-Schema too, so they keep to what Python and ECMAScript read alike.
+Plain YAML scalars, quoted ones, overrides and mappings all accept the same spellings: `2000`, `50_000`, `2e3`,
+`1.0e-5`, `.5`, `0x1F`, `0o17`. A leading zero has no meaning, as in YAML 1.2: `010` is ten. The patterns are part of
+the JSON Schema too, so they only use syntax that Python and ECMAScript interpret in the same way.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _DURATION = re.compile(rf"{_QUANTITY}(?: ?{_QUANTITY})*")
 _DURATION_PART = re.compile(rf"({_DECIMAL}) ?([a-z]+)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
-#: Python refuses to read longer integers, and no range of the language reaches further.
+#: The maximum length of an integer. Python limits the length that it reads, and no range of the language needs more.
 _LONGEST_INTEGER = 400
 
 
 def parse_number(text: str) -> int | float | None:
-    """The number a text spells, or `None`. What is too large for a float comes back as an infinity."""
+    """Return the number that a text spells, or `None`. Decimals that are too large for a float become infinite."""
     if len(text) <= _LONGEST_INTEGER:
         if _INTEGER.fullmatch(text):
             return int(text)
@@ -47,17 +47,17 @@ def parse_number(text: str) -> int | float | None:
     return None
 
 
-#: A number in groups of three digits behind points, the last of which are noughts: sixty thousand to some, sixty to others.
+#: A number such as `60.000`, whose point separates thousands for some readers and decimals for others.
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}\.000")
 
 
 class Grouped(float):
-    """A number that was written as `60.000`, which is 60, and may have been meant as sixty thousand."""
+    """A number that was written like `60.000`. Its value is 60, but sixty thousand may have been meant."""
 
     text: str
 
     def __new__(cls, text: str) -> Grouped:
-        """The number that the text spells."""
+        """Create the number that the text spells."""
         number = super().__new__(cls, text)
         number.text = text
         return number
@@ -66,19 +66,19 @@ class Grouped(float):
         return self.text
 
     def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]
-        """What a copy is made from."""
+        """Return the text from which a copy is created."""
         return (self.text,)
 
 
 def grouped(value: object) -> str | None:
-    """The text of a number that was written as `60.000`, in quotes or not, or `None`."""
+    """Return the text of a number that was written like `60.000`, in quotes or not; `None` for other values."""
     if isinstance(value, Grouped):
         return value.text
     return value if isinstance(value, str) and _GROUPED.fullmatch(value) else None
 
 
 def two_readings(text: str) -> str:
-    """What is wrong with `60.000` where things are counted, for messages."""
+    """Return the message about a count that was written like `60.000`."""
     small, thousands = text.partition(".")[0], text.replace(".", "_")
     return (
         f"the point may separate decimals, which is {small}, or thousands, which is {thousands}: "
@@ -87,7 +87,7 @@ def two_readings(text: str) -> str:
 
 
 def parse_duration(text: str) -> float | None:
-    """The seconds a text such as `10 min`, `90s` or `1 h 30 min` spells, or `None`."""
+    """Return the seconds of a text such as `10 min`, `90s` or `1 h 30 min`, or `None` for other texts."""
     if not _DURATION.fullmatch(text):
         return None
     return math.fsum(float(amount) * _SECONDS[unit[0]] for amount, unit in _DURATION_PART.findall(text))
@@ -98,12 +98,12 @@ def _shortened(found: re.Match[str]) -> str:
 
 
 def spelled(number: float) -> str:
-    """A number as a document spells it: `50_000`; other than whole ones to twelve digits."""
+    """Return a number as a document spells it, to twelve digits, for example `50_000`."""
     digits = float(f"{number:.12g}")
     return f"{int(digits):_}" if digits.is_integer() else f"{digits:.12g}"
 
 
-#: Numbers as they are written elsewhere, each with how they are spelled here.
+#: Patterns of numbers as they are written elsewhere, each with a function that returns the spelling of a document.
 _ELSEWHERE: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (rf"([-+]?{_DECIMAL}) ?%", lambda found: f"{float(found[1]) / 100.0:.12g}"),
     (
@@ -120,7 +120,7 @@ _ELSEWHERE: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
         r"(?:([0-9.]+) ?[*x×·] ?)?10 ?(?:\^|\*\*) ?\(?([-+]?[0-9]{1,4})\)?",
         lambda found: f"{found[1] or '1'}e{int(found[2])}",
     ),
-    # What is left of 10⁻⁵ and of 1e−5 where a raised number or a letter was lost.
+    # The remains of 10⁻⁵ and of 1e−5 after a superscript or a letter was lost.
     (r"(?:([0-9.]+) ?[*x×·] ?)?10(-[0-9]{1,3})", lambda found: f"{found[1] or '1'}e{int(found[2])}"),
     (r"([1-9])(-[0-9]{1,3})", lambda found: f"{found[1]}e{int(found[2])}"),
     (rf"([-+]?{_DECIMAL})[,;]", lambda found: found[1]),
@@ -129,19 +129,19 @@ _ELSEWHERE: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
 
 
 def meant(text: str) -> str | None:
-    """How a number is spelled here that is written as elsewhere: `1%`, `50,000`, `8,0`, `1/50000`, `10⁻⁵`; for messages."""
+    """Return the valid spelling of a number such as `1%`, `50,000`, `8,0`, `1/50000` or `10⁻⁵`, or `None`."""
     written = plain(text).strip("\"'") if len(text) <= _LONGEST_INTEGER else ""
     matches = ((re.fullmatch(pattern, written), spell) for pattern, spell in _ELSEWHERE)
     spelled = next((spell(found) for found, spell in matches if found), "")
     if not spelled and written != text and parse_number(written) is not None:
         spelled = written
-    # What spells no number that can be held helps nobody.
+    # A suggestion that is not a finite number would not help.
     number = parse_number(spelled.partition(" #")[0])
     return re.sub(r"e([-+]?)0+(?=[0-9])", r"e\1", spelled) if number is not None and _held(number) else None
 
 
 def with_a_comma(text: str) -> str | None:
-    """The number of a text such as `1,125` if the comma separates decimals, or `None`."""
+    """Return the number of a text such as `1,125` as text, if the comma separates decimals; `None` for other texts."""
     found = re.fullmatch(r"([-+]?[0-9]+),([0-9]+)", plain(text)) if len(text) <= _LONGEST_INTEGER else None
     return f"{found[1]}.{found[2]}" if found else None
 
@@ -152,10 +152,10 @@ _WORDS = dict.fromkeys(("", "~", "null", "Null", "NULL")) | {
 
 
 def parse_scalar(text: str) -> str | int | float | bool | None:
-    """The value of a plain YAML scalar by the core schema of YAML 1.2, with underscores in numbers.
+    """Return the value of a plain YAML scalar by the core schema of YAML 1.2, with underscores in numbers.
 
-    `on`, `yes` and dates are text. A number that no float holds stays text too: a numeric field will then say that it
-    is out of range, and show what was written.
+    `on`, `yes` and dates are text. A number that is too large for a float stays text too: a numeric field then reports
+    that it is out of range, and shows what was written.
     """
     if text in _WORDS:
         return _WORDS[text]
@@ -169,7 +169,7 @@ def parse_scalar(text: str) -> str | int | float | bool | None:
 
 
 def _held(number: int | float) -> bool:
-    """Whether a float holds the number."""
+    """Return whether the number is finite and not too large for a float."""
     try:
         return math.isfinite(number)
     except OverflowError:

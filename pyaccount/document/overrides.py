@@ -1,7 +1,7 @@
-"""Overrides: paths and values, laid over a tree before it is validated.
+"""Overrides: paths and values that are set in a tree before it is validated.
 
-From Python they are a mapping of paths, or a list of `path=value` and of (path, value); from the command line `FromOption`. A
-problem says which: a Python user is told of `overrides`, a user of the command of the option.
+In Python they are a mapping of paths to values, or a list of `path=value` texts and (path, value) pairs; on the command
+line each is a `FromOption`. A problem names its source: the argument `overrides`, or the option of the command.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from pyaccount.document.reader import read
 from pyaccount.errors import DocumentError, Path, Problem, path_text, shortened, shown
 
 Override = str | tuple[str, object]
-#: What overrides are given as: `{"privacy.epsilon": 4}`, or a list.
+#: The type of an argument with overrides: `{"privacy.epsilon": 4}`, or a list.
 Overrides = Mapping[str, object] | Sequence[Override]
 
-#: How the place of an override begins, by who gave it.
+#: The beginning of the place of an override: from an argument in Python, and from the option `--set`.
 _ARGUMENT, _SET = "overrides: ", "--set "
-#: Keys of `training` that say one thing in two ways.
+#: The keys of `training` that state the same quantity in two ways.
 _TWINS = {"iterations": "epochs", "epochs": "iterations"}
 
-#: A path as it is written.
+#: The pattern of a path as it is written.
 PATH = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+|\[[0-9]+\])*")
 
 
 class FromOption(str):
-    """An override from the command line, `path=value`, with the option that gave it."""
+    """An override from the command line, `path=value`, with the option that it came from."""
 
-    #: The option with its value, where that is another one than `--set`: `--seed 7` for `accounting.seed=7`.
+    #: The option and its value if it is not `--set`, for example `--seed 7` for `accounting.seed=7`.
     option: str | None = None
 
     @classmethod
     def named(cls, text: str, option: str) -> FromOption:
-        """An override that another option than `--set` stands for."""
+        """Return the override of an option that is not `--set`."""
         made = cls(text)
         made.option = option
         return made
 
 
 def listed_overrides(overrides: Overrides) -> tuple[Override, ...]:
-    """The overrides one by one, however they are given. Raises `TypeError` for what is none of the ways."""
+    """Return the overrides as a tuple, whichever way they are given. Raises `TypeError` for other types."""
     if isinstance(overrides, str):
         return (overrides,)
     if isinstance(overrides, Mapping):
@@ -62,27 +62,27 @@ def listed_overrides(overrides: Overrides) -> tuple[Override, ...]:
 
 
 def is_override(place: Place) -> bool:
-    """Whether what stands at a place was set by an override, whose place says what it sets."""
+    """Return whether the value at a place was set by an override."""
     return place.file is not None and place.file.startswith((_ARGUMENT, _SET))
 
 
 def override(root: Node, overrides: Overrides) -> tuple[Node, list[Problem]]:
-    """The tree with every override applied, in order, and the problems of those that cannot be."""
+    """Return the tree with all overrides applied in order, and the problems of those that cannot be applied."""
     problems: list[Problem] = []
     for item in listed_overrides(overrides):
         try:
-            path_words, value, found = _parse(item)
-            problems += found
+            path_words, value, more = _parse(item)
+            problems += more
         except DocumentError as error:
             problems += error.problems
             continue
-        root, found = laid(root, path_words, value)
-        problems += found
+        root, more = laid(root, path_words, value)
+        problems += more
     return root, problems
 
 
 def laid(root: Node, words: Sequence[str], value: Node) -> tuple[Node, list[Problem]]:
-    """The tree with `value` at the path of these words, or the tree as it was and why that cannot be."""
+    """Return the tree with `value` at the path of these words; if that is impossible, the old tree and the reason."""
     path = _resolved(root, words)
     changed = set_at(root, path, value)
     if changed is None:
@@ -91,12 +91,12 @@ def laid(root: Node, words: Sequence[str], value: Node) -> tuple[Node, list[Prob
 
 
 def set_at(root: Node, path: Path, value: Node) -> Node | None:
-    """The tree with `value` at `path`, with the mappings above it made where they lack; `None` if that cannot be."""
+    """Return the tree with `value` at `path`, creating missing mappings above it; `None` if that is impossible."""
     node: Node = root
     for index, part in enumerate(path):
         below = child(node, part)
         if below is None or (isinstance(below, Scalar) and below.value is None):
-            # A number names an entry of a list, and no list is made here.
+            # A number is an index into a list, and lists are not created.
             if not isinstance(node, Table) or any(str(name).isdigit() for name in path[index + 1 :]):
                 return None
             for name in reversed(path[index + 1 :]):
@@ -107,9 +107,9 @@ def set_at(root: Node, path: Path, value: Node) -> Node | None:
 
 
 def _without_twin(root: Node, path: Path) -> Node:
-    """The tree without the other way to say what was set: epochs replace iterations, and the other way round.
+    """Return the tree without the twin of the key that was set: epochs replace iterations, and vice versa.
 
-    What was itself set by an override stays, and two of them that contradict one another are told as any contradiction.
+    A twin that was itself set by an override stays; if the two contradict each other, the rules report it.
     """
     above, key = path[:-1], str(path[-1])
     section = find(root, above)
@@ -123,7 +123,7 @@ def _without_twin(root: Node, path: Path) -> Node:
 
 
 def _parse(item: Override) -> tuple[list[str], Node, list[Problem]]:
-    """The path's words and the value of an override."""
+    """Return the words of the path, the value and the problems of an override. Raises `DocumentError`."""
     if isinstance(item, str):
         if re.search("[\ud800-\udfff]", item):
             spelled = item.encode(errors="backslashreplace").decode()
@@ -147,7 +147,7 @@ def _parse(item: Override) -> tuple[list[str], Node, list[Problem]]:
 
 
 def same_place(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether two paths set the same: one lies within the other, or they are two ways to say one thing."""
+    """Return whether two paths set the same value: one is below the other, or they are twins (`_TWINS`)."""
     shorter = min(len(one), len(other))
     if tuple(one[:shorter]) == tuple(other[:shorter]):
         return True
@@ -155,12 +155,12 @@ def same_place(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def words_of(path: str) -> list[str]:
-    """The words of a path: keys and places in lists."""
+    """Return the words of a path: keys and list indices."""
     return re.findall(r"[A-Za-z0-9_-]+", path)
 
 
 def _resolved(root: Node, words: Sequence[str]) -> Path:
-    """The path that words mean in a tree: a number is an index only where a list stands."""
+    """Return the path that words mean in a tree; a number is an index only if its parent is a list."""
     path: list[str | int] = []
     node: Node | None = root
     for word in words:
@@ -171,7 +171,7 @@ def _resolved(root: Node, words: Sequence[str]) -> Path:
 
 
 def _dead_end(root: Node, path: Path, file: str | None) -> Problem:
-    """Why nothing can be set at a path."""
+    """Return the problem that explains why nothing can be set at a path."""
     node = root
     depth = 0
     while (below := child(node, path[depth])) is not None and plain(below) is not None:
@@ -187,7 +187,7 @@ def _dead_end(root: Node, path: Path, file: str | None) -> Problem:
 
 
 def _place(text: str, given: object = None) -> Place:
-    """Where an override stands that says `text`: at the option, or in the argument."""
+    """Return the place of the override `text`: its option, or the argument `overrides`."""
     if isinstance(given, FromOption) and given.option is not None:
         return Place(given.option)
     return Place(f"{_SET if isinstance(given, FromOption) else _ARGUMENT}{shortened(text)}")

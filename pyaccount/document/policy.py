@@ -1,4 +1,4 @@
-"""Documents of kind policy: the limits that a certificate must meet before something may be trained, published or deployed."""
+"""Documents of kind policy: the limits that a certificate must meet before training, publication or deployment."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SHA256 = "[0-9a-f]{64}"
 
 @dataclass(frozen=True)
 class Accepted(FieldReader):
-    """One word, or a list of accepted words: either from a choice, or of a form. It is read as a list."""
+    """Reads one word or a list of words as a tuple. Each word must be in `words`, or match the pattern `form`."""
 
     what: str
     words: tuple[str, ...] = ()
@@ -66,13 +66,13 @@ class Accepted(FieldReader):
 
     @property
     def allowed(self) -> str:
-        """What may stand here, in words."""
+        """The accepted values, in words."""
         one = listed(self.words) if self.words else self.what
         return f"{one}, or a list of what is accepted"
 
     @property
     def words_allowed(self) -> tuple[str, ...]:
-        """The words of a choice."""
+        """The words of the choice; empty if a pattern is given instead."""
         return self.words
 
     def _json_schema(self) -> JsonSchema:
@@ -162,7 +162,8 @@ class Policy(Written):
         super().__init__(root, file, model)
         self.name: str = model.name
         self.limits: Limits = model.limits
-        #: The folder of trusted keys, found from that of the policy; whether files must be given that are attested.
+        #: The folder of trusted keys, resolved from the folder of the policy. `subjects_required`: whether the attested
+        #: files must be given.
         self.trusted_keys: Path | None = None
         self.subjects_required: bool = model.subjects is not None
         found = [*problems, *invalid]
@@ -188,7 +189,7 @@ class Policy(Written):
 
 
 def load_policy(source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Policy) -> Policy:
-    """The policy of a YAML file or of a mapping. Raises `DocumentError` with every problem, also for other documents."""
+    """Load a policy from a YAML file or a mapping. Raises `DocumentError` with every problem, or for other kinds."""
     file, root, problems = tree_of(source)
     if not isinstance(root, Table):
         raise DocumentError([*problems, not_a_mapping(root, file)])
@@ -197,9 +198,9 @@ def load_policy(source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Po
     if word != "policy":
         suggestion = "policy" if isinstance(word, str) and nearest_value(word, ("policy",)) else None
         message = (
-            "this is no policy, which says `kind: policy` and has its limits under `limits`"
+            "this is not a policy: a policy has `kind: policy`, and its limits under `limits`"
             if word is None
-            else "this is no policy: its kind must be policy"
+            else "this is not a policy: its kind must be policy"
         )
         problem = Problem("unknown-kind", message, ("kind",), allowed="policy", suggestion=suggestion)
         raise DocumentError([*problems, located(root, problem)])

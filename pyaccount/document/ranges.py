@@ -12,21 +12,21 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The numbers from `minimum` to `maximum`; `above` and `below` make an end point not part of it."""
+    """The numbers from `minimum` to `maximum`; `above` excludes the minimum, and `below` the maximum."""
 
     minimum: float
     maximum: float
     above: bool = False
     below: bool = False
-    #: Whether 0 is part of it too, below the minimum.
+    #: Whether 0 is in the range too, although it is below the minimum.
     zero: bool = False
     unit: str = ""
     words: str | None = None
-    #: What the number counts, or is measured in, where messages need not say so.
+    #: What the number counts or the unit it is measured in, if messages need not state it.
     measure: str = ""
 
     def __contains__(self, number: float) -> bool:
-        """Whether the number lies in the range; NaN and infinities lie in none."""
+        """Whether the number is in the range; NaN and infinities are in no range."""
         if isinstance(number, float) and not math.isfinite(number):
             return False
         if self.zero and number == 0:
@@ -36,7 +36,7 @@ class Range:
         return from_below and from_above
 
     def describe(self) -> str:
-        """The range in words that complete "must be …"."""
+        """Return the range in words that complete "must be …"."""
         if self.words is not None:
             return self.words
         low = f"{'greater than' if self.above else 'at least'} {spelled(self.minimum)}"
@@ -44,7 +44,7 @@ class Range:
         return f"{low} and {high}{' ' if self.unit else ''}{self.unit}"
 
     def json_schema(self) -> dict[str, Any]:
-        """The range as keywords of JSON Schema."""
+        """Return the range as keywords of JSON Schema."""
         interval = {
             "exclusiveMinimum" if self.above else "minimum": self.minimum,
             "exclusiveMaximum" if self.below else "maximum": self.maximum,
@@ -53,7 +53,7 @@ class Range:
 
 
 def spelled(number: float) -> str:
-    """A bound as it would be written: `50_000`, `1e-05` without its leading zero, `1e9`."""
+    """Return a bound as people write it: `50_000`, `1e9`, and `1e-5` without a leading zero in the exponent."""
     if isinstance(number, int) and abs(number) < 10**7:
         return f"{number:_}" if abs(number) >= 10**4 else str(number)
     mantissa, _, exponent = f"{number:g}".partition("e")
@@ -63,7 +63,7 @@ def spelled(number: float) -> str:
 
 
 EPSILON = Range(0, 1e6, measure="nats")
-#: The core resolves no δ below this, but for 0 where losses are bounded.
+#: The core resolves no smaller δ, except 0 if the privacy loss is bounded.
 SMALLEST_DELTA = 1e-280
 DELTA = Range(
     SMALLEST_DELTA,
@@ -72,11 +72,11 @@ DELTA = Range(
     words=f"greater than 0 and less than 1 (and not below {spelled(SMALLEST_DELTA)})",
     measure="probability",
 )
-#: Where 0 may be said too: of pure differential privacy.
+#: The range of δ where 0, that is, pure differential privacy, is accepted too.
 DELTA_OR_ZERO = replace(
     DELTA, zero=True, words=f"at least 0 and less than 1 (0, or not below {spelled(SMALLEST_DELTA)})"
 )
-#: Budgets of risk. Rates below the least are beyond what doubles tell of the slopes of a trade-off curve.
+#: Budgets of risk. For smaller rates, doubles do not resolve the slopes of a trade-off curve.
 ADVANTAGE = Range(0, 1, above=True, below=True, measure="difference of rates")
 SMALLEST_RATE = 1e-9
 RATE = Range(
@@ -97,24 +97,24 @@ PARTICIPATIONS = Range(1, 10**9, measure="rounds")
 SEPARATION = Range(1, 10**9, measure="rounds")
 BANDS = Range(1, 16_384, measure="diagonals")
 BINS = Range(1, 4096, measure="batches")
-#: The rounds of an allocation.
+#: The rounds of an allocation (random allocation).
 ALLOCATION = Range(1, 10**6, measure="rounds")
 RECORDS_PER_USER = Range(1, 1000, measure="records")
 SUBSET_SIZE = Range(1, 10**6, measure="records")
 ROUNDS_PER_SUBSET = Range(1, 10**9, measure="rounds")
-#: Draws with replacement in one round.
+#: The draws with replacement in one round.
 DRAWS = Range(1, 10**6, measure="draws")
-#: Batches that are drawn, each by itself, for one round.
+#: The batches that are drawn independently for one round.
 DRAWS_PER_ITERATION = Range(1, 1000, measure="draws")
 PARTITIONS = Range(1, 10**9, measure="parts")
 LARGEST_BATCH = Range(1, 10**15, measure="records")
 COEFFICIENT = Range(0, 1e9)
 SIGNED_COEFFICIENT = Range(-1e9, 1e9)
 DECAY = Range(0, 1)
-#: Of momentum and moving averages.
+#: The decays of momentum and of moving averages.
 DECAY_BELOW_ONE = Range(0, 1, below=True)
 LEARNING_RATE = Range(0, 1e9)
-#: The rounds whose errors are computed one by one.
+#: The iterations of a run with a workload, whose errors are computed row by row.
 WORKLOAD_ITERATIONS = Range(1, 10**6, measure="rounds")
 BUFFERS = Range(1, 16, measure="buffers")
 BUFFERS_LISTED = Range(1, 16, unit="entries")
@@ -126,22 +126,22 @@ COUNT = Range(1, 10**9, measure="runs")
 TOLERANCE = Range(1e-8, 0.5, measure="relative")
 SEED = Range(0, 2**64 - 1)
 TIME_LIMIT = Range(0, 1e7, above=True, unit="seconds")
-#: Of policies: how often a guarantee may be false, and how old a certificate may be.
+#: In policies: the probability that a guarantee is false, and the age of a certificate.
 FAILURE_PROBABILITY = Range(0, 1, measure="probability")
 AGE = Range(0, 1e10, above=True, unit="seconds")
 
-#: The number of characters of a name, and of entries of a list.
+#: The lengths of names and lists.
 NAME_LENGTH = Range(1, 200, unit="characters")
-#: ε values of a one-shot amplification, group sizes with a stated δ, documents of a sweep.
+#: The number of ε of an amplification, of group sizes with a stated δ, and of documents of a sweep.
 SWEEP_LENGTH = Range(1, 1000, unit="entries")
-#: Values of a path of a sweep, and numbers among them.
+#: The number of values of a path of a sweep, and the range of those that are numbers.
 GRID_LENGTH = Range(1, 10**6, unit="values")
 SWEPT = Range(-1e15, 1e15)
 BASE_DELTA = Range(0, 1, measure="probability")
 PROFILE_LENGTH = Range(0, 1000, unit="entries")
 PHASES = Range(1, 10_000, unit="entries")
-#: What is released of a batch beside the main sum.
+#: The number of releases of a batch in addition to the main sum.
 RELEASES = Range(1, 100, unit="entries")
 
-#: Two statements of one rate agree if they differ by no more than this, relatively.
+#: Two statements of one rate agree if their relative difference is at most this.
 RATE_AGREEMENT = 1e-9

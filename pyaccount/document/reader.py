@@ -1,8 +1,8 @@
-"""YAML text to a tree with places.
+"""Reads YAML text into a tree with places.
 
-Only PyYAML's parser is used, event by event: no constructor runs, so nothing in a document can execute; scalars are
-read by `numerals.parse_scalar`, not by YAML 1.1's rules; and the counts of values and levels are checked while the
-tree grows, before an alias bomb takes any room.
+Only the parser of PyYAML is used, event by event. No constructor runs, so nothing in a document can be executed.
+Scalars are read by `numerals.parse_scalar`, not by the rules of YAML 1.1. The numbers of values and levels are checked
+while the tree grows, before an alias bomb uses any memory.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pyaccount.document.mistakes import explained
 from pyaccount.document.nodes import DEEPEST, MOST_NODES, REPORTED, Listing, Node, Place, Scalar, Table, too_large
 from pyaccount.errors import DocumentError, Path, Problem, shown
 
-#: The parser built on libyaml where PyYAML has it, which is the case for every wheel; the other one is slower.
+#: The parser of libyaml if PyYAML has it, as every wheel does; otherwise the slower one in Python.
 LOADER: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read(text: str, file: str | None = None, *, place: Place | None = None) -> tuple[Node | None, list[Problem]]:
-    """The tree of a text, `None` if it is empty, and the problems that leave a tree to go on with.
+    """Return the tree of a text, or `None` if it is empty, and the problems that did not prevent a tree.
 
-    `place` is where everything stands if lines and columns of the text mean nothing, as for an override. Raises
-    `DocumentError` where no tree can be made, with the problems found up to there.
+    `place` becomes the place of every node if lines and columns of the text mean nothing, as in an override. Raises
+    `DocumentError` if no tree can be built, with the problems found up to that point.
     """
     composer = _Composer(text, file, place)
     try:
@@ -34,7 +34,7 @@ def read(text: str, file: str | None = None, *, place: Place | None = None) -> t
 
 
 class _Composer:
-    """Builds the tree from events. `count` is the size of the tree so far, every alias counted in full."""
+    """Builds the tree from events. `count` is the size of the tree so far, with every alias counted in full."""
 
     def __init__(self, text: str, file: str | None, place: Place | None) -> None:
         self.text = text
@@ -54,7 +54,7 @@ class _Composer:
         self.next()  # the end of the document
         following = self.next()
         if isinstance(following, yaml.DocumentStartEvent):
-            message = "a second YAML document starts here; a file holds one"
+            message = "a second YAML document starts here; a file contains only one"
             self.add_problem("several-documents", message, (), following)
         return node
 
@@ -64,7 +64,7 @@ class _Composer:
         return event
 
     def node(self, path: Path, event: yaml.Event) -> tuple[Node, int]:
-        """The node an event starts, and its height."""
+        """Return the node that an event starts, and its height."""
         if isinstance(event, yaml.AliasEvent):
             return self.alias(path, event)
         assert isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent)
@@ -119,7 +119,7 @@ class _Composer:
         return Table(entries, place, torn), height
 
     def key(self, path: Path, node: Node, event: yaml.Event) -> str | None:
-        """The text of a key, or `None` if it is none, which is reported."""
+        """Return the text of a key. If the key is not text, report that and return `None`."""
         value = node.value if isinstance(node, Scalar) else None
         if value == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
             message = "merge keys are not part of the document language: write the values out"
@@ -135,8 +135,8 @@ class _Composer:
     def alias(self, path: Path, event: yaml.AliasEvent) -> tuple[Node, int]:
         if event.anchor not in self.anchors:
             message = (
-                f"* stands for a value that is named by & further up, and none is named {shown(event.anchor)}: to write a text "
-                "that starts with *, put it in quotes"
+                f"* refers to a value that is named with & further up, but none is named {shown(event.anchor)}: put a text that "
+                "starts with * in quotes"
             )
             self.stop_with("syntax-error", message, path, event)
         target = self.anchors[event.anchor]
@@ -148,7 +148,7 @@ class _Composer:
         return node, height
 
     def grow(self, size: int, path: Path, height: int, event: yaml.Event) -> None:
-        """Account for a node that is about to join the tree at `path`, or refuse to build further."""
+        """Count a node that is about to be added at `path`. Raises `DocumentError` if the tree becomes too large."""
         self.count += size
         if self.count > MOST_NODES or len(path) + height > DEEPEST:
             raise DocumentError([*self.problems, too_large(path, self.place_of(event))])
@@ -168,7 +168,7 @@ class _Composer:
         raise DocumentError(self.problems)
 
     def syntax_problem(self, error: yaml.YAMLError) -> Problem:
-        """What is wrong with a text that the parser does not read."""
+        """Return the problem of a text that the parser cannot read."""
         mistake = explained(error, self.text)
         if self.place is not None:
             return Problem("syntax-error", mistake.message, file=self.place.file)

@@ -1,13 +1,14 @@
-"""Several releases of one batch as one: the effective multiplier.
+"""The effective multiplier: several releases of one batch are analysed as one release.
 
 Each release i is a sum over the records of the batch to which a record contributes at most its own clip norm c_i, with
-independent Gaussian noise of standard deviation σ_i·c_i. Divided by that standard deviation, a record's contribution to release
-i has norm 1/σ_i at most, and the noise is standard. All releases stacked are one sum of vectors, with standard noise, to which a
-record contributes at most (Σ σ_i⁻²)^(1/2) in norm: the Gaussian release of multiplier **(Σ σ_i⁻²)^(−1/2)**, of the same batch
-and therefore under every sampler. Stacking loses nothing: records that contribute their clip norm to every release attain what
-is attained by one (Andrew et al. 2021, arXiv:1905.03871, Theorem 1, for two releases).
+independent Gaussian noise of standard deviation σ_i·c_i. Divided by that standard deviation, a record's contribution to
+release i has norm at most 1/σ_i, and the noise is standard. All releases stacked are one sum of vectors, with standard
+noise, to which a record contributes at most (Σ σ_i⁻²)^(1/2) in norm. This is the Gaussian release of multiplier **(Σ
+σ_i⁻²)^(−1/2)**, of the same batch, and therefore the equivalence holds under every sampler. Stacking loses nothing:
+records that contribute their clip norm to every release attain the privacy loss of that single release (Andrew et al.
+2021, arXiv:1905.03871, Theorem 1, for two releases).
 
-Arithmetic alone: a gate reads certificates with it, so that nothing here knows the models.
+This module is arithmetic only and does not import the models, because a gate uses it to read certificates.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import math
 import sys
 from collections.abc import Sequence
 
-#: A square, a reciprocal, the sum, a root, a reciprocal and the product here: below 5 units of rounding of u = ε/2; 8 are taken.
+#: A relative margin of 8 units of rounding u = ε/2. The square, reciprocal, sum, root, reciprocal and final product
+#: lose less than 5.
 _MARGIN = 4.0 * sys.float_info.epsilon
 
 
 def effective(multipliers: Sequence[float]) -> tuple[float, float]:
-    """(Σ σ_i⁻²)^(−1/2) from below and from above; of one release its own, exactly. Takes positive finite numbers."""
+    """Return a lower and an upper bound on (Σ σ_i⁻²)^(−1/2) for positive finite σ_i; exact for a single release."""
     if len(multipliers) == 1:
         return multipliers[0], multipliers[0]
     together = 1.0 / math.sqrt(math.fsum(1.0 / (sigma * sigma) for sigma in multipliers))

@@ -1,4 +1,4 @@
-"""The rules about budgets of risk, which stand instead of ε and δ; and the δ at which ε is told beside them."""
+"""The rules about budgets of risk, which replace ε and δ, and the δ at which ε is reported with a budget."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
     from pyaccount.document.views import Body, Mechanism
 
-#: The fields that say a budget; the second of a pair says where the first is.
+#: The fields that state a budget, and the pair of rates: the true-positive rate is limited at the false-positive rate.
 MEASURES = ("advantage", "true_positive_rate", "gaussian_mu")
 AT_A_RATE = ("true_positive_rate", "false_positive_rate")
 
 
 def usual_delta(records: int | None) -> str:
-    """The largest power of ten below 1 over the number of records: with more, δ allows to publish one of them."""
+    """Return the largest power of ten below 1/records, as text. A δ of 1/records would allow publishing one record."""
     return f"1e-{len(str(records or 10**6 - 1))}"
 
 
 def target(privacy: Privacy, bodies: Iterable[Body]) -> Privacy:
-    """The section as the later rooms read it: beside a budget of risk, ε is asked for at the δ at which it is to be told."""
+    """Return the section for the later rooms: with a budget of risk, ε is the blank at the δ of the report."""
     if not isinstance(privacy.risk, Risk):
         return privacy
     delta = number(privacy.risk.report_delta)
@@ -41,7 +41,7 @@ def target(privacy: Privacy, bodies: Iterable[Body]) -> Privacy:
 
 
 def one_target(document: Mechanism) -> Iterator[Problem]:
-    """ε and δ, or a budget of risk."""
+    """Report a document that does not state exactly one of a target (ε, δ) and a budget of risk."""
     privacy = document.stated_privacy
     for name in ("epsilon", "delta"):
         path, value = ("privacy", name), getattr(privacy, name)
@@ -50,14 +50,14 @@ def one_target(document: Mechanism) -> Iterator[Problem]:
             yield document.problem("missing-key", path, message, allowed=_allowed(Privacy, name))
         elif isinstance(privacy.risk, Risk) and (number(value) is not None or value == SOLVE):
             message = (
-                "privacy.risk stands instead of ε and δ: leave this out, or leave risk out; risk.report_delta is the δ at which "
-                "ε is told"
+                "privacy.risk replaces ε and δ: leave this out, or leave risk out; risk.report_delta is the δ at which ε is "
+                "reported"
             )
             yield document.problem("contradiction", path, message)
 
 
 def one_budget(document: Mechanism) -> Iterator[Problem]:
-    """One budget, which some mechanism keeps and not every one."""
+    """Report missing, incomplete or several budgets of risk, and budgets that every mechanism or none keeps."""
     risk, path = document.stated_privacy.risk, ("privacy", "risk")
     if not isinstance(risk, Risk):
         return
@@ -67,7 +67,7 @@ def one_budget(document: Mechanism) -> Iterator[Problem]:
         yield document.problem("contradiction", (*path, name), message)
     if all(getattr(risk, name) is None for name in (*MEASURES, *AT_A_RATE)):
         message = (
-            "privacy.risk says no budget: give advantage, true_positive_rate with false_positive_rate, or gaussian_mu"
+            "privacy.risk states no budget: give advantage, true_positive_rate with false_positive_rate, or gaussian_mu"
         )
         yield document.problem("missing-key", path, message, allowed=", ".join(MEASURES))
     for name, other in (AT_A_RATE, AT_A_RATE[::-1]):
@@ -84,13 +84,13 @@ def _allowed(section: type[Section], name: str) -> str | None:
 
 
 def _rates(document: Mechanism, rate: float | None, at: float | None) -> Iterator[Problem]:
-    """Guessing has equal rates; and what is above the falling diagonal is said by its mirror image."""
+    """Report rates that guessing attains (TPR ≤ FPR), and rates with TPR + FPR > 1, which have a mirror image."""
     if rate is None or at is None:
         return
     path = ("privacy", "risk", "true_positive_rate")
     if rate <= at:
         message = (
-            f"it must be above false_positive_rate, {plain(at)}: who guesses has as many true as false positives, "
+            f"it must be above false_positive_rate, {plain(at)}: an attack that guesses has equal rates, "
             "whatever the noise"
         )
         yield document.problem(
@@ -98,21 +98,21 @@ def _rates(document: Mechanism, rate: float | None, at: float | None) -> Iterato
         )
     elif rate + at > 1.0:
         message = (
-            f"with false_positive_rate = {plain(at)} it makes more than 1; the same budget, with presence and absence in each "
-            f"other's place, is a true_positive_rate of {1.0 - at:.10g} at a false_positive_rate of {1.0 - rate:.10g}: write that"
+            f"the sum with false_positive_rate = {plain(at)} is more than 1; the same budget, with presence and absence "
+            f"exchanged, is a true_positive_rate of {1.0 - at:.10g} at a false_positive_rate of {1.0 - rate:.10g}: write that"
         )
         yield document.problem("contradiction", path, message, allowed=f"a number of at most {1.0 - at:.10g}")
 
 
 def _gaussian(document: Mechanism, mu: float | None) -> Iterator[Problem]:
-    """The budget's own profile must reach the δ down to which it is to be kept."""
+    """Report a μ whose own profile never exceeds the δ down to which the budget applies."""
     delta = number(document.privacy.delta)
     if mu is None or delta is None:
         return
     largest = math.erf(mu / math.sqrt(8.0))
     if largest <= delta:
         message = (
-            f"N({plain(mu)}, 1) and N(0, 1) have no δ above {largest:.3g}, and the budget is to be kept down to "
-            f"δ = {plain(delta)}: give a smaller report_delta, or a larger gaussian_mu"
+            f"the δ of N({plain(mu)}, 1) against N(0, 1) is at most {largest:.3g}, but the budget applies only down to "
+            f"δ = {plain(delta)}, so it limits nothing: give a smaller report_delta, or a larger gaussian_mu"
         )
         yield document.problem("contradiction", ("privacy", "risk", "gaussian_mu"), message)

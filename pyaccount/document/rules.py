@@ -1,8 +1,8 @@
-"""The rules that look at several fields of a document together, in the order in which their problems are told.
+"""The rules that check several fields of a document together, in the order in which their problems are reported.
 
-Each rule yields the problems it sees; those about a kind of sampler or matrix are the kind's own. A value that was reported
-already is neither a number, nor a blank, nor absent (`None`), so that no rule asks for it or judges it. Which mechanisms can
-be analysed is not decided here but by the plan.
+Each rule yields the problems that it detects; rules about a kind of sampler or matrix belong to that kind. A value that
+was reported already is neither a number, nor a blank, nor absent (`None`), so no rule asks for it or reports it again.
+The plan decides which mechanisms can be analysed, not this module.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def broken_rules(document: Mechanism) -> Iterator[Problem]:
-    """Every problem of the document's fields taken together."""
+    """Yield the problems that concern several fields of the document together."""
     yield from one_target(document)
     yield from one_budget(document)
     yield from losses_are_bounded(document)
@@ -41,15 +41,16 @@ def broken_rules(document: Mechanism) -> Iterator[Problem]:
 
 
 def losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
-    """Where δ is 0, pure differential privacy, every phase has noise with a bounded privacy loss.
+    """Report a document with δ = 0 (pure differential privacy) if the noise of a phase has an unbounded privacy loss.
 
-    No ε holds at δ = 0 for Gaussian noise, with sampling or without: for every ε there are outcomes with a larger loss, if rare
-    ones. A failure probability, as samples leave one, is part of δ as well; sampled mechanisms have Gaussian noise.
+    With Gaussian noise no ε holds at δ = 0, with or without sampling: for every ε there are outcomes with a larger
+    loss, even if they are rare. The failure probability of a test on samples is part of δ too; mechanisms that are
+    sampled have Gaussian noise.
     """
     if number(document.stated_privacy.delta) != 0.0:
         return
     for body in document.bodies:
-        # Noise that was reported already has no kind.
+        # If the noise was reported already, its kind is not known.
         if not getattr(body.noise, "bounded_loss", True):
             message = (
                 f"no ε holds at δ = 0: {path_text(body.at('noise'))} is Gaussian, whose privacy loss has no bound. Give a delta "
@@ -62,7 +63,7 @@ def losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
 
 
 def length_is_given(document: Mechanism, body: Body) -> Iterator[Problem]:
-    """A run has a number of rounds."""
+    """Report a body that states neither iterations nor epochs."""
     if body.training.iterations is None and body.training.epochs is None and body.epochs is None:
         path = body.at("training", "iterations")
         message = "training.iterations is required, or training.epochs"
@@ -71,31 +72,31 @@ def length_is_given(document: Mechanism, body: Body) -> Iterator[Problem]:
 
 
 def epochs_say_iterations(document: Mechanism, body: Body) -> Iterator[Problem]:
-    """Epochs are so many iterations: no others than are given beside them, and as many as a run can have."""
+    """Report epochs that contradict `iterations`, or whose number of iterations is unknown or out of range."""
     if body.epochs is None:
         return
     path, stated, length = body.at("training", "epochs"), body.training.iterations, body.epoch()
     if stated == SOLVE:
-        message = "iterations is to be solved, which this would fix: leave this out"
+        message = "iterations is to be solved, but epochs would fix it: leave epochs out"
         yield document.problem("contradiction", path, message)
         return
     if length is None:
         yield from _epoch_is_known(document, body)
         return
-    said = iterations_of(body.epochs, length)
-    if said not in ITERATIONS:
-        message = f"this makes {said:_} iterations; their number must be {ITERATIONS.describe()}"
+    rounds = iterations_of(body.epochs, length)
+    if rounds not in ITERATIONS:
+        message = f"this makes {rounds:_} iterations; their number must be {ITERATIONS.describe()}"
         yield document.problem("out-of-range", path, message)
-    elif number(stated) is not None and stated != said:
+    elif number(stated) is not None and stated != rounds:
         message = (
-            f"{counted(body.epochs)} of {float(length):.10g} rounds are {said:_} iterations, but iterations says "
+            f"{counted(body.epochs)} of {float(length):.10g} rounds are {rounds:_} iterations, but iterations says "
             f"{stated:_}: leave one of the two out"
         )
         yield document.problem("contradiction", path, message)
 
 
 def _epoch_is_known(document: Mechanism, body: Body) -> Iterator[Problem]:
-    """How many rounds an epoch has, where no other rule asks for what says it."""
+    """Report that the length of an epoch is unknown, unless another rule already asks for the missing value."""
     if body.training.expected_batch_size == SOLVE:
         message = (
             "how many iterations this is depends on expected_batch_size, which is to be solved: give iterations instead"

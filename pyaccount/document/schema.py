@@ -1,8 +1,7 @@
-"""The JSON Schemas of documents, made from the models; `pyaccount.schemas` puts name and draft on top.
+"""The JSON Schemas of documents, built from the models; `pyaccount.schemas` adds their names and the draft.
 
-An editor's YAML parser follows YAML 1.2, where `50_000` is text; so numeric fields accept text that spells a number
-too.
-What needs arithmetic between fields is left to `load`.
+Editors parse YAML 1.2, in which `50_000` is text. So numeric fields also accept text that spells a number. Rules that
+need arithmetic between fields are not in the schema; `load` checks them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _TEXTS = {"NumberText": NUMBER_TEXT, "DurationText": DURATION_TEXT}
 
 
 class _Generator(GenerateJsonSchema):
-    """Without the titles that only repeat the keys, and without `null` defaults, which no field accepts."""
+    """Generates schemas without titles, which repeat the keys, and without `null` defaults, which no field accepts."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -39,7 +38,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def mechanism_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a mechanism document."""
+    """Return the JSON Schema (draft 2020-12) of mechanism documents."""
     definitions: dict[str, Any] = {}
     properties: dict[str, Any] = {}
     for shape in (SingleDocument, PhasedDocument):
@@ -68,20 +67,20 @@ def mechanism_schema() -> dict[str, Any]:
 
 
 def amplification_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a document of kind amplification."""
+    """Return the JSON Schema (draft 2020-12) of documents of kind amplification."""
     description = "A mechanism that is run once on a drawn batch, to compute how the draw changes its privacy."
     return _of_kind(AmplificationModel, "amplification document", description)
 
 
 def policy_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a document of kind policy."""
+    """Return the JSON Schema (draft 2020-12) of documents of kind policy."""
     return _of_kind(PolicyModel, "policy", "Limits that a certificate must meet, for `pyaccount check --policy`.")
 
 
 def sweep_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of sweeps: a mechanism document in which something varies, or a list of documents.
+    """Return the JSON Schema (draft 2020-12) of sweeps: a mechanism document with `vary`, or a list of documents.
 
-    What varies need not be said otherwise, so nothing but that is required of the document.
+    Values that vary need not be stated elsewhere in the document, so only `vary` is required.
     """
     base, listing = mechanism_schema(), _of_kind(SweepModel, "sweep", "Documents that are certified one by one.")
     definitions = {name: _open(part) for name, part in base.pop("$defs").items()} | listing.pop("$defs")
@@ -98,7 +97,7 @@ def sweep_schema() -> dict[str, Any]:
 
 
 def _open(schema: dict[str, Any]) -> dict[str, Any]:
-    """A section of which nothing is required but its kind, by which it is told apart from others."""
+    """Return the schema of a section that requires nothing except its kind, which identifies it."""
     opened = {
         key: value
         for key, value in schema.items()
@@ -127,7 +126,7 @@ def _of_kind(model: type[Section], title: str, description: str) -> dict[str, An
 
 
 def _tidied(schema: Any) -> Any:
-    """The schema with references for the texts that many fields accept, and alike for all versions of pydantic."""
+    """Return the schema with references to shared text patterns, in the same form for every version of pydantic."""
     for name, text in _TEXTS.items():
         if schema == text:
             return {"$ref": f"#/$defs/{name}"}

@@ -1,4 +1,4 @@
-"""The sections of a document, and the two shapes a document can have: one body, or a list of phases."""
+"""The sections of a mechanism document about privacy, risk, training and accounting."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Method = Literal["auto", "pld", "monte-carlo", "renyi"]
 VerificationMethod = Literal["betting", "fixed-sample"]
 
 _EPOCHS_UNSOLVED = (
-    "epochs are given, not solved for, since it is whole rounds that are added until no more fit: write `iterations: solve` "
-    "instead; so many times expected_batch_size / dataset_size are the epochs"
+    "epochs cannot be solved for, because the search adds whole rounds: write `iterations: solve` instead; the result "
+    "times expected_batch_size / dataset_size is the number of epochs"
 )
 _MEANINGS = [f"{word}: {words.meaning}" for word, words in ADJACENCIES.items()]
 
@@ -73,7 +73,8 @@ class Privacy(Section):
     group_size: Annotated[int | Solve, Number(ranges.GROUP_SIZE, whole=True, blank=True)] = Field(
         default=1, description="The number k of records that are protected together."
     )
-    # Neither is None in a document without problems: where risk is given, `Document` asks for ε at the δ to be told.
+    # Neither is None in a document without problems: if risk is given, `Document` makes ε the blank, at the δ of the
+    # report.
     epsilon: Annotated[float | Solve, Number(ranges.EPSILON, blank=True)] = Field(
         default=None,  # type: ignore[arg-type]
         description="ε of (ε, δ)-differential privacy, in nats. Required unless risk is given.",
@@ -83,7 +84,7 @@ class Privacy(Section):
         description="δ of (ε, δ)-differential privacy. 0 means pure differential privacy, which requires Laplace "
         "noise in every phase. Required unless risk is given.",
     )
-    # None where ε and δ are given.
+    # None if ε and δ are given.
     risk: Risk = Field(  # type: ignore[assignment]
         default=None,
         description="A budget of risk, instead of ε and δ: a limit on the success of every attack. The blank is "
@@ -118,7 +119,7 @@ class Training(Section):
         description="The long-run share of rounds in which a record takes part. With several "
         "draws_per_iteration: the expected number of times that a record is drawn in a round.",
     )
-    # Never None in a document without problems: where epochs are given, `Document` works the iterations out.
+    # Never None in a document without problems: if epochs are given, `Document` computes the iterations.
     iterations: Annotated[int | Solve, Number(ranges.ITERATIONS, whole=True, blank=True)] = Field(
         default=None,  # type: ignore[arg-type]
         description="The number of rounds, that is, of noisy steps of training. Required unless epochs is given.",

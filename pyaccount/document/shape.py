@@ -1,7 +1,7 @@
-"""What a document may look like: the sections and fields that its models have at a path.
+"""The allowed shape of a document: the sections and fields that its models have at a path.
 
-A path says what a document says there only together with the document, since a section that comes in kinds has the keys of
-its kind; `raw` is the document's plain value.
+The fields at a path depend on the document too, because a section that comes in kinds has the keys of its kind. In this
+module `raw` is the document's plain value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyaccount.errors import Path
 
 
 def value_at(raw: Any, path: Path) -> Any:
-    """The raw value at a path, `None` where nothing is."""
+    """Return the raw value at a path, or `None` if there is none."""
     for part in path:
         if isinstance(raw, dict):
             raw = raw.get(part)
@@ -29,7 +29,7 @@ def value_at(raw: Any, path: Path) -> Any:
 
 
 def keys_at(shape: type[Section], path: Path, raw: Any) -> list[str]:
-    """The keys that the mapping at a path may have; of an unknown kind those of all kinds."""
+    """Return the keys that the mapping at a path may have; for an unknown kind, the keys of all kinds."""
     section = member_at(shape, path, raw)
     if section is not None:
         return list(section.model_fields)
@@ -39,12 +39,12 @@ def keys_at(shape: type[Section], path: Path, raw: Any) -> list[str]:
 
 
 def union_of(field: FieldInfo) -> Kinds | None:
-    """The annotation of a field that holds a union of kinds."""
+    """Return the `Kinds` annotation of a field that holds a union of kinds, or `None` for other fields."""
     return next((annotation for annotation in field.metadata if isinstance(annotation, Kinds)), None)
 
 
 def section_of(field: FieldInfo) -> type[Section] | None:
-    """The section a field holds; for a list that of its entries."""
+    """Return the section that a field holds (for a list, the section of its entries), or `None`."""
     for candidate in (field.annotation, *get_args(field.annotation)):
         if isinstance(candidate, type) and issubclass(candidate, Section):
             return candidate
@@ -52,14 +52,14 @@ def section_of(field: FieldInfo) -> type[Section] | None:
 
 
 def field_at(shape: type[Section], path: Path, raw: Any) -> FieldInfo | None:
-    """The field at a path; None where the models have none."""
+    """Return the field at a path, or `None` if the models have none there."""
     *above, key = path
     section = member_at(shape, tuple(above), raw)
     return section.model_fields.get(str(key)) if section else None
 
 
 def member_at(shape: type[Section], path: Path, raw: Any) -> type[Section] | None:
-    """The section at a path, of the kind that the document gives it; None if that is none."""
+    """Return the section at a path, of the kind that the document states, or `None` if there is none."""
     section: type[Section] | None = shape
     for index, part in enumerate(path):
         if isinstance(part, int):
@@ -73,12 +73,12 @@ def member_at(shape: type[Section], path: Path, raw: Any) -> type[Section] | Non
 
 
 def reader_of(field: FieldInfo) -> FieldReader | None:
-    """The annotation by which a field is read, if it holds a value."""
+    """Return the annotation that reads a field, or `None` if the field holds no single value."""
     return next((annotation for annotation in field.metadata if isinstance(annotation, FieldReader)), None)
 
 
 def leaves(shape: type[Section], above: Path = ()) -> Iterator[tuple[Path, FieldInfo]]:
-    """The fields that hold values, below all sections, of every kind of a section: one path may come several times."""
+    """Yield all fields that hold values, with their paths. A path is yielded for each kind of section that has it."""
     for key, field in shape.model_fields.items():
         union, section = union_of(field), section_of(field)
         members = union.members if union else (section,) if section else ()
@@ -89,7 +89,7 @@ def leaves(shape: type[Section], above: Path = ()) -> Iterator[tuple[Path, Field
 
 
 def words_of(field: FieldInfo) -> tuple[str, ...]:
-    """The words that may stand in a field: of a choice, the kind of a section, `solve`, true and false."""
+    """Return the words that a field accepts: those of a choice, the kind of a section, `solve`, true and false."""
     if field.annotation is not None and get_origin(field.annotation) is Literal:
         return tuple(str(word) for word in get_args(field.annotation))
     reader = reader_of(field)

@@ -1,13 +1,14 @@
-"""Batches of a shuffled data set: what can be certified of a run that had them, in words.
+"""Messages about batches of a shuffled data set: what can be certified for a run that used them.
 
-Whatever the permutation, a record takes part in one round of each epoch. Under zero-out nobody else moves when its contribution
-is replaced by zero, so that for every fixed permutation E epochs are one Gaussian mechanism of sensitivity √E (without a
-matrix), and a permutation that does not depend on the data is a mixture of such, which joint convexity bounds by the worst of
-them. That is sampler `none` with E participations. Adding or removing a record would move the others to other batches.
+Whatever the permutation, a record takes part in one round of each epoch. Under zero-out the other records stay in their
+batches when the contribution of a record is replaced by zero. So for every fixed permutation E epochs are one Gaussian
+mechanism of sensitivity √E (without a matrix). A random permutation that does not depend on the data is a mixture of
+such mechanisms, and by joint convexity the worst of them bounds the mixture. This is sampler `none` with E
+participations. Adding or removing a record, in contrast, would move other records to other batches.
 
-Nothing below that is claimed: the bounds of Poisson sampling do not hold for shuffled batches (Chua et al. 2024,
-arXiv:2403.17673), and the first upper bound that does (van Dijk & Ertan 2026, arXiv:2605.06259) asks for σ ≥ √(3/ln M) with M
-batches in an epoch and is not implemented.
+No smaller ε is claimed: the bounds of Poisson sampling do not hold for shuffled batches (Chua et al. 2024,
+arXiv:2403.17673), and the first upper bound for them (van Dijk & Ertan 2026, arXiv:2605.06259) requires σ ≥ √(3/ln M)
+for M batches in an epoch and is not implemented.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from pyaccount.document.unknown_kinds import NOT_AMPLIFIED, SHUFFLE
 
 
 def means_shuffling(word: object) -> bool:
-    """Whether a kind of sampler is a name of shuffled batches."""
+    """Whether a word for a kind of sampler means shuffled batches."""
     return isinstance(word, str) and (word == SHUFFLE or meant_kind(word, (SHUFFLE,)) is not None)
 
 
 def shuffled_as_yaml(training: object) -> str:
-    """How a document says of a run with shuffled batches what holds for it; `training` is its section as it was read."""
+    """Return advice on how to write a run with shuffled batches as a document; `training` is its raw section."""
     epochs = _epochs(training if isinstance(training, dict) else {})
     most = "EPOCHS" if epochs is None else f"{epochs:_}"
     return (
@@ -35,7 +36,7 @@ def shuffled_as_yaml(training: object) -> str:
 
 
 def shuffled_as_options(answers: object) -> str:
-    """The same in words of the options of `pyaccount init`."""
+    """Return the same advice as options of `pyaccount init`."""
     said = answers if isinstance(answers, dict) else {}
     epochs = _epochs(
         {
@@ -54,7 +55,7 @@ def shuffled_as_options(answers: object) -> str:
 
 
 def _epochs(training: dict[str, object]) -> int | None:
-    """How many epochs a run begins, by what is said of its length; None where that does not say it."""
+    """Return how many epochs a run begins, or `None` if its section does not state that."""
     asked = _positive(training.get("epochs"))
     if asked is not None:
         return math.ceil(asked)
@@ -67,7 +68,8 @@ def _epochs(training: dict[str, object]) -> int | None:
         return math.ceil(rounds / round(1.0 / probability)) if probability is not None and probability <= 1.0 else None
     if batch > records:
         return None
-    # A loader keeps the last, smaller batch or drops it; where it is not plain that it kept it, more epochs are begun.
+    # A loader keeps the last, smaller batch or drops it. Unless it clearly kept it, assume that it dropped it: then the
+    # run begins more epochs.
     kept, dropped = math.ceil(records / batch), math.floor(records / batch)
     return math.ceil(rounds / (kept if rounds % kept == 0.0 else dropped))
 

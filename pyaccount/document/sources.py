@@ -1,4 +1,4 @@
-"""Wherever a document comes from, its tree."""
+"""Reads the tree of a document from any source: a file, bytes, a mapping or another document."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pyaccount.errors import Problem
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A document's bytes that come from no file, and the name that errors give them, as in `<stdin>`.
+    """The bytes of a document that does not come from a file, with the name that errors use for it, such as `<stdin>`.
 
-    Files that the document names are looked for beside a file of that name: in the working folder.
+    Files that the document names are found relative to this name, that is, in the working folder.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Handed:
 
 
 def tree_of(source: object) -> tuple[str | None, Node, list[Problem]]:
-    """The file, the tree and the problems of a source: a file's name, its bytes, a mapping, or a document again."""
+    """Return the file name (or `None`), tree and problems of a source: a file name, bytes, mapping or document."""
     if isinstance(source, Written):
         return source.file, source.root, []
     if isinstance(source, Mapping):
@@ -32,7 +32,7 @@ def tree_of(source: object) -> tuple[str | None, Node, list[Problem]]:
     if not isinstance(source, str | os.PathLike | Handed):
         kind = type(source).__name__
         raise TypeError(f"a document is the path of a YAML file, a mapping or a Document, not {kind}")
-    from pyaccount.document.files import read_file, text_of  # a mapping needs neither
+    from pyaccount.document.files import read_file, text_of  # imported here because mappings do not need them
     from pyaccount.document.reader import read
 
     if isinstance(source, Handed):
@@ -45,7 +45,7 @@ def tree_of(source: object) -> tuple[str | None, Node, list[Problem]]:
 
 
 def not_a_mapping(root: Node, file: str | None) -> Problem:
-    """The problem of a document that is a list, a single value or nothing."""
+    """Return the problem of a document that is a list, a single value or empty."""
     place = root.place
     if isinstance(root, Scalar) and root.value is None:
         return Problem("empty-document", "the file has no content; a document starts with `pyaccount: 1`", file=file)

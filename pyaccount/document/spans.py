@@ -1,4 +1,4 @@
-"""Spans of numbers, as values in a sweep."""
+"""Spans of numbers, which a sweep can use as the values of a path."""
 
 from __future__ import annotations
 
@@ -33,36 +33,36 @@ class Span(Section):
     )
 
     def numbers(self) -> list[int | float]:
-        """The numbers, to twelve digits. Raises `ValueError` with what is wrong."""
+        """Return the numbers of the span, rounded to twelve digits. Raises `ValueError` with a message for the user."""
         if (self.count is None) == (self.step is None):
-            raise ValueError("one of count and step says which numbers lie between start and stop")
+            raise ValueError(
+                "give one of count and step, and not both: it determines the numbers between start and stop"
+            )
         if self.step is not None:
             return self._stepped(self.step)
         assert self.count is not None
         if (self.count == 1) != (self.start == self.stop):
-            raise ValueError(
-                "an empty range: one value needs a start that is the stop, and several need two that differ"
-            )
-        shares = [place / max(self.count - 1, 1) for place in range(self.count)]
+            raise ValueError("an empty range: with count: 1, start and stop must be equal; otherwise they must differ")
+        shares = [index / max(self.count - 1, 1) for index in range(self.count)]
         if self.spacing == "linear":
             return [_tidy(self.start + share * (self.stop - self.start)) for share in shares]
         if self.start <= 0.0 or self.stop <= 0.0:
-            raise ValueError("spacing: log needs a start and a stop above 0")
+            raise ValueError("spacing: log needs a start and a stop greater than 0")
         return [_tidy(self.start * (self.stop / self.start) ** share) for share in shares]
 
     def _stepped(self, step: float) -> list[int | float]:
         if self.spacing == "log":
-            raise ValueError("spacing: log goes with count; a step is a difference")
+            raise ValueError("spacing: log needs count, because a step is a difference")
         if step == 0.0 or (self.stop - self.start) / step < 0.0:
             raise ValueError("an empty range: this step never leads from start to stop")
-        # What rounding left short of the last value still counts as that.
+        # If rounding leaves the last step slightly short of `stop`, it still counts.
         steps = math.floor((self.stop - self.start) / step * (1.0 + 1e-12))
         if steps + 1 not in ranges.GRID_LENGTH:
             raise ValueError(TOO_LONG)
-        return [_tidy(self.start + place * step) for place in range(steps + 1)]
+        return [_tidy(self.start + index * step) for index in range(steps + 1)]
 
 
 def _tidy(number: float) -> int | float:
-    """The number to twelve digits, as people would write it; whole if it is."""
+    """Return the number rounded to twelve digits, as an `int` if it is whole."""
     rounded = float(f"{number:.12g}")
     return int(rounded) if rounded.is_integer() else rounded

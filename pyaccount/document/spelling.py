@@ -1,6 +1,7 @@
-"""The nearest valid spelling of a word, for messages; nothing here is ever accepted in a document.
+"""Finds the valid word that an unknown word probably means. The suggestions appear only in messages; documents must be
+exact.
 
-Besides small slips, the names other libraries use for the same things are known.
+It recognises small misspellings and the names that other libraries use.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from pyaccount.document.unknown_kinds import WEIGHTED
 from pyaccount.document.whole_batch import MICRO_BATCHES, OF_ONE_RANK, RANKS
 from pyaccount.errors import Path
 
-#: The names of other libraries and common abbreviations, each with the field it means; those of a kind's own fields stand with
-#: them, as `AlsoCalled`.
+#: Names in other libraries and common abbreviations, each with the field that it means. The names for the fields of a
+#: kind are stated with the fields, as `AlsoCalled`.
 FIELD_ALIASES: dict[str, Path] = {
     alias: tuple(field.split("."))
     for field, aliases in {
@@ -46,7 +47,7 @@ FIELD_ALIASES: dict[str, Path] = {
     for alias in aliases.split()
 }
 
-#: Keys that other libraries have and this language does not need, each with what to do instead.
+#: Keys of other libraries that documents do not need, each with what to do instead.
 FOREIGN_KEYS: dict[str, str] = {
     alias: advice
     for aliases, advice in {
@@ -55,10 +56,10 @@ FOREIGN_KEYS: dict[str, str] = {
         ),
         "optimizer model loss weight_decay": "leave it out: it does not change the privacy of the run",
         "learning_rate lr": (
-            "leave it out: it does not change the privacy of the run; in workload.learning_rates it says what errors "
-            "are of"
+            "leave it out: it does not change the privacy of the run; workload.learning_rates states the rates for "
+            "which errors are computed"
         ),
-        "alphas orders rdp_orders": "leave it out: no Rényi orders are needed, the whole privacy loss is accounted for",
+        "alphas orders rdp_orders": "leave it out: no Rényi orders are needed, since the whole privacy loss is accounted for",
         "secure_mode secure_rng poisson_sampling": (
             "leave it out: the certificate lists what must be true of the run; sampler.kind says how batches are drawn"
         ),
@@ -66,10 +67,10 @@ FOREIGN_KEYS: dict[str, str] = {
             "leave it out, and let sampler.kind say how batches are drawn: of a shuffled data set `kind: none` with "
             "max_participations, one for each epoch"
         ),
-        "varies varied varying vary_over grid": "what is tried stands under `vary:`, and `pyaccount sweep` runs such a document",
+        "varies varied varying vary_over grid": "write the values to try under `vary:`; `pyaccount sweep` runs such a document",
         " ".join(("num_microbatches microbatches", *sorted(MICRO_BATCHES))): (
             "leave it out, and count in training.iterations the steps to which noise is added; where every micro-batch of a step "
-            "is drawn by itself, sampler.draws_per_iteration says how many these are"
+            "is drawn independently, sampler.draws_per_iteration states their number"
         ),
         " ".join(sorted(RANKS)): "leave it out",
         "max_physical_batch_size physical_batch_size num_workers pin_memory prefetch_factor": (
@@ -82,7 +83,7 @@ FOREIGN_KEYS: dict[str, str] = {
     for alias in aliases.split()
 }
 
-#: Other words for the values of choices, and for kinds of noise, which documents of two kinds have.
+#: Other words for the values of choices and for the kinds of noise, which two kinds of documents have.
 VALUE_ALIASES: dict[str, str] = {
     alias: value
     for value, aliases in {
@@ -102,34 +103,35 @@ VALUE_ALIASES: dict[str, str] = {
     for alias in aliases.split()
 }
 
-#: Above this likeness a word is a slip of another one.
+#: A word whose similarity to another one is above this is taken for a misspelling of it.
 _SLIP = 0.8
 
-# Longer words are no slips of a short one, and comparing them takes time.
+# Longer words are not compared: they do not misspell a short word, and comparing them takes time.
 _LONGEST = 64
 
 
 def nearest(word: str, choices: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """The choice that is spelled most like `word`, or `None` if none is near."""
+    """Return the choice whose spelling is most similar to `word`, or `None` if no similarity reaches `cutoff`."""
     if len(word) > _LONGEST:
         return None
     plain = {written(choice): choice for choice in choices}
-    found = difflib.get_close_matches(written(word), plain, n=1, cutoff=cutoff)
-    return plain[found[0]] if found else None
+    matches = difflib.get_close_matches(written(word), plain, n=1, cutoff=cutoff)
+    return plain[matches[0]] if matches else None
 
 
 def nearest_value(word: str, choices: Iterable[str], aliases: Mapping[str, str] | None = None) -> str | None:
-    """The value of a choice that `word` probably means; `aliases` are other words for some, beside those known here."""
+    """Return the choice that `word` probably means, or `None`. `aliases` adds other words to `VALUE_ALIASES`."""
     choices, key = tuple(choices), written(word).replace("_", "-")
     meant = (aliases or {}).get(key) or VALUE_ALIASES.get(key)
     return meant if meant in choices else nearest(word, choices)
 
 
 def meant_kind(word: str, kinds: Iterable[str], aliases: Mapping[str, str] | None = None) -> str | None:
-    """The kind that `word` is another word for, or a slip of; None for one that only resembles it.
+    """Return the kind that `word` is another word for, or a misspelling of; `None` if it only resembles one.
 
-    A kind is a mechanism, and a word more makes it another one: `discrete-gaussian` is not `gaussian`, nor `user-poisson`
-    `poisson`. So a slip has as many words as what it is a slip of, unless they are only written together or apart.
+    A kind is a mechanism, and an additional word makes it a different one: `discrete-gaussian` is not `gaussian`, and
+    `user-poisson` is not `poisson`. So a misspelling must have as many words as the kind, unless the two differ only in
+    hyphens.
     """
     kinds, key = tuple(kinds), written(word).replace("_", "-")
     meant = (aliases or {}).get(key) or VALUE_ALIASES.get(key)
@@ -142,15 +144,15 @@ def meant_kind(word: str, kinds: Iterable[str], aliases: Mapping[str, str] | Non
 
 
 def alias_of(key: str, aliases: Mapping[str, Path] = FIELD_ALIASES) -> Path | None:
-    """The field that other libraries call `key`; `aliases` has its names in lower case, with underscores."""
+    """Return the field that other libraries call `key`, or `None`. The keys of `aliases` are as `written` returns."""
     return aliases.get(written(key)) if len(key) <= _LONGEST else None
 
 
 def advice_on(key: str) -> str | None:
-    """What to do about a key that other libraries have and no document needs."""
+    """Return what to do about a key of other libraries that documents do not need, or `None` for other keys."""
     return FOREIGN_KEYS.get(written(key)) if len(key) <= _LONGEST else None
 
 
 def written(word: str) -> str:
-    """A word as keys are written here: in lower case, with underscores."""
+    """Return the word as keys are written in documents: in lower case, with underscores."""
     return word.strip().lower().replace("-", "_").replace(" ", "_")

@@ -1,4 +1,4 @@
-"""What a body states about how often a record takes part, before its sampler says what that means."""
+"""The statements of a body about how often a record takes part, before its sampler interprets them."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ if TYPE_CHECKING:
 
 
 class StatedSampler(Protocol):
-    """What a rate means for a sampler."""
+    """The questions about rates that a sampler answers."""
 
     def rate_of(self, body: StatedBody, probability: float) -> float | None:
-        """The participation rate that goes with a sampling probability."""
+        """Return the participation rate at a sampling probability, or `None` if there is none or none yet."""
 
     def most_drawn(self, records: float) -> float:
-        """The most records that a round can have."""
+        """Return the maximum number of records in a round, for a data set with `records` records."""
 
 
 class StatedMatrix(Protocol):
-    """What samplers and workloads ask of a matrix."""
+    """The questions that samplers and workloads ask about a matrix."""
 
     @property
     def kind(self) -> object:
-        """Its kind, or a choice of kinds."""
+        """The kind of the matrix, or a choice of kinds."""
 
     @property
     def banded(self) -> bool:
-        """Whether it has a number of bands."""
+        """Whether the number of bands of the matrix is known."""
 
     @property
     def optimized(self) -> bool:
-        """Whether it is optimised."""
+        """Whether the matrix is optimised."""
 
     def diagonals(self) -> int | None:
-        """The number of its non-zero diagonals."""
+        """Return the number of non-zero diagonals of the matrix, if known."""
 
 
 class StatedBody(Protocol):
-    """What a body of a document states, as its sampler, its matrix and its workload read it: see `views.Body`."""
+    """The statements of a document's body that its sampler, matrix and workload read; `views.Body` implements it."""
 
     @property
     def training(self) -> Training:
-        """The rounds, and how often a record takes part in them."""
+        """The number of rounds, and how often a record takes part in them."""
 
     @property
     def sampler(self) -> StatedSampler:
@@ -55,23 +55,23 @@ class StatedBody(Protocol):
 
     @property
     def epochs(self) -> float | None:
-        """The epochs that the document asks for."""
+        """The number of epochs that the document states, if any."""
 
     def at(self, *path: str) -> Path:
-        """The document path of something in this body."""
+        """Return the document path of a section or key of this body."""
 
 
-#: The fields that state a rate by themselves.
+#: The fields that state a rate without other fields.
 RATE_FIELDS = ("sampling_probability", "participation_rate")
 
 
 def number(value: object) -> int | float | None:
-    """The value if it is a number: not absent, not a blank, not a choice, not wrong."""
+    """Return the value if it is a number, and `None` if it is absent, a blank, a choice or wrong."""
     return value if isinstance(value, int | float) else None
 
 
 def stated_rates(body: StatedBody) -> dict[str, float]:
-    """The participation rates a body states, by the field that states them; `expected_batch_size` does with `dataset_size`."""
+    """Return the participation rates that a body states, by field; `expected_batch_size` counts with `dataset_size`."""
     training = body.training
     rates: dict[str, float] = {}
     probability, rate = number(training.sampling_probability), number(training.participation_rate)

@@ -1,7 +1,7 @@
-"""Sweeps: a document with `vary:`, which says what is to be tried in its place, or a list of documents, or both.
+"""Sweeps: a document with `vary:`, which lists the values to try, a list of documents, or both.
 
-A grid is read whole, and its cells one by one: each is a document like any other, with a value at every path that varies. What
-`vary` says is wrong in one place is told before any cell is made.
+A grid is read as a whole, and its cells one by one: each cell is an ordinary document, with a value at every path that
+varies. Errors in `vary` itself are reported before any cell is created.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ _MAPPING = "a mapping of paths, as privacy.epsilon, to their values"
 
 GridSource = str | os.PathLike[str] | Handed | Mapping[str, Any] | Document
 
-#: Cells that are tried before a grid is said to hold no document.
+#: The maximum number of cells that are tried before a grid without a valid cell is refused.
 PROBES = 100
 
-#: The key of what varies, and the kind of a document that lists others.
+#: The key of the values to try, and the kind of a document that lists documents.
 VARY, KIND = "vary", "sweep"
-#: What people write for the former.
+#: Words that people write instead of `vary`.
 _SLIPS = ("varies", "varied", "varying", "vary_over", "grid", "sweep")
 
 
 @dataclass(frozen=True)
 class Varied(FieldReader):
-    """Paths with their values. `_axes` reads them, where their places in the document are known."""
+    """Accepts any value of `vary`; `_axes` reads the paths and values, since it knows their places in the document."""
 
     def _read(self, value: object) -> object:
         return value
 
     @property
     def allowed(self) -> str:
-        """What may stand here, in words."""
+        """The accepted values, in words."""
         return f"{_MAPPING}; or a list of such mappings, whose paths go together"
 
     def _json_schema(self) -> JsonSchema:
@@ -72,7 +72,7 @@ class Varied(FieldReader):
         return {"anyOf": [paths, {"type": "array", "minItems": 1, "items": paths}]}
 
 
-#: What documents with `vary:` have beside their own keys.
+#: The description of `vary`, which sweeps have in addition to the keys of documents.
 VARIES = (
     "The values to try: paths, each with a list of values or a span of numbers. Every combination is tried; the last "
     "path varies fastest."
@@ -93,7 +93,7 @@ class SweepModel(Section):
 
 @dataclass(frozen=True, slots=True)
 class VariedPaths:
-    """Paths that vary together, and the values that they take one after the other."""
+    """Paths that vary together, and the values that they take in turn."""
 
     paths: tuple[tuple[str, ...], ...]
     values: tuple[tuple[Node, ...], ...]
@@ -104,11 +104,11 @@ class VariedPaths:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One document of a sweep: its place, what varies in it, and what it is made of."""
+    """One document of a sweep: its index (`place`), the values that vary, and the tree from which it is built."""
 
     place: int
     settings: dict[str, JsonValue]
-    #: Its document's file and tree, and what varies as nodes.
+    #: The file and the tree of the document, and the values that vary, as nodes.
     file: str | None
     root: Table
     values: tuple[tuple[tuple[str, ...], Node], ...]
@@ -116,17 +116,17 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What its document calls the mechanism, as far as that can be told without reading it."""
+        """The name of the mechanism in the document, or an empty text if the tree has none."""
         name = find(self.root, ("name",))
         return str(name.value) if isinstance(name, Scalar) else ""
 
     def document(self) -> Document:
-        """The document, validated. Raises `DocumentError`."""
+        """Return the validated document. Raises `DocumentError`."""
         root: Node = self.root
         problems = list(self.problems)
         for words, value in self.values:
-            root, found = laid(root, words, value)
-            problems += found
+            root, more = laid(root, words, value)
+            problems += more
         assert isinstance(root, Table), "a path has a word at least"
         return Document(root, self.file, problems)
 
@@ -150,26 +150,26 @@ class SweepGrid:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that it was read from."""
+        """The files from which the grid was read."""
         return tuple(dict.fromkeys(file for file in (self.file, *(one[0] for one in self.documents)) if file))
 
     def cell(self, place: int) -> Cell:
-        """The cell at a place."""
+        """Return the cell with this index, counted from 0; the last axis varies fastest."""
         index, values = place, []
         for axis in reversed(self.axes):
             index, row = divmod(index, len(axis))
             values.append([(words, nodes[row]) for words, nodes in zip(axis.paths, axis.values, strict=True)])
         file, root, problems = self.documents[index]
-        laid_out = tuple(one for row in reversed(values) for one in row)
+        laid_out = tuple(setting for row in reversed(values) for setting in row)
         settings = {".".join(words): cast(JsonValue, plain(value)) for words, value in laid_out}
         return Cell(place, settings, file, root, laid_out, problems)
 
     def cells(self) -> Iterator[Cell]:
-        """All of them, in order."""
+        """Yield all cells, in order."""
         return (self.cell(place) for place in range(len(self)))
 
     def probes(self) -> Iterator[Cell]:
-        """A few of them, every value of every axis among these."""
+        """Yield a few cells that together contain every value of every axis, and every document."""
         stride = 1
         yield self.cell(0)
         for axis in reversed(self.axes):
@@ -179,16 +179,17 @@ class SweepGrid:
 
 
 def is_sweep(source: GridSource) -> bool:
-    """Whether a document says that it is one, or that something varies. Raises `DocumentError` for what cannot be read."""
+    """Return whether a source has `vary`, or is of kind sweep. Raises `DocumentError` if it cannot be read."""
     root = tree_of(source)[1]
     kind = find(root, ("kind",))
     return isinstance(root, Table) and (VARY in root.entries or (isinstance(kind, Scalar) and kind.value == KIND))
 
 
 def load_grid(source: GridSource | Sequence[GridSource], *, overrides: Overrides = ()) -> SweepGrid:
-    """The grid of a YAML file or a mapping, or of a list of documents. `overrides` are laid over every document.
+    """Load the grid of a YAML file or a mapping, or of a list of documents. `overrides` apply to every document.
 
-    Raises `DocumentError` with every problem of the grid, and where no cell is a document.
+    Raises `DocumentError` with every problem of the grid, or that of its first cell if all cells that are tried are
+    invalid.
     """
     overrides = listed_overrides(overrides)
     if isinstance(source, Sequence) and not isinstance(source, str):
@@ -202,7 +203,7 @@ def load_grid(source: GridSource | Sequence[GridSource], *, overrides: Overrides
 
 
 def _check(grid: SweepGrid) -> None:
-    """Raise what is wrong with the first cell, if every one that is tried is wrong: then it is the document that is."""
+    """Raise the error of the first cell if every cell that is tried is invalid: then the document itself is."""
     first: DocumentError | None = None
     for cell in islice(grid.probes(), PROBES):
         try:
@@ -222,36 +223,36 @@ def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequ
     varies = root.entries.get(VARY)
     axes: tuple[VariedPaths, ...] = ()
     if varies is not None:
-        axes, found = _axes(root, varies[1])
-        problems = [*problems, *found]
+        axes, more = _axes(root, varies[1])
+        problems = [*problems, *more]
     if isinstance(kind, Scalar) and kind.value == KIND:
         model, invalid = validate(root, cast(dict[str, Any], plain(root)), SweepModel)
         if problems or invalid:
             raise DocumentError([*problems, *invalid])
         listed = find(root, ("documents",))
         assert isinstance(listed, Listing)
-        documents = tuple(_listed(root, place, one, file, overrides) for place, one in enumerate(listed.items))
+        documents = tuple(_listed(root, index, item, file, overrides) for index, item in enumerate(listed.items))
         return SweepGrid(model.name, file, documents, _apart(root, axes, overrides))
     if varies is None:
         message = (
-            "nothing varies here: a sweep is a document with `vary:`, or lists `documents` and says `kind: sweep`; "
-            "`pyaccount certify` certifies a document by itself"
+            "nothing varies here: a sweep is a document with `vary:`, or one of `kind: sweep` that lists `documents`; "
+            "`pyaccount certify` certifies a single document"
         )
         slip = next((key for key in root.entries if key in _SLIPS), None)
         if slip is None:
             raise DocumentError([*problems, located(root, Problem("missing-key", message, (VARY,)))])
-        problem = Problem("unknown-key", "what is tried in a sweep stands under another key", (slip,), suggestion=VARY)
+        problem = Problem("unknown-key", "the values to try in a sweep are under another key", (slip,), suggestion=VARY)
         raise DocumentError([*problems, located(root, problem, key=True)])
     if problems:
         raise DocumentError(problems)
     base = replace(root, entries={key: entry for key, entry in root.entries.items() if key != VARY})
     name = find(root, ("name",))
-    said = name.value if isinstance(name, Scalar) and isinstance(name.value, str) else None
-    return SweepGrid(said, file, (_overridden(file, base, [], overrides),), _apart(root, axes, overrides))
+    title = name.value if isinstance(name, Scalar) and isinstance(name.value, str) else None
+    return SweepGrid(title, file, (_overridden(file, base, [], overrides),), _apart(root, axes, overrides))
 
 
 def _apart(root: Table, axes: tuple[VariedPaths, ...], overrides: Sequence[Override]) -> tuple[VariedPaths, ...]:
-    """The axes, unless an override sets what varies."""
+    """Return the axes. Raises `DocumentError` if an override sets a path that varies."""
     paths = [words for axis in axes for words in axis.paths]
     for item in overrides:
         words = tuple(words_of(item.partition("=")[0] if isinstance(item, str) else item[0]))
@@ -274,20 +275,20 @@ def _overridden(
     kind = find(root, ("kind",))
     if VARY in root.entries or (isinstance(kind, Scalar) and kind.value == KIND):
         path: Path = (VARY,) if VARY in root.entries else ("kind",)
-        message = "a sweep is no cell of another: give each to `pyaccount sweep` by itself"
+        message = "a sweep cannot be a cell of another sweep: run `pyaccount sweep` for each of them"
         raise DocumentError([located(root, Problem("wrong-type", message, path))])
-    changed, found = override(root, overrides)
+    changed, more = override(root, overrides)
     assert isinstance(changed, Table), "an override has a path"
-    return file, changed, (*problems, *found)
+    return file, changed, (*problems, *more)
 
 
 def _listed(
-    root: Table, place: int, node: Node, file: str | None, overrides: Sequence[Override]
+    root: Table, index: int, node: Node, file: str | None, overrides: Sequence[Override]
 ) -> tuple[str | None, Table, tuple[Problem, ...]]:
-    """One of the documents that a sweep lists."""
+    """Return the file, tree and problems of one of the documents that a sweep lists."""
     if isinstance(node, Table):
         return _overridden(file, node, [], overrides)
-    path: Path = ("documents", place)
+    path: Path = ("documents", index)
     if not isinstance(node, Scalar) or not isinstance(node.value, str):
         problem = Problem("wrong-type", "must be the file of a document, or a document", path)
         raise DocumentError([located(root, problem)])
@@ -295,7 +296,7 @@ def _listed(
 
 
 def _axes(root: Table, node: Node) -> tuple[tuple[VariedPaths, ...], list[Problem]]:
-    """What `vary` says: a mapping of paths that are crossed, or a list of mappings, each of paths that go together."""
+    """Read `vary`: a mapping of paths that are crossed, or a list of mappings whose paths vary together."""
     problems: list[Problem] = []
     if isinstance(node, Table):
         mappings: list[tuple[Path, Table]] = [
@@ -303,19 +304,19 @@ def _axes(root: Table, node: Node) -> tuple[tuple[VariedPaths, ...], list[Proble
         ]
     elif isinstance(node, Listing):
         mappings = []
-        for place, item in enumerate(node.items):
+        for index, item in enumerate(node.items):
             if isinstance(item, Table) and item.entries:
-                mappings.append(((VARY, place), item))
+                mappings.append(((VARY, index), item))
             else:
-                problems.append(_located(root, (VARY, place), "wrong-type", f"must be {_MAPPING}"))
+                problems.append(_located(root, (VARY, index), "wrong-type", f"must be {_MAPPING}"))
     else:
         return (), [_located(root, (VARY,), "wrong-type", f"must be {_MAPPING}, or a list of such mappings")]
     if not mappings and not problems:
         problems.append(_located(root, (VARY,), "wrong-type", f"nothing varies: give {_MAPPING}"))
     axes, seen = [], dict[tuple[str, ...], str]()
     for path, mapping in mappings:
-        axis, found = _axis(root, path, mapping, seen)
-        problems += found
+        axis, more = _axis(root, path, mapping, seen)
+        problems += more
         if axis is not None:
             axes.append(axis)
     return tuple(axes), problems
@@ -324,13 +325,13 @@ def _axes(root: Table, node: Node) -> tuple[tuple[VariedPaths, ...], list[Proble
 def _axis(
     root: Table, above: Path, mapping: Table, seen: dict[tuple[str, ...], str]
 ) -> tuple[VariedPaths | None, list[Problem]]:
-    """The paths of one mapping, which vary together. `seen` has the paths of those before it."""
+    """Read the paths of one mapping, which vary together. `seen` has the paths of the mappings before it."""
     problems: list[Problem] = []
     paths, values = [], []
     for key, (_, node) in mapping.entries.items():
         path = (*above, key)
         if not PATH.fullmatch(key):
-            message = "what varies is named by its path, written with dots, as in privacy.epsilon"
+            message = "a path that varies is written with dots, as in privacy.epsilon"
             problems.append(located(root, Problem("bad-override", message, path), key=True))
             continue
         words = tuple(words_of(key))
@@ -339,22 +340,22 @@ def _axis(
                 message = f"varies twice: as {known} and here"
                 problems.append(located(root, Problem("contradiction", message, path), key=True))
         seen[words] = key
-        found = _values(root, path, node)
-        if isinstance(found, Problem):
-            problems.append(found)
+        nodes = _values(root, path, node)
+        if isinstance(nodes, Problem):
+            problems.append(nodes)
         else:
             paths.append(words)
-            values.append(found)
-    lengths = {len(one) for one in values}
+            values.append(nodes)
+    lengths = {len(nodes) for nodes in values}
     if len(lengths) > 1:
-        counts = ", ".join(f"{'.'.join(words)} {len(one)}" for words, one in zip(paths, values, strict=True))
-        message = f"what varies together has equally many values: {counts}; in mappings of their own they are crossed"
+        counts = ", ".join(f"{'.'.join(words)} {len(nodes)}" for words, nodes in zip(paths, values, strict=True))
+        message = f"paths that vary together need equally many values: {counts}; paths in separate mappings are crossed"
         problems.append(_located(root, above, "contradiction", message))
     return (None if problems else VariedPaths(tuple(paths), tuple(values))), problems
 
 
 def _values(root: Table, path: Path, node: Node) -> tuple[Node, ...] | Problem:
-    """The values of one path: those of a list, or the numbers of a span."""
+    """Return the values of one path, from a list or a span, or the problem with them."""
     try:
         if isinstance(node, Table) and {"start", "stop"} & set(node.entries):
             span, invalid = validate(node, cast(dict[str, Any], plain(node)), Span)
@@ -365,12 +366,12 @@ def _values(root: Table, path: Path, node: Node) -> tuple[Node, ...] | Problem:
             return _listed_values(node)
     except ValueError as error:
         return _located(root, path, "out-of-range", str(error))
-    deeper = "; what lies deeper is named by its whole path, as in privacy.epsilon" if isinstance(node, Table) else ""
+    deeper = "; write a key inside a section as a whole path, as in privacy.epsilon" if isinstance(node, Table) else ""
     return _located(root, path, "wrong-type", f"must be {_VALUES}{deeper}")
 
 
 def _listed_values(node: Listing) -> tuple[Node, ...]:
-    """The values of a list. Raises `ValueError` with what is wrong with it."""
+    """Return the values of a list. Raises `ValueError` with a message for the user."""
     if not node.items:
         raise ValueError("an empty list has no value to try")
     if len(node.items) not in ranges.GRID_LENGTH:

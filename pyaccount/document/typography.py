@@ -1,7 +1,7 @@
-"""Characters that look like others and mean something else: spaces that are none to YAML, typographic minus signs and quotes.
+"""Characters that look like others and mean something else: unusual spaces, typographic minus signs and quotes.
 
-Word processors, web pages and PDF files write them, and documents are pasted from these. Nothing here is ever accepted in a
-document; messages say what stands there and what to write instead.
+They come from word processors, web pages and PDF files from which documents are pasted. Documents accept none of them;
+messages name the character and say what to write instead.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-#: Spaces of other kinds, which YAML takes for letters, and characters that nobody sees: their names, and what to write instead.
+#: Unusual spaces, which YAML treats as letters, and invisible characters, each with its name and the ordinary
+#: character.
 UNSEEN: dict[str, tuple[str, str]] = {
     "\u00a0": ("a no-break space", " "),
     "\u2007": ("a figure space", " "),
@@ -26,7 +27,7 @@ UNSEEN: dict[str, tuple[str, str]] = {
     **{chr(code): ("a mark of the writing direction", "") for code in (0x200E, 0x200F, *range(0x202A, 0x202F))},
     **{chr(code): ("a mark of the writing direction", "") for code in range(0x2066, 0x206A)},
 }
-#: Characters that are seen, and taken for the one that belongs there.
+#: Visible characters that are mistaken for the ordinary one, each with its name and the ordinary character.
 _SEEN: dict[str, tuple[str, str]] = {
     "−": ("a typographic minus", "-"),
     **dict.fromkeys("‐‑‒–—﹣－", ("a typographic hyphen or dash", "-")),
@@ -41,24 +42,24 @@ _SEEN: dict[str, tuple[str, str]] = {
 _ALL = UNSEEN | _SEEN
 _ODD = re.compile(f"[{''.join(map(re.escape, _ALL))}]")
 _TO_PLAIN = str.maketrans({char: plain for char, (_, plain) in _ALL.items()})
-#: Raised digits and signs, as in 10⁻⁵.
+#: Superscript digits and signs, as in 10⁻⁵.
 _RAISED = re.compile("([0-9])([⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 
 
 def plain(text: str) -> str:
-    """The text with the characters that were probably meant, without the space around it: `10⁻⁵` is `10^-5`."""
+    """Return the text with the characters that were probably meant, stripped of space: `10⁻⁵` becomes `10^-5`."""
     raised = _RAISED.sub(lambda found: f"{found[1]}^{unicodedata.normalize('NFKC', found[2])}", text)
     return raised.translate(_TO_PLAIN).strip()
 
 
 def called(char: str) -> str:
-    """One of these characters for people: `a no-break space (U+00A0)`, `a typographic minus − (U+2212)`."""
+    """Return the name of one of these characters: `a no-break space (U+00A0)`, `a typographic minus − (U+2212)`."""
     seen = f" {char}" if char in _SEEN else ""
     return f"{_ALL[char][0]}{seen} (U+{ord(char):04X})"
 
 
 def instead(char: str) -> str:
-    """What to do about one of these characters."""
+    """Return what to write instead of one of these characters."""
     meant = _ALL[char][1]
     if char in UNSEEN:
         return "write an ordinary space" if meant else "delete it"
@@ -66,12 +67,12 @@ def instead(char: str) -> str:
 
 
 def first_odd(text: str) -> str | None:
-    """The first of these characters in a text."""
+    """Return the first of these characters in a text, or `None`."""
     found = _ODD.search(text)
     return found[0] if found else None
 
 
 def remark(text: str) -> str:
-    """What a message adds about a text that holds such a character; nothing otherwise."""
+    """Return what a message adds about a text with such a character; empty for other texts."""
     char = first_odd(text)
     return "" if char is None else f"; it holds {called(char)}: {instead(char)}"

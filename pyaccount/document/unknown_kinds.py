@@ -1,33 +1,33 @@
-"""Kinds that exist in the world and not here: why nothing near them is offered, and what can be done.
+"""Kinds that other software has and pyaccount does not: why no similar kind is suggested, and what to do instead.
 
-Data alone, for the lists of kinds. A word that is only another spelling of one of them is found by `spelling.meant_kind`.
+This module holds only data for the lists of kinds. `spelling.meant_kind` recognises other spellings of these words.
 """
 
 from __future__ import annotations
 
-#: The kind that does not exist; other words for it are in `spelling.VALUE_ALIASES`.
+#: The kind of shuffled batches, which does not exist; other words for it are in `spelling.VALUE_ALIASES`.
 SHUFFLE = "shuffle"
 
 NOT_AMPLIFIED = (
-    "no theorem makes batches of a shuffled data set as private as Poisson sampling, whose bounds do not hold for them; next "
-    "time draw by poisson, or by random-allocation, which is nearest: every record in a random batch of each epoch; fixed-size "
-    "draws afresh in each round"
+    "the bounds of Poisson sampling do not hold for batches of a shuffled data set, and no theorem gives them the same privacy; "
+    "next time draw by poisson, or by random-allocation, which is most similar: it puts every record into a random batch of "
+    "each epoch; fixed-size draws a new batch in each round"
 )
 
-#: What is true of draws with weights, of a sampler's kind or a key that asks for them.
+#: The message about draws with weights, whether a sampler's kind or another key asks for them.
 WEIGHTED = (
-    "no bound for draws with weights is implemented. Where every record is drawn independently of the others, with a "
-    "probability that depends on this record alone, Poisson sampling with the largest of these probabilities bounds it: write "
-    "`kind: poisson` with that as sampling_probability. A fixed number of draws with weights (as WeightedRandomSampler makes) is "
-    "not that, nor are weights by how many records a class has, which depend on the other records: weight the losses of the "
-    "records instead, before their gradients are clipped"
+    "no bound for draws with weights is implemented. If every record is drawn independently of the others, with a "
+    "probability that depends only on this record, Poisson sampling with the largest of these probabilities is a bound: write "
+    "`kind: poisson` with that as sampling_probability. It is not a bound for a fixed number of draws with weights (as in "
+    "WeightedRandomSampler), nor for weights that depend on other records, such as the size of a class: weight the losses of "
+    "the records instead, before their gradients are clipped"
 )
 
 SAMPLERS = {SHUFFLE: NOT_AMPLIFIED, "weighted": WEIGHTED}
 
 _OTHER_NOISE = (
-    "is another mechanism, for which no bound is implemented: that of {near} noise does not hold for it. Draw {near} noise, or "
-    "account for this release elsewhere"
+    "is a different mechanism, for which no bound is implemented: the bound for {near} noise does not hold for it. Draw {near} "
+    "noise, or account for this release elsewhere"
 )
 
 NOISES = {
@@ -44,7 +44,7 @@ MATRICES = {
     "banded-square-root or blt, whose errors are usually smaller",
 }
 
-#: Other words for these kinds, as people and libraries spell them.
+#: Other words that people and libraries use for these kinds.
 ALIASES: dict[str, str] = {
     alias: kind
     for kind, aliases in {

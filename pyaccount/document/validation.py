@@ -1,8 +1,8 @@
-"""A tree to typed sections, with every problem of every section.
+"""Turns a tree into typed sections, and reports every problem of every section.
 
-Where pydantic finds errors, the wrong values are replaced by `REPORTED`, which every field accepts, and the rest is
-read again. So the rules that look at several fields always get a whole document, and stay silent about what was
-reported.
+If pydantic finds errors, the wrong values are replaced by `REPORTED`, which every field accepts, and the tree is
+validated again. So the rules that check several fields always receive a complete document, and ignore the values that
+were reported.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from pyaccount.errors import Path, Problem, path_text, shortened
 
 _Error = tuple[Path, str, dict[str, Any]]
 
-# Above this likeness a key is a slip of its neighbour; below the lower one it is another word.
+# A key whose similarity to a valid key is above `_SLIP` misspells it; one below `_LIKE` is another word.
 _SLIP, _LIKE = 0.8, 0.6
 
-# Guessing takes time; a text with more unknown keys than this is no document with slips in it.
+# Guessing takes time, and a text with more unknown keys than this is not a document with a few misspellings.
 _MOST_GUESSES = 1000
 
 
@@ -39,7 +39,7 @@ _Shape = TypeVar("_Shape", bound=Section)
 
 
 def validate(root: Table, raw: dict[str, Any], shape: type[_Shape]) -> tuple[_Shape, list[Problem]]:
-    """The typed document of this shape and the problems found; `raw` is the tree's plain value, which is used up."""
+    """Return the typed document of this shape and its problems. `raw`, the tree's plain value, is modified."""
     problems: list[Problem] = []
     first = True
     while True:
@@ -55,19 +55,20 @@ def validate(root: Table, raw: dict[str, Any], shape: type[_Shape]) -> tuple[_Sh
             problems = review.problems(errors)
             review.excuse()
             first = False
-        # Every round takes a key away or replaces a value by one that is accepted, so this comes to an end.
+        # The loop terminates: every pass removes a key, or replaces a value by one that is accepted.
         for path, kind, _ in errors:
             _mend(shape, raw, path, kind)
 
 
 class _Review:
-    """Turns pydantic's errors into problems, leaving out what merely follows from another."""
+    """Turns the errors of pydantic into problems, without those that merely follow from another one."""
 
     def __init__(self, root: Table, raw: dict[str, Any], shape: type[Section]) -> None:
         self.root = root
         self.raw = raw
         self.shape = shape
-        #: The fields that unknown keys probably meant, and all that contains them: no rule shall miss these.
+        #: The fields that unknown keys probably meant, and the sections that contain them. No rule reports them as
+        #: missing.
         self.meant: set[Path] = set()
         self.guesses = 0
 
@@ -101,7 +102,7 @@ class _Review:
         return located(self.root, Problem("wrong-type", message, path, allowed=f"a mapping with the keys {keys}"))
 
     def batch(self, path: Path, suggestion: str) -> str:
-        """What a batch size that is written as a share stands for: records are counted, and 0.01 of one is not 1 %."""
+        """Return what to write for a batch size that was given as a share: 1 % of the data set is not 0.01 records."""
         share = numerals.parse_number(suggestion)
         if share is None or share >= 1.0:
             return suggestion
@@ -118,7 +119,7 @@ class _Review:
         *above, key = path
         parent = tuple(above)
         if not parent and key in self.shape.body_keys and "phases" in self.shape.model_fields:
-            message = "a document with phases cannot have this beside them: move it into a phase"
+            message = "a document with phases cannot have this key at the top level: move it into a phase"
             return located(self.root, Problem("contradiction", message, path), key=True)
         fields = keys_at(self.shape, parent, self.raw)
         if self.shape.body_keys and "phases" not in fields and not parent:
@@ -131,7 +132,7 @@ class _Review:
                 message += f"; {whole_batch(self.stated(parent))[0]}"
             return located(self.root, Problem("unknown-key", message, path), key=True)
         target = _meant_field(str(key), parent, fields, mechanism) if self.guesses <= _MOST_GUESSES else None
-        # A key of another kind belongs where it stands, but not to this kind.
+        # If the key belongs to another kind of this section, there is no better path to suggest.
         if target is None or target == path:
             suggestion = None
         else:
@@ -148,16 +149,16 @@ class _Review:
         return located(self.root, problem, key=True)
 
     def stated(self, parent: Path) -> dict[str, object]:
-        """What the body says around a key, in any of its sections, by keys as they are written here."""
+        """Return the values of all sections of the body around a key, with keys in lower case and with underscores."""
         body = value_at(self.raw, parent[:2] if parent[:1] == ("phases",) else ())
         body = body if isinstance(body, dict) else {}
         sections = [section for section in body.values() if isinstance(section, dict)]
         return {written(str(key)): value for section in (body, *sections) for key, value in section.items()}
 
     def advice(self, key: str, parent: Path) -> str | None:
-        """What to do about a key that no other one is meant by."""
+        """Return what to do about a key that does not stand for another one, or `None`."""
         if not parent and key == "kind":
-            return "leave it out: what describes a mechanism says no kind, only documents of kind amplification and policy do"
+            return "leave it out: a document about a mechanism has no kind; other documents do (amplification, policy)"
         return advice_on(key)
 
     def missing_keys(self, absent: list[Path]) -> list[Problem]:
@@ -178,7 +179,7 @@ class _Review:
         return problems
 
     def wanted(self, path: Path) -> str | None:
-        """What belongs at a path where nothing stands."""
+        """Return what is accepted at a path where the value is missing, in words."""
         field = field_at(self.shape, path, self.raw)
         if field is None:
             return None
@@ -190,12 +191,12 @@ class _Review:
         return f"a mapping with the keys {', '.join(keys)}" if keys else None
 
     def excused(self, path: Path) -> bool:
-        """Whether a key's absence follows from what was reported already."""
+        """Return whether a key is missing only because of something that was reported already."""
         parent: Node | None = find(self.root, path[:-1])
         return path in self.meant or (isinstance(parent, Table) and parent.torn)
 
     def excuse(self) -> None:
-        """Let the fields that unknown keys meant count as given, so that no rule asks for them."""
+        """Treat the fields that unknown keys meant as given, so that no rule asks for them."""
         for *above, key in self.meant:
             parent = value_at(self.raw, tuple(above))
             if isinstance(parent, dict):
@@ -203,7 +204,7 @@ class _Review:
 
 
 def _mend(shape: type[Section], raw: dict[str, Any], path: Path, kind: str) -> None:
-    """Replace what an error is about by something that will be accepted."""
+    """Remove or replace the value of an error, so that the next validation accepts it."""
     parent = value_at(raw, path[:-1])
     if kind == "extra_forbidden":
         del parent[path[-1]]
@@ -214,7 +215,7 @@ def _mend(shape: type[Section], raw: dict[str, Any], path: Path, kind: str) -> N
 
 
 def _written(value: object, *, keyed: bool) -> str:
-    """What a message adds about how a wrong value is written; `keyed` where keys with values belong."""
+    """Return a remark on the spelling of a wrong value; `keyed` if a mapping is expected. Empty if there is none."""
     if not isinstance(value, str):
         return ""
     if keyed and (found := re.fullmatch(r"([\w-]+):(\S.*)", value)):
@@ -226,7 +227,7 @@ def _written(value: object, *, keyed: bool) -> str:
 
 @cache
 def _homes() -> dict[str, Path]:
-    """Where each field of a document with one body belongs."""
+    """Return the path of each field of a document with one body, by its key."""
     from pyaccount.document.models import SingleDocument  # for documents about mechanisms only
 
     homes: dict[str, Path] = {}
@@ -240,7 +241,7 @@ def _homes() -> dict[str, Path]:
 
 @cache
 def _also_called() -> dict[str, Path]:
-    """The fields of kinds by what other libraries call them."""
+    """Return the paths of the fields of kinds, by their names in other libraries."""
     from pyaccount.document.models import SingleDocument  # for documents about mechanisms only
 
     names: dict[str, Path] = {}
@@ -252,17 +253,17 @@ def _also_called() -> dict[str, Path]:
 
 
 def home_of(word: str) -> Path | None:
-    """Where the field of a document with one body stands that a word means, here or in other libraries."""
+    """Return the path of the field (in a document with one body) that a word means, here or in other libraries."""
     key = word.strip().lower().replace("-", "_")
     return alias_of(key) or alias_of(key, _also_called()) or _homes().get(key)
 
 
 def _meant_field(key: str, parent: Path, fields: list[str], mechanism: bool) -> Path | None:
-    """The path of the field that an unknown key of the mapping at `parent` probably means."""
+    """Return the path of the field that an unknown key in the mapping at `parent` probably means, or `None`."""
     if slip := nearest(key, fields, cutoff=_SLIP):
         return (*parent, slip)
     if not mechanism:
-        # The sections of mechanism documents are not those of this one.
+        # This document does not have the sections of mechanism documents.
         like = nearest(key, fields, cutoff=_LIKE)
         return (*parent, like) if like else None
     body = parent[:2] if parent[:1] == ("phases",) else ()

@@ -1,11 +1,11 @@
 """The parts of a document as the later rooms read them.
 
-How often a record takes part can be stated in three ways. The participation rate p₀ is the long-run share of rounds that a
-record takes part in, whatever the sampler; the expected batch size is p₀ times the data set. The sampling probability p is what
-the sampler itself draws with: the same number for Poisson and fixed-size sampling, conditional on availability for b-min-sep
-sampling, p₀ = 1/(b − 1 + 1/p), and within the current part for cyclic Poisson sampling, p₀ = p/b. Balls in bins have none:
-p₀ = 1/T. With replacement p₀ is the expected number of times that a record is drawn in a round, and so it is where a round has
-several draws: p₀ = m·p.
+How often a record takes part can be stated in three ways. The participation rate p₀ is the long-run share of rounds in
+which a record takes part, for every sampler. The expected batch size is p₀ times the size of the data set. The sampling
+probability p is the probability with which the sampler draws: for Poisson and fixed-size sampling it equals p₀; for
+b-min-sep sampling it is conditional on availability, p₀ = 1/(b − 1 + 1/p); for cyclic Poisson sampling it applies
+within the current part, p₀ = p/b. Balls in bins have no sampling probability: p₀ = 1/T. With replacement, and if a
+round has several draws, p₀ is the expected number of times that a record is drawn in a round; for m draws p₀ = m·p.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class HasSampler(Protocol):
 
     @property
     def sampler(self) -> SamplerKind:
-        """How it draws."""
+        """How the records are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """One mechanism of a document; `path` is where it stands, `()` at the top level or `("phases", index)`."""
+    """One mechanism of a document; `path` is its document path, `()` at the top level or `("phases", index)`."""
 
     path: Path
     name: str | None
@@ -51,11 +51,11 @@ class Body:
     matrix: MatrixKind
     noise: AnyNoise
     count: int
-    #: What the section of the rates is called: in a document about a single draw there is no training.
+    #: The name of the section with the rates: `sampling` in a document about a single draw, which has no training.
     rates: str = "training"
-    #: The epochs that the document asks for, if it counts in them; `training` then has the iterations that these are.
+    #: The epochs that the document states, if any; `training` then has the corresponding iterations.
     epochs: float | None = None
-    #: What errors are of; None: prefix sums, and so where it could not be read.
+    #: The workload for which errors are reported; None, also for one that could not be read, means prefix sums.
     workload: StatedWorkload | None = None
 
     def at(self, *path: str) -> Path:
@@ -67,27 +67,27 @@ class Body:
         return self.matrix.diagonals()
 
     def separation(self) -> int | None:
-        """Return the rounds between two chances of a record.
+        """Return the number of rounds from one chance of a record to be drawn to the next.
 
-        That is b of b-min-sep and cyclic Poisson sampling, the number of bands unless said otherwise; 1 for Poisson sampling.
-        None while it is a choice, and for samplers without chances.
+        It is b for b-min-sep and cyclic Poisson sampling (by default the number of bands), and 1 for Poisson sampling.
+        It is None while it is a choice, and for samplers without such chances.
         """
         return self.sampler.separation(self)
 
     def participation_rate(self) -> float:
-        """Return p₀, the long-run share of rounds that a record takes part in.
+        """Return p₀, the long-run share of rounds in which a record takes part.
 
-        Raises `ValueError` if there is none: because the order is deterministic, because the users differ, or because the batch
-        is still a blank.
+        Raises `ValueError` if there is none, because the order is deterministic, the users differ, or the batch is
+        still a blank.
         """
         return self.sampler.participation_rate(self)
 
     def sampling_probability(self) -> float:
-        """Return what the sampler draws with; p₀ for Poisson and fixed-size sampling. Raises `ValueError` as above."""
+        """Return p, the probability with which the sampler draws. Raises `ValueError` as `participation_rate` does."""
         return self.sampler.sampling_probability(self)
 
     def draws_per_iteration(self) -> int:
-        """Return how many batches are drawn independently for the sum of one round: 1 unless the sampler says otherwise."""
+        """Return how many batches are drawn independently for the sum of one round; 1 for most samplers."""
         return self.sampler.draws(self) or 1
 
     def user_probability(self) -> float:
@@ -105,7 +105,7 @@ class Body:
         return self.sampler.most_participations(iterations)
 
     def epoch(self) -> Fraction | None:
-        """Return the rounds of an epoch, exactly; None where the body does not say it, or leaves it open."""
+        """Return the exact number of rounds of an epoch, or None if the body does not determine it."""
         return self.sampler.epoch(self)
 
     def bins(self) -> int:
@@ -120,7 +120,7 @@ class Body:
         return self.sampler.batch_size(self)
 
     def expected_batch_size(self) -> float | None:
-        """Return the expected number of records in a batch, where the data set's size is known."""
+        """Return the expected number of records in a batch, or None if the body does not determine it."""
         training = self.training
         if training.expected_batch_size is not None:
             return number(training.expected_batch_size)
@@ -129,34 +129,34 @@ class Body:
         return self.participation_rate() * training.dataset_size
 
     def truncation(self) -> int | None:
-        """Return B of truncated batches; None where no batch can be larger, and where the data set's size is not given."""
+        """Return the size B to which batches are truncated; None if no batch of the (known) data set can be larger."""
         return self.sampler.truncation(self)
 
     def in_iterations(self) -> Body:
-        """Return the body with its epochs, if it counts in them, as iterations; as it is where these do not follow."""
+        """Return the body with its epochs, if any, converted to iterations where they determine them."""
         asked = number(self.training.epochs)
         if asked is None:
             return self
         training, length = self.training, self.epoch()
         if training.iterations is None and length is not None:
             training = training.model_copy(update={"iterations": iterations_of(asked, length)})
-        # The later rooms know iterations alone.
+        # The later rooms know only iterations.
         return replace(self, training=training.model_copy(update={"epochs": None}), epochs=asked)
 
 
 class Mechanism(Written):
-    """What the rules read of a mechanism document, which may still break some of them."""
+    """The parts of a mechanism document that the rules read. The document may still break some of the rules."""
 
     name: str
     accounting: Accounting
     bodies: tuple[Body, ...]
-    #: As the document states it; `privacy` asks for ε at a δ where there is a budget of risk.
+    #: The section as the document states it. With a budget of risk, `privacy` asks for ε at a δ instead.
     stated_privacy: Privacy
     privacy: Privacy
 
 
 def bodies_of(model: Model) -> tuple[Body, ...]:
-    """The bodies of a document, whatever its shape; none where the phases could not be read."""
+    """Return the bodies of a document of either shape; empty if the phases could not be read."""
     if isinstance(model, SingleDocument):
         return (_body_of(model, (), None),)
     if not isinstance(model.phases, tuple):
@@ -165,14 +165,14 @@ def bodies_of(model: Model) -> tuple[Body, ...]:
 
 
 def _body_of(model: SingleDocument | Phase, path: Path, name: str | None) -> Body:
-    # What could not be read was reported; the rules go on with a matrix of which nothing is known.
+    # What could not be read was reported. The rules continue with a matrix about which nothing is known.
     matrix = model.matrix if _was_read(model.matrix) else MatrixKind()
     workload = model.workload if _was_read(model.workload) else None
     return Body(path, name, model.training, sampler_of(model), matrix, model.noise, model.count, workload=workload)
 
 
 def sampler_of(model: HasSampler) -> SamplerKind:
-    """The sampler of a model, or what stands for it where it could not be read."""
+    """Return the sampler of a model, or an `UnreadSampler` if it could not be read."""
     return model.sampler if _was_read(model.sampler) else UnreadSampler()
 
 

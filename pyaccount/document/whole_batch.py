@@ -1,7 +1,8 @@
-"""The batch of a whole step, where a document speaks of one rank's or one micro-batch's.
+"""Finds the batch of a whole step if a document states the batch of one rank or of one micro-batch.
 
-`expected_batch_size` counts the records of all ranks and of all micro-batches between two additions of noise. Other libraries
-state the batch of one rank beside how many there are; who copies that states a rate that is too low, and an ε that is too small.
+`expected_batch_size` counts the records of all ranks and of all micro-batches between two additions of noise. Other
+libraries state the batch of one rank and the number of ranks. A document that copies these values has a rate that is
+too low, and an ε that is too small.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Mapping
 
 from pyaccount.document import numerals
 
-#: What other libraries call the number of ranks, of micro-batches in a step, and a batch, each in lower case with underscores.
+#: Names in other libraries, in lower case with underscores: of the number of ranks, of the number of micro-batches in a
+#: step, of the batch of one rank or micro-batch, and of a batch.
 _RANKS = """
     world_size n_gpus num_gpus n_gpu gpus num_devices n_devices devices num_processes num_ranks ranks nproc_per_node num_replicas
     replicas data_parallel_size
@@ -32,9 +34,9 @@ _WHOLE = "training.expected_batch_size counts the records of all ranks and of al
 
 
 def whole_batch(said: Mapping[str, object]) -> tuple[str, str | None]:
-    """What to say of the batch, and what it is if the one stated is that of a single rank or micro-batch.
+    """Return a message about the batch, and the batch of a whole step if the stated one may be that of one rank.
 
-    `said` is what the document states by keys as they are written here, in whichever section.
+    `said` contains the keys (in lower case, with underscores) and values of all sections of the document.
     """
     batch, ranks, micro = (_number(said, names) for names in (BATCHES, RANKS, MICRO_BATCHES))
     factors = [(ranks, "ranks"), (micro, "micro-batches")]
@@ -51,7 +53,7 @@ def whole_batch(said: Mapping[str, object]) -> tuple[str, str | None]:
 
 
 def _number(said: Mapping[str, object], names: frozenset[str]) -> float | None:
-    """The first positive number under one of these names."""
+    """Return the first positive number under one of these names, or `None`."""
     for name, value in said.items():
         number = numerals.parse_number(value) if isinstance(value, str) else value
         if name in names and isinstance(number, int | float) and not isinstance(number, bool) and 0.0 < number < 1e15:

@@ -1,4 +1,4 @@
-"""Words that documents of several kinds share."""
+"""The words that several kinds of documents share."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Adjacency = Literal["add-remove", "zero-out", "replace-one"]
 
 
 class AdjacencyWords(NamedTuple):
-    """One adjacency in words: which two data sets are neighbours."""
+    """The texts that describe one adjacency, that is, which two data sets are neighbours."""
 
-    #: For who writes a document.
+    #: The description for authors of documents.
     meaning: str
-    #: What a guarantee hides, in the sentence of a certificate.
+    #: The change that a guarantee hides, in the sentence of a certificate.
     change: str
-    #: The assumption about records, and the one about users.
+    #: The assumption of a certificate that protects records, and of one that protects users.
     records: str
     users: str
 

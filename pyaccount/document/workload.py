@@ -1,4 +1,4 @@
-"""What the optimizer computes from the noisy sums. Errors are stated for it, and matrices are optimised and chosen for it."""
+"""The workload: the optimizer for which errors are reported and for which matrices are optimised and chosen."""
 
 from __future__ import annotations
 
@@ -49,33 +49,33 @@ class StatedWorkload(Section):
 
 
 def workload_problems(document: Written, body: StatedBody, workload: StatedWorkload | None) -> Iterator[Problem]:
-    """Learning rates there are as many as iterations, and not all of them are 0; of some errors no search knows the least."""
+    """Report too many iterations, learning rates that do not fit or are all 0, and errors that no search minimises."""
     if workload is None:
         return
     rates, rounds = workload.learning_rates, body.training.iterations
     count = number(rounds)
     if count is not None and count not in WORKLOAD_ITERATIONS:
         message = (
-            f"under a workload errors are computed row by row: its iterations must be {WORKLOAD_ITERATIONS.describe()}"
+            f"with a workload, errors are computed row by row: the iterations must be {WORKLOAD_ITERATIONS.describe()}"
         )
         yield document.problem("out-of-range", body.at("workload"), message, allowed=WORKLOAD_ITERATIONS.describe())
     if not isinstance(rates, tuple):
         return
     path = body.at("workload", "learning_rates")
     if rounds == SOLVE:
-        message = "a learning rate is given for each iteration, and how many these are is what is solved for"
+        message = "learning_rates has an entry for each iteration, but the number of iterations is to be solved"
         yield document.problem("contradiction", path, message, allowed="iterations as a number, or no learning_rates")
     elif count is not None and count != len(rates):
         message = (
-            f"learning_rates has {len(rates):_} entries, and iterations are {int(count):_}: one for each iteration"
+            f"learning_rates has {len(rates):_} entries, but there are {int(count):_} iterations: give one for each"
         )
         yield document.problem("contradiction", path, message, allowed=f"a list of {int(count):_} entries")
     if all(number(rate) == 0.0 for rate in rates):
-        message = "with learning rates that are all 0 nothing is trained, and there is no error"
+        message = "the learning rates are all 0, so nothing is trained and there is no error"
         yield document.problem("contradiction", path, message, allowed="at least one rate greater than 0")
     if workload.error == "largest" and body.matrix.optimized:
         message = (
-            "under learning rates no search for the matrix of least largest error is implemented: use error: mean, or a matrix "
-            "that is not optimised"
+            "with learning rates, no search for the matrix with the smallest maximum error is implemented: use error: mean, or "
+            "a matrix that is not optimised"
         )
         yield document.problem("contradiction", body.at("workload", "error"), message, allowed="mean")

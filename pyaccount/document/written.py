@@ -1,4 +1,4 @@
-"""What every document has, whatever its kind: the text it was read from, and what it says as data."""
+"""The base class of all kinds of documents: the tree that was read, and the content as data."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from pyaccount.forks import cached_property
 
 
 class Written:
-    """A document without problems. Two are equal if they say the same, wherever they were read from.
+    """A document without problems. Two are equal if their content is equal, even if they were read from different
+    places.
 
-    The order of keys and the spelling of numbers say nothing; a default that is written out does. `root` is the tree it was
-    read from.
+    The order of keys and the spelling of numbers do not matter; a default that is written out does. `root` is the tree
+    that the document was read from.
     """
 
     def __init__(self, root: Table, file: str | None, model: BaseModel) -> None:
@@ -27,11 +28,11 @@ class Written:
     def problem(
         self, slug: str, path: Path, message: str, *, allowed: str | None = None, suggestion: str | None = None
     ) -> Problem:
-        """A problem at a path of this document, with the file, line, column and value that stand there."""
+        """Return a problem at a path of this document, with the file, line, column and value of that path."""
         return located(self.root, Problem(slug, message, path, allowed=allowed, suggestion=suggestion))
 
     def position(self, path: Path) -> tuple[int, ...]:
-        """Where a path stands in the order of the document: a key to sort paths by."""
+        """Return a key that sorts paths in the order of the document."""
         order = []
         node: Node | None = self.root
         for part in path:
@@ -43,7 +44,7 @@ class Written:
         return tuple(order)
 
     def to_mapping(self) -> dict[str, Any]:
-        """What the document says, as JSON-able values and without defaults; loading it gives an equal document."""
+        """Return the content as JSON-able values, without defaults; loading the mapping gives an equal document."""
         mapping = integral(self._model.model_dump(mode="json", exclude_unset=True))
         return cast(dict[str, Any], mapping)
 

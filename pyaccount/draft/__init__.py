@@ -1,6 +1,7 @@
-"""New documents: from a few answers to a commented mechanism document.
+"""Writes new mechanism documents, with comments, from a few answers.
 
-This package takes answers by name, as the options of `pyaccount init` give them. It knows which answers a sampler needs
-(`interview`), and returns YAML text whose comments are the descriptions of the models. It asks the plan which combinations
-can be analysed, so that no refusal is written down twice. It must not know where answers come from, nor where the text goes.
+This room takes answers by name, as the options of `pyaccount init` provide them. It knows which answers a sampler needs
+(`interview`), and returns YAML text whose comments are the descriptions of the models. It asks the plan which
+combinations can be analysed, so that no rule exists twice. It must not know where answers come from, nor where the text
+goes.
 """

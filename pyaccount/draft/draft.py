@@ -1,4 +1,4 @@
-"""A whole draft: asks for every missing answer, and lets the loader check the document before it is returned."""
+"""Completes the answers by asking questions, and writes the document after the loader and the plan have checked it."""
 
 from __future__ import annotations
 
@@ -14,53 +14,51 @@ from pyaccount.errors import Problem
 from pyaccount.plan import compile_document
 
 
-class Back(Exception):  # noqa: N818 - an answer, no error
-    """The answer that means: ask the previous question again."""
+class Back(Exception):  # noqa: N818 - it is an answer, not an error
+    """The answer that asks for the previous question again."""
 
 
-#: Asks one question, given the answers so far.
-#: Raises `Back` where that is wanted.
+#: A function that asks one question, given the answers so far, and returns the answer. It may raise `Back`.
 Ask = Callable[[DraftQuestion, Answers], str]
 
 
 def completed(answers: Answers, ask: Ask) -> dict[str, str]:
-    """Return the answers together with those that the document still needs, which are asked for; an answer may raise further
-    questions.
+    """Ask for all answers that the document still needs, and return all answers. An answer may raise further questions.
 
-    Raises `Back` if that is the answer to the first question.
+    Raises `Back` if the first question is answered so.
     """
-    found = dict(answers)
+    known = dict(answers)
     asked: list[str] = []
-    while missing := _missing(found):
-        words = offered(missing[0].name, found) if meanings(missing[0]) else {}
+    while missing := _missing(known):
+        words = offered(missing[0].name, known) if meanings(missing[0]) else {}
         if len(words) == 1:
-            # Nothing is left to choose.
-            found[missing[0].name] = next(iter(words))
+            # The only choice is taken without asking.
+            known[missing[0].name] = next(iter(words))
             continue
         try:
-            name, answer = told(missing[0].name, ask(missing[0], found))
+            name, answer = told(missing[0].name, ask(missing[0], known))
         except Back:
             if not asked:
                 raise
-            # With the last answer goes what followed from it.
+            # Remove the last answer, and choices that were taken without asking.
             last = asked.pop()
-            found = {name: answer for name, answer in found.items() if name in answers or name in asked}
-            found.pop(last, None)
+            known = {name: answer for name, answer in known.items() if name in answers or name in asked}
+            known.pop(last, None)
             continue
-        found[name] = answer
+        known[name] = answer
         asked.append(name)
-    return found
+    return known
 
 
-def _missing(found: Answers) -> list[DraftQuestion]:
-    """The questions that are still to be asked, the first of which decides what the others are."""
-    if "sampler" not in found:
+def _missing(known: Answers) -> list[DraftQuestion]:
+    """Return the questions that are still to be asked. The answer to the first may change which others follow."""
+    if "sampler" not in known:
         return [QUESTIONS["sampler"]]
-    return [question for question in needed(found) if question.name not in found]
+    return [question for question in needed(known) if question.name not in known]
 
 
 def drafted(answers: Answers) -> str:
-    """The document's text. Raises `DocumentError` if the loader or the plan refuses it."""
+    """Return the text of the document. Raises `DocumentError` if the loader or the plan refuses it."""
     text = text_of(answers)
     root, problems = read(text)
     assert isinstance(root, Table)
@@ -69,5 +67,5 @@ def drafted(answers: Answers) -> str:
 
 
 def question_of(problem: Problem, answers: Answers) -> DraftQuestion | None:
-    """The question whose answer a problem is about, if it was answered."""
+    """Return the question whose answer a problem is about, or `None` if the problem is not about an answer."""
     return next((QUESTIONS[name] for name in answers if QUESTIONS[name].path == problem.path), None)

@@ -1,7 +1,7 @@
-"""Which answers a document needs, which choices there are, and the defaults.
+"""Finds out which answers a document needs, which choices can be analysed, and what the defaults are.
 
-Facts about a training run (records, batches, iterations) and targets (ε, σ) have no defaults: a document with invented values
-would describe another run. Conventions have defaults.
+Facts about a training run (records, batches, iterations) and targets (ε, σ) have no defaults, because a document with
+invented values would describe a different run. Conventions have defaults.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pyaccount.plan import compile_document
 
 
 def needed(answers: Answers) -> list[DraftQuestion]:
-    """The questions that the choices made raise, in the order of asking; what the document leaves blank is none of them."""
+    """Return the questions that the answers so far raise, except the one about the blank, in the order of asking."""
     sampler, blank = _sampler(answers), blank_of(answers)
     names = {"sampler", "adjacency", "solve", "noise_multiplier"}
     names |= (
@@ -57,14 +57,14 @@ def needed(answers: Answers) -> list[DraftQuestion]:
 
 
 def _sampler(answers: Answers) -> type[SamplerKind]:
-    """The kind that was answered, which knows what it needs."""
+    """Return the class of the chosen sampler, which defines its questions."""
     member = kinds_of("sampler").by_kind[answers["sampler"]]
     assert issubclass(member, SamplerKind)
     return member
 
 
 def offered(name: str, answers: Answers) -> dict[str, str]:
-    """The words that a choice may be answered with, given the choices made, and a line about each: those that can be analysed."""
+    """Return the words that can be analysed together with the other choices, each with a description."""
     words = meanings(QUESTIONS[name])
     if name in SAMPLER_CHOICES:
         return words
@@ -74,14 +74,15 @@ def offered(name: str, answers: Answers) -> dict[str, str]:
 
 @lru_cache(maxsize=4096)
 def _analysed(chosen: tuple[tuple[str, str], ...]) -> bool:
-    """Whether the plan accepts a document with these choices and a training run that suits the sampler."""
+    """Return whether the plan accepts a document with these choices and trial answers to all other questions."""
     choices = dict(chosen)
     adjacencies = [choices["adjacency"]] if "adjacency" in choices else list(meanings(QUESTIONS["adjacency"]))
     return any(_compiles({"solve": "noise-multiplier", **choices, "adjacency": word}) for word in adjacencies)
 
 
 def _compiles(choices: Answers) -> bool:
-    # The matrix is chosen here, so that asking what is needed does not ask which matrices are offered.
+    # Choosing the matrix here keeps `needed` from asking which matrices are offered, which would call this function
+    # again.
     answers = {"matrix": "identity", **choices}
     for question in [QUESTIONS["group_size"], *needed(answers)]:
         if question.trial is not None and question.name != blank_of(answers):
@@ -94,24 +95,24 @@ def _compiles(choices: Answers) -> bool:
 
 
 def default(question: DraftQuestion, answers: Answers) -> str | None:
-    """What stands in a document where nothing is said; None where that would be an invention."""
+    """Return the default answer, or `None` if it would be an invented fact."""
     usual = _DEFAULTS.get(question.name)
     return usual(answers) if usual else None
 
 
 def _adjacency(answers: Answers) -> str:
-    """The first that can be analysed; if none can, the plan will say why of the first."""
+    """Return the first adjacency that can be analysed; if there is none, the first one, and the plan reports why."""
     return next(iter(offered("adjacency", answers)), next(iter(ADJACENCIES)))
 
 
 def _matrix(answers: Answers) -> str:
-    """Who keeps participations apart does so for the sake of a matrix."""
+    """Return a banded matrix if the sampler enforces a distance between participations, otherwise the identity."""
     usual = "banded-square-root"
     return usual if _sampler(answers).spaced and usual in offered("matrix", answers) else "identity"
 
 
 def _blank(answers: Answers) -> str:
-    """The blank: the one of noise and guarantee that was not given."""
+    """Return the blank: σ, ε or δ, the first of these that was not answered."""
     if has_budget(answers):
         return NOTHING if "noise_multiplier" in answers else "noise-multiplier"
     left = [name for name in ("noise_multiplier", "epsilon") if name not in answers]
@@ -125,7 +126,7 @@ def _usual_delta(answers: Answers) -> str:
 
 
 def _usual_bands(answers: Answers) -> str | None:
-    """As many as the distance between participations allows, where that is more than one, and as the run has room for."""
+    """Return the largest number of bands that the distance between participations and the run allow, or `None`."""
     sampler = _sampler(answers)
     apart = _whole(answers, sampler.spacing) if sampler.spacing else None
     if apart is None or (apart == 1 and not sampler.spaced):
@@ -134,7 +135,7 @@ def _usual_bands(answers: Answers) -> str | None:
 
 
 def _usual_bins(answers: Answers) -> str | None:
-    """As many as batches of the size given make of the data set, rounded; the document's rules say what a size does not fit."""
+    """Return the data set's size over the batch size, rounded. The document's rules report sizes that do not fit."""
     records, batch = (parse_number(answers.get(name, "")) for name in ("dataset_size", "batch_size"))
     return None if records is None or batch is None or not 0 < batch <= records else str(round(records / batch))
 
@@ -153,14 +154,14 @@ _DEFAULTS: dict[str, Callable[[Answers], str | None]] = {
     "bands": _usual_bands,
     "bins": _usual_bins,
     "delta": _usual_delta,
-    # In epochs it would be a claim about the loader that every record comes once in each.
+    # A default in terms of epochs would claim that the loader uses every record once in each epoch.
     "max_participations": lambda answers: answers.get("iterations"),
     "min_separation": lambda answers: None if _sampler(answers).spaced else "1",
 }
 
 
 def out_of_place(answers: Answers) -> list[str]:
-    """What is wrong with answers before any is asked for: those of which this sampler or matrix has no key, and blanks given."""
+    """Return messages about given answers that the sampler or matrix does not use, or that contradict the blank."""
     wrong = []
     blank = blank_of(answers)
     matrices = offered("matrix", {name: answers[name] for name in SAMPLER_CHOICES if name in answers})

@@ -1,6 +1,6 @@
-"""The questions of `pyaccount init`: where each answer stands in a document, and how it is read.
+"""The questions of `pyaccount init`: the path of each answer in a document, and how it is read.
 
-Answers are kept as they were written (`50_000`, `1e-5`), and are read by the annotation of their field.
+Answers are kept as they were written (`50_000`, `1e-5`). The annotation of their field checks them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyaccount.document.typography import remark
 from pyaccount.document.words import ADJACENCIES
 from pyaccount.errors import Path
 
-#: Answers by the name of their question, as they were spelled.
+#: The type of answers: by the name of their question, as they were written.
 Answers = Mapping[str, str]
 
 NOTHING = "nothing"
@@ -35,7 +35,7 @@ _EPOCHS = re.compile(r"(\S+) ?epochs?")
 
 
 def told(name: str, text: str) -> tuple[str, str]:
-    """The question that an answer answers, and its answer: `10 epochs` to that of iterations says how many epochs."""
+    """Return the name of the question that an answer belongs to, and the answer: `10 epochs` belongs to `epochs`."""
     epochs = _EPOCHS.fullmatch(text) if name == "iterations" else None
     return ("epochs", epochs[1]) if epochs else (name, text)
 
@@ -47,21 +47,21 @@ class DraftQuestion:
     name: str
     path: Path
     ask: str
-    #: An answer that suits a training run that every sampler and matrix can be tried with.
+    #: An answer for a training run with which every sampler and matrix can be tried.
     trial: str | None = None
-    #: The words that answer it, each with a line about it, where they are always the same.
+    #: The words that can be answered, each with a description, if they are always the same.
     words: Mapping[str, str] = field(default_factory=dict)
-    #: What the help of its option says, and what stands there for the answer.
+    #: The help text of the option, and the placeholder for its value.
     help: str = ""
     metavar: str = "N"
 
     @property
     def flag(self) -> str:
-        """The option that answers it."""
+        """The option with the answer, for example `--batch-size`."""
         return f"--{self.name.replace('_', '-')}"
 
     def read(self, text: str, answers: Answers) -> str:
-        """The answer as a document may spell it. Raises `ValueError` with what is allowed."""
+        """Return the answer as it is written in a document. Raises `ValueError` with a message for the user."""
         text = text.strip()
         if self.name == "iterations" and (epochs := _EPOCHS.fullmatch(text)):
             return f"{QUESTIONS['epochs'].read(epochs[1], answers)} epochs"
@@ -95,11 +95,11 @@ class DraftQuestion:
         return text
 
     def _reader(self, answers: Answers) -> FieldReader:
-        """The annotation of the field that the answer is for."""
+        """Return the annotation of the field to which the answer belongs."""
         kinds = {section: {"kind": answers.get(section)} for section in ("sampler", "matrix")}
         field = field_at(SingleDocument, self.path, {**kinds, "noise": {}})
         if field is None:
-            # No key of the kinds chosen; some kind has it, and its values read alike in all of them.
+            # The chosen kinds have no such key. Every kind that has it reads its values in the same way.
             field = next(
                 member.model_fields[str(self.path[-1])]
                 for member in kinds_of(str(self.path[0])).members
@@ -111,32 +111,32 @@ class DraftQuestion:
 
 
 _ADJACENCIES = {str(word): words.meaning for word, words in ADJACENCIES.items()}
-#: The sections that come in kinds of which one is chosen.
+#: The sections whose kind is chosen.
 _KINDS = ("sampler", "matrix")
 
 
 def kinds_of(section: str) -> Kinds:
-    """The kinds of a section that comes in kinds."""
+    """Return the kinds of a section that comes in kinds."""
     union = union_of(SingleDocument.model_fields[section])
     assert union is not None
     return union
 
 
 def asked_of(field: FieldInfo) -> Asked | None:
-    """The question of a kind's field, if it is asked for."""
+    """Return the question about a kind's field, or `None` if the field is not asked for."""
     return next((annotation for annotation in field.metadata if isinstance(annotation, Asked)), None)
 
 
 def _questions_of(section: str, *, first: bool = False) -> list[DraftQuestion]:
-    """The questions of all kinds of a section. What several kinds are asked comes with the last of them."""
-    found: dict[str, Asked] = {}
+    """Return the questions of all kinds of a section. A question of several kinds is listed with the last of them."""
+    questions: dict[str, Asked] = {}
     askers: dict[str, list[str]] = {}
     for member in kinds_of(section).members:
         for key, info in member.model_fields.items():
             asked = asked_of(info)
             if asked is not None and asked.first is first:
-                found.pop(key, None)
-                found[key] = asked
+                questions.pop(key, None)
+                questions[key] = asked
                 askers.setdefault(key, []).append(word_of(member))
     return [
         DraftQuestion(
@@ -148,11 +148,11 @@ def _questions_of(section: str, *, first: bool = False) -> list[DraftQuestion]:
             f"{asked.text}, for {listed(askers[key])}{f' [{asked.usual}]' if asked.usual else ''}.",
             asked.metavar,
         )
-        for key, asked in found.items()
+        for key, asked in questions.items()
     ]
 
 
-#: Everything that can be asked, in the order of asking: choices first, since they decide what else is asked.
+#: All questions, in the order of asking: choices come first, because other questions depend on them.
 QUESTIONS = {
     question.name: question
     for question in (
@@ -283,13 +283,13 @@ QUESTIONS = {
     )
 }
 
-#: The questions that are answered by a word about the sampler, on which it depends what else can be analysed.
+#: The questions about the sampler that are answered by a word. Other choices can be analysed or not depending on them.
 SAMPLER_CHOICES = (
     "sampler",
     *(name for name, question in QUESTIONS.items() if question.path[:1] == ("sampler",) and question.words),
 )
 
-#: What can be left blank, by the names of the questions, and what the answer then is.
+#: The possible blanks, by the names of their questions, each with a description of the computed value.
 BLANKS = {
     "noise_multiplier": "the smallest σ that meets ε and δ",
     "epsilon": "the smallest ε, for a given noise and δ",
@@ -302,28 +302,28 @@ BLANKS = {
 
 
 def blank_of(answers: Answers) -> str:
-    """The name of the question that the document leaves to pyaccount."""
+    """Return the name of the question about the blank, or `NOTHING`."""
     return answers.get("solve", NOTHING).replace("-", "_")
 
 
 def has_budget(answers: Answers) -> bool:
-    """Whether a budget of risk was given, which stands instead of ε and δ."""
+    """Return whether a budget of risk was given, which replaces ε and δ."""
     return any(name in answers for name in (*MEASURES, *AT_A_RATE))
 
 
 def keys_of(section: str, kind: str) -> tuple[str, ...]:
-    """The keys that a section of this kind has."""
+    """Return the keys of a section of this kind."""
     return tuple(kinds_of(section).by_kind[kind].model_fields)
 
 
 def draftable(kind: type[Section]) -> bool:
-    """Whether questions ask for all that a section of this kind must say: it takes a number or two, and no list or file."""
+    """Return whether there is a question for every required key of a kind; there is none for lists and files."""
     needed = [field for key, field in kind.model_fields.items() if field.is_required() and key != "kind"]
     return all(asked_of(field) is not None for field in needed)
 
 
 def meanings(question: DraftQuestion) -> dict[str, str]:
-    """The words that answer a question of choice, each with a line about it; empty for other questions."""
+    """Return the words that can be answered, each with a description; empty if the answer is not a word."""
     if question.name == "solve":
         return {name.replace("_", "-"): text for name, text in BLANKS.items()}
     if question.name in _KINDS:

@@ -1,4 +1,4 @@
-"""From answers to a document: as a mapping, and as text with a comment above every key."""
+"""Turns answers into a document, as a mapping or as text with a comment above every key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyaccount.document.shape import field_at, member_at
 from pyaccount.draft.questions import BLANKS, NOTHING, QUESTIONS, Answers, blank_of, has_budget, meanings
 from pyaccount.errors import Path
 
-#: The sections of a document, in the order of writing.
+#: The sections of a document, in the order in which they are written.
 SECTIONS = ("privacy", "training", "sampler", "matrix", "noise")
 WIDTH = 100
 
@@ -28,25 +28,25 @@ HEAD = """\
 #   pyaccount schema > mechanism.v1.schema.json    writes the schema with which editors complete and check this file
 """
 
-#: Shown as comments, at values that change little.
+#: Optional keys of `accounting`, which are written as comments, with typical values.
 OPTIONAL = {"tolerance": "1e-3", "profile": "[0.5, 1, 2, 4, 8]", "time_limit": "10 min"}
 
 
 def mapping_of(answers: Answers) -> dict[str, Any]:
-    """The document as a mapping, with values as they were spelled; the blank says `solve`."""
+    """Return the document as a mapping, with values as they were written, and `solve` in the blank."""
     mapping: dict[str, Any] = {"pyaccount": "1", "name": answers["name"], **{section: {} for section in SECTIONS}}
     mapping["privacy"]["group_size"] = "1"
-    said = dict(answers)
+    values = dict(answers)
     blank = blank_of(answers)
     if blank != NOTHING:
-        said[blank] = SOLVE
+        values[blank] = SOLVE
     for name, question in QUESTIONS.items():
-        if name in said and len(question.path) > 1:
+        if name in values and len(question.path) > 1:
             *sections, key = map(str, question.path)
-            place = mapping
+            parent = mapping
             for section in sections:
-                place = place.setdefault(section, {})
-            place[key] = said[name]
+                parent = parent.setdefault(section, {})
+            parent[key] = values[name]
     if mapping["matrix"].get("kind", "identity") == "identity":
         del mapping["matrix"]
     return mapping
@@ -58,7 +58,7 @@ def _order(section: str, mapping: dict[str, Any]) -> list[str]:
 
 
 def text_of(answers: Answers) -> str:
-    """The document as YAML text, with the models' descriptions as comments."""
+    """Return the document as YAML text, with the descriptions of the models as comments."""
     mapping = mapping_of(answers)
     lines = [HEAD.rstrip(), ""]
     for key in ("pyaccount", "name"):
@@ -69,14 +69,14 @@ def text_of(answers: Answers) -> str:
         lines += ["", *_comment((section,), mapping), f"{section}:"]
         for key in _order(section, mapping):
             lines += _comment((section, key), mapping, "  ")
-            said = mapping[section][key]
-            if isinstance(said, dict):
+            value = mapping[section][key]
+            if isinstance(value, dict):
                 lines.append(f"  {key}:")
-                for name, value in said.items():
-                    lines += [*_comment((section, key, name), mapping, "    "), f"    {name}: {_spelled(name, value)}"]
+                for name, entry in value.items():
+                    lines += [*_comment((section, key, name), mapping, "    "), f"    {name}: {_spelled(name, entry)}"]
                 continue
-            value = _spelled(key, said)
-            lines.append(f"  {key}: {value}" + (f"  # to be computed: {_blank(answers)}" if value == SOLVE else ""))
+            text = _spelled(key, value)
+            lines.append(f"  {key}: {text}" + (f"  # to be computed: {_blank(answers)}" if text == SOLVE else ""))
     lines += [
         "",
         *_wrapped("Optional. " + str(SingleDocument.model_fields["accounting"].description), "# "),
@@ -89,13 +89,13 @@ def text_of(answers: Answers) -> str:
 
 
 def _blank(answers: Answers) -> str:
-    """What is to be computed; with a budget of risk, the noise that keeps that."""
+    """Return the description of the value to be computed."""
     words = BLANKS[blank_of(answers)]
     return words.replace("meets ε and δ", "stays within the budget of risk") if has_budget(answers) else words
 
 
 def _comment(path: Path, mapping: dict[str, Any], indent: str = "") -> list[str]:
-    """What the models say about a key, and what else might stand there."""
+    """Return the comment about a key: its description in the models and, for the sampler, the other kinds."""
     field = field_at(SingleDocument, path, mapping)
     assert field is not None
     lines = _wrapped(str(field.description), f"{indent}# ")
@@ -110,6 +110,6 @@ def _wrapped(text: str, start: str) -> list[str]:
 
 
 def _spelled(key: str, value: str) -> str:
-    """A value as YAML spells it; names that could be read as something else are quoted."""
+    """Return a value as YAML text; a name that YAML could read as something else is quoted."""
     plain = re.fullmatch(r"\w(?:[\w .-]*[\w.])?", value) and parse_scalar(value) == value
     return json.dumps(value, ensure_ascii=False) if key == "name" and not plain else value

@@ -1,11 +1,11 @@
-"""The run store: what was computed before, in one SQLite file, so that an interrupted run goes on where it ended.
+"""The run store: keeps computed results in one SQLite file, so that an interrupted run can continue where it stopped.
 
-Takes documents, the certificates that were issued for them, and a `Runner` whose waves it keeps. Gives back certificates by
-what they were computed from, and waves by the jobs that they are of. A run that goes on gives the certificate that an
-uninterrupted one would have given, bit for bit (dates aside): waves are functions of their job's coordinates, and the seed of a
-run is kept with it.
+This room takes documents, the certificates that were issued for them, and a `Runner` whose waves it keeps. It returns
+certificates by the inputs that they were computed from, and waves by their jobs. A run that continues produces the same
+certificate as an uninterrupted one, bit for bit (except for dates): waves are functions of the coordinates of their
+job, and the seed of a run is stored with it.
 
-It must not know who asks: no terminal, no command line.
+The room must not know its caller: it uses no terminal and no command line.
 """
 
 from pyaccount.store.database import Run, Store

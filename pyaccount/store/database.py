@@ -1,7 +1,8 @@
-"""The store's file: SQLite with a write-ahead log, every transaction on the disk before it counts as done.
+"""The file of the store: SQLite with a write-ahead log. A transaction is on disk before it counts as done.
 
-A run is what a certificate is computed from, by its key; while it is unfinished its waves lie beside it, and go once its
-certificate is there. Processes that work on one run share what either has kept: both would have computed the same.
+A run is identified by a key of everything that its certificate is computed from. While the run is unfinished its waves
+are stored with it; they are deleted when its certificate is stored. Processes that work on the same run share what each
+of them has stored, because all of them would compute the same.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from pyaccount.certificate.provenance import now
 from pyaccount.errors import StoreError
 from pyaccount.store.spelling import checksum
 
-#: "pyac": what tells a store from other databases; and the version of its tables.
+#: The application id "pyac", which distinguishes a store from other databases, and the version of its tables.
 APPLICATION, FORMAT = 0x70796163, 1
-#: Seconds that a process waits for another one's transaction.
+#: Seconds that a process waits for the transaction of another process.
 PATIENCE = 60.0
-#: Seconds that SQLite waits at a time, deaf to Ctrl-C.
+#: Seconds that SQLite waits at a time; meanwhile Ctrl-C has no effect.
 SPELL = 0.5
-#: The part of SQLite's error codes that tells their kind.
+#: The bits of an SQLite error code that contain its kind.
 PRIMARY = 0xFF
-#: Waves that are read at a time.
+#: The number of waves that are read at a time.
 READ = 256
 
 TABLES = """
@@ -59,7 +60,7 @@ CREATE TABLE waves (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run as the store has it; `certificate` is its JSON once it is finished."""
+    """A run in the store; `certificate` is the JSON of its certificate if it is finished."""
 
     id: str
     name: str
@@ -69,13 +70,13 @@ class Run:
     started: str
     finished: str | None
     certificate: str | None
-    #: Whether what stands in the file is not what was written.
+    #: Whether the content of the file differs from what was written.
     damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class KeptWave:
-    """Consecutive shards of a job, and what they left, as text."""
+    """Consecutive shards of a job, and their sums as text."""
 
     job: str
     first: int
@@ -84,24 +85,24 @@ class KeptWave:
 
 
 class _Open:
-    """The stores of this process that are connected to their files, none of them while the process forks.
+    """The stores of this process that are connected to their files. While the process forks, none is connected.
 
-    SQLite remembers for each process which files it has open and locked. A child that opens a file which was open when it was
-    forked takes no lock of its own on it, so that what it commits is lost once its parent closes the file. So a fork closes all
-    connections, between two transactions, and both processes connect again when they need to.
+    SQLite remembers for each process which files it has open and locked. If a file is open during a fork and the child
+    opens it too, the child does not get a lock of its own, and what it commits is lost when its parent closes the file.
+    So a fork closes all connections, between two transactions, and both processes connect again when they need to.
     """
 
     def __init__(self) -> None:
         self.stores: weakref.WeakSet[Store] = weakref.WeakSet()
         self.process = os.getpid()
-        #: Held while a connection is used, and while the process forks.
+        #: The lock is held while a connection is used, and while the process forks.
         self._lock = threading.RLock()
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Use connections, which no other thread does meanwhile. Raises `sqlite3.Error` where that cannot be in this process."""
+        """Hold the lock on connections. Raises `sqlite3.Error` after a fork that Python did not announce."""
         if os.getpid() != self.process:
-            # Forked by a library that has not said so.
+            # A library forked the process without calling the handlers below.
             if any(store.connected for store in self.stores):
                 raise sqlite3.OperationalError("this process was forked, not by Python, while a store was open")
             self.process, self._lock = os.getpid(), threading.RLock()
@@ -109,13 +110,13 @@ class _Open:
             yield
 
     def before(self) -> None:
-        """Let go of every file."""
+        """Take the lock and close every connection, before a fork."""
         self._lock.acquire()
         for store in list(self.stores):
             store.disconnect()
 
     def after(self) -> None:
-        """Go on, in either process."""
+        """Release the lock after a fork, in the parent and in the child."""
         self.process = os.getpid()
         self._lock.release()
 
@@ -126,10 +127,10 @@ if hasattr(os, "register_at_fork"):
 
 
 class Store:
-    """One file. It is opened before any work, and closed by `close` or at the end of a `with` block.
+    """A run store in one file. It is opened at once, and closed by `close` or at the end of a `with` block.
 
-    Threads may share it, and so may processes that are forked off. Raises `StoreError` where the file is no store, is damaged,
-    or cannot be read or written; of what was reported as kept nothing is lost by that.
+    Threads and forked processes may share it. Its methods raise `StoreError` if the file is not a store, is damaged, or
+    cannot be read or written. What was stored before such an error is not lost.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -138,7 +139,7 @@ class Store:
             raise StoreError(f"{self.path}: is a folder; a store is a file")
         if not self.path.absolute().parent.is_dir():
             raise StoreError(f"{self.path}: the folder {self.path.parent} does not exist")
-        #: Where it is, whatever the working folder is by the time that it is opened once more.
+        #: The absolute path, because the working folder may have changed when the file is opened again.
         self._file = self.path.absolute()
         self._connection: sqlite3.Connection | None = None
         self._closed = False
@@ -149,13 +150,13 @@ class Store:
             raise
 
     def _prepare(self) -> None:
-        # In one transaction: another process may be making the store.
+        # One transaction reads all three values, because another process may be creating the store.
         with self._located("cannot be opened"), self._transaction():
             (application,) = self._one("PRAGMA application_id")
             (tables,) = self._one("SELECT count(*) FROM sqlite_master")
             (version,) = self._one("PRAGMA user_version")
         if application != APPLICATION and (application != 0 or tables != 0):
-            raise StoreError(f"{self.path}: is a database, but no store of pyaccount; name another file")
+            raise StoreError(f"{self.path}: is a database, but not a store of pyaccount; name another file")
         if application == APPLICATION and version != FORMAT:
             raise StoreError(
                 f"{self.path}: is a store of format {version}, and this version of pyaccount has format {FORMAT}; "
@@ -164,7 +165,7 @@ class Store:
         with self._located("cannot be written"):
             self._rows("PRAGMA journal_mode = WAL")
             with self._transaction() as connection:
-                # Another process may have been quicker.
+                # Another process may have created the store in the meantime.
                 (application,) = self._one("PRAGMA application_id")
                 if application != APPLICATION:
                     for statement in TABLES.split(";\n"):
@@ -174,7 +175,7 @@ class Store:
                     connection.execute(f"PRAGMA application_id = {APPLICATION}")
 
     def begin(self, run: str, *, name: str, document: str, versions: str, seed: int) -> Run:
-        """The run of this key: as it was begun before, with its own seed, or begun now with this one."""
+        """Return the run of this key. If it was begun before, it keeps its seed; otherwise it gets this one."""
         with self._located("cannot be written"), self._transaction() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO runs (id, name, document, versions, seed, started) VALUES (?, ?, ?, ?, ?, ?)",
@@ -184,28 +185,28 @@ class Store:
         return found
 
     def run(self, run: str) -> Run | None:
-        """The run of a key, if it was ever begun."""
-        found = self._runs("WHERE id = ?", (run,))
-        return found[0] if found else None
+        """Return the run of a key, or `None` if it was never begun."""
+        matches = self._runs("WHERE id = ?", (run,))
+        return matches[0] if matches else None
 
     def runs(self) -> list[Run]:
-        """All runs, as they were begun."""
+        """Return all runs, in the order in which they were begun."""
         return self._runs("ORDER BY rowid", ())
 
     def _runs(self, which: str, values: tuple[str, ...]) -> list[Run]:
         columns = "id, name, document, versions, seed, started, finished, certificate, checksum"
         with self._located("cannot be read"):
             rows = self._rows(f"SELECT {columns} FROM runs {which}", values)
-        found = []
+        runs = []
         for *rest, certificate, stated in rows:
             identity, name, document, versions, seed, started, finished = rest
             damaged = (certificate is not None and checksum(certificate) != stated) or not str(seed).isdigit()
             number = 0 if damaged else int(seed)
-            found.append(Run(identity, name, document, versions, number, started, finished, certificate, damaged))
-        return found
+            runs.append(Run(identity, name, document, versions, number, started, finished, certificate, damaged))
+        return runs
 
     def finish(self, run: str, certificate: str) -> None:
-        """Keep the certificate of a run; its waves are of no more use."""
+        """Store the certificate of a run, and delete its waves, which are no longer needed."""
         with self._located("cannot be written"), self._transaction() as connection:
             connection.execute(
                 "UPDATE runs SET finished = ?, certificate = ?, checksum = ? WHERE id = ? AND certificate IS NULL",
@@ -214,22 +215,22 @@ class Store:
             connection.execute("DELETE FROM waves WHERE run = ?", (run,))
 
     def remove(self, runs: Iterable[str]) -> None:
-        """Forget runs, with all that is kept of them."""
+        """Delete runs and everything that is stored about them."""
         with self._located("cannot be written"), self._transaction() as connection:
             connection.executemany("DELETE FROM runs WHERE id = ?", [(run,) for run in runs])
 
     def keep(self, run: str, waves: Iterable[KeptWave]) -> None:
-        """Keep waves, all or none of them."""
-        rows = [(run, one.job, one.first, one.shards, one.sums, checksum(one.sums)) for one in waves]
+        """Store waves, all of them or none."""
+        rows = [(run, wave.job, wave.first, wave.shards, wave.sums, checksum(wave.sums)) for wave in waves]
         with self._located("cannot be written"), self._transaction() as connection:
-            # Whoever removed the run meanwhile wants nothing kept of it.
+            # If the run was removed in the meantime, nothing is stored about it.
             connection.executemany(
                 "INSERT OR IGNORE INTO waves SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM runs WHERE id = ?1)",
                 rows,
             )
 
     def waves(self, run: str, job: str) -> Iterator[KeptWave]:
-        """The waves that are kept of a job, in order from the first shard on, up to the first that is missing."""
+        """Yield the stored waves of a job, in order from shard 0 to the first missing one. Raises `StoreError`."""
         first = 0
         while True:
             with self._located("cannot be read"):
@@ -249,17 +250,17 @@ class Store:
                 return
 
     def shards(self, run: str) -> int:
-        """How many shards are kept of a run."""
+        """Return how many shards of a run are stored."""
         with self._located("cannot be read"):
             (count,) = self._one("SELECT coalesce(sum(shards), 0) FROM waves WHERE run = ?", (run,))
         return int(count)
 
     def __fspath__(self) -> str:
-        """The file."""
+        """Return the path of the file."""
         return str(self.path)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the store for good."""
         self._closed = True
         if os.getpid() == _OPEN.process:
             with _OPEN.held():
@@ -271,7 +272,7 @@ class Store:
         return self._connection is not None
 
     def disconnect(self) -> None:
-        """Let go of the file until it is needed again."""
+        """Close the connection until it is needed again, unless a transaction is in progress."""
         if self._connection is not None and not self._connection.in_transaction:
             self._connection.close()
             self._connection = None
@@ -285,11 +286,12 @@ class Store:
         self.close()
 
     def _connected(self) -> sqlite3.Connection:
-        """The connection to the file, made if there is none."""
+        """Return the connection to the file; create it if there is none."""
         if self._closed:
             raise sqlite3.ProgrammingError("Cannot operate on a closed database.")
         if self._connection is None:
-            # Transactions are begun here, and by nobody else. Whichever thread forks closes it.
+            # `isolation_level=None`: only `_transaction` begins transactions. Any thread that forks closes the
+            # connection.
             connection = sqlite3.connect(self._file, timeout=SPELL, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -298,12 +300,12 @@ class Store:
         return self._connection
 
     def _one(self, statement: str, values: tuple[object, ...] = ()) -> tuple[int, ...]:
-        found: tuple[int, ...]
-        (found,) = self._rows(statement, values)
-        return found
+        row: tuple[int, ...]
+        (row,) = self._rows(statement, values)
+        return row
 
     def _rows(self, statement: str, values: tuple[object, ...] = ()) -> list[Any]:
-        """What a statement gives. It may have to wait for another process, up to `PATIENCE`, heeding Ctrl-C after each spell."""
+        """Return the rows of a statement. Waits up to `PATIENCE` for other processes; Ctrl-C works every `SPELL`."""
         began = time.monotonic()
         while True:
             try:
@@ -312,12 +314,12 @@ class Store:
             except sqlite3.OperationalError as error:
                 if _is_other(error) or time.monotonic() - began > PATIENCE:
                     raise
-            # For some locks SQLite itself does not wait.
+            # For some locks SQLite itself does not wait, so wait here.
             time.sleep(0.02)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """A transaction on the connection, which no fork comes into. It is begun as `_rows` executes."""
+        """Run a transaction, during which no fork happens. It waits for other processes as `_rows` does."""
         began = time.monotonic()
         while True:
             with _OPEN.held():
@@ -340,15 +342,15 @@ class Store:
 
     @contextmanager
     def _located(self, what: str) -> Iterator[None]:
-        """Let errors of SQLite name the file and what could not be done."""
+        """Turn errors of SQLite into a `StoreError` that names the file and what could not be done."""
         try:
             yield
         except sqlite3.Error as error:
             if error.args and "not a database" in str(error.args[0]):
-                raise StoreError(f"{self.path}: is no store of pyaccount; name another file") from error
+                raise StoreError(f"{self.path}: is not a store of pyaccount; name another file") from error
             raise StoreError(f"{self.path}: the store {what}: {error}") from error
 
 
 def _is_other(error: sqlite3.OperationalError) -> bool:
-    """Whether it is another error than that somebody else has the file locked."""
+    """Return whether an error has another cause than a lock that another process holds."""
     return getattr(error, "sqlite_errorcode", 0) & PRIMARY != sqlite3.SQLITE_BUSY

@@ -1,4 +1,4 @@
-"""A runner that keeps every wave, and takes what was kept before instead of running it."""
+"""A runner that stores every wave, and reads stored waves instead of computing them again."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.jobs import Balanced, BalancedJob, Job, Remaining, Runner, Wave
     from pyaccount.store.database import Store
 
-#: Seconds after which what was run is written: as much is lost by a crash, or the wave in flight if that takes longer.
+#: Seconds between two writes. A crash loses at most that much work, or the wave in progress if that takes longer.
 INTERVAL = 0.5
 
-#: Whether a run stops where its store fails, or goes on without it.
+#: Whether a run stops when its store fails, or continues without it.
 Strictness = Literal["stop", "continue"]
 
 Result = TypeVar("Result")
 
 
 class Kept:
-    """Waves from a store, and where that has none, from another runner; these are kept.
+    """A runner that returns waves from a store; waves that are not stored come from another runner and are then stored.
 
-    Whatever the store does, the sums are the same. Where it fails the run stops (`StoreError`), or goes on without it.
+    The sums do not depend on the store. If it fails, the run stops (`StoreError`) or continues without it.
     """
 
     def __init__(self, store: Store, run: str, runner: Runner, errors: Strictness) -> None:
@@ -39,15 +39,15 @@ class Kept:
         self._failed = False
 
     def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
-        """Those kept, then those run now."""
+        """Yield the stored waves of a job, then the ones that are computed now."""
         fingerprint, done = job.fingerprint, 0
         expected = dict(pieces(job, count))
-        for one in self._found(fingerprint):
-            if expected.get(one.first) != one.shards:
+        for stored in self._found(fingerprint):
+            if expected.get(stored.first) != stored.shards:
                 break
-            done += one.shards
-            if one.first >= first:
-                yield wave_of(one.sums)
+            done += stored.shards
+            if stored.first >= first:
+                yield wave_of(stored.sums)
         if done >= count:
             return
         first = max(first, done)
@@ -60,13 +60,13 @@ class Kept:
                 self._write()
 
     def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
-        """The sums if they were kept, or else from the runner."""
+        """Return the stored sums, or compute them with the other runner and store them."""
         fingerprint = f"{job.fingerprint}/{count}"
-        for one in self._found(fingerprint):
-            return balanced_of(one.sums)
-        found = self._runner.balanced(job, count, remaining)
-        self._keep(KeptWave(fingerprint, 0, count, spelled(found)))
-        return found
+        for stored in self._found(fingerprint):
+            return balanced_of(stored.sums)
+        sums = self._runner.balanced(job, count, remaining)
+        self._keep(KeptWave(fingerprint, 0, count, spelled(sums)))
+        return sums
 
     def _found(self, fingerprint: str) -> list[KeptWave]:
         nothing: list[KeptWave] = []
@@ -84,7 +84,7 @@ class Kept:
         self._written = time.monotonic()
 
     def _trusting(self, work: Callable[[], Result], instead: Result) -> Result:
-        """What the store gives; `instead` where it has failed, and the run is to go on."""
+        """Return the result of work on the store, or `instead` if the store has failed and the run is to continue."""
         if self._failed:
             return instead
         try:
@@ -98,5 +98,5 @@ class Kept:
 
 
 def warn(error: StoreError) -> None:
-    """Say that a store has failed, where that is not to stop the run."""
+    """Warn that a store has failed and that the run continues without it."""
     warnings.warn(f"{error}; the run goes on without it", stacklevel=2)

@@ -1,4 +1,4 @@
-"""The content of a store as data: one record for each run."""
+"""The content of a store as data, with one record for each run."""
 
 from __future__ import annotations
 
@@ -47,27 +47,27 @@ class RunList(Record, Readable):
     runs: list[RunRecord] = Field(description="The runs of the store.")
 
     def to_json(self) -> str:
-        """As JSON text."""
+        """Return the list as JSON text."""
         return self.model_dump_json(indent=2) + "\n"
 
     def page(self) -> Page:
-        """The list as a page."""
+        """Return the list as a page."""
         rows: tuple[tuple[Content, ...], ...] = tuple(
             (
-                (one.id[:12],),
-                (one.name,),
-                (one.started,),
-                (_state(one),),
+                (run.id[:12],),
+                (run.name,),
+                (run.started,),
+                (_state(run),),
                 *(
                     ("",) if value is None else (bound(value, unit, "kept", 5),)
                     for value, unit, bound in (
-                        (one.epsilon, "nats", at_most),
-                        (one.delta, "probability", at_most),
-                        (one.noise_multiplier, "clip norms", at_most),
+                        (run.epsilon, "nats", at_most),
+                        (run.delta, "probability", at_most),
+                        (run.noise_multiplier, "clip norms", at_most),
                     )
                 ),
             )
-            for one in self.runs
+            for run in self.runs
         )
         headings = ("run", "name", "begun", "state", "ε at most", "δ at most", "σ at most")
         table = PageTable((), headings, rows, words=headings[:4])
@@ -85,13 +85,13 @@ def _state(run: RunRecord) -> str:
 
 
 def run_list(store: Store) -> RunList:
-    """All runs of a store. Raises `StoreError`."""
+    """Return all runs of a store. Raises `StoreError` if it cannot be read."""
     return RunList(pyaccount=1, kind="runs", runs=[_record(store, run) for run in store.runs()])
 
 
 def _record(store: Store, run: Run) -> RunRecord:
-    said = {} if run.certificate is None or run.damaged else json.loads(run.certificate)
-    guarantee = said.get("guarantee", {})
+    certificate = {} if run.certificate is None or run.damaged else json.loads(run.certificate)
+    guarantee = certificate.get("guarantee", {})
     return RunRecord(
         id=run.id,
         name=run.name,
@@ -100,9 +100,9 @@ def _record(store: Store, run: Run) -> RunRecord:
         finished=run.finished,
         damaged=run.damaged,
         samples=store.shards(run.id) * SHARD,
-        holds=said.get("holds"),
+        holds=certificate.get("holds"),
         epsilon=guarantee.get("epsilon"),
         delta=guarantee.get("delta"),
-        noise_multiplier=said.get("noise_multiplier"),
+        noise_multiplier=certificate.get("noise_multiplier"),
         versions={} if run.damaged else json.loads(run.versions),
     )

@@ -1,4 +1,4 @@
-"""A run and its place in a store: by what its certificate is computed from."""
+"""Finds the run of a document in a store, by everything that its certificate is computed from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """A document's run in a store: finished before, or begun, by this process or an earlier one."""
+    """The run of a document in a store: begun or finished, by this process or an earlier one."""
 
     store: Store
     run: Run
@@ -37,31 +37,31 @@ class KeptRun:
 
     @property
     def seed(self) -> int:
-        """Of everything that is sampled: it was chosen when the run was begun, and stays."""
+        """The seed of all samples. It was chosen when the run was begun, and does not change."""
         return self.run.seed
 
     def runner(self, runner: Runner) -> Kept:
-        """The runner with its waves kept."""
+        """Return a runner that stores the waves of `runner`, and reads those that are stored."""
         return Kept(self.store, self.run.id, runner, self.errors)
 
     def finished(self) -> Certificate | None:
-        """The certificate, if the run was finished before. Raises `CertificateError` for one that was changed."""
+        """Return the stored certificate, or `None` if unfinished. Raises `CertificateError` if it was changed."""
         return certificate_of(self.run)
 
     def finish(self, certificate: Certificate) -> None:
-        """Keep the certificate, unless a time limit has left something out of it: that can still be computed."""
+        """Store the certificate, unless a time limit left something out of it that can still be computed."""
         if certificate.data.not_computed:
             return
         try:
             self.store.finish(self.run.id, certificate.to_json())
         except StoreError as error:
-            # The certificate is there: whoever asked for it gets it.
+            # The certificate was computed, so the caller gets it even though it cannot be stored.
             warn(error)
 
 
 def certificate_of(run: Run) -> Certificate | None:
-    """The certificate of a run, if it is finished. Raises `CertificateError`."""
-    from pyaccount.certificate import Certificate  # only finished runs have one
+    """Return the certificate of a run, or `None` if it is unfinished. Raises `CertificateError` or `StoreError`."""
+    from pyaccount.certificate import Certificate  # imported here because only finished runs need it
     from pyaccount.certificate.reading import parse
 
     if run.damaged:
@@ -77,9 +77,10 @@ def certificate_of(run: Run) -> Certificate | None:
 def kept_in(
     store: Store | str | os.PathLike[str], document: Document, seed: int | None, errors: Strictness
 ) -> Iterator[KeptRun | None]:
-    """A document's run in a store, or in the file of one; None where that fails and the run is to go on without.
+    """Open a store, given as such or as its file, and yield the run of a document in it.
 
-    `seed` is the one asked for, if any. Raises `StoreError`.
+    `seed` is the requested seed, if any. If the store fails and `errors` is "continue", this yields `None` with a
+    warning; otherwise it raises `StoreError`.
     """
     with ExitStack() as stack:
         try:
@@ -94,8 +95,8 @@ def kept_in(
 
 
 def _begun(store: Store, document: Document, seed: int | None, errors: Strictness) -> KeptRun:
-    """By everything that the certificate is computed from: equal keys have equal certificates, dates aside."""
-    # Of what was read from them for this very plan: the files may be others by now.
+    """Begin or find a run by the hash of its inputs: equal keys have equal certificates, except for dates."""
+    # Fingerprints of what was read for this plan, because the files may have changed since.
     files = [strategy(document, body).fingerprint for body in document.bodies if body.matrix.files()]
     computed_from = {"document": document.sha256, "files": files, "versions": identity(), "seed": seed}
     key = hashlib.sha256(json.dumps(computed_from, sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Waves and sums as text, every number to its last bit, with a checksum: what a damaged file says is never taken for a sum."""
+"""Converts waves and sums to text and back, bit for bit. A checksum detects damaged text, so that it is never used."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pyaccount.execute.sampling.jobs import Balanced, Sums, Wave
 
 
 def spelled(found: Wave | Balanced) -> str:
-    """As JSON; Python's numbers are written so that they are read as the same ones."""
+    """Return a wave or sums as JSON. Python writes floats so that reading them returns the same value."""
     if isinstance(found, Wave):
-        sums = [[(list(one.log_wealth), one.value, one.square) for one in shard] for shard in found.sums]
+        sums = [[(list(part.log_wealth), part.value, part.square) for part in shard] for shard in found.sums]
         return json.dumps([sums, None if found.histogram is None else found.histogram.state()])
     return json.dumps(list(found))
 
 
 def wave_of(text: str) -> Wave:
-    """A wave again. Raises `ValueError`, `TypeError` for text that is none."""
+    """Return the wave that `spelled` wrote. Raises `ValueError` or `TypeError` for other text."""
     sums, histogram = json.loads(text)
     return Wave(
         [[Sums(tuple(log), value, square) for log, value, square in shard] for shard in sums],
@@ -28,7 +28,7 @@ def wave_of(text: str) -> Wave:
 
 
 def balanced_of(text: str) -> Balanced:
-    """Sums again. Raises `ValueError`, `TypeError` for text that is none."""
+    """Return the sums that `spelled` wrote. Raises `ValueError` or `TypeError` for other text."""
     drawn, losses, values, merits, largest = json.loads(text)
     return Balanced(
         drawn,
@@ -40,14 +40,14 @@ def balanced_of(text: str) -> Balanced:
 
 
 def checksum(text: str) -> str:
-    """Of what is kept."""
+    """Return the checksum of a stored text: the first 16 hexadecimal digits of its SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _pairs(found: list[list[float]]) -> list[tuple[float, float]]:
-    return [(first, second) for first, second in found]
+def _pairs(pairs: list[list[float]]) -> list[tuple[float, float]]:
+    return [(first, second) for first, second in pairs]
 
 
 def _tuples(state: list[Any]) -> tuple[Any, ...]:
     edges, samples, bins = state
-    return tuple(edges), samples, [tuple(one) for one in bins]
+    return tuple(edges), samples, [tuple(row) for row in bins]

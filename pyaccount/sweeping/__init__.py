@@ -1,7 +1,8 @@
-"""Sweeps: the cells of a grid run, and laid in a table.
+"""Sweeps: runs the cells of a grid and collects the results in a table.
 
-Takes a `SweepGrid`; gives a `Sweep`, which has a row for every cell that was certified and the reason for every one that was not.
-It decides what runs at the same time, and knows nothing of how a certificate is computed.
+This room takes a `SweepGrid` and returns a `Sweep`, which has a row for every cell that was certified, and the reason
+for every cell that was not. It decides which cells run at the same time, and must not know how a certificate is
+computed.
 """
 
 from pyaccount.sweeping.table import Sweep

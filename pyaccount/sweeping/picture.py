@@ -1,4 +1,4 @@
-"""Pictures of sweeps: lines over what varies, or a heat map where two numbers do."""
+"""Pictures of sweeps: lines over a path that varies, or a heat map over two numbers that vary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyaccount.sweeping.records import SweptCells, SweptRecord
 
-#: What can be drawn beside what varies, and how an axis calls it.
+#: The quantities that can be drawn in addition to the paths that vary, each with the label of its axis.
 QUANTITIES: dict[str, tuple[str, Callable[[SweptRecord], float | None]]] = {
     "epsilon": ("ε at most", lambda row: row.epsilon),
     "delta": ("δ at most", lambda row: row.delta),
@@ -28,13 +28,13 @@ QUANTITIES: dict[str, tuple[str, Callable[[SweptRecord], float | None]]] = {
     "error": ("RMSE of prefix sums", lambda row: _root(row.prefix_sum_mse)),
     "workload-error": ("RMSE under the workload", lambda row: _root(row.workload_mse)),
 }
-#: Axes that go over more than this ratio have a logarithmic scale.
+#: Axes whose values differ by more than this ratio have a logarithmic scale.
 _WIDE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What an axis shows: its name, its label, and the number of a row."""
+    """The quantity on an axis: its name, its label, and its value for a row."""
 
     name: str
     label: str
@@ -42,10 +42,11 @@ class _Shown:
 
 
 def picture(sweep: SweptCells, path: str | Path | None, x: str | None = None, y: str | None = None) -> Figure:
-    """Draw a sweep: `y` over `x`, a line for everything else that varies; or `y` as colours over the two numbers that vary.
+    """Draw a sweep: `y` over `x`, with a line for each combination of other varying values, or `y` as a heat map.
 
-    `x` and `y` are paths that vary with numbers, or among `QUANTITIES`. Without them `y` is the value of the blank (for claims ε)
-    and `x` the first number that varies. Raises `DomainError` for what cannot be drawn, `MissingExtraError` without matplotlib.
+    `x` and `y` are paths that vary with numbers, or names in `QUANTITIES`. By default `y` is the value of the blank (ε
+    for claims) and `x` the first number that varies; if exactly two numbers vary, they are the axes of the heat map.
+    Raises `DomainError` if this cannot be drawn, and `MissingExtraError` without matplotlib.
     """
     if path is not None:
         check_ending(path)
@@ -70,10 +71,10 @@ def picture(sweep: SweptCells, path: str | Path | None, x: str | None = None, y:
 
 
 def _axis(sweep: SweptCells, which: str, name: str, numeric: Sequence[str], solved: str | None) -> _Shown:
-    """What an axis shows."""
+    """Return the quantity of an axis. Raises `DomainError` if `name` is unknown or has no numbers."""
     if name in sweep.varied:
         if name not in numeric:
-            raise DomainError(f"{which} = {name}: what varies there are no numbers")
+            raise DomainError(f"{which} = {name}: the values of this path are not numbers")
         return _Shown(name, name, lambda row: _number(row.settings[name]))
     if name not in QUANTITIES:
         raise DomainError(f"{which} = {name}: must be a path that varies, or one of {', '.join(QUANTITIES)}")
@@ -81,7 +82,7 @@ def _axis(sweep: SweptCells, which: str, name: str, numeric: Sequence[str], solv
     if name == "value" and solved is not None:
         label = {"privacy.epsilon": "ε at most", "noise.multiplier": "σ"}.get(solved, solved)
     if all(of(row) is None for row in sweep.rows):
-        raise DomainError(f"{which} = {name}: no cell has this")
+        raise DomainError(f"{which} = {name}: no cell has this value")
     return _Shown(name, label, of)
 
 
@@ -96,7 +97,7 @@ def _lines(sweep: SweptCells, over: _Shown, across: _Shown) -> Plot:
         if point[0] is not None and point[1] is not None:
             lines.setdefault(", ".join(words), []).append((point[0], point[1]))
     points = [point for line in lines.values() for point in line]
-    # A line by itself needs no name.
+    # A single line needs no name.
     named = len(lines) > 1
     return Plot(
         title=sweep.name or "",
@@ -111,7 +112,7 @@ def _lines(sweep: SweptCells, over: _Shown, across: _Shown) -> Plot:
 
 
 def _scaled(label: str, values: Sequence[float]) -> Axis:
-    """An axis with room at both ends; logarithmic where the values go over a large ratio."""
+    """Return an axis with a margin at both ends; it is logarithmic if the values differ by a large ratio."""
     if not values:
         return Axis(label, 0.0, 1.0)
     low, high = min(values), max(values)
@@ -123,14 +124,14 @@ def _scaled(label: str, values: Sequence[float]) -> Axis:
 
 
 def _heat_map(sweep: SweptCells, over: _Shown, up: _Shown, across: _Shown) -> HeatMap:
-    places = [tuple(sorted({axis.of(row) or 0.0 for row in sweep.rows})) for axis in (over, up)]
-    found = {(over.of(row), up.of(row)): across.of(row) for row in sweep.rows}
-    grid = tuple(tuple(_or_nan(found.get((right, above))) for right in places[0]) for above in places[1])
-    return HeatMap(sweep.name or "", over.label, up.label, places[0], places[1], grid, across.label)
+    columns, lines = (tuple(sorted({axis.of(row) or 0.0 for row in sweep.rows})) for axis in (over, up))
+    values = {(over.of(row), up.of(row)): across.of(row) for row in sweep.rows}
+    grid = tuple(tuple(_or_nan(values.get((right, above))) for right in columns) for above in lines)
+    return HeatMap(sweep.name or "", over.label, up.label, columns, lines, grid, across.label)
 
 
 def _full(rows: Sequence[SweptRecord], names: Sequence[str]) -> bool:
-    """Whether two numbers are crossed, each with three values at least."""
+    """Return whether both numbers have at least three values, and more than half of their combinations are rows."""
     counts = [len({_number(row.settings[name]) for row in rows}) for name in names]
     return min(counts) > 2 and 2 * len(rows) > counts[0] * counts[1]
 

@@ -1,4 +1,4 @@
-"""The records of a sweep's cells: a certificate in a row, or why there is none."""
+"""The records of the cells of a sweep: a row with the certificate, or the reason why there is none."""
 
 from __future__ import annotations
 

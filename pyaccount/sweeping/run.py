@@ -1,4 +1,4 @@
-"""The cells of a grid, run: those that compose side by side; those that are sampled one by one, since each takes all threads."""
+"""Runs the cells of a grid: cells that compose in parallel; cells that are sampled one by one, on all threads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from pyaccount.execute.progress import Report
     from pyaccount.store import Strictness
 
-#: Cells that are ready to be run for each that is running: no thread waits for the next, and a large grid is not held whole.
+#: The number of submitted cells for each worker: enough that no thread waits, and few enough that a large grid is not
+#: held in memory.
 READY = 4
 
 
@@ -41,74 +42,74 @@ class SweepOptions:
     store: Path | None = None
     store_errors: Strictness = "stop"
     cluster: Cluster | None = None
-    #: A folder for the certificates.
+    #: The folder for the certificates.
     certificates: Path | None = None
 
     @property
     def workers(self) -> int:
-        """How many cells are run at the same time."""
+        """The number of cells that run at the same time."""
         if self.cluster is not None:
             return self.cluster.threads() + 1
         return self.threads or available()
 
 
 def checked_size(grid: SweepGrid, most: int, option: str) -> None:
-    """Raise `DomainError` for a grid of more cells than were expected; `option` allows more."""
+    """Raise `DomainError` if a grid has more than `most` cells. The message names the option that allows more."""
     if len(grid) > most:
         raise DomainError(f"this sweep has {len(grid):_} cells, more than {most:_}: {option} allows more")
 
 
 def available() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def sweep(grid: SweepGrid, how: SweepOptions) -> Sweep:
-    """Run every cell. A cell that fails has the reason in its place, and does not stop the others.
+    """Run every cell. A cell that fails is listed with the reason, and does not stop the others.
 
-    Raises `StoreError` where the store fails and that is to stop the work, `OSError` where a certificate cannot be written, and
-    `KeyboardInterrupt`; cells that were certified by then are in the store.
+    Raises `StoreError` if the store fails and `store_errors` is "stop", `OSError` if a certificate cannot be written,
+    and `KeyboardInterrupt`; cells that were certified by then are in the store.
     """
     if how.certificates is not None:
         _prepare(how.certificates)
     if how.store is not None and how.store_errors == "stop":
-        from pyaccount.store import Store  # few sweeps are kept
+        from pyaccount.store import Store  # few sweeps have a store
 
-        # One that cannot be used is found out before any work.
+        # An unusable store is reported before any work.
         Store(how.store).close()
-    found: dict[int, SweptRecord | FailedCell] = {}
+    outcomes: dict[int, SweptRecord | FailedCell] = {}
     sampled: list[Cell] = []
     failed = 0
 
-    def told(place: int, outcome: SweptRecord | FailedCell | None) -> None:
+    def record(place: int, outcome: SweptRecord | FailedCell | None) -> None:
         nonlocal failed
         if outcome is None:
             sampled.append(grid.cell(place))
         else:
-            found[place] = outcome
+            outcomes[place] = outcome
             failed += isinstance(outcome, FailedCell)
         if how.report is not None:
-            words = f"{len(found)} of {len(grid)} cells" + (f", {failed} failed" if failed else "")
-            how.report(words, len(found), len(grid))
+            words = f"{len(outcomes)} of {len(grid)} cells" + (f", {failed} failed" if failed else "")
+            how.report(words, len(outcomes), len(grid))
 
-    _side_by_side(grid.cells(), lambda cell: _composed(cell, how), how.workers, told)
-    for cell in sorted(sampled, key=lambda one: one.place):
-        told(cell.place, _run(cell, how, _reporting(cell, len(grid), how.report)))
-    outcomes = [found[place] for place in sorted(found)]
+    _side_by_side(grid.cells(), lambda cell: _composed(cell, how), how.workers, record)
+    for cell in sorted(sampled, key=lambda cell: cell.place):
+        record(cell.place, _run(cell, how, _reporting(cell, len(grid), how.report)))
+    ordered = [outcomes[place] for place in sorted(outcomes)]
     return Sweep(
         pyaccount=1,
         kind="sweep-table",
         name=grid.name,
         varied=list(grid.varied),
-        rows=[one for one in outcomes if isinstance(one, SweptRecord)],
-        failures=[one for one in outcomes if isinstance(one, FailedCell)],
+        rows=[outcome for outcome in ordered if isinstance(outcome, SweptRecord)],
+        failures=[outcome for outcome in ordered if isinstance(outcome, FailedCell)],
     )
 
 
 def _prepare(folder: Path) -> None:
-    """Make the folder for certificates. Raises `DomainError` for one that has some of another sweep, or is no folder."""
+    """Create the folder for certificates. Raises `DomainError` if it is a file, or has certificates of a sweep."""
     if folder.exists() and not folder.is_dir():
-        raise DomainError(f"{folder}: is a file, where `certificates` names a folder")
+        raise DomainError(f"{folder}: is a file, but `certificates` must be a folder")
     if any(folder.glob("cell-*.cert.json")):
         raise DomainError(f"{folder}: has the certificates of a sweep already; name another folder, or remove them")
     folder.mkdir(parents=True, exist_ok=True)
@@ -118,9 +119,9 @@ def _side_by_side(
     cells: Iterator[Cell],
     work: Callable[[Cell], SweptRecord | FailedCell | None],
     workers: int,
-    told: Callable[[int, SweptRecord | FailedCell | None], None],
+    record: Callable[[int, SweptRecord | FailedCell | None], None],
 ) -> None:
-    """Do the work for each cell, so many at a time. What stops one of them, or this thread, stops them all."""
+    """Do the work for each cell, `workers` at a time. An exception in one of them, or in this thread, stops all."""
     cancellation = _core.Cancellation()
 
     def cancellable(cell: Cell) -> SweptRecord | FailedCell | None:
@@ -131,34 +132,34 @@ def _side_by_side(
     places: dict[Future[SweptRecord | FailedCell | None], int] = {}
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(workers, thread_name_prefix="pyaccount-sweep"))
-        # Before the pool waits for its threads.
+        # On an exception, cancel the threads before the pool waits for them.
         stack.callback(cancellation.cancel)
         for cell in cells:
             places[pool.submit(cancellable, cell)] = cell.place
             if len(places) >= READY * workers:
-                _take(places, told)
+                _take(places, record)
         while places:
-            _take(places, told)
+            _take(places, record)
 
 
 def _take(
     places: dict[Future[SweptRecord | FailedCell | None], int],
-    told: Callable[[int, SweptRecord | FailedCell | None], None],
+    record: Callable[[int, SweptRecord | FailedCell | None], None],
 ) -> None:
-    """Take what is finished, at least one."""
+    """Wait until at least one cell is finished, and record all that are."""
     done: Iterable[Future[SweptRecord | FailedCell | None]] = wait(places, return_when=FIRST_COMPLETED).done
     for future in done:
         place = places.pop(future)
-        told(place, future.result())
+        record(place, future.result())
 
 
 def _composed(cell: Cell, how: SweepOptions) -> SweptRecord | FailedCell | None:
-    """A cell that composes; None for one that is sampled, which comes later."""
+    """Run a cell that composes. Returns None for one that is sampled, which runs later."""
     return _attempted(cell, lambda: compile_document(cell.document()), how, None, later=True)
 
 
 def _run(cell: Cell, how: SweepOptions, report: Report | None) -> SweptRecord | FailedCell:
-    """A cell that is sampled."""
+    """Run a cell that is sampled."""
     outcome = _attempted(cell, lambda: compile_document(cell.document()), how, report, later=False)
     assert outcome is not None
     return outcome
@@ -191,15 +192,15 @@ def _attempted(
 
 
 def _certified(plan: Plan, how: SweepOptions, report: Report | None) -> tuple[Certificate, bool]:
-    """The certificate of a plan, and whether it was there before."""
+    """Return the certificate of a plan, and whether it was in the store already."""
     if how.store is None:
         return plan.run(threads=how.threads, report=report, cluster=how.cluster), False
-    from pyaccount.store import kept_in  # few sweeps are kept
+    from pyaccount.store import kept_in  # few sweeps have a store
 
     with kept_in(how.store, plan.asked or plan.document, None, how.store_errors) as kept:
-        found = None if kept is None else kept.finished()
-    if found is not None:
-        return found, True
+        certificate = None if kept is None else kept.finished()
+    if certificate is not None:
+        return certificate, True
     certificate = plan.run(
         threads=how.threads, report=report, cluster=how.cluster, store=how.store, store_errors=how.store_errors
     )
@@ -219,7 +220,7 @@ def _row(cell: Cell, certificate: Certificate, seconds: float, *, finished: bool
 
 
 def _reporting(cell: Cell, cells: int, report: Report | None) -> Report | None:
-    """A report of one cell that says which it is."""
+    """Return a report for one cell that names the cell, or None if there is no report."""
     if report is None:
         return None
     return lambda stage, done, total: report(f"cell {cell.place + 1} of {cells}: {stage}", done, total)

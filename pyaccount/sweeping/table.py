@@ -1,4 +1,4 @@
-"""The result of a sweep: a row for each cell, as a table and as data."""
+"""The result of a sweep, with a row for each cell, as a table and as data."""
 
 from __future__ import annotations
 
@@ -49,28 +49,28 @@ class Sweep(SweptCells, Readable):
         return not self.failures and all(row.holds for row in self.rows)
 
     def entries(self) -> Iterator[SweptRecord | FailedCell]:
-        """Rows and failures in the order of the cells."""
+        """Return rows and failures in the order of the cells."""
         both: list[SweptRecord | FailedCell] = [*self.rows, *self.failures]
-        return iter(sorted(both, key=lambda one: one.place))
+        return iter(sorted(both, key=lambda entry: entry.place))
 
     def to_json(self) -> str:
-        """As JSON text."""
+        """Return the sweep as JSON text."""
         return self.model_dump_json(indent=2) + "\n"
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """As columns: what varies, by its path; then what certificates say; then `failure`, which is None where there is one."""
+        """Return columns: each path that varies, the values of the certificates, and `failure` (None without one)."""
         entries = list(self.entries())
-        columns: dict[str, list[Any]] = {"place": [one.place for one in entries]}
+        columns: dict[str, list[Any]] = {"place": [entry.place for entry in entries]}
         for path in self.varied:
-            columns[path] = [_cell(one.settings[path]) for one in entries]
+            columns[path] = [_cell(entry.settings[path]) for entry in entries]
         for name in SweptRecord.model_fields:
             if name not in ("place", "settings"):
-                columns.setdefault(name, [getattr(one, name, None) for one in entries])
-        columns["failure"] = [one.message if isinstance(one, FailedCell) else None for one in entries]
+                columns.setdefault(name, [getattr(entry, name, None) for entry in entries])
+        columns["failure"] = [entry.message if isinstance(entry, FailedCell) else None for entry in entries]
         return columns
 
     def to_csv(self) -> str:
-        """As CSV: a line of headings, and one for each cell; nothing stands where there is no value."""
+        """Return CSV text: a line of headings and one for each cell. Missing values are empty."""
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         columns = self.to_dict()
@@ -79,12 +79,12 @@ class Sweep(SweptCells, Readable):
         return stream.getvalue()
 
     def to_pandas(self) -> DataFrame:
-        """The columns as a data frame of pandas. Raises `MissingExtraError`."""
-        found: DataFrame = data_frame(self.to_dict())
-        return found
+        """Return the columns as a pandas data frame. Raises `MissingExtraError` without pandas."""
+        frame: DataFrame = data_frame(self.to_dict())
+        return frame
 
     def to_polars(self) -> Any:
-        """The columns as a data frame of polars. Raises `MissingExtraError`."""
+        """Return the columns as a polars data frame. Raises `MissingExtraError` without polars."""
         try:
             from polars import DataFrame as PolarsFrame  # type: ignore[import-not-found, unused-ignore]
         except ImportError as error:
@@ -92,7 +92,7 @@ class Sweep(SweptCells, Readable):
         return PolarsFrame(self.to_dict(), strict=False)
 
     def to_parquet(self) -> bytes:
-        """As a Parquet file. Raises `MissingExtraError` without pyarrow."""
+        """Return the content of a Parquet file. Raises `MissingExtraError` without pyarrow."""
         pyarrow, parquet = import_parquet()
         sink = pyarrow.BufferOutputStream()
         parquet.write_table(pyarrow.table(_alike(self.to_dict())), sink)
@@ -101,7 +101,7 @@ class Sweep(SweptCells, Readable):
 
     @property
     def summary(self) -> str:
-        """How many cells there are of which sort."""
+        """The numbers of cells that were certified, were certified before, or whose claims do not hold, in words."""
         failing = sum(not row.holds for row in self.rows)
         finished = sum(row.finished for row in self.rows)
         parts = [f"{len(self.rows)} of {len(self.rows) + len(self.failures)} cells certified"]
@@ -110,10 +110,10 @@ class Sweep(SweptCells, Readable):
         return ", ".join(parts)
 
     def page(self) -> Page:
-        """The table as a page."""
+        """Return the table as a page."""
         headings, rows = self._cells()
         failing = frozenset(
-            place for place, one in enumerate(self.entries()) if isinstance(one, FailedCell) or not one.holds
+            index for index, entry in enumerate(self.entries()) if isinstance(entry, FailedCell) or not entry.holds
         )
         table = PageTable(
             ("Each ε is in nats; σ and errors are in clip norms.",),
@@ -131,19 +131,20 @@ class Sweep(SweptCells, Readable):
         )
 
     def plot(self, path: str | Path | None = None, *, x: str | None = None, y: str | None = None) -> Figure:
-        """Draw the sweep with matplotlib and write the picture to a file, if one is named: `y` over `x`, or a heat map.
+        """Draw the sweep with matplotlib, as `y` over `x` or as a heat map, and write the picture to a file if one is
+        given.
 
         `x` and `y` are each a path that varies, or epsilon, delta, noise, value (of the blank), error (RMSE of prefix sums)
-        or workload-error. Raises `MissingExtraError`, `DomainError`.
+        or workload-error. Raises `MissingExtraError` without matplotlib, and `DomainError` if this cannot be drawn.
         """
-        from pyaccount.sweeping.picture import picture  # an extra
+        from pyaccount.sweeping.picture import picture  # it needs an extra
 
         return picture(self, path, x, y)
 
     def _cells(self) -> tuple[tuple[str, ...], tuple[tuple[Content, ...], ...]]:
-        """Headings and cells: what differs between the cells of the sweep, and what was found."""
+        """Return headings and table cells: what differs between the cells of the sweep, and their results."""
         entries = list(self.entries())
-        named = len({one.name for one in entries}) > 1 or not self.varied
+        named = len({entry.name for entry in entries}) > 1 or not self.varied
         solved = list(dict.fromkeys(row.solved for row in self.rows if row.solved is not None))
         further = [path for path in solved if path not in _SHOWN]
         workload = any(row.workload_mse is not None for row in self.rows)
@@ -151,24 +152,27 @@ class Sweep(SweptCells, Readable):
         headings += ["prefix-sum RMSE", *(["workload RMSE"] if workload else []), "guarantee"]
         headings += ["why not"] if self.failures else []
         rows = []
-        for one in entries:
-            cells: list[Content] = [(one.name,)] if named else []
-            cells += [(str(_cell(one.settings[path])),) for path in self.varied]
-            if isinstance(one, FailedCell):
+        for entry in entries:
+            cells: list[Content] = [(entry.name,)] if named else []
+            cells += [(str(_cell(entry.settings[path])),) for path in self.varied]
+            if isinstance(entry, FailedCell):
                 missing: list[Content] = [()] * (len(headings) - len(cells) - 1)
-                rows.append((*cells, *missing, (f"{WORDS[one.why].removeprefix('none: ')}: {one.message}",)))
+                rows.append((*cells, *missing, (f"{WORDS[entry.why].removeprefix('none: ')}: {entry.message}",)))
                 continue
             cells += [
                 () if value is None else (chosen(value, "as the blank's", "compared"),)
-                for value in _solved(one, further)
+                for value in _solved(entry, further)
             ]
-            # More noise is no worse: what is certified with σ is with σ rounded up.
-            sigma = one.noise_multiplier
+            # What is certified with σ also holds with σ rounded up, because more noise is at least as private.
+            sigma = entry.noise_multiplier
             cells += [() if sigma is None else (already_rounded(up(sigma), "clip norms", "compared"),)]
-            cells += [(at_most(one.epsilon, "nats", "compared"),), (at_least(one.epsilon_lower, "nats", "compared"),)]
-            cells += [(every_digit(one.delta, "probability", "compared"),), _root(one.prefix_sum_mse)]
-            cells += [_root(one.workload_mse)] if workload else []
-            cells += [(one.kind if one.holds else f"{one.kind}, does not hold",)]
+            cells += [
+                (at_most(entry.epsilon, "nats", "compared"),),
+                (at_least(entry.epsilon_lower, "nats", "compared"),),
+            ]
+            cells += [(every_digit(entry.delta, "probability", "compared"),), _root(entry.prefix_sum_mse)]
+            cells += [_root(entry.workload_mse)] if workload else []
+            cells += [(entry.kind if entry.holds else f"{entry.kind}, does not hold",)]
             rows.append((*cells, *([()] if self.failures else [])))
         return tuple(headings), tuple(rows)
 
@@ -178,7 +182,7 @@ _SHOWN = ("privacy.epsilon", "privacy.delta", "noise.multiplier")
 
 
 def import_parquet() -> tuple[Any, Any]:
-    """What writes Parquet files. Raises `MissingExtraError` without pyarrow."""
+    """Return the modules that write Parquet files. Raises `MissingExtraError` without pyarrow."""
     try:
         import pyarrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
         from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
@@ -196,12 +200,12 @@ def _root(mse: float | None) -> Content:
 
 
 def _cell(value: JsonValue) -> JsonValue:
-    """A value that fits a cell: of mappings and lists their JSON."""
+    """Return a value that fits into a table cell; mappings and lists become JSON text."""
     return json.dumps(value) if isinstance(value, dict | list) else value
 
 
 def _alike(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """Columns whose values are of one type each, as Parquet has them: text where that is not so."""
+    """Return columns whose values have one type each, as Parquet requires; mixed values become text."""
     return {name: _of_one_type(values) for name, values in columns.items()}
 
 
@@ -214,7 +218,7 @@ def _of_one_type(values: list[Any]) -> list[Any]:
 
 
 def written(sweep: Sweep, form: str) -> str | bytes:
-    """The sweep as text, markdown, csv, json or parquet. Raises `MissingExtraError` for that without pyarrow."""
+    """Return the sweep as text, markdown, csv, json or parquet. Parquet raises `MissingExtraError` without pyarrow."""
     match form:
         case "json":
             return sweep.to_json()

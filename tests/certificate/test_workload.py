@@ -228,7 +228,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, str]] = {
         {"workload": {"learning_rates": [0.1, 0.2]}},
         "contradiction",
         "workload.learning_rates",
-        "learning_rates has 2 entries, and iterations are 30",
+        "learning_rates has 2 entries, but there are 30 iterations",
     ),
     "epochs": (
         {
@@ -237,7 +237,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, str]] = {
         },
         "contradiction",
         "workload.learning_rates",
-        "learning_rates has 30 entries, and iterations are 20",
+        "learning_rates has 30 entries, but there are 20 iterations",
     ),
     "zeros": ({"workload": {"learning_rates": [0.0] * N}}, "contradiction", "workload.learning_rates", "all 0"),
     "unknown length": (
@@ -249,7 +249,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, str]] = {
         },
         "contradiction",
         "workload.learning_rates",
-        "how many these are is what is solved for",
+        "the number of iterations is to be solved",
     ),
     "largest": (
         {"workload": {"learning_rates": RATES, "error": "largest"}},

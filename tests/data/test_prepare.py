@@ -171,9 +171,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"min_separation": 8, "expected_batch_size": 0}, "expected_batch_size = 0"),
     ({"min_separation": 8, "sampling_probability": 1.1}, "sampling_probability = 1.1"),
     ({"min_separation": 8, "sampling_probability": 0.1, "expected_batch_size": 5}, "the other one follows"),
-    ({"min_separation": 8, "expected_batch_size": 60}, r"cannot be had of the records kept: at most about \d"),
-    ({"min_separation": 8, "expected_batch_size": 400}, "cannot be had"),
-    ({"document": DOCUMENT, "min_separation": 8}, "min_separation is what the document says"),
+    ({"min_separation": 8, "expected_batch_size": 60}, r"cannot be reached with the records kept: at most about \d"),
+    ({"min_separation": 8, "expected_batch_size": 400}, "cannot be reached"),
+    ({"document": DOCUMENT, "min_separation": 8}, "min_separation is stated by the document"),
     ({"neighbour_limit": 0}, "neighbour_limit = 0"),
     ({"neighbour_limit": "rules"}, "neighbour_limit = 'rules'"),
     ({"neighbour_limit": "rule"}, "the rule needs"),
@@ -188,7 +188,7 @@ def test_what_cannot_be_asked_is_said(asked: dict[str, Any], words: str) -> None
 
 def test_tables_of_which_nothing_is_left() -> None:
     shared = [("a", "x"), ("a", "y")]
-    with pytest.raises(pyaccount.DomainError, match="none is left"):
+    with pytest.raises(pyaccount.DomainError, match="leaves none"):
         pyaccount.prepare(shared, records_per_user=1, drop_shared=True)
     crowd = [(f"r{k}", "u") for k in range(3)]
     with pytest.raises(pyaccount.DomainError, match="leaves no record"):

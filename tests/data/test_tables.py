@@ -87,7 +87,7 @@ def test_whole_numbers_are_the_text_of_their_digits(monkeypatch: pytest.MonkeyPa
             "record,users\na,x\n",
             1,
             "user",
-            "read with commas between the names, names 'record', 'users'; columns= says",
+            "read with commas between the names, names 'record', 'users'; columns= states",
         ),
         ("record;user\na;x\n", 1, "", "separated by semicolons, and a table is read with commas"),
         ("record\tuser\na\tx\n", 1, "", "separated by tabs"),

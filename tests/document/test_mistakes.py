@@ -67,11 +67,11 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     "class weights": ([("poisson", "poisson\n  class_weights: [1, 9]")], "13:3", ["leave it out", "the largest of these prob"]),
     "a weighted sampler": (
         [("poisson", "WeightedRandomSampler")],
-        "12:9", ["depends on this record alone", "A fixed number of draws with weights", "`kind: poisson`"],
+        "12:9", ["depends only on this record", "a fixed number of draws with weights", "`kind: poisson`"],
     ),
     "a tree": ([("noise:", "matrix:\n  kind: tree\nnoise:")], "14:9", ["`kind: dense`"]),
     "discrete noise": (
-        [("  multiplier", "  kind: discrete-gaussian\n  multiplier")], "14:9", ["another mechanism", "implemented"],
+        [("  multiplier", "  kind: discrete-gaussian\n  multiplier")], "14:9", ["a different mechanism", "implemented"],
     ),
     "kind: mechanism": ([("name:", "kind: mechanism\nname:")], "2:1", ["leave it out"]),
     "unbounded": ([("add-remove", "unbounded")], "4:14", ["did you mean add-remove?"]),
@@ -132,7 +132,7 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     "a section with a space": ([("training:\n", " training:\n")], "7:2", ["by 1 space, and line 6"]),
     "a tab in front": ([("  delta", "\tdelta")], "6:1", ["a tab in the indentation", "spaces only"]),
     "a no-break space for a space": (
-        [("delta: ", "delta:\u00a0")], "6:9", ["a no-break space (U+00A0) stands here", "write an ordinary space"],
+        [("delta: ", "delta:\u00a0")], "6:9", ["a no-break space (U+00A0) is here", "write an ordinary space"],
     ),
     "a no-break space in front": ([("  delta", "\u00a0 delta")], "6:1", ["a no-break space (U+00A0)", "write an ordinary space"]),
     "a no-break space behind": ([("1e-5", "1e-5\u00a0")], "6:10", ["a no-break space (U+00A0)", "did you mean 1e-5?"]),
@@ -146,12 +146,12 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     "an at sign": ([("poisson", "@me")], "12:9", ["cannot start with @", '"@me"']),
     "a backtick": ([("poisson", "`poisson`")], "12:9", ["cannot start with `", '"poisson"']),
     "a percent sign": ([("poisson", "%poisson")], "12:9", ["cannot start with %", '"%poisson"']),
-    "an asterisk": ([("poisson", "*poisson")], "12:9", ["* stands for a value", "in quotes"]),
+    "an asterisk": ([("poisson", "*poisson")], "12:9", ["* refers to a value", "in quotes"]),
     "a backslash": ([("poisson", '"poi\\son\\q"')], "12:13", ["a backslash starts an escape", "single quotes"]),
     "a bar": ([("poisson", "| poisson")], "12:9", ["several lines", "leave | out"]),
     "an open brace": ([("poisson", "{poisson")], "12:9", ["{ opens here and is not closed", "write }"]),
     "an open bracket": ([("poisson", "[poisson")], "12:9", ["[ opens here and is not closed", "write ]"]),
-    "a closing brace": ([("poisson", "poisson\n}")], "13:1", ["} stands here without an opening bracket"]),
+    "a closing brace": ([("poisson", "poisson\n}")], "13:1", ["} has no opening bracket"]),
     "a dash before a key": ([("  epsilon", "  - epsilon")], "5:3", ["starts with a dash", "leave the dash out"]),
     "a dash before a value": ([("poisson", "- poisson")], "12:9", ["a dash starts an entry of a list", "`poisson`"]),
     "a section without its colon": ([("sampler:", "sampler")], "11:1", ["a key ends with a colon: `sampler:`"]),
@@ -529,7 +529,7 @@ def test_one_noise_for_several_phases_says_what_can_be_done() -> None:
     # Blanks of two kinds ask for nothing in common.
     with pytest.raises(pyaccount.DocumentError) as caught:
         pyaccount.load(phases("solve", 1, epsilon="solve"))
-    assert "for several phases" not in str(caught.value)
+    assert "of several phases" not in str(caught.value)
     assert "a number for every other" in str(caught.value)
 
 
@@ -589,7 +589,7 @@ def test_messages_of_options_name_the_fix(arguments: list[str], words: str, caps
 
 def test_standard_input_is_for_the_commands() -> None:
     for name in ("-", "/dev/stdin"):
-        with pytest.raises(pyaccount.DocumentError, match="standard input is read by the commands only"):
+        with pytest.raises(pyaccount.DocumentError, match="only the commands read standard input"):
             pyaccount.certify(name)
 
 

@@ -453,7 +453,7 @@ OTHERS: dict[str, Any] = {
         {"privacy": {"adjacency": "zero-out", "risk": {"advantage": 0.2}}},
         "contradiction",
         "matrix.optimize_for",
-        "give these instead of risk",
+        "give epsilon and delta instead of risk",
     ),
     "explicit": (
         {"matrix": {"kind": "toeplitz", "coefficients": [1, 0.5], "optimize_for": "sampling"}},

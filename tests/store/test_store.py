@@ -253,8 +253,8 @@ def test_what_is_no_store_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         connection.execute("PRAGMA user_version = 2")
     one = document(privacy__epsilon="solve")
     for path, message in (
-        (text, "is no store of pyaccount"),
-        (other, "no store of pyaccount"),
+        (text, "is not a store of pyaccount"),
+        (other, "not a store of pyaccount"),
         (later, "format 2"),
         (tmp_path, "is a folder"),
         (tmp_path / "nowhere" / "runs.db", "does not exist"),

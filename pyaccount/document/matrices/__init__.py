@@ -1,7 +1,7 @@
-"""The matrices: how the noise of the rounds is correlated.
+"""The matrices, which define how the noise of the rounds is correlated.
 
-A matrix is a module with a class: its fields, and what may be wrong with them. `base` has what is asked of all of them.
-Everything that is made of the matrices is made of `MATRICES`, as with the samplers.
+A matrix is a module with a class: its fields, and their possible errors. `base` defines the questions that all matrices
+answer. Everything that depends on the list of matrices is derived from `MATRICES`, as with the samplers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
     "Toeplitz",
 ]
 
-#: Every matrix, in the order in which they are listed everywhere.
+#: All matrices, in the order in which they are listed everywhere.
 MATRICES: tuple[type[MatrixKind], ...] = (
     Identity,
     BandedSquareRoot,
@@ -46,8 +46,8 @@ MATRICES: tuple[type[MatrixKind], ...] = (
     Dense,
 )
 
-#: The matrices without zeros below the diagonal, or without a known number of them.
+#: The matrices that are not banded, that is, whose diagonals may all be non-zero.
 UNBANDED = tuple(matrix for matrix in MATRICES if not matrix.banded)
 
-#: A matrix, in a document.
+#: The type of the matrix in a document.
 Matrix = Annotated[MatrixKind, Kinds("matrix", MATRICES, choice=ChosenToeplitz, refused=REFUSED)]

@@ -39,11 +39,11 @@ class BandedInverse(FullColumn):
 
     @property
     def inverse_bands(self) -> int:
-        """The number of diagonals of the inverse, however it is given."""
+        """The number of non-zero diagonals of the inverse, whichever way it is given."""
         return len(self.inverse_coefficients) if self.inverse_coefficients is not None else self.bands or 0
 
     def misfits(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """The inverse has no more diagonals than there are rounds."""
+        """Report also more diagonals of the inverse than rounds."""
         yield from super().misfits(document, body)
         rounds, width = number(body.training.iterations), number(self.bands)
         if rounds is not None and width is not None and width > rounds:

@@ -1,4 +1,4 @@
-"""What a matrix is asked, and the answers of a banded one whose bands are a field; and the fields that several have."""
+"""The base classes of matrices, with the answers of a banded matrix whose bands are a field, and shared fields."""
 
 from __future__ import annotations
 
@@ -32,38 +32,38 @@ class MatrixKind(Kind):
     """How the noise of the rounds is correlated."""
 
     if TYPE_CHECKING:
-        # A field of the matrices themselves, each with a type of its own.
+        # This is a field of the matrices; its type differs between them.
 
         @property
         def kind(self) -> str | Choose:
-            """The matrix's own word, or a choice of words."""
+            """The word by which documents name the matrix, or a choice of words."""
 
-    #: Whether the number of non-zero diagonals is known, and not only that it may be all.
+    #: Whether the number of non-zero diagonals is known. If not, all diagonals may be non-zero.
     banded = True
-    #: The field that says how many there are.
+    #: The field that states the number of non-zero diagonals.
     bands_field = "bands"
 
     @property
     def optimized(self) -> bool:
-        """Whether it is one of least error, so that it follows what errors are of."""
+        """Whether the matrix minimises an error, so that it depends on the workload."""
         return False
 
     @property
     def searched(self) -> bool:
-        """Whether its coefficients are still to be found, for the sampler and the target of the document."""
+        """Whether its coefficients are still to be searched for, given the sampler and the target of the document."""
         return False
 
     def diagonals(self) -> int | None:
-        """The number of non-zero diagonals; None while it is a choice, and for a matrix that is not banded."""
+        """Return the number of non-zero diagonals; None while it is a choice, and for a matrix that is not banded."""
         stated = getattr(self, self.bands_field, None) if self.banded else None
         return stated if isinstance(stated, int) else None
 
     def files(self) -> tuple[str, ...]:
-        """The fields that name files to be read."""
+        """Return the names of the fields that contain file names."""
         return ()
 
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """What is wrong with how it is described: here, more diagonals than rounds."""
+        """Yield the problems of the matrix: by default, more diagonals than rounds."""
         rounds, width = number(body.training.iterations), self.diagonals()
         if rounds is not None and width is not None and width > rounds:
             message = f"the matrix has {width} bands, but there are only {rounds:_} iterations"
@@ -75,11 +75,11 @@ class FullColumn(MatrixKind):
     """A Toeplitz matrix with a full first column, which is described in one of two ways."""
 
     banded = False
-    #: The fields of each way.
+    #: The fields of each of the two descriptions.
     ways: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]]
 
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """It is described in one way, and in full."""
+        """Report a matrix without a complete description, or with both."""
         first, second = self.ways
         given = [way for way in self.ways if any(getattr(self, field) is not None for field in way)]
         described = f"{first[0]}, or {' and '.join(second)}"
@@ -98,7 +98,7 @@ class FullColumn(MatrixKind):
         yield from self.misfits(document, body)
 
     def misfits(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """What of the description fits neither itself nor the run: here, a column that is longer than it can be."""
+        """Yield the problems of a complete description: by default, more iterations than a first column can have."""
         rounds = number(body.training.iterations)
         if rounds is not None and rounds not in BANDS:
             message = f"a {self.kind} matrix has a full first column, so its iterations must be {BANDS.describe()}"

@@ -53,22 +53,24 @@ class BLT(FullColumn):
 
     @property
     def optimized(self) -> bool:
-        """Where only the number of buffers is given."""
+        """Whether only the number of buffers is given, so that scales and decays are optimised."""
         return self.buffers is not None
 
     @property
     def searched(self) -> bool:
-        """Where it is to be optimal under the sampler."""
+        """Whether the matrix is to be optimal under the sampler."""
         return self.optimize_for == "sampling"
 
     def misfits(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """Every buffer has a scale and a decay."""
+        """Report different numbers of scales and decays, and contradictions to `optimize_for: sampling`."""
         lengths = [len(listed) for listed in (self.scales, self.decays) if isinstance(listed, tuple)]
         if len(set(lengths)) == 2:
-            message = f"there are {lengths[0]} scales and {lengths[1]} decays: one of each for every buffer"
+            message = f"there are {lengths[0]} scales and {lengths[1]} decays: give one of each for every buffer"
             yield document.problem("contradiction", body.at("matrix", "decays"), message)
         if self.searched and self.buffers is None:
-            message = "scales and decays say the matrix: give the number of buffers to be optimised, or leave optimize_for out"
+            message = (
+                "scales and decays determine the matrix: give the number of buffers instead, or leave optimize_for out"
+            )
             yield document.problem("contradiction", body.at("matrix", "optimize_for"), message)
         if self.searched and self.normalize is False:
             message = "a matrix that is optimised for sampling has unit column norm: leave normalize out"

@@ -12,7 +12,7 @@ from pyaccount.document.matrices.banded_square_root import BandedSquareRoot
 from pyaccount.document.matrices.base import BANDS_TEXT, NORMALIZE, Bands, MatrixKind, Normalize
 from pyaccount.document.matrices.optimal_toeplitz import OptimalToeplitz
 
-#: The kinds that a number of bands describes.
+#: The kinds that are described by a number of bands.
 ALTERNATIVES = Kinds("matrix", (BandedSquareRoot, OptimalToeplitz))
 
 
@@ -27,5 +27,5 @@ class ChosenToeplitz(MatrixKind):
 
     @property
     def optimized(self) -> bool:
-        """Where one of the kinds is."""
+        """Whether one of the kinds to choose from is optimised."""
         return isinstance(self.kind, Choose) and word_of(OptimalToeplitz) in self.kind.choose

@@ -23,5 +23,5 @@ class Dense(MatrixKind):
     normalize: Normalize = Field(default=True, description=NORMALIZE)
 
     def files(self) -> tuple[str, ...]:
-        """The one with the entries."""
+        """Return the name of the field with the file of the entries."""
         return ("file",)

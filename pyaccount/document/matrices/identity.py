@@ -1,4 +1,4 @@
-"""The identity."""
+"""The identity matrix, that is, independent noise."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ class Identity(MatrixKind):
     kind: Literal["identity"] = Field(description="Independent noise in each round (plain DP-SGD).")
 
     def diagonals(self) -> int | None:
-        """The diagonal itself."""
+        """Return 1: only the main diagonal is non-zero."""
         return 1

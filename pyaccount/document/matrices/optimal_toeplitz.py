@@ -31,10 +31,10 @@ class OptimalToeplitz(MatrixKind):
 
     @property
     def optimized(self) -> bool:
-        """Always."""
+        """True: the matrix is always optimised."""
         return True
 
     @property
     def searched(self) -> bool:
-        """Where it is to be optimal under the sampler."""
+        """Whether the matrix is to be optimal under the sampler."""
         return self.optimize_for == "sampling"

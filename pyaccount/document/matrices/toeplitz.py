@@ -32,19 +32,19 @@ class Toeplitz(MatrixKind):
     normalize: Normalize = Field(default=True, description=NORMALIZE)
 
     def diagonals(self) -> int | None:
-        """Down to the last coefficient that is not 0."""
+        """Return the number of coefficients up to the last non-zero one, or None if there is none."""
         listed = self.coefficients if isinstance(self.coefficients, tuple) else ()
         used = [k for k, c in enumerate(listed) if isinstance(c, int | float) and c != 0.0]
         return used[-1] + 1 if used else None
 
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """Also: none but the last coefficients may be 0."""
+        """Report also a first coefficient of 0, with which the matrix has no inverse."""
         yield from super().problems(document, body)
         if not isinstance(self.coefficients, tuple):
             return
         first = self.coefficients[0]
         if isinstance(first, int | float) and first == 0.0:
             message = (
-                "the first coefficient stands on the diagonal and must be greater than 0, or the matrix has no inverse"
+                "the first coefficient is on the diagonal and must be greater than 0, or the matrix has no inverse"
             )
             yield document.problem("out-of-range", (*body.at("matrix", "coefficients"), 0), message)

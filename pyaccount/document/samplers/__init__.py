@@ -1,9 +1,9 @@
-"""The samplers: how the records of each round are drawn.
+"""The samplers, which define how the records of each round are drawn.
 
-A sampler is a module with a class: its fields, what they mean together, and what may be wrong with them. `base` has what is
-asked of all of them, with the answers of the simplest; what several have in common stands once, in `fixed_draws` and `spaced`.
-Everything that is made of the samplers is made of `SAMPLERS`: what documents may say, their JSON Schema and the reference, and
-what `pyaccount init` asks and offers.
+A sampler is a module with a class: its fields, their combined meaning, and their possible errors. `base` defines the
+questions that all samplers answer, with the answers of the simplest one; `fixed_draws` and `spaced` contain what
+several samplers have in common. The documents, their JSON Schema, the reference and the questions of `pyaccount init`
+are all derived from `SAMPLERS`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
     "WithReplacement",
 ]
 
-#: Every sampler, in the order in which they are listed everywhere.
+#: All samplers, in the order in which they are listed everywhere.
 SAMPLERS: tuple[type[SamplerKind], ...] = (
     Poisson,
     FixedSize,
@@ -62,16 +62,16 @@ SAMPLERS: tuple[type[SamplerKind], ...] = (
     Deterministic,
 )
 
-#: Each by the word that documents and certificates call it by.
+#: The samplers by the word that documents and certificates use.
 BY_WORD = {word_of(sampler): sampler for sampler in SAMPLERS}
 
 #: The samplers whose batches have a fixed number of draws.
 FIXED_DRAWS = tuple(sampler for sampler in SAMPLERS if sampler.fixed_draws)
 
-#: A sampler, in a document about a training run.
+#: The type of the sampler in a document about a training run.
 AnySampler = Annotated[SamplerKind, Kinds("sampler", SAMPLERS, refused=REFUSED)]
 
-#: One that a document about a single draw may have.
+#: The type of the sampler in a document about a single draw.
 Drawn = Annotated[
     SamplerKind, Kinds("sampler", tuple(sampler for sampler in SAMPLERS if sampler.single_draw), refused=REFUSED)
 ]

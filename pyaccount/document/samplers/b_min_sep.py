@@ -46,22 +46,22 @@ class BMinSep(SpacedByRate):
     )
 
     def spacing_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """A matrix that is not banded does not say how far apart participations are."""
+        """Report also a missing separation if the matrix is not banded, since then there is no default."""
         yield from super().spacing_problems(document, body)
         if self.min_separation is None and not body.matrix.banded:
             message = f"a {body.matrix.kind} matrix has no number of bands that could be the separation: give it"
             yield document.problem("missing-key", body.at("sampler", "min_separation"), message)
 
     def between_chances(self, body: StatedBody, chances: Fraction) -> Fraction | None:
-        """Return b − 1 + 1/p: the rounds that a record waits, and those in which it may be drawn."""
+        """Return b − 1 + 1/p: the rounds in which a record is unavailable, and those in which it may be drawn."""
         b = self.separation(body)
         return None if b is None else b - 1 + chances
 
     def rate_at(self, probability: float, separation: int) -> float:
-        """Rounds sat out, and the mean wait for a draw."""
+        """Return p₀ = 1/(b − 1 + 1/p): b − 1 rounds of waiting, then 1/p rounds on average until the next draw."""
         return 1.0 / (separation - 1.0 + 1.0 / probability)
 
     def probability_at(self, rate: float, separation: int) -> float:
-        """The rate among the rounds in which a record is available."""
+        """Return p = p₀/(1 − p₀(b − 1)), the rate among the rounds in which a record is available; inf without any."""
         free = 1.0 - rate * (separation - 1)
         return rate / free if free > 0.0 else math.inf

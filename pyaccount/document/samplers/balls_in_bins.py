@@ -45,20 +45,20 @@ class BallsInBins(Truncatable):
     )
 
     def rate_of(self, body: StatedBody, probability: float) -> float | None:
-        """No probability is drawn with."""
+        """Return None: the sampler has no sampling probability."""
         return None
 
     def participation_rate(self, body: StatedBody) -> float:
-        """Once in T rounds."""
+        """Return 1/T."""
         return 1.0 / self.bins_of(body)
 
     def usual_pattern(self, body: StatedBody, iterations: int) -> tuple[int, int]:
-        """Once in each turn."""
+        """Return a distance of T rounds, and how often each bin is used at most."""
         apart = self.bins_of(body)
         return apart, -(-iterations // apart)
 
     def bins_of(self, body: StatedBody) -> int:
-        """T, given or by a rate."""
+        """Return T, as given or derived from a rate. Raises `ValueError` if it is a choice or unknown."""
         if isinstance(self.bins, Choose):
             raise ValueError("the number of bins is still to be chosen")
         if self.bins is not None:
@@ -68,25 +68,25 @@ class BallsInBins(Truncatable):
         raise ValueError("the number of bins is not given")
 
     def epoch(self, body: StatedBody) -> Fraction | None:
-        """Return T, the rounds in which all bins have their turn."""
+        """Return T, the rounds in which each bin is used once."""
         listed, length = number(self.bins), super().epoch(body)
         if listed is not None and body.training.expected_batch_size != SOLVE:
             return Fraction(round(listed))
         return None if length is None else Fraction(max(1, round(length)))
 
     def between_chances(self, body: StatedBody, chances: Fraction) -> Fraction | None:
-        """Return None: no probability is drawn."""
+        """Return None: the sampler has no sampling probability."""
         return None
 
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """The bins first: nothing else says as much."""
+        """Yield the problems of the number of bins first, since it determines most, then the others."""
         yield from self.bin_problems(document, body)
         yield from super().problems(document, body)
 
     def bin_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """The participation rate is 1/T, and every bin has its turn."""
+        """Report rates other than 1/T, more bins than rounds, T out of range, and a sampling probability."""
         if number(body.training.sampling_probability) is not None:
-            message = "balls in bins draw no probability: give sampler.bins, participation_rate or expected_batch_size"
+            message = "balls in bins have no sampling probability: give sampler.bins, participation_rate or expected_batch_size"
             yield document.problem("contradiction", body.at("training", "sampling_probability"), message)
         rates, rounds = stated_rates(body), number(body.training.iterations)
         for field, rate in rates.items():
@@ -104,14 +104,14 @@ class BallsInBins(Truncatable):
             counts |= {body.at("training", field): max(1, round(1.0 / rate)) for field, rate in rates.items()}
         for path, count in counts.items():
             if count is not None and rounds is not None and count > rounds:
-                message = f"there are {count} bins, but only {rounds:_} iterations: some bins never have a turn"
+                message = f"there are {count} bins, but only {rounds:_} iterations: some bins would never be used"
                 yield document.problem("contradiction", path, message, allowed=f"at most {rounds}")
             elif count is not None and count not in BINS:
                 message = f"this makes {count} bins; their number must be {BINS.describe()}"
                 yield document.problem("out-of-range", path, message)
 
     def _unfit(self, body: StatedBody, field: str, rate: float, count: float) -> str:
-        """Why a rate is not that of so many bins."""
+        """Return a message on why a rate does not fit `count` bins."""
         if field == "expected_batch_size":
             batch, records = number(body.training.expected_batch_size), number(body.training.dataset_size)
             assert batch is not None
@@ -119,15 +119,15 @@ class BallsInBins(Truncatable):
             if self.bins is not None:
                 return f"{count} bins of {records:_} records make an expected batch of {records / count:.6g}, not of {batch:.6g}"
             return (
-                f"{records:_} records in batches of {batch:.6g} are {1.0 / rate:.10g} bins, and there can only be a whole "
-                "number: give that, and leave the size out, which follows from it"
+                f"{records:_} records in batches of {batch:.6g} are {1.0 / rate:.10g} bins, but their number must be "
+                "whole: give a whole number of bins, and leave the size out, which follows from it"
             )
         if self.bins is not None:
             return f"this is a participation rate of {rate:.10g}, but with {count} bins it is 1/{count} = {1.0 / count:.6g}"
         return f"the participation rate is 1 over a whole number of bins, but this is 1/{1.0 / rate:.10g}"
 
     def rate_missing(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """The bins say it by themselves."""
+        """Report a missing rate, unless the number of bins is given."""
         if self.bins is None:
             message = (
                 "balls in bins need their number: give sampler.bins, participation_rate, or expected_batch_size together with "
@@ -136,17 +136,17 @@ class BallsInBins(Truncatable):
             yield document.problem("missing-key", body.at("sampler", "bins"), message)
 
     def rate_is_stated(self, body: StatedBody) -> bool:
-        """By the bins as well."""
+        """Return whether the number of bins or a rate is given."""
         return self.bins is not None or super().rate_is_stated(body)
 
     def fixing_batch(self, body: StatedBody) -> Iterator[Path]:
-        """The bins as well."""
+        """Yield also the path of the number of bins."""
         yield from super().fixing_batch(body)
         if number(self.bins) is not None:
             yield body.at("sampler", "bins")
 
     def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """An epoch is a turn of all bins."""
+        """Report epochs while the number of bins is still a choice."""
         if isinstance(self.bins, Choose):
             message = "how many iterations this is depends on the bins that are chosen: give iterations instead"
             path = body.at("training", "epochs")
@@ -154,5 +154,5 @@ class BallsInBins(Truncatable):
 
     @classmethod
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:
-        """The bins, of which everything follows."""
+        """Return the required keys and the number of bins, which determines everything else."""
         return {*cls.required(), cls.spacing}

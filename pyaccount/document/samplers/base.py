@@ -1,7 +1,7 @@
-"""What a sampler is asked, and the answers of one that draws by a rate.
+"""The base class of samplers: the questions that they answer, with the answers of a sampler that draws by a rate.
 
-A sampler is a class of its own module: its fields, and the answers that differ from those here. `self` may have fields that
-were reported as wrong already, which are neither numbers nor `None`; `stated.number` reads them.
+A sampler is a class in a module of its own, with its fields and the answers that differ from those here. `self` may
+have fields that were reported as wrong already, which are neither numbers nor `None`; `stated.number` reads them.
 """
 
 from __future__ import annotations
@@ -30,102 +30,103 @@ class SamplerKind(Kind):
     """How the records of each round are drawn."""
 
     if TYPE_CHECKING:
-        # Fields of the samplers themselves: here they would come first in the schema, and belong to all.
+        # These are fields of the samplers. Declared here, they would belong to all of them and come first in the
+        # schema.
 
         @property
         def kind(self) -> str:
-            """The sampler's own word."""
+            """The word by which documents name the sampler."""
 
         @property
         def min_separation(self) -> int | Choose | None:
-            """Of a sampler that has one: for rooms that know it by its word."""
+            """The field `min_separation` of a sampler that has one, for rooms that identify the sampler by its word."""
 
-    #: The field that states best which share of the data set joins a round.
+    #: The field to suggest for the share of the data set that joins a round.
     share_field = "sampling_probability"
-    #: Whether all records have one participation rate, which an expected batch of a data set then is.
+    #: Whether all records have the same participation rate, so that an expected batch size and a data set determine it.
     common_rate = True
-    #: Whether users are protected, with all of their records.
+    #: Whether users are protected, each with all of their records.
     protects_users = False
     #: Whether the batches have a fixed number of draws.
     fixed_draws = False
-    #: For whom, and when, the sampling probability is the probability of being drawn.
+    #: To whom and when the sampling probability applies, in words.
     drawn = "for each record in each iteration"
-    #: Whether a document of kind amplification may be about one draw by it.
+    #: Whether a document of kind amplification may use this sampler.
     single_draw = False
-    #: The field that says how far apart a record's participations are, if there is one, and whether drawing always keeps them
-    #: apart.
+    #: The field with the distance between a record's participations, if any, and whether the sampler always enforces
+    #: it.
     spacing = ""
     spaced = False
 
     # ---- what it draws
 
     def draws(self, body: StatedBody) -> int | None:
-        """How many batches are drawn, each by itself, for the sum of one round; None where that was reported as wrong."""
+        """Return how many batches are drawn independently for one round's sum; None if that was reported as wrong."""
         return 1
 
     def most_drawn(self, records: float) -> float:
-        """The most records of a data set of this size that a round can have, each counted as often as it is drawn."""
+        """Return the maximum size of a round, with each of `records` records counted as often as it is drawn."""
         return records
 
     def rate_of(self, body: StatedBody, probability: float) -> float | None:
-        """The participation rate that goes with a sampling probability; None where none does, or where that is still open."""
+        """Return the participation rate at a sampling probability; None if there is none, or none yet."""
         return probability
 
     def participation_rate(self, body: StatedBody) -> float:
-        """The long-run share of rounds that a record takes part in. Raises `ValueError` if there is none, or none yet."""
+        """Return the long-run share of rounds in which a record takes part. Raises `ValueError` if none is known."""
         rates = stated_rates(body)
         if rates:
-            # Several statements agree to rounding; the largest is safe.
+            # Several statements agree up to rounding; the largest one is the conservative choice.
             return max(rates.values())
         raise ValueError("the expected batch size is still to be solved")
 
     def chosen_of(self, asked: SamplerKind) -> dict[str, int]:
-        """What it has of the fields that `asked`, the same sampler, leaves to `choose:` lists, by their names."""
+        """Return the values of the fields for which `asked`, the same sampler, has `choose:` lists, by field name."""
         open_fields = (name for name in type(asked).model_fields if isinstance(getattr(asked, name, None), Choose))
         return {name: getattr(self, name) for name in open_fields}
 
     def batch_share(self, body: StatedBody) -> float:
-        """The share of the records that a batch has in the mean: by this runs with batches of different sizes are compared."""
+        """Return the average share of the records in a batch, by which runs with different batch sizes are compared."""
         return self.participation_rate(body)
 
     def sampling_probability(self, body: StatedBody) -> float:
-        """What the sampler draws with. Raises `ValueError` as above."""
+        """Return the probability with which the sampler draws. Raises `ValueError` as `participation_rate` does."""
         return self.participation_rate(body)
 
     def user_probability(self, body: StatedBody) -> float:
-        """The probability that whoever is protected is drawn while available: a record, unless this samples users."""
+        """Return the probability that the protected unit (a record, or a user) is drawn while it is available."""
         return self.sampling_probability(body)
 
     def separation(self, body: StatedBody) -> int | None:
-        """The rounds between two chances of a record. None while that is a choice, and for a sampler without chances."""
+        """Return the rounds from one chance of a record to the next; None while it is a choice, or without chances."""
         return None
 
     def usual_pattern(self, body: StatedBody, iterations: int) -> tuple[int, int]:
-        """How far apart whoever is protected usually takes part in so many rounds, and how often."""
+        """Return the usual distance of a protected unit's participations, in rounds, and how often it takes part."""
         apart = min(iterations, round((self.separation(body) or 1) - 1 + 1.0 / self.user_probability(body)))
         return apart, -(-iterations // apart)
 
     def most_participations(self, iterations: int) -> int:
-        """The largest number of so many rounds in which one record takes part."""
+        """Return the maximum number of rounds in which one record takes part, in a run of `iterations` rounds."""
         return iterations
 
     def batch_size(self, body: StatedBody) -> int:
-        """The number of draws in each batch, if that is fixed. Raises `ValueError` if it is not, or not yet known."""
+        """Return the fixed number of draws in each batch. Raises `ValueError` if it is not fixed, or not yet known."""
         raise ValueError("this sampler has no fixed batch size")
 
     def bins_of(self, body: StatedBody) -> int:
-        """The number of bins that records are put in. Raises `ValueError` if there are none, or if nothing states it."""
+        """Return the number of bins into which records are put. Raises `ValueError` if there are none, or none yet."""
         raise ValueError("this sampler has no bins")
 
     def truncation(self, body: StatedBody) -> int | None:
-        """The size that larger batches are cut to; None where no batch of the data set can be larger."""
+        """Return the size to which larger batches are truncated; None if no batch of the data set can be larger."""
         return None
 
     def epoch(self, body: StatedBody) -> Fraction | None:
-        """Return the rounds of an epoch, exactly: 1/p₀, the rounds in which a record takes part once, in the long run.
+        """Return the exact number of rounds of an epoch: 1/p₀, in which a record takes part once on average.
 
-        None where the body does not say it, or leaves it open. Of several statements, which agree to rounding, the sizes count
-        first, then the participation rate, then the sampling probability.
+        Returns None if the body does not state it, or leaves it open. Several statements agree up to rounding; the
+        sizes take precedence, then the participation rate, then the sampling probability.
         """
         training = body.training
         if training.expected_batch_size == SOLVE:
@@ -141,41 +142,42 @@ class SamplerKind(Kind):
         return self.between_chances(body, 1 / ((self.draws(body) or 1) * exactly(probability)))
 
     def between_chances(self, body: StatedBody, chances: Fraction) -> Fraction | None:
-        """Return the rounds until a record is drawn that needs so many chances on average; None where no probability is drawn."""
+        """Return the average rounds in which a record has `chances` chances; None if no probability is drawn."""
         return chances
 
     # ---- users with several records
 
     def for_users(self, records: int, *, shared: bool) -> dict[Path, object]:
-        """What a document says, and where, of users with at most so many records each: that a group of records is protected.
+        """Return the values, by path, for a document whose users have at most `records` records each.
 
-        `shared` is whether a record may have several users, which to a group of records makes no difference.
+        Here the records of a user are protected as a group. `shared` states whether a record may have several users,
+        which makes no difference to a group of records.
         """
         return {("privacy", "group_size"): records}
 
     # ---- what is wrong with a document
 
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """What is wrong with how a run draws its batches, in the order in which it is told."""
+        """Yield the problems with how a run draws its batches, in the order of reporting."""
         yield from self.draw_problems(document, body)
         yield from self.blank_batch_problems(document, body)
 
     def draw_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """The same of a single draw, which need not be part of a training run."""
+        """Yield the problems of a single draw, which need not be part of a training run."""
         yield from self.rate_problems(document, body)
         yield from self.dataset_problems(document, body)
         yield from self.batch_problems(document, body)
         yield from self.disagreements(document, body)
 
     def rate_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """Sampling needs to know how much of the data set joins a round."""
+        """Report that nothing states which share of the data set joins a round."""
         training = body.training
         given = [training.expected_batch_size, *(getattr(training, field) for field in RATE_FIELDS)]
         if all(value is None for value in given):
             yield from self.rate_missing(document, body)
 
     def rate_missing(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """What to give where `training` says nothing of it."""
+        """Report a missing rate, with the fields that can state it."""
         fields = [self.share_field, *(field for field in RATE_FIELDS if field != self.share_field)]
         message = (
             f"{self.called} sampling needs its rate: give {', '.join(fields)}, or expected_batch_size together with "
@@ -185,33 +187,33 @@ class SamplerKind(Kind):
 
     @property
     def called(self) -> str:
-        """What a message calls the sampler, before the word sampling."""
+        """The name of the sampler in messages, before the word sampling."""
         return self.kind
 
     def dataset_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """A batch is a rate only in proportion to the data set."""
+        """Report a missing number of records where it is needed."""
         reason = self.dataset_reason(document, body)
         if reason is not None and body.training.dataset_size is None:
             message = f"dataset_size is required: {reason}"
             yield document.problem("missing-key", body.at("training", "dataset_size"), message)
 
     def dataset_reason(self, document: Written, body: StatedBody) -> str | None:
-        """Why the number of records must be known, if it must."""
+        """Return why the number of records must be known, or None if it need not be."""
         batch = body.training.expected_batch_size
         if not self.common_rate or batch is None:
             return None
         if batch == SOLVE:
-            return "an expected batch size can be solved for only with a known number of records"
+            return "an expected batch size can only be solved for if the number of records is known"
         if self.rate_is_stated(body):
             return None
         return "expected_batch_size gives the sampling rate only together with it"
 
     def rate_is_stated(self, body: StatedBody) -> bool:
-        """Whether something says the rate that needs no data set."""
+        """Return whether the rate is stated by a field that needs no data set."""
         return any(getattr(body.training, field) is not None for field in RATE_FIELDS)
 
     def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """No round has more records than there are."""
+        """Report a batch that is larger than the data set."""
         batch, records = number(body.training.expected_batch_size), number(body.training.dataset_size)
         if batch is not None and records is not None and batch > (most := self.most_drawn(records)):
             repeated = "" if most == records else f", drawn {most / records:.17g} times"
@@ -221,7 +223,7 @@ class SamplerKind(Kind):
             yield document.problem("contradiction", path, message, allowed=allowed)
 
     def disagreements(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """A rate that is given in several ways is the same in all."""
+        """Report statements of the rate that contradict the first one."""
         rates = {body.at("training", field): rate for field, rate in stated_rates(body).items()}
         paths = sorted(rates, key=document.position)
         for path in paths[1:]:
@@ -235,26 +237,26 @@ class SamplerKind(Kind):
                 yield document.problem("contradiction", path, message)
 
     def blank_batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """An expected batch size can be solved for if nothing else fixes it."""
+        """Report fields that fix the expected batch size while it is to be solved."""
         if body.training.expected_batch_size == SOLVE:
             for path in self.fixing_batch(body):
-                message = "expected_batch_size is to be solved, which this would fix: leave this out"
+                message = "expected_batch_size is to be solved, but this would fix it: leave this out"
                 yield document.problem("contradiction", path, message)
 
     def fixing_batch(self, body: StatedBody) -> Iterator[Path]:
-        """The places of what says how large a batch is without its size."""
+        """Yield the paths of the fields that determine the batch size without stating it."""
         for field in RATE_FIELDS:
             if number(getattr(body.training, field)) is not None:
                 yield body.at("training", field)
 
     def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """Why it is not known how many rounds an epoch has, where no other rule asks for what says it."""
+        """Report why the length of an epoch is unknown, unless another rule asks for the missing value."""
         yield from ()
 
-    # ---- what its author may not have meant
+    # ---- notes on valid documents
 
     def on_epochs(self, body: StatedBody, epoch: Fraction, iterations: int) -> str | None:
-        """What is worth a note about epochs that a document asks for, given the rounds of one and the iterations of all."""
+        """Return a note on the document's epochs, given the rounds of an epoch and the total iterations, or None."""
         done = counted(epochs_of(iterations, epoch))
         if done == counted(body.epochs or 0.0):
             return None
@@ -264,16 +266,17 @@ class SamplerKind(Kind):
 
     @classmethod
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:
-        """The names of the questions that it raises beside those of every document, given what was answered and is left blank.
+        """Return the names of the questions of this sampler, given the answers so far and the name of the blank.
 
-        Here the keys that it must have, and a rate: as a probability if that was said, or by the sizes of batch and data set.
+        By default these are its required keys and a rate: the probability if it was answered, otherwise the sizes of
+        the batch and of the data set.
         """
         rate = ("sampling_probability",) if "sampling_probability" in answers else ("dataset_size", "batch_size")
         return {*cls.required(), *rate}
 
     @classmethod
     def required(cls) -> set[str]:
-        """The keys without a default, but for the kind."""
+        """Return the keys without a default, except the kind."""
         return {name for name, field in cls.model_fields.items() if field.is_required()} - {"kind"}
 
 
@@ -287,26 +290,26 @@ class Truncatable(SamplerKind):
     )
 
     def truncation(self, body: StatedBody) -> int | None:
-        """The size that larger batches are cut to; None where none can be larger, and where it is not said how large."""
+        """Return the size to which larger batches are truncated; None if no batch of the data set can be larger."""
         limit, records = self.truncate_to, body.training.dataset_size
         return limit if isinstance(limit, int) and isinstance(records, int) and limit < records else None
 
     def dataset_reason(self, document: Written, body: StatedBody) -> str | None:
-        """As above, and because of what is cut off."""
+        """Return why the number of records must be known: it also determines how often batches are truncated."""
         if number(self.truncate_to) is not None:
-            return "how often batches are truncated depends on the number of records, which is public then"
+            return "how often batches are truncated depends on the number of records, which is then public"
         return super().dataset_reason(document, body)
 
 
 class UnreadSampler(SamplerKind):
-    """Stands for a sampler that could not be read, which was reported: of what `training` says, only mistakes under any
-    sampler are reported.
+    """Replaces a sampler that could not be read, which was reported. Only mistakes in `training` that are mistakes
+    under every sampler are reported.
     """
 
     def epoch(self, body: StatedBody) -> Fraction | None:
-        """Return None: nobody knows."""
+        """Return None, because the sampler is unknown."""
         return None
 
     def rate_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """Nothing is asked for."""
+        """Report nothing, because it is unknown which rate the sampler needs."""
         yield from ()

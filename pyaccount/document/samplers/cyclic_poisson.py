@@ -47,9 +47,9 @@ class CyclicPoisson(SpacedByRate):
         return None if b is None else b * chances
 
     def rate_at(self, probability: float, separation: int) -> float:
-        """A record's part has every b-th turn."""
+        """Return p/b: the part of a record is used in every b-th round."""
         return probability / separation
 
     def probability_at(self, rate: float, separation: int) -> float:
-        """The other way round."""
+        """Return p = b·p₀."""
         return rate * separation

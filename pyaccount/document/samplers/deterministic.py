@@ -28,7 +28,7 @@ class Deterministic(SamplerKind):
 
     aliases = "deterministic sequential no-sampling in-order"
     common_rate = False
-    #: Asked for only where a matrix makes it matter.
+    #: The separation is asked for only if it matters because of a matrix.
     spacing = "min_separation"
 
     kind: Literal["none"] = Field(description="A fixed order, or shuffled epochs; no amplification by sampling.")
@@ -47,16 +47,16 @@ class Deterministic(SamplerKind):
     )
 
     def participation_rate(self, body: StatedBody) -> float:
-        """There is none."""
+        """Raise `ValueError`: a deterministic order has no sampling rate."""
         raise ValueError("a deterministic order has no sampling rate")
 
     def usual_pattern(self, body: StatedBody, iterations: int) -> tuple[int, int]:
-        """As near and as often as it may."""
+        """Return the minimum separation and the maximum number of participations."""
         apart = self.min_separation or 1
         return apart, self.most_participations(iterations)
 
     def most_participations(self, iterations: int) -> int:
-        """As many as the order is said to allow, or all."""
+        """Return the maximum number of participations that the stated limits allow; all rounds without limits."""
         limits = [iterations]
         if self.max_participations is not None:
             limits.append(self.max_participations)
@@ -65,7 +65,7 @@ class Deterministic(SamplerKind):
         return min(limits)
 
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """Also what a deterministic order cannot have."""
+        """Report also rates, and more participations than rounds."""
         yield from super().problems(document, body)
         for field in RATE_FIELDS:
             if number(getattr(body.training, field)) is not None:
@@ -78,22 +78,22 @@ class Deterministic(SamplerKind):
             yield document.problem("contradiction", body.at("sampler", "max_participations"), message)
 
     def draw_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """Nothing is asked for, and the batches matter to epochs alone."""
+        """Report only batches that are larger than the data set: they matter only to epochs."""
         yield from self.batch_problems(document, body)
 
     def blank_batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """The batches are no part of the guarantee."""
+        """Report a batch size that is to be solved: the guarantee does not depend on it."""
         if body.training.expected_batch_size == SOLVE:
             message = "a deterministic order has no batch size to solve for: the guarantee does not depend on it"
             yield document.problem("contradiction", body.at("training", "expected_batch_size"), message)
 
     def epoch(self, body: StatedBody) -> Fraction | None:
-        """Return ⌈N/B⌉: the records are dealt into batches, of which the last may be smaller."""
+        """Return ⌈N/B⌉: the records are divided into batches, the last of which may be smaller."""
         records, batch = number(body.training.dataset_size), number(body.training.expected_batch_size)
         return None if records is None or batch is None else Fraction(math.ceil(exactly(records) / exactly(batch)))
 
     def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """An epoch is a pass over the batches, so that their number must be known."""
+        """Report missing sizes: an epoch is a pass over all batches, so their number must be known."""
         for field in ("dataset_size", "expected_batch_size"):
             if getattr(body.training, field) is None:
                 message = (
@@ -103,18 +103,18 @@ class Deterministic(SamplerKind):
                 yield document.problem("missing-key", body.at("training", field), message)
 
     def on_epochs(self, body: StatedBody, epoch: Fraction, iterations: int) -> str | None:
-        """How often a record comes where nothing is drawn."""
+        """Return a note that the maximum number of participations is not stated, or None."""
         if self.max_participations is not None or iterations <= 1:
             return None
         dealt = math.ceil(body.epochs or 0.0)
         return (
-            f"nothing says how often a record takes part, so all {iterations:_} rounds are accounted for. If it is dealt into "
-            f"one batch of each epoch, write max_participations: {dealt} under sampler"
+            f"the document does not state how often a record takes part, so all {iterations:_} rounds are accounted for. "
+            f"If it is in one batch of each epoch, write max_participations: {dealt} under sampler"
         )
 
     @classmethod
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:
-        """How often a record takes part; the batches only where their number says how long an epoch is."""
+        """Return the required keys, the participations (unless iterations are solved), and the sizes (with epochs)."""
         batches = {"dataset_size", "batch_size"} if "epochs" in answers else set()
         most = {"max_participations"} if blank != "iterations" else set()
         return {*cls.required(), *batches, *most}

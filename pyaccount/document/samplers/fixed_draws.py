@@ -1,4 +1,4 @@
-"""What samplers have in common whose batches have a fixed number of draws: `training.expected_batch_size`."""
+"""The base classes of samplers with a fixed number of draws in each batch, `training.expected_batch_size`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pyaccount.document.stated import StatedBody
     from pyaccount.document.written import Written
 
-# The most by which a rate times the data set may miss a whole number, whatever the data set's size, and what the
-# rounding of the product adds to it.
+# The maximum distance between a rate times the data set's size and a whole number, whatever that size, and the relative
+# rounding error of the product, which is added to it.
 _WHOLE, _ROUNDING = 1e-3, 1e-15
 
 
@@ -27,12 +27,12 @@ class FixedDraws(SamplerKind):
     single_draw = True
 
     def participation_rate(self, body: StatedBody) -> float:
-        """The expected number of times that a record is drawn in a round."""
+        """Return the expected number of times that a record is drawn in a round."""
         assert body.training.dataset_size is not None
         return self.batch_size(body) / body.training.dataset_size
 
     def batch_size(self, body: StatedBody) -> int:
-        """The number of draws, given or by a rate."""
+        """Return the number of draws, as given or derived from a rate. Raises `ValueError` if it is unknown."""
         records = body.training.dataset_size
         if records is None:
             return super().batch_size(body)
@@ -44,12 +44,12 @@ class FixedDraws(SamplerKind):
         raise ValueError("the batch size is still to be solved")
 
     def rate_missing(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """The number of draws says most."""
+        """Report a missing number of draws."""
         message = f"{self.kind} sampling needs the size of its batches: give expected_batch_size"
         yield document.problem("missing-key", body.at("training", "expected_batch_size"), message)
 
     def dataset_reason(self, document: Written, body: StatedBody) -> str | None:
-        """The records are drawn from, however much is said of the batch."""
+        """Return why the number of records must be known: the batch is drawn from them."""
         reason = f"{self.kind} sampling draws from a known number of records"
         privacy = getattr(document, "privacy", None)
         if privacy is not None and privacy.adjacency == "add-remove":
@@ -57,12 +57,12 @@ class FixedDraws(SamplerKind):
         return reason
 
     def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """No batch has more records than there are, and it has a whole number of draws, at least one."""
+        """Report a batch that is larger than the data set, or that is not a positive whole number of draws."""
         yield from super().batch_problems(document, body)
         yield from self.whole_draws(document, body)
 
     def whole_draws(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """A fixed number of draws is a whole number, at least one."""
+        """Report a number of draws that is not a positive whole number."""
         training = body.training
         records = number(training.dataset_size)
         what = f"{self.kind} sampling draws a whole number of records"
@@ -87,7 +87,7 @@ class FixedDraws(SamplerKind):
 
     @classmethod
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:
-        """The sizes of batch and data set: no probability says as much."""
+        """Return the required keys and the sizes of the batch and of the data set."""
         return {*cls.required(), "dataset_size", "batch_size"}
 
 
@@ -95,12 +95,12 @@ class Repeating(FixedDraws):
     """A sampler that may draw a record several times in a round, so that a batch may be larger than the data set."""
 
     def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """The draws are a whole number, given as such and not too large to be analysed."""
+        """Report draws that are not whole, are stated by a rate, or are too many to be analysed."""
         yield from self.whole_draws(document, body)
         for field in RATE_FIELDS:
             if number(getattr(body.training, field)) is not None:
                 message = (
-                    f"{self.kind} may draw a record several times, so no probability or rate says how many it draws"
+                    f"{self.kind} may draw a record several times, so a rate does not determine the number of draws"
                 )
                 path = body.at("training", field)
                 yield document.problem("contradiction", path, message, allowed="expected_batch_size")

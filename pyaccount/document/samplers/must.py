@@ -1,4 +1,4 @@
-"""MUST: sampling in two stages, either of which is with or without replacement."""
+"""MUST: sampling in two stages, each of which is with or without replacement."""
 
 from __future__ import annotations
 
@@ -48,11 +48,13 @@ class MustOW(TwoStages):
     )
 
     def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """The records of the subset are distinct."""
+        """Report also a subset that is larger than the data set: its records are distinct."""
         yield from super().batch_problems(document, body)
         subset, records = number(self.subset_size), number(body.training.dataset_size)
         if subset is not None and records is not None and subset > records:
-            message = f"the subset has distinct records, so no more than the {records:_} there are"
+            message = (
+                f"the records of the subset are distinct, so it has at most the {records:_} records of the data set"
+            )
             path = body.at("sampler", "subset_size")
             yield document.problem("contradiction", path, message, allowed=f"at most {records}")
 
@@ -70,7 +72,7 @@ class MustWO(TwoStages):
     )
 
     def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """The draws of the batch are distinct draws of the subset."""
+        """Report also a batch that is larger than the subset, from which it is drawn without replacement."""
         yield from super().batch_problems(document, body)
         subset, batch = number(self.subset_size), number(body.training.expected_batch_size)
         if subset is not None and batch is not None and subset < batch:

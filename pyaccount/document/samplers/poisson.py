@@ -39,53 +39,53 @@ class Poisson(Truncatable):
 
     @property
     def called(self) -> str:
-        """A name."""
+        """The name of the sampler in messages."""
         return "Poisson"
 
     def separation(self, body: StatedBody) -> int | None:
-        """A record has a chance in every round."""
+        """Return 1: a record has a chance in every round."""
         return 1
 
     def draws(self, body: StatedBody) -> int | None:
-        """As the document says."""
+        """Return `draws_per_iteration`; None if it was reported as wrong."""
         stated = number(self.draws_per_iteration)
         return None if stated is None else int(stated)
 
     def most_drawn(self, records: float) -> float:
-        """Every record in every draw."""
+        """Return the number of records times the number of draws; infinity if the latter was reported as wrong."""
         stated = number(self.draws_per_iteration)
         return math.inf if stated is None else records * stated
 
     def rate_of(self, body: StatedBody, probability: float) -> float | None:
-        """The expected number of times that a record is drawn in a round."""
+        """Return m·p, the expected number of times that a record is drawn in a round."""
         draws = self.draws(body)
         return None if draws is None else draws * probability
 
     def sampling_probability(self, body: StatedBody) -> float:
-        """That of one draw. A stated one counts to the last bit, and so does the quotient of a stated batch."""
+        """Return the probability of one draw, as stated or as the quotient of stated sizes, without other rounding."""
         draws, training = self.draws(body) or 1, body.training
         if draws == 1:
             return self.participation_rate(body)
-        found = []
+        stated = []
         for field, rate in stated_rates(body).items():
             if field == "sampling_probability":
-                found.append(training.sampling_probability or 0.0)
+                stated.append(training.sampling_probability or 0.0)
             elif field == "expected_batch_size":
-                found.append((number(training.expected_batch_size) or 0.0) / (draws * (training.dataset_size or 1)))
+                stated.append((number(training.expected_batch_size) or 0.0) / (draws * (training.dataset_size or 1)))
             else:
-                found.append(rate / draws)
-        if not found:
+                stated.append(rate / draws)
+        if not stated:
             raise ValueError("the expected batch size is still to be solved")
-        # Several statements agree to rounding; the largest is safe.
-        return max(found)
+        # Several statements agree up to rounding; the largest one is the conservative choice.
+        return max(stated)
 
     def on_epochs(self, body: StatedBody, epoch: Fraction, iterations: int) -> str | None:
-        """A loader that draws so often has whole batches, and another probability."""
-        told = super().on_epochs(body, epoch, iterations)
-        if told is None or epoch.denominator == 1 or self.draws(body) != 1:
-            return told
+        """Return the note on rounding, and for epochs that are not a whole number of rounds what a loader would do."""
+        note = super().on_epochs(body, epoch, iterations)
+        if note is None or epoch.denominator == 1 or self.draws(body) != 1:
+            return note
         batches = math.ceil(epoch)
         return (
-            f"{told}. A loader of {batches:_} batches an epoch (as Opacus's, which then draws with probability 1/{batches:_}) "
+            f"{note}. A loader of {batches:_} batches an epoch (as Opacus's, which then draws with probability 1/{batches:_}) "
             f"makes {math.ceil((body.epochs or 0.0) * batches):_} steps: give these as iterations, with its sampling_probability"
         )

@@ -45,38 +45,38 @@ class RandomAllocation(SamplerKind):
 
     @property
     def called(self) -> str:
-        """A name."""
+        """The name of the sampler in messages."""
         return "Random-allocation"
 
     def participation_rate(self, body: StatedBody) -> float:
-        """k rounds of t."""
+        """Return k/t."""
         return self.participations / self.iterations_per_allocation
 
     def rate_of(self, body: StatedBody, probability: float) -> float | None:
-        """No probability is drawn with."""
+        """Return None: the sampler has no sampling probability."""
         return None
 
     def most_participations(self, iterations: int) -> int:
-        """In so many rounds, which are whole allocations."""
+        """Return k times the number of blocks in `iterations` rounds, which are a whole number of blocks."""
         return iterations // self.iterations_per_allocation * self.participations
 
     def usual_pattern(self, body: StatedBody, iterations: int) -> tuple[int, int]:
-        """Once in every t/k rounds."""
+        """Return a distance of t/k rounds, rounded down, and how often it fits into the run."""
         apart = max(1, self.iterations_per_allocation // self.participations)
         return min(apart, iterations), -(-iterations // apart)
 
     def epoch(self, body: StatedBody) -> Fraction | None:
-        """Return t/k: a record takes part once in so many rounds, on average."""
+        """Return t/k, the number of rounds in which a record takes part once on average."""
         rounds, taken = number(self.iterations_per_allocation), number(self.participations)
         return None if rounds is None or taken is None else Fraction(int(rounds), int(taken))
 
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """What an allocation is, first."""
+        """Yield the problems of the allocation first, then the others."""
         yield from self.allocation_problems(document, body)
         yield from super().problems(document, body)
 
     def allocation_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """k of t rounds, and whole allocations."""
+        """Report k > t, iterations that are not a whole number of blocks, and a sampling probability."""
         rounds, taken = number(self.iterations_per_allocation), number(self.participations)
         iterations = number(body.training.iterations)
         if rounds is None:
@@ -94,11 +94,11 @@ class RandomAllocation(SamplerKind):
             path = body.at("training", "iterations" if body.epochs is None else "epochs")
             yield document.problem("contradiction", path, message, allowed=f"{fits} iterations")
         if number(body.training.sampling_probability) is not None:
-            message = "an allocation draws no probability: it is k rounds of t"
+            message = "random allocation has no sampling probability: a record takes part in k of t rounds"
             yield document.problem("contradiction", body.at("training", "sampling_probability"), message)
 
     def disagreements(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """What else states a rate states k/t."""
+        """Report statements of a rate that differ from k/t."""
         rounds, taken = number(self.iterations_per_allocation), number(self.participations)
         if rounds is None or taken is None:
             return
@@ -112,14 +112,14 @@ class RandomAllocation(SamplerKind):
                 yield document.problem("contradiction", body.at("training", field), message, allowed=allowed)
 
     def rate_missing(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """The allocation says it by itself."""
+        """Report nothing, because the allocation determines the rate."""
         yield from ()
 
     def rate_is_stated(self, body: StatedBody) -> bool:
-        """By the allocation."""
+        """Return True, because the allocation determines the rate."""
         return True
 
     @classmethod
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:
-        """The rounds of an allocation, of which everything follows."""
+        """Return the required keys, since the rounds of an allocation determine everything else."""
         return cls.required()

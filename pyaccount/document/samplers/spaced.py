@@ -1,5 +1,5 @@
-"""What samplers have in common that keep the participations of a record a number of rounds apart: by default as many as the
-matrix has bands.
+"""The base classes of samplers that enforce a minimum distance between the participations of a record, in rounds. The
+default is the number of bands of the matrix.
 """
 
 from __future__ import annotations
@@ -24,38 +24,39 @@ if TYPE_CHECKING:
 ASKED_SEPARATION = Asked("Minimum distance between two participations of a record, in rounds", trial="8", metavar="B")
 CALLED_SEPARATION = AlsoCalled("min_sep separation b")
 
-#: The distance as a field of its own; where it costs nothing to the order, which no choice can make.
+#: The type of a field with the distance. `GivenSeparation` accepts no `choose:` list: without sampling the distance is
+#: a property of the order of the records, which a choice cannot change.
 MinSeparation = Annotated[
     int | Choose | None, Number(SEPARATION, whole=True, choose=True), ASKED_SEPARATION, CALLED_SEPARATION
 ]
 GivenSeparation = Annotated[int | None, Number(SEPARATION, whole=True), ASKED_SEPARATION, CALLED_SEPARATION]
-#: What a description says of a field that may be a list.
+#: The end of the description of a field that may be a list.
 CHOSEN = " With a list under `choose:`, the value with the smallest error is used."
 
 
 class Spaced(Truncatable):
-    """A sampler that keeps participations apart; `spacing` is the name of the field that states the distance."""
+    """A sampler that enforces a minimum distance; `spacing` is the name of the field that states it."""
 
     spacing = "min_separation"
     spaced = True
 
     @property
     def stated_separation(self) -> object:
-        """What the field says: a number, or None where it is omitted."""
+        """The value of the field: a number, a choice, or None if it is omitted."""
         return getattr(self, self.spacing)
 
     def separation(self, body: StatedBody) -> int | None:
-        """The rounds between two chances of a record."""
+        """Return the rounds from one chance of a record to the next: the field, or by default the number of bands."""
         b = self.stated_separation
         return body.matrix.diagonals() if b is None else b if isinstance(b, int) else None
 
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """The distance first: more follows from it than from the rest."""
+        """Yield the problems of the distance first, since it determines most, then the others."""
         yield from self.spacing_problems(document, body)
         yield from super().problems(document, body)
 
     def spacing_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """Participations of a record must not overlap in the matrix: at least `bands` rounds lie between them."""
+        """Report a distance below the number of bands: a record's participations must not overlap in the matrix."""
         b, width = self.separation(body), body.matrix.diagonals()
         if b is not None and width is not None and width > b:
             message = (
@@ -67,45 +68,46 @@ class Spaced(Truncatable):
 
     @classmethod
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:
-        """The distance as well: who keeps participations apart knows by how much."""
+        """Return the questions of other samplers and the distance."""
         return super().questions(answers, blank) | {cls.spacing}
 
 
 class SpacedByRate(Spaced):
-    """A sampler whose sampling probability is not the participation rate, since a record is not available in most rounds."""
+    """A sampler whose sampling probability is not the participation rate, since a record is not always available."""
 
-    # The probability to be drawn is not the share of the data set.
+    # The sampling probability is not the share of the data set in a round.
     share_field = "participation_rate"
-    #: What the distance is called where a smaller one would do.
+    #: The name of the distance in the advice to choose a smaller one.
     spacing_called = "a separation"
 
     @abstractmethod
     def rate_at(self, probability: float, separation: int) -> float:
-        """The participation rate at a sampling probability."""
+        """Return the participation rate at a sampling probability."""
 
     @abstractmethod
     def probability_at(self, rate: float, separation: int) -> float:
-        """The sampling probability at a participation rate; infinite or above 1 where rounding made the rate too large."""
+        """Return the sampling probability at a participation rate; above 1 or infinite if the rate is too large."""
 
     def rate_of(self, body: StatedBody, probability: float) -> float | None:
-        """The participation rate that goes with a sampling probability."""
+        """Return the participation rate at a sampling probability; None while the separation is a choice."""
         b = self.separation(body)
         return None if b is None else self.rate_at(probability, b)
 
     def sampling_probability(self, body: StatedBody) -> float:
-        """What the sampler draws with: the probability where a record has a chance."""
+        """Return the probability with which a record is drawn when it has a chance."""
         stated, rate = number(body.training.sampling_probability), self.participation_rate(body)
         b = self.separation(body)
         assert b is not None  # choices are made before anything is computed
-        # A rate of 1/b means a probability of 1; rounding must not leave it below.
+        # A rate of 1/b means a probability of 1, and rounding must not make it smaller.
         converted = 1.0 if rate * b >= 1.0 - RATE_AGREEMENT else min(1.0, self.probability_at(rate, b))
         if stated is None:
             return converted
-        # Several statements agree to rounding; the largest is safe. One alone is not converted there and back.
+        # Several statements agree up to rounding; the largest one is the conservative choice. A single
+        # statement is not converted to a rate and back.
         return max(stated, converted) if len(stated_rates(body)) > 1 else stated
 
     def spacing_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """Also: a record that takes part at most every b rounds has a participation rate of at most 1/b."""
+        """Report also participation rates above 1/b: a record takes part at most once in b rounds."""
         yield from super().spacing_problems(document, body)
         b = self.separation(body)
         if b is None:
@@ -124,7 +126,7 @@ class SpacedByRate(Spaced):
                 yield document.problem("infeasible-rate", body.at("training", field), message, allowed=allowed)
 
     def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """The separation is still to be chosen, or the bands that are the separation."""
+        """Report epochs while the separation, or the number of bands that determines it, is still a choice."""
         if self.separation(body) is None and number(body.training.sampling_probability) is not None:
             what = "bands that are" if self.stated_separation is None else f"{self.spacing} that is"
             message = f"how many iterations this is depends on the {what} chosen: give iterations instead"

@@ -77,39 +77,42 @@ class UserBMinSep(Spaced):
     )
 
     def rate_of(self, body: StatedBody, probability: float) -> float | None:
-        """It depends on how many records a user has, and who shares them."""
+        """Return None: the rate depends on how many records a user has, and on who shares them."""
         return None
 
     def participation_rate(self, body: StatedBody) -> float:
-        """There is none."""
+        """Raise `ValueError`: users have no common participation rate."""
         raise ValueError("users with different numbers of records have no common participation rate")
 
     def sampling_probability(self, body: StatedBody) -> float:
-        """That of one record, while its users are available."""
+        """Return the probability that one record is drawn while its users are available."""
         stated = number(body.training.sampling_probability)
         assert stated is not None  # the document's rules require it
         return stated
 
     def user_probability(self, body: StatedBody) -> float:
-        """The probability that a user is drawn, by at least one of the k records that it may have: 1 − (1 − p)^k."""
+        """Return the probability that at least one of a user's k records is drawn: 1 − (1 − p)^k."""
         p, k = self.sampling_probability(body), self.records_per_user
         return 1.0 if p >= 1.0 else -math.expm1(k * math.log1p(-p))
 
     def batch_share(self, body: StatedBody) -> float:
-        """If every user has k records: p/P of a record's chance are its own where its user is drawn, P = 1 − (1 − p)^k."""
+        """Return the average share of the records in a batch if every user has k records: p/(P(b − 1) + 1).
+
+        P = 1 − (1 − p)^k is the probability that an available user is drawn, so 1/(P(b − 1) + 1) is its availability.
+        """
         drawn, apart = self.user_probability(body), self.separation(body)
         assert apart is not None  # choices are made before anything is compared
         return self.sampling_probability(body) / (drawn * (apart - 1.0) + 1.0)
 
     def for_users(self, records: int, *, shared: bool) -> dict[Path, object]:
-        """Its own fields: whole users are protected, and how depends on whether they share records."""
+        """Return the values of `records_per_user` and `attribution`, by path."""
         return {
             ("sampler", "records_per_user"): records,
             ("sampler", "attribution"): "shared" if shared else "single",
         }
 
     def rate_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """Users differ in how many records they have, so no batch size or rate says with which probability one is drawn."""
+        """Report a missing sampling probability, and batch sizes and rates, which do not determine it."""
         if body.training.sampling_probability is None:
             message = (
                 "user-b-min-sep sampling needs sampling_probability: that of one record, while its users are available"
@@ -124,16 +127,16 @@ class UserBMinSep(Spaced):
                 yield document.problem("contradiction", path, message, allowed="sampling_probability instead")
 
     def epoch(self, body: StatedBody) -> Fraction | None:
-        """Return None: users have different numbers of records."""
+        """Return None, because users have different numbers of records."""
         return None
 
     def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """None is common to all."""
+        """Report stated epochs, because users have no common epoch."""
         message = "users have different numbers of records, so there is no common epoch: give iterations instead"
         path = body.at("training", "epochs")
         yield document.problem("contradiction", path, message, allowed="iterations instead")
 
     @classmethod
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:
-        """The probability of a record, and how far apart a user's participations are."""
+        """Return the required keys, the sampling probability and the minimum separation."""
         return {*cls.required(), "sampling_probability", cls.spacing}
