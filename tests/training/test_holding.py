@@ -119,11 +119,14 @@ def test_the_record_of_another_run_does_not(folder: Path, tmp_path: Path, capsys
         (lambda lines: lines[0].update(records_tag="00"), "records_tag: a tag of the data's size"),
         (lambda lines: lines[3].update(sum=lines[2]["sum"]), "rounds 0 and 1 have one tag of their sums"),
         (lambda lines: lines[3].update(sum="00"), "tag of their sums: '00', where the 64"),
-        (lambda lines: lines[3].update(batch=[1, 2, 3]), "this is no line of a record"),
-        (lambda lines: lines.insert(4, lines.pop(1)), "this is no line of a record, or not where it stands"),
+        (lambda lines: lines[3].update(batch=[1, 2, 3]), "this is not a line of a record"),
+        (
+            lambda lines: lines.insert(4, lines.pop(1)),
+            "this is not a line of a record, or is not allowed at this position",
+        ),
         (lambda lines: lines[1].update(normaliser=9.0), r"normalisers: 8\.0 in the first line, and 9\.0 where"),
         (lambda lines: lines[0].update(normalisers=[]), r"normalisers: \[\], where 1 are expected"),
-        (lambda lines: lines[1].update(arrays=[]), "arrays: no release has any"),
+        (lambda lines: lines[1].update(arrays=[]), "arrays: the list of releases is empty"),
         (lambda lines: lines[1].update(arrays=[{}]), "arrays: at least one array is expected"),
         (
             lambda lines: lines[1].update(arrays=[*lines[1]["arrays"], *lines[1]["arrays"]]),
@@ -138,11 +141,11 @@ def test_the_record_of_another_run_does_not(folder: Path, tmp_path: Path, capsys
         (lambda lines: lines[3].update(noise="0" * 64), 'round 1 has a tag of its noise, and noise_source is "the run'),
         (lambda lines: lines[3].update(nonce=lines[2]["nonce"]), "rounds 0 and 1 have one nonce"),
         (lambda lines: lines[3].update(nonce="00"), "nonce: 64 hexadecimal digits are expected, not '00'"),
-        (lambda lines: lines[0].update(record=1), "this is no line of a record, or not where it stands"),
+        (lambda lines: lines[0].update(record=1), "this is not a line of a record, or is not allowed at this position"),
         (lambda lines: lines.insert(3, {"event": "abandoned"}), "the run was abandoned before this line"),
-        (lambda lines: lines.pop(3), "a round is missing, or stands twice"),
-        (lambda lines: lines.insert(3, dict(lines[3])), "a round is missing, or stands twice"),
-        (lambda lines: lines[3].update(attempt=1), "attempt 1 after 0 rewinds"),
+        (lambda lines: lines.pop(3), "a round is missing, or occurs twice"),
+        (lambda lines: lines.insert(3, dict(lines[3])), "a round is missing, or occurs twice"),
+        (lambda lines: lines[3].update(attempt=1), "attempt 1 is recorded after 0 rewinds"),
         (
             lambda lines: lines.extend(
                 {**lines[4], "round": number, "nonce": f"{number:064}", "sum": f"{number:064}"} for number in (3, 4)

@@ -81,16 +81,16 @@ def test_changed_lines_show(tmp_path: Path, place: int) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"[]\n", "no line of a record"),
+        (b"[]\n", "not a line of a record"),
         (b"{\n", "not JSON"),
-        (b'{"event":"run","event":"run"}\n', "stands twice"),
+        (b'{"event":"run","event":"run"}\n', "occurs twice"),
         (b'{"event":"run","record":NaN}\n', "no number"),
-        (b'{"event":"other"}\n', "no line of a record"),
+        (b'{"event":"other"}\n', "not a line of a record"),
         (b'{"event":"run","record":3,"previous":"' + b"0" * 64 + b'"}\n', "version 3"),
         (b'{"event":"run","record":1,"previous":""}\n', "does not follow"),
-        (b'{"event":"release","previous":"' + b"0" * 64 + b'"}\n', "not where it stands"),
+        (b'{"event":"release","previous":"' + b"0" * 64 + b'"}\n', "not allowed at this position"),
         (b"\xff\n", "not JSON"),
-        (b"", "holds no record"),
+        (b"", "does not contain the record of a run"),
     ],
 )
 def test_what_is_no_record_is_refused_at_its_line(tmp_path: Path, line: bytes, message: str) -> None:

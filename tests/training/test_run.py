@@ -146,7 +146,7 @@ def test_nothing_is_counted_of_a_sum_that_is_wrong(tmp_path: Path) -> None:
     wrong = [
         ({"bias": np.zeros(2)}, "weight is missing"),
         (sums(1) | {"more": np.zeros(1)}, "more is new"),
-        (sums(1) | {"bias": np.zeros(3)}, r"float64 of shape \(3,\), where the rounds before had float64 of \(2,\)"),
+        (sums(1) | {"bias": np.zeros(3)}, r"float64 of shape \(3,\), and in earlier rounds it was float64 of \(2,\)"),
         (sums(1) | {"bias": np.zeros(2, np.float32)}, "bias: float32 of shape"),
         (sums(1) | {"bias": np.array([1.0, np.nan])}, "bias: not all entries are finite"),
         (sums(1) | {"bias": np.array([1.0, np.inf])}, "not all entries are finite"),

@@ -240,7 +240,7 @@ def test_arrays_that_were_refused_are_forgotten(tmp_path: Path) -> None:
 
 def test_small_misuses_are_told(tmp_path: Path) -> None:
     runs = [started(tmp_path / "ranks", rank=rank, world=2) for rank in (0, 1)]
-    with pytest.raises(RunError, match="the first rank, which holds the record, abandons a run"):
+    with pytest.raises(RunError, match="only the first rank, which writes the record, can abandon a run"):
         runs[1].abandon()
     huge = started(tmp_path / "huge", clip_norm=1e200)
     with huge.step() as step:

@@ -77,7 +77,7 @@ def test_without_links_a_key_gets_its_name_all_the_same(tmp_path: Path, monkeypa
 
 def test_a_file_that_is_no_record_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "record.jsonl").write_text("my notes")
-    with pytest.raises(RunError, match="holds no record of a run"):
+    with pytest.raises(RunError, match="does not contain the record of a run"):
         started(tmp_path)
     assert (tmp_path / "record.jsonl").read_text() == "my notes"
 
@@ -140,7 +140,7 @@ def test_a_key_and_a_record_belong_together(tmp_path: Path) -> None:
     started(tmp_path / "one").close()
     started(tmp_path / "two").close()
     (tmp_path / "one" / "run.key").replace(tmp_path / "kept.key")
-    with pytest.raises(RunError, match=r"run\.key: the key of the run .* is not here"):
+    with pytest.raises(RunError, match=r"run\.key: the key of the run .* is missing"):
         started(tmp_path / "one")
     with pytest.raises(RunError, match="with another key"):
         started(tmp_path / "one", key=tmp_path / "two" / "run.key")

@@ -50,13 +50,15 @@ def test_wild_sums_are_refused_and_not_counted(tmp_path: Path) -> None:
     run = started(tmp_path)
     with run.step() as step:
         for wild in (1e6, 1e308, 41.0):
-            with pytest.raises(RunError, match=r"norm is beyond 40 contributions of clip norm 1, the most") as caught:
+            with pytest.raises(
+                RunError, match=r"norm is larger than 40 contributions of clip norm 1, the most"
+            ) as caught:
                 step.release(np.array([0.0, wild]))
             # How long it was is not said.
             assert f"{wild:g}" not in str(caught.value).replace("40", "")
-        with pytest.raises(RunError, match="norm is beyond 40"):
+        with pytest.raises(RunError, match="norm is larger than 40"):
             step.release({"a": np.full(3, 20.0, np.float32), "b": np.full(2, -30.0)})
-        with pytest.raises(RunError, match="norm is beyond 40"):
+        with pytest.raises(RunError, match="norm is larger than 40"):
             step.release(np.full(100, 3e38, np.float32))
         with pytest.raises(RunError, match="sum: not all entries are finite"):
             step.release(np.array([0.0, np.nan]))
@@ -69,7 +71,9 @@ def test_every_sum_has_a_bound_of_its_own(tmp_path: Path) -> None:
     noise = {"multiplier": 0.5, "also": [{"what": "a count", "multiplier": 30.0}]}
     run = started(tmp_path, {"noise": noise}, also_clip_norms={"a count": 0.5})
     with run.step() as step:
-        with pytest.raises(RunError, match=r"a count: the sum's ℓ₂ norm is beyond 40 contributions of clip norm 0\.5"):
+        with pytest.raises(
+            RunError, match=r"a count: the sum's ℓ₂ norm is larger than 40 contributions of clip norm 0\.5"
+        ):
             step.release(np.zeros(3), also={"a count": np.array([-21.0])})
         step.release(np.zeros(3), also={"a count": np.array([-20.0])})
 
