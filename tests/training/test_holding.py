@@ -88,7 +88,7 @@ def test_the_record_of_another_run_does_not(folder: Path, tmp_path: Path, capsys
     other = pyaccount.certify(changed(BASE, {"noise": {"multiplier": 1.6}}, {}))
     verdict = hold_record(folder / "run" / "record.jsonl", other)
     assert not verdict
-    assert "document_sha256: the record is of another run" in verdict.to_text()
+    assert "document_sha256: the record is that of another run" in verdict.to_text()
     other.save(tmp_path / "other.cert.json")
     command = ["verify", str(tmp_path / "other.cert.json"), "--record", str(folder / "run" / "record.jsonl")]
     assert cli.run(command) == 1
@@ -98,48 +98,48 @@ def test_the_record_of_another_run_does_not(folder: Path, tmp_path: Path, capsys
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda lines: lines[3].update(standard_deviations=[0.375]), r"round 1: noise of standard deviation \[0.375\]"),
-        (lambda lines: lines[3].update(standard_deviations=[0.75, 1.0]), "round 1: noise"),
-        (lambda lines: lines[0].update(rounds=5), "rounds: the record is of another run: 5"),
-        (lambda lines: lines[0].update(records=[41]), "records: the record is of another run"),
-        (lambda lines: lines[0].update(clip_norms={"sum": 0.0}), "clip_norms: no norms"),
-        (lambda lines: lines[0].update(clip_norms={}), "clip_norms: none, where the sums are sum"),
+        (lambda lines: lines[3].update(standard_deviations=[0.375]), r"round 1: the noise has standard deviation \[0.375\]"),
+        (lambda lines: lines[3].update(standard_deviations=[0.75, 1.0]), "round 1: the noise has"),
+        (lambda lines: lines[0].update(rounds=5), "rounds: the record is that of another run: it has 5"),
+        (lambda lines: lines[0].update(records=[41]), "records: the record is that of another run"),
+        (lambda lines: lines[0].update(clip_norms={"sum": 0.0}), "clip_norms: a positive number is expected"),
+        (lambda lines: lines[0].update(clip_norms={}), "clip_norms: norms of sum are expected, not of none"),
         (
             lambda lines: lines[0]["clip_norms"].update({"also: x": 1.0}),
-            "clip_norms: also: x, sum, where the sums are sum",
+            "clip_norms: norms of sum are expected, not of also: x, sum",
         ),
-        (lambda lines: lines[0].update(noise_multipliers=[0.1]), "noise_multipliers: the record is of another run"),
-        (lambda lines: lines[0].update(statement="private"), "statement: the record is of another run"),
-        (lambda lines: lines[0].update(guarantee="confidence"), "guarantee: the record is of another run"),
-        (lambda lines: lines[0].update(name="other"), "name: the record is of another run"),
-        (lambda lines: lines[0].update(streams=7), "streams: 7, where version 2 has 2"),
-        (lambda lines: lines[0].update(uncertified=True), "uncertified: True, and certificate_sha256 says otherwise"),
-        (lambda lines: lines[0].update(key_commitment="x"), "key_commitment: 'x', where the 64"),
-        (lambda lines: lines[0].update(world=-3), "world: -3, where a number of ranks"),
+        (lambda lines: lines[0].update(noise_multipliers=[0.1]), "noise_multipliers: the record is that of another run"),
+        (lambda lines: lines[0].update(statement="private"), "statement: the record is that of another run"),
+        (lambda lines: lines[0].update(guarantee="confidence"), "guarantee: the record is that of another run"),
+        (lambda lines: lines[0].update(name="other"), "name: the record is that of another run"),
+        (lambda lines: lines[0].update(streams=7), "streams: 7, but version 2 has 2"),
+        (lambda lines: lines[0].update(uncertified=True), "uncertified: True, but certificate_sha256 says the opposite"),
+        (lambda lines: lines[0].update(key_commitment="x"), "key_commitment: the 64 hexadecimal digits of a hash are expected"),
+        (lambda lines: lines[0].update(world=-3), "world: a number of ranks is expected, not -3"),
         (lambda lines: lines[0].update(records_tag="00"), "records_tag: a tag of the data's size"),
-        (lambda lines: lines[3].update(sum=lines[2]["sum"]), "rounds 0 and 1 have one tag of their sums"),
-        (lambda lines: lines[3].update(sum="00"), "tag of their sums: '00', where the 64"),
+        (lambda lines: lines[3].update(sum=lines[2]["sum"]), "rounds 0 and 1 have the same tag of their sums"),
+        (lambda lines: lines[3].update(sum="00"), "tag of their sums: the 64 hexadecimal digits of a hash are expected"),
         (lambda lines: lines[3].update(batch=[1, 2, 3]), "this is not a line of a record"),
         (
             lambda lines: lines.insert(4, lines.pop(1)),
             "this is not a line of a record, or is not allowed at this position",
         ),
-        (lambda lines: lines[1].update(normaliser=9.0), r"normalisers: 8\.0 in the first line, and 9\.0 where"),
-        (lambda lines: lines[0].update(normalisers=[]), r"normalisers: \[\], where 1 are expected"),
+        (lambda lines: lines[1].update(normaliser=9.0), r"the first line has 8\.0, but the layout of body 0 has 9\.0"),
+        (lambda lines: lines[0].update(normalisers=[]), r"normalisers: 1 are expected, not \[\]"),
         (lambda lines: lines[1].update(arrays=[]), "arrays: the list of releases is empty"),
         (lambda lines: lines[1].update(arrays=[{}]), "arrays: at least one array is expected"),
         (
             lambda lines: lines[1].update(arrays=[*lines[1]["arrays"], *lines[1]["arrays"]]),
-            "2 releases, where a batch has 1",
+            "2 releases, but a batch has 1",
         ),
-        (lambda lines: lines[1].update(body=1), "layout of body 1: the document has 1"),
+        (lambda lines: lines[1].update(body=1), "layout of body 1: the document has only 1"),
         (lambda lines: lines[1].update(body=-1), "round 0: no layout before it says what was summed"),
         (
             lambda lines: lines[0].update(noise_source="another"),
-            "round 0 has no tag of its noise, and noise_source is 'another'",
+            "round 0 has no tag of its noise, but noise_source is 'another'",
         ),
-        (lambda lines: lines[3].update(noise="0" * 64), 'round 1 has a tag of its noise, and noise_source is "the run'),
-        (lambda lines: lines[3].update(nonce=lines[2]["nonce"]), "rounds 0 and 1 have one nonce"),
+        (lambda lines: lines[3].update(noise="0" * 64), 'round 1 has a tag of its noise, but noise_source is "the run'),
+        (lambda lines: lines[3].update(nonce=lines[2]["nonce"]), "rounds 0 and 1 have the same nonce"),
         (lambda lines: lines[3].update(nonce="00"), "nonce: 64 hexadecimal digits are expected, not '00'"),
         (lambda lines: lines[0].update(record=1), "this is not a line of a record, or is not allowed at this position"),
         (lambda lines: lines.insert(3, {"event": "abandoned"}), "the run was abandoned before this line"),
@@ -150,7 +150,7 @@ def test_the_record_of_another_run_does_not(folder: Path, tmp_path: Path, capsys
             lambda lines: lines.extend(
                 {**lines[4], "round": number, "nonce": f"{number:064}", "sum": f"{number:064}"} for number in (3, 4)
             ),
-            "5 rounds were released, and 4 are certified",
+            "5 rounds were released, and only 4 are certified",
         ),
     ],
 )
@@ -192,9 +192,9 @@ def test_a_cut_record_is_told_from_a_whole_one(
     assert hold_record(cut, Certificate.load(certificate)).to_mapping()["at_least"] is True
     for head, code in ((heads[-1], 1), ("0" * 64, 1), ("3f", 2)):
         assert cli.run(["verify", certificate, "--record", str(cut), "--expected-head", head]) == code
-        told = capsys.readouterr()
-        assert ("is not in the record: the file lost its end" in told.out) is (code == 1)
-        assert ("--expected-head = '3f': the 64 hexadecimal digits" in told.err) is (code == 2), told.err
+        out, err = capsys.readouterr()
+        assert (f"the record does not contain the line {head}: the file lost its end" in out) is (code == 1)
+        assert ("--expected-head = '3f': the 64 hexadecimal digits" in err) is (code == 2), err
     # What it was when it was noted is enough, however far the run has got since.
     for head in heads:
         assert hold_record(record, Certificate.load(certificate), expected_head=head.upper())

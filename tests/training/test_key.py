@@ -47,7 +47,7 @@ def test_what_is_no_key_is_refused_and_not_repeated(tmp_path: Path, text: str) -
     path = tmp_path / "run.key"
     path.write_text(text)
     path.chmod(0o600)
-    with pytest.raises(RunError, match="holds no key: 64 hexadecimal digits are expected") as caught:
+    with pytest.raises(RunError, match="does not contain a key: 64 hexadecimal digits are expected") as caught:
         RunKey.read(path)
     assert text[:8] not in str(caught.value) or not text
     with pytest.raises(RunError, match="32 bytes, not 31"):

@@ -194,7 +194,7 @@ def test_a_round_is_recorded_before_its_sum_is_given(tmp_path: Path, monkeypatch
     with pytest.raises(OSError, match="No space"), run.step() as step:
         step.release(sums(1))
     monkeypatch.undo()
-    with pytest.raises(RunError, match="may not be on the disk: take the run up again"), run.step() as step:
+    with pytest.raises(RunError, match=r"may not be on the disk: close\(\) the run"), run.step() as step:
         step.release(sums(1))
     run.close()
     # The line was written, if not safely so: it counts, and the very same sum gets its noise.
@@ -229,7 +229,7 @@ def test_nobody_else_goes_on_with_an_open_run(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "record.jsonl")], capture_output=True, text=True, check=False
     )
-    assert "another process goes on with this run" in done.stderr
+    assert "another process has this run open" in done.stderr
     run.close()
     started(tmp_path).close()
 

@@ -234,7 +234,7 @@ def test_sums_that_were_clipped_otherwise_are_refused(tmp_path: Path) -> None:
         with pytest.raises(RunError, match="clipped to other norms, or in other groups of parameters"):
             optimizer.add(clipped_sum(net, loss, inputs, targets, **options))
     optimizer.add(clipped_sum(net, loss, inputs, targets, run=run, also=also))
-    with pytest.raises(RunError, match="the document releases 'head' beside the gradients"):
+    with pytest.raises(RunError, match="the document releases 'head' in addition to the gradients"):
         PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
 
 
@@ -246,7 +246,7 @@ def test_clip_norms_are_the_runs(tmp_path: Path) -> None:
     for options in ({}, {"clip_norm": 0.7}):
         found = clipped_sum(net, loss, data.inputs[:7], data.targets[:7], run=run, **options)
         assert all(torch.allclose(found[name], expected[name], atol=1e-6) for name in expected)
-    with pytest.raises(RunError, match=r"clip_norm = 1\.0, and the run's is 0\.7: leave it out"):
+    with pytest.raises(RunError, match=r"clip_norm = 1\.0 is given, and the run's clip norm is 0\.7: leave it out"):
         clipped_sum(net, loss, data.inputs[:7], data.targets[:7], run=run, clip_norm=1.0)
     for wrong in ({}, {"clip_norm": 1.0, "also": {"head": ["0.bias"]}}):
         with pytest.raises(RunError, match="takes clip norms from the run"):
@@ -322,7 +322,7 @@ def test_one_parameter_may_be_a_tensor_and_gradients_are_forgotten(tmp_path: Pat
     optimizer.zero_grad()
     with pytest.raises(RunError, match="no sum was added"):
         optimizer.step()
-    with pytest.raises(RunError, match=r"weight: a sum of shape \(4,\), where the parameter has \(1, 4\)"):
+    with pytest.raises(RunError, match=r"weight: the sum has shape \(4,\), and the parameter has shape \(1, 4\)"):
         optimizer.add(torch.ones(WIDTH))
     optimizer.add(torch.ones(1, WIDTH))
     optimizer.step()
@@ -330,7 +330,7 @@ def test_one_parameter_may_be_a_tensor_and_gradients_are_forgotten(tmp_path: Pat
     net = model()
     run = TrainingRun(BASE, tmp_path / "several", records=RECORDS, uncertified=True)
     optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
-    with pytest.raises(RunError, match=r"a tensor is the sum of one parameter, and \d are trained: give a mapping"):
+    with pytest.raises(RunError, match=r"a single tensor is given, and \d parameters are trained: give a mapping"):
         optimizer.add(torch.zeros(3))
 
 
@@ -380,4 +380,4 @@ def test_two_processes_with_one_rank_are_refused(tmp_path: Path) -> None:
     with TrainingRun(DOCUMENT, tmp_path / "run", records=40, world=2, clip_norm=0.5, uncertified=True):
         pass
     found = ranks(tmp_path / "run", 1, 1)
-    assert all("every process needs a rank of its own, 0 to 1, and these are here: 1, 1" in told for told in found)
+    assert all("the ranks of the processes are 1, 1: every process needs a rank of its own" in text for text in found)
