@@ -208,7 +208,9 @@ def _noise_problems(recorded: Recorded, run: Certified) -> list[str]:
         return ["clip_norms: a positive number is expected for each sum"]
     names = {ALONE, *(f"{ALSO}{one.what}" for body in run.document.bodies for one in body.noise.also)}
     if set(norms) != names:
-        return [f"clip_norms: norms of {', '.join(sorted(names))} are expected, not of {', '.join(sorted(norms)) or 'none'}"]
+        return [
+            f"clip_norms: norms of {', '.join(sorted(names))} are expected, not of {', '.join(sorted(norms)) or 'none'}"
+        ]
     for release in recorded.releases[: run.rounds]:
         noise = run.body_run(release.round).body.noise
         scales = [

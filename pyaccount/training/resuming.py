@@ -68,6 +68,8 @@ def check_ranks(gathered: Iterable[Sequence[int]], world: int) -> None:
     states = [tuple(int(number) for number in state) for state in gathered]
     if sorted(rank for rank, *_ in states) != list(range(world)):
         ranks = ", ".join(str(rank) for rank, *_ in states)
-        raise RunError(f"the ranks of the processes are {ranks}: every process needs a rank of its own, from 0 to {world - 1}")
+        raise RunError(
+            f"the ranks of the processes are {ranks}: every process needs a rank of its own, from 0 to {world - 1}"
+        )
     if len({tuple(rest) for _, *rest in states}) > 1:
         raise RunError("the ranks are at different rounds: load the same checkpoint in all of them")

@@ -257,7 +257,9 @@ class PrivateOptimizer:
     def _check_ranks(self) -> None:
         run = self._run
         if not distributed.is_initialized() or distributed.get_world_size() != run.world:
-            raise RunError(f"the run has {run.world} ranks: initialise torch.distributed with the same number of processes")
+            raise RunError(
+                f"the run has {run.world} ranks: initialise torch.distributed with the same number of processes"
+            )
         states: list[Any] = [None] * run.world
         distributed.all_gather_object(states, run.rank_state)
         run.check_ranks(states)
@@ -277,7 +279,9 @@ def _clipped_together(
             )
         return [(list(trained), clip_norm)]
     if clip_norm not in (None, run.clip_norm):
-        raise RunError(f"clip_norm = {clip_norm!r} is given, and the run's clip norm is {run.clip_norm!r}: leave it out")
+        raise RunError(
+            f"clip_norm = {clip_norm!r} is given, and the run's clip norm is {run.clip_norm!r}: leave it out"
+        )
     groups = _groups(trained, run, also)
     grouped = {name for names in groups.values() for name in names}
     return [
@@ -304,7 +308,9 @@ def _groups(trained: Mapping[str, object], run: TrainingRun, also: Mapping[str, 
             raise RunError(f"also: {what!r} has no parameters: leave it out of noise.also")
     unknown = sorted({name for name in every if name not in trained or every.count(name) > 1})
     if unknown:
-        raise RunError(f"also: not trained, or in several groups: {', '.join(unknown)}. Name each trained parameter only once")
+        raise RunError(
+            f"also: not trained, or in several groups: {', '.join(unknown)}. Name each trained parameter only once"
+        )
     if len(every) == len(trained):
         raise RunError("also: no parameter is left for the main sum: leave one group out of noise.also")
     return groups

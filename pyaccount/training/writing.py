@@ -163,7 +163,9 @@ def _let_go(handle: int) -> None:
 
 def force(path: Path) -> None:
     """Force the content of a file, or the names in a folder, to the disk."""
-    if os.name != "posix":  # pragma: no cover - other systems cannot force folders, nor files that are open for reading only
+    if (
+        os.name != "posix"
+    ):  # pragma: no cover - other systems cannot force folders, nor files that are open for reading only
         return
     handle = os.open(path, os.O_RDONLY)
     try:

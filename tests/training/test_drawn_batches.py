@@ -140,7 +140,7 @@ def test_micro_batches_have_one_size() -> None:
     assert [mask.tolist() for _, mask in padded] == [[True, False], [False, False], [False, False]]
     assert len(batch) == 3
     for rank, world in ((2, 2), (-1, 2), (0, 0)):
-        with pytest.raises(RunError, match="no rank"):
+        with pytest.raises(RunError, match="there is no rank"):
             batch.shard(rank, world)
     with pytest.raises(RunError, match="at least one place, not 0"):
         list(batch.micro_batches(0))
@@ -247,11 +247,11 @@ def test_probabilities_are_those_of_the_analysis() -> None:
         ),
         (
             document({"kind": "poisson"}, {"iterations": 5, "sampling_probability": 0.1}),
-            ("missing-key", "training.dataset_size", "drawn from a known number of records"),
+            ("missing-key", "training.dataset_size", "need a known number of records"),
         ),
         (
             sampled("none", 5),
-            ("missing-key", "training.expected_batch_size", "there is no order to follow"),
+            ("missing-key", "training.expected_batch_size", "their size is not known"),
         ),
         (
             sampled("none", 5, expected_batch_size=2.5),
@@ -259,11 +259,11 @@ def test_probabilities_are_those_of_the_analysis() -> None:
         ),
         (
             sampled("none", 9, 10, expected_batch_size=5, max_participations=4),
-            ("contradiction", "sampler.max_participations", "come 5 times in 9 rounds"),
+            ("contradiction", "sampler.max_participations", "participates 5 times in 9 rounds"),
         ),
         (
             sampled("none", 9, 10, expected_batch_size=5, min_separation=3),
-            ("contradiction", "sampler.min_separation", "a record comes every 2 rounds"),
+            ("contradiction", "sampler.min_separation", "a record participates every 2 rounds"),
         ),
         (
             sampled("must-ow", 5, expected_batch_size=5, subset_size=10, rounds_per_subset=2),
@@ -299,9 +299,9 @@ USER = {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single"
         (USER, 4, [0, 0, 1], "attribution has 3 records, and the document's dataset_size is 4"),
         (USER, 3, [5, 5, 5], "1 users have more than 2 records"),
         (USER, 3, ([0, 1, 2, 2], [0, 0, 1, 2]), "1 records belong to several users"),
-        (USER, 3, ([0, 2, 2], [0, 0, 1]), "1 of 3 records belong to nobody"),
+        (USER, 3, ([0, 2, 2], [0, 0, 1]), "1 of 3 records have no user"),
         (USER, 3, [], "the attribution is empty"),
-        (USER, 3, ([-1, 0], [0, 0]), "a record below 0"),
+        (USER, 3, ([-1, 0], [0, 0]), "a negative record"),
         (USER, 3, ([0.5, 1.0], [0, 0]), "the numbers of records"),
         (USER, 3, [[0, 1, 2]], "two rows of equal length"),
         (USER, 3, [[0, 1, 2], [0, 1]], "two rows of equal length"),
@@ -317,7 +317,7 @@ def test_data_that_does_not_fit_is_refused(sampler: dict[str, Any], size: int, a
 def test_shared_records_that_wait_after_participations_are_refused() -> None:
     sampler = USER | {"attribution": "shared", "waits_after": "participation"}
     training = {"iterations": 4, "sampling_probability": 0.1}
-    with pytest.raises(DocumentError, match="only draws that make them wait are analysed"):
+    with pytest.raises(DocumentError, match="only the rule that draws make them wait is analysed"):
         made(document(sampler, training), attribution=[0, 1])
 
 
@@ -332,7 +332,7 @@ def test_more_records_than_a_list_holds_are_refused() -> None:
         sampled("balls-in-bins", 4, 2**32, bins=4),
         sampled("random-allocation", 4, 2**31, iterations_per_allocation=4, participations=3),
     ):
-        with pytest.raises(RunError, match=r"4_294_967_294 are the most"):
+        with pytest.raises(RunError, match=r"at most 4_294_967_294 are possible"):
             made(described)
 
 

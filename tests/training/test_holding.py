@@ -98,7 +98,10 @@ def test_the_record_of_another_run_does_not(folder: Path, tmp_path: Path, capsys
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda lines: lines[3].update(standard_deviations=[0.375]), r"round 1: the noise has standard deviation \[0.375\]"),
+        (
+            lambda lines: lines[3].update(standard_deviations=[0.375]),
+            r"round 1: the noise has standard deviation \[0.375\]",
+        ),
         (lambda lines: lines[3].update(standard_deviations=[0.75, 1.0]), "round 1: the noise has"),
         (lambda lines: lines[0].update(rounds=5), "rounds: the record is that of another run: it has 5"),
         (lambda lines: lines[0].update(records=[41]), "records: the record is that of another run"),
@@ -108,17 +111,29 @@ def test_the_record_of_another_run_does_not(folder: Path, tmp_path: Path, capsys
             lambda lines: lines[0]["clip_norms"].update({"also: x": 1.0}),
             "clip_norms: norms of sum are expected, not of also: x, sum",
         ),
-        (lambda lines: lines[0].update(noise_multipliers=[0.1]), "noise_multipliers: the record is that of another run"),
+        (
+            lambda lines: lines[0].update(noise_multipliers=[0.1]),
+            "noise_multipliers: the record is that of another run",
+        ),
         (lambda lines: lines[0].update(statement="private"), "statement: the record is that of another run"),
         (lambda lines: lines[0].update(guarantee="confidence"), "guarantee: the record is that of another run"),
         (lambda lines: lines[0].update(name="other"), "name: the record is that of another run"),
         (lambda lines: lines[0].update(streams=7), "streams: 7, but version 2 has 2"),
-        (lambda lines: lines[0].update(uncertified=True), "uncertified: True, but certificate_sha256 says the opposite"),
-        (lambda lines: lines[0].update(key_commitment="x"), "key_commitment: the 64 hexadecimal digits of a hash are expected"),
+        (
+            lambda lines: lines[0].update(uncertified=True),
+            "uncertified: True, but certificate_sha256 says the opposite",
+        ),
+        (
+            lambda lines: lines[0].update(key_commitment="x"),
+            "key_commitment: the 64 hexadecimal digits of a hash are expected",
+        ),
         (lambda lines: lines[0].update(world=-3), "world: a number of ranks is expected, not -3"),
-        (lambda lines: lines[0].update(records_tag="00"), "records_tag: a tag of the data's size"),
+        (lambda lines: lines[0].update(records_tag="00"), "records_tag: a record has a tag of the data's size"),
         (lambda lines: lines[3].update(sum=lines[2]["sum"]), "rounds 0 and 1 have the same tag of their sums"),
-        (lambda lines: lines[3].update(sum="00"), "tag of their sums: the 64 hexadecimal digits of a hash are expected"),
+        (
+            lambda lines: lines[3].update(sum="00"),
+            "tag of their sums: the 64 hexadecimal digits of a hash are expected",
+        ),
         (lambda lines: lines[3].update(batch=[1, 2, 3]), "this is not a line of a record"),
         (
             lambda lines: lines.insert(4, lines.pop(1)),
@@ -306,7 +321,7 @@ def test_a_report_of_a_record_that_does_not_agree_says_so_and_nothing_of_who_hol
     assert "does not agree with" in capsys.readouterr().err
     found = unescaped(re.sub(r"<[^>]*>", "", output.read_text(encoding="utf-8")))
     assert "DOES NOT AGREE" in found
-    assert "noise of standard deviation" in found
+    assert "the noise has standard deviation" in found
     assert "enforced" not in found
 
 

@@ -38,7 +38,7 @@ def test_a_key_with_open_permissions_is_refused(tmp_path: Path, mode: int) -> No
     path = tmp_path / "run.key"
     RunKey.create(path)
     path.chmod(mode)
-    with pytest.raises(RunError, match=rf"run\.key: others may use this key .*{mode:04o}.*chmod 600"):
+    with pytest.raises(RunError, match=rf"run\.key: others may use this key, .*{mode:04o}.*chmod 600"):
         RunKey.read(path)
 
 

@@ -108,14 +108,12 @@ def test_a_matrix_is_looked_for_beside_the_document(tmp_path: Path, monkeypatch:
 
 
 def test_what_takes_samples_takes_its_certificate(tmp_path: Path) -> None:
-    with pytest.raises(
-        DocumentError, match="certified by samples, which takes longer than opening a run should"
-    ) as caught:
+    with pytest.raises(DocumentError, match="needs samples, which takes too long for opening a run") as caught:
         TrainingRun(document(CORRELATED), tmp_path, records=40)
     (problem,) = caught.value.problems
     assert (problem.slug, problem.path_text) == ("uncertified", "sampler")
     certificate = pyaccount.certify(document())
-    with pytest.raises(DomainError, match="uncertified=True is for a document"):
+    with pytest.raises(DomainError, match="uncertified=True is for documents"):
         TrainingRun(certificate, tmp_path, records=40, uncertified=True)
 
 

@@ -48,7 +48,7 @@ def test_a_line_that_was_not_finished_is_taken_back(tmp_path: Path) -> None:
 def test_a_closed_record_is_free_while_a_forked_process_has_it_open(tmp_path: Path) -> None:
     path = tmp_path / "record.jsonl"
     writer = RecordWriter(path)
-    with pytest.raises(RunError, match="this process has opened this run already"):
+    with pytest.raises(RunError, match="this process has this run open already"):
         RecordWriter(path)
     # What a process that is forked off has, until it closes it.
     inherited = os.dup(writer._handle)
@@ -84,7 +84,7 @@ def test_changed_lines_show(tmp_path: Path, place: int) -> None:
         (b"[]\n", "not a line of a record"),
         (b"{\n", "not JSON"),
         (b'{"event":"run","event":"run"}\n', "occurs twice"),
-        (b'{"event":"run","record":NaN}\n', "no number"),
+        (b'{"event":"run","record":NaN}\n', "not a number"),
         (b'{"event":"other"}\n', "not a line of a record"),
         (b'{"event":"run","record":3,"previous":"' + b"0" * 64 + b'"}\n', "version 3"),
         (b'{"event":"run","record":1,"previous":""}\n', "does not follow"),

@@ -228,7 +228,7 @@ def test_a_run_of_version_1_goes_on_as_it_is(name: str, tmp_path: Path, monkeypa
         assert same(go(run, ROUNDS - SAVED), expected[SAVED:])
         run.load_state_dict(run.state_dict() | {"rounds": 0})
         assert same(go(run, ROUNDS), expected)
-        with pytest.raises(RunError, match="began with an earlier version, and cannot say"):
+        with pytest.raises(RunError, match="began with an earlier version, which cannot record"):
             run.abandon()
     recorded = Recorded.read(tmp_path / "record.jsonl")
     assert (recorded.version, recorded.rounds, recorded.ending) == (1, ROUNDS, "exhausted")

@@ -98,7 +98,7 @@ def test_resumed_at_every_round_it_is_the_same_run(tmp_path: Path, changes: dict
 def test_more_rounds_than_certified_are_refused(tmp_path: Path) -> None:
     run = started(tmp_path)
     go(run, 12)
-    with pytest.raises(PlanExceededError, match="has 12 rounds"):
+    with pytest.raises(PlanExceededError, match="of the 12 rounds"):
         run.step()
     with pytest.raises(PlanExceededError):
         run.batch(12)
@@ -147,7 +147,7 @@ def test_nothing_is_counted_of_a_sum_that_is_wrong(tmp_path: Path) -> None:
         ({"bias": np.zeros(2)}, "weight is missing"),
         (sums(1) | {"more": np.zeros(1)}, "more is new"),
         (sums(1) | {"bias": np.zeros(3)}, r"float64 of shape \(3,\), and in earlier rounds it was float64 of \(2,\)"),
-        (sums(1) | {"bias": np.zeros(2, np.float32)}, "bias: float32 of shape"),
+        (sums(1) | {"bias": np.zeros(2, np.float32)}, "bias: this array is float32 of shape"),
         (sums(1) | {"bias": np.array([1.0, np.nan])}, "bias: not all entries are finite"),
         (sums(1) | {"bias": np.array([1.0, np.inf])}, "not all entries are finite"),
         (sums(1) | {"bias": np.zeros((2, 1))}, r"float64 of shape \(2, 1\)"),
@@ -168,14 +168,14 @@ def test_nothing_is_counted_of_a_sum_that_is_wrong(tmp_path: Path) -> None:
 def test_a_skipped_batch_is_refused_and_stays_the_next_one(tmp_path: Path) -> None:
     run = started(tmp_path)
     batch = run.batch(0).indices
-    with pytest.raises(RunError, match="an empty batch, or one that is not wanted"), run.step():
+    with pytest.raises(RunError, match="even if it is empty or not wanted"), run.step():
         pass
     assert run.round == 0
     with pytest.raises(ZeroDivisionError), run.step():
         raise ZeroDivisionError
     with run.step() as step:
         assert np.array_equal(step.batch.indices, batch)
-        with pytest.raises(RunError, match="round 0 is open"), run.step():
+        with pytest.raises(RunError, match="round 0 is still open"), run.step():
             pass
         step.release(sums(0))
     with pytest.raises(RunError, match="not open"):
@@ -223,7 +223,7 @@ def test_a_killed_run_never_loses_a_round(tmp_path: Path) -> None:
 
 def test_nobody_else_goes_on_with_an_open_run(tmp_path: Path) -> None:
     run = started(tmp_path)
-    with pytest.raises(RunError, match=r"this process has opened this run already.*close\(\) that one first"):
+    with pytest.raises(RunError, match=r"this process has this run open already: close\(\) the other"):
         started(tmp_path)
     program = "import pathlib, sys\nfrom pyaccount.training.writing import RecordWriter\nRecordWriter(pathlib.Path(sys.argv[1]))"
     done = subprocess.run(
@@ -259,7 +259,7 @@ def test_another_sum_with_the_same_noise_is_refused(tmp_path: Path) -> None:
     go(run, 2)
     run.load_state_dict(state)
     with run.step() as step:
-        with pytest.raises(RunError, match="the two would reveal their difference"):
+        with pytest.raises(RunError, match="would reveal their difference"):
             step.release(sums(0) | {"bias": np.array([0.0, 1e-9])})
         step.release(sums(0))
     with pytest.raises(RunError, match="cannot be given up"):
@@ -290,7 +290,7 @@ def test_states_of_other_runs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="key_commitment: this is the state of another run"):
         other.load_state_dict(state)
     wrong = [
-        ({"rounds": 3}, "has 3 rounds, and the record 2"),
+        ({"rounds": 3}, "has 3 rounds, and the record only 2"),
         ({"rounds": -1}, "a whole number"),
         ({"rounds": True}, "a whole number"),
         ({"version": 3}, "version 3"),
@@ -369,9 +369,9 @@ def test_the_normaliser_is_a_constant_and_not_the_size_of_a_batch(tmp_path: Path
 def test_data_of_another_size_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"the data has 41 records, and training\.dataset_size is 40"):
         started(tmp_path, records=41)
-    with pytest.raises(RunError, match="2 numbers for 1 phases"):
+    with pytest.raises(RunError, match="2 numbers are given for 1 phases"):
         started(tmp_path, records=[40, 40])
-    with pytest.raises(DomainError, match="records = None: how many records the data has"):
+    with pytest.raises(DomainError, match="records = None: give the number of records of the data"):
         started(tmp_path, records=None)
     started(tmp_path / "numpy", records=np.int64(40)).close()
     shutil.rmtree(tmp_path / "numpy")

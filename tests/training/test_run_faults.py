@@ -48,7 +48,7 @@ def test_an_interrupted_line_ends_the_run_and_counts(tmp_path: Path, monkeypatch
         patch.setattr(Recorded, "take", lambda self, line: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             go(run, 1)
-    with pytest.raises(RunError, match="take the run up again"):
+    with pytest.raises(RunError, match=r"close\(\) the run and open it again"):
         go(run, 1)
     run.close()
     with started(tmp_path) as again:

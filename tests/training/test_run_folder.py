@@ -127,7 +127,9 @@ def test_ranks_are_held_against_one_another(tmp_path: Path) -> None:
         run.check_ranks(states)
         # As frameworks gather numbers.
         run.check_ranks(np.array(states))
-    with pytest.raises(RunError, match=r"ranks of the processes are 0, 1, 1: every process needs a rank of its own, from 0 to 2"):
+    with pytest.raises(
+        RunError, match=r"ranks of the processes are 0, 1, 1: every process needs a rank of its own, from 0 to 2"
+    ):
         runs[0].check_ranks([states[0], states[1], states[1]])
     with pytest.raises(RunError, match="needs a rank of its own"):
         runs[0].check_ranks(states[:2])

@@ -55,7 +55,7 @@ class InverseRows(ABC):
     @property
     @abstractmethod
     def smallest_new(self) -> float:
-        """The smallest entry on the diagonal of C⁻¹, which bounds the standard deviation of a row, given all rows before it."""
+        """The smallest entry on the diagonal of C⁻¹: the smallest standard deviation of a row, given all rows before it."""
 
     @property
     @abstractmethod
