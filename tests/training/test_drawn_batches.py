@@ -142,7 +142,7 @@ def test_micro_batches_have_one_size() -> None:
     for rank, world in ((2, 2), (-1, 2), (0, 0)):
         with pytest.raises(RunError, match="there is no rank"):
             batch.shard(rank, world)
-    with pytest.raises(RunError, match="at least one place, not 0"):
+    with pytest.raises(RunError, match="at least one entry"):
         list(batch.micro_batches(0))
 
 
