@@ -63,7 +63,7 @@ def train(rank: int, world: int, folder: Path) -> tuple[int, list[float]]:
 
 
 if __name__ == "__main__":
-    # The noise does not depend on the number of ranks.
+    # With fixed nonces, runs with different numbers of ranks draw the same noise.
     fixed_draws(pytest.MonkeyPatch())
     rank, world, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     claimed = int(sys.argv[4]) if len(sys.argv) > 4 else rank

@@ -1,4 +1,4 @@
-"""Batches of ten thousand records; any order, any world; and what bad input gets."""
+"""Batches of ten thousand records, in any order and on any number of ranks, and the errors for bad input."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_the_parts_of_all_ranks_are_the_batch(case: str, world: int) -> None:
         parts = [batch.shard(rank, world) for rank in range(world)]
         together = np.sort(np.concatenate([part.indices for part in parts]))
         assert np.array_equal(together, batch.indices)
-        # As many micro-batches on every rank, or some would wait for ever.
+        # Every rank needs the same number of micro-batches, or some would wait for ever.
         assert len({sum(1 for _ in part.micro_batches(16)) for part in parts}) == 1
         seen = np.concatenate([places[mask] for part in parts for places, mask in part.micro_batches(16)])
         assert np.array_equal(np.sort(seen), batch.indices)
@@ -178,12 +178,12 @@ def z_scores(counts: list[int], records: int, rate: float) -> list[float]:
     ids=lambda given: given["sampler"]["kind"] if isinstance(given, dict) else "",
 )
 def test_batches_of_many_records_are_binomial_in_every_round(described: dict[str, Any], rate: float) -> None:
-    """From the first round on: a warm start is stationary. Pairs of records are together as often as independent ones."""
+    """This holds from the first round on, because a warm start is stationary. Pairs of records meet as often as independent ones."""
     batches = made(described)
     found = [batches.batch(t).indices for t in range(batches.rounds)]
     scores = z_scores([len(batch) for batch in found], RECORDS, rate)
     assert max(map(abs, scores)) < 4.5
-    # Batches of independent records are as wide as they should be; of records that are dealt together they would be narrower.
+    # The sizes of batches of independent records vary as expected; if records were allocated jointly, they would vary less.
     assert 0.7 < sum(score * score for score in scores) / len(scores) < 1.3
     first = scores[:8]
     assert sum(score * score for score in first) < chi2.isf(1e-4, 8)
@@ -193,7 +193,7 @@ def test_batches_of_many_records_are_binomial_in_every_round(described: dict[str
 
 
 def test_records_wait_and_then_have_one_chance_in_each_round() -> None:
-    """Of rounds between two participations b − 1 are certain, and the rest are geometric."""
+    """The number of rounds between two participations is b − 1 plus a geometric number."""
     described, b, p, longest = sampled("b-min-sep", 90, sampling_probability=0.1, min_separation=8), 8, 0.1, 30
     batches = made(described)
     rounds: dict[int, list[int]] = {}
@@ -202,7 +202,7 @@ def test_records_wait_and_then_have_one_chance_in_each_round() -> None:
             rounds.setdefault(record, []).append(t)
     waits: Counter[int] = Counter()
     for taken in rounds.values():
-        # What follows a participation so late is not seen whole.
+        # The wait after such a late participation may extend beyond the end of the run.
         waits.update(min(later - t - b, longest) for t, later in pairwise([*taken, 10_000]) if t + b + longest < 90)
     assert min(waits) == 0
     total, chances = waits.total(), [p * (1 - p) ** k for k in range(longest)]
@@ -227,7 +227,7 @@ def test_the_first_draws_of_users_are_stationary_by_how_many_records_each_has() 
 
 
 def test_probabilities_are_those_of_the_analysis() -> None:
-    """To the last bit: an expected batch is turned into a probability once, in the document room."""
+    """Probabilities agree to the last bit, because an expected batch size is converted once, in the document room."""
     stated = sampled("poisson", 3, 3_000_000, expected_batch_size=7)
     loaded = load(stated)
     p = loaded.bodies[0].sampling_probability()
@@ -348,7 +348,7 @@ def test_rounds_are_those_of_the_run(count: int) -> None:
 
 @pytest.mark.parametrize("case", EVERY)
 def test_nothing_large_is_made_before_the_first_batch(case: str) -> None:
-    """A run makes the batches of all its phases to find out early what is refused."""
+    """A run makes the batches of all its phases at the start, to raise errors early."""
     described, attribution = EVERY[case]
     batches = made(described, attribution=attribution)
     large = (_core.BatchCalendar, _core.DealtRecords)

@@ -1,4 +1,4 @@
-"""A record beside its certificate, and who sees to each assumption."""
+"""Comparing a record with its certificate, and the status of each assumption."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BASE: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate and a run of three of its four rounds."""
+    """Return a folder with a certificate and a run of three of its four rounds."""
     place = tmp_path_factory.mktemp("held")
     certificate = pyaccount.certify(BASE)
     certificate.save(place / "held.cert.json")
@@ -52,7 +52,7 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def chained(path: Path, events: list[dict[str, Any]]) -> Path:
-    """A record with these lines, the chain made anew: what a person can write who wants to."""
+    """Write a record with these lines and a recomputed chain of hashes, as a forger can."""
     previous, whole = NOTHING_BEFORE, b""
     for event in events:
         line = line_of({**event, "previous": previous})
@@ -63,7 +63,7 @@ def chained(path: Path, events: list[dict[str, Any]]) -> Path:
 
 @pytest.fixture
 def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal on which nothing is wrapped."""
+    """Make the terminal so wide that nothing is wrapped."""
     monkeypatch.setenv("COLUMNS", "1000")
 
 
@@ -210,12 +210,12 @@ def test_a_cut_record_is_told_from_a_whole_one(
         out, err = capsys.readouterr()
         assert (f"the record does not contain the line {head}: the file lost its end" in out) is (code == 1)
         assert ("--expected-head = '3f': the 64 hexadecimal digits" in err) is (code == 2), err
-    # What it was when it was noted is enough, however far the run has got since.
+    # An older noted head is sufficient, even if the run has continued since.
     for head in heads:
         assert hold_record(record, Certificate.load(certificate), expected_head=head.upper())
     assert cli.run(["verify", certificate, "--expected-head", heads[0]]) == 2
     assert "give --record FILE" in capsys.readouterr().err
-    # A record of which two rounds and the closing line are lost ends at an earlier closing line, if there is one.
+    # A record that lost rounds and its closing line may still end with an earlier closing line.
     page = tmp_path / "cut.html"
     assert cli.run(["report", certificate, "--record", str(cut), "-o", str(page)]) == 0
     assert "at least 2 of 4 rounds" in unescaped(re.sub(r"<[^>]*>", "", page.read_text(encoding="utf-8")))
@@ -248,14 +248,14 @@ def test_a_run_that_began_without_a_certificate_is_said_to(tmp_path: Path, capsy
         assert cli.run(asked) == 0
         text = page.read_text(encoding="utf-8")
         assert unescaped(text).count("UNCERTIFIED") >= 2
-        # What a page says first is beside its title.
+        # Badges are beside the title of a page.
         first = unescaped(re.sub(r"<style.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL))[:120]
         assert "UNCERTIFIED" in (first if form == "html" else text.splitlines()[0])
-    # Nor does a hash that was written into the record without a certificate take the word away.
+    # Writing the hash of a certificate into the record afterwards does not remove the badge either.
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     lines[0]["certificate_sha256"] = "0" * 64
     assert "UNCERTIFIED" in hold_record(chained(tmp_path / "pasted.jsonl", lines), certificate).to_text()
-    # A document that was certified when it was opened has its certificate beside the record.
+    # If a document was certified when the run was opened, its certificate is beside the record.
     opened = tmp_path / "opened"
     asked = ["verify", str(opened / "certificate.json"), "--record", str(opened / "record.jsonl")]
     assert cli.run(asked) == 0
@@ -263,7 +263,7 @@ def test_a_run_that_began_without_a_certificate_is_said_to(tmp_path: Path, capsy
 
 
 def test_every_assumption_of_the_examples_has_somebody() -> None:
-    """None falls through: that would say of one that the run enforces that nobody knows of it."""
+    """Every assumption is listed; otherwise the page would say of an enforced one that nothing in the run knows of it."""
     used = set()
     for path in sorted(EXAMPLES.glob("*.yaml")):
         if "kind: policy" in path.read_text(encoding="utf-8"):
@@ -287,7 +287,7 @@ def test_a_report_tells_of_the_run(folder: Path, capsys: pytest.CaptureFixture[s
     record = folder / "run" / "record.jsonl"
     certificate = str(folder / "held.cert.json")
     assert cli.run(["report", certificate, "--record", str(record), "--format", form]) == 0
-    # Text is wrapped, HTML has tags between the words.
+    # Text is wrapped, and HTML has tags between the words.
     found = " ".join(re.sub(r"<[^>]*>", "", capsys.readouterr().out).split())
     assert re.search(r"3(\[\^\w+\])* of 4 rounds", found)
     verdict = hold_record(record, Certificate.load(certificate))
@@ -297,7 +297,7 @@ def test_a_report_tells_of_the_run(folder: Path, capsys: pytest.CaptureFixture[s
         assert one.held in words
         assert unescaped(one.text) in words
         assert unescaped(one.how) in words
-    # Once, with who sees to it, and not as a list to check as well.
+    # Each assumption is shown once, with its status, and not in the usual checklist as well.
     assert unescaped(found).count(unescaped(verdict.assumptions[0].text)) == 1
     places = [unescaped(found).index(unescaped(one.text)) for one in verdict.assumptions if one.held == "yours"]
     others = [unescaped(found).index(unescaped(one.text)) for one in verdict.assumptions if one.held == "enforced"]
@@ -305,7 +305,7 @@ def test_a_report_tells_of_the_run(folder: Path, capsys: pytest.CaptureFixture[s
 
 
 def unescaped(text: str) -> str:
-    """Words alone: what is escaped differs from form to form."""
+    """Return only the words, because escaping differs between the formats."""
     return " ".join(re.sub(r"[\\`*|]", "", html.unescape(text)).split())
 
 

@@ -1,4 +1,4 @@
-"""The secret of a run: where it lies, who may read it, and that nothing shows it."""
+"""The secret key of a run: where it is stored, who may read it, and that nothing shows it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_uses_are_told_apart() -> None:
 
 
 def test_what_is_derived_is_pinned() -> None:
-    # "noise" and 1, each with its type and its length as eight little-endian bytes.
+    # The message is "noise" and 1, each with its type and its length as eight little-endian bytes.
     message = b"t" + bytes([5, 0, 0, 0, 0, 0, 0, 0]) + b"noise" + b"n" + bytes([1, 0, 0, 0, 0, 0, 0, 0]) + b"1"
     expected = hashlib.blake2b(message, digest_size=32, key=BITS, person=b"pyaccount run v1").digest()
     assert RunKey(BITS).derive("noise", 1).reveal() == expected

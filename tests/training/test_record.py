@@ -1,4 +1,4 @@
-"""The record: a chain that shows what was changed, lost or put elsewhere."""
+"""The record: its chain of hashes shows whether lines were changed, lost or moved."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_closed_record_is_free_while_a_forked_process_has_it_open(tmp_path: Pa
     writer = RecordWriter(path)
     with pytest.raises(RunError, match="this process has this run open already"):
         RecordWriter(path)
-    # What a process that is forked off has, until it closes it.
+    # A forked child process has this copy of the file until it closes it.
     inherited = os.dup(writer._handle)
     try:
         writer.close()
@@ -71,7 +71,7 @@ def test_changed_lines_show(tmp_path: Path, place: int) -> None:
     }
     for how, found in damaged.items():
         if found == lines or (place == 4 and how in ("removed", "changed")):
-            # The end of a chain shows when the next line is written, or beside its certificate.
+            # A change of the last line shows when the next line is written, or in the comparison with the certificate.
             continue
         path.write_bytes(b"".join(found))
         with pytest.raises(RunError, match="line"):
