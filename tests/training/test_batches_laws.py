@@ -147,7 +147,7 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[], laws.Law]]] = {
         lambda: {((0, 1), (2,), (0, 1), (2,)): 1.0},
     ),
 }
-#: For each case: the user of each record, or pairs; the largest number of records of a user; and the law.
+#: For each case: the document, the attribution (the user of each record, or pairs), and the law.
 USERS: dict[str, tuple[dict[str, Any], Any, Callable[[], laws.Law]]] = {
     f"{attribution}, {start}": (
         document(of_users(2, 3 if start == "warm" else 2, start, attribution), rated(3, 3, 0.4)),

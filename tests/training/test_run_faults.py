@@ -22,7 +22,7 @@ from pyaccount.training.record import Recorded, hash_of, line_of
 
 
 def test_what_is_released_is_what_was_recorded_whoever_writes_to_the_sum(tmp_path: Path) -> None:
-    """Here the callable that keeps the mark writes to the sum after it was recorded; in practice a thread or a device may do so."""
+    """Here the callable that keeps the mark writes to the sum after it was recorded; in practice a thread or device may do so."""
     given = np.zeros(3)
 
     def keep(text: str | None = None) -> str | None:
@@ -117,7 +117,7 @@ def test_a_rank_that_follows_does_not_take_up_another_branch(tmp_path: Path, mon
 
 
 def test_lines_of_two_branches_do_not_make_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anybody can recompute the chain of hashes. But the seed of a round depends on all earlier lines, so no later one is repeated."""
+    """Anybody can recompute the chain of hashes, but a seed depends on all earlier lines, so no later round is repeated."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     folder = tmp_path / "run"
     record = folder / "record.jsonl"
@@ -251,7 +251,7 @@ def test_small_misuses_are_told(tmp_path: Path) -> None:
 
 
 def test_a_run_of_version_1_has_one_array_for_each_other_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its tags identify other sums only by their names in the document, so further arrays of one sum could share a tag."""
+    """Its tags identify other sums only by their names in the document, so sums whose arrays have the same name would share a tag."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     old = json.loads((GOLDEN / "training_records_1.json").read_text(encoding="utf-8"))["identity"]
     (tmp_path / "run.key").write_text(old["key"])
