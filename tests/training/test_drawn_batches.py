@@ -178,7 +178,7 @@ def z_scores(counts: list[int], records: int, rate: float) -> list[float]:
     ids=lambda given: given["sampler"]["kind"] if isinstance(given, dict) else "",
 )
 def test_batches_of_many_records_are_binomial_in_every_round(described: dict[str, Any], rate: float) -> None:
-    """This holds from the first round on, since a warm start is stationary. Pairs of records meet as often as independent ones."""
+    """This holds from the first round on, since a warm start is stationary. Pairs meet as often as independent records."""
     batches = made(described)
     found = [batches.batch(t).indices for t in range(batches.rounds)]
     scores = z_scores([len(batch) for batch in found], RECORDS, rate)

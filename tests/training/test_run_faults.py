@@ -251,7 +251,7 @@ def test_small_misuses_are_told(tmp_path: Path) -> None:
 
 
 def test_a_run_of_version_1_has_one_array_for_each_other_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its tags identify other sums only by their names in the document, so sums whose arrays have the same name would share a tag."""
+    """Its tags identify other sums only by their names in the document, so sums with equally named arrays would share a tag."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     old = json.loads((GOLDEN / "training_records_1.json").read_text(encoding="utf-8"))["identity"]
     (tmp_path / "run.key").write_text(old["key"])

@@ -19,7 +19,7 @@ from pyaccount.errors import RunError
 @pytest.mark.entropy
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process of its own that is killed")
 def test_killed_while_it_begins_a_run_can_still_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process is killed at every call that changes a file. Afterwards the folder has a run, and no key ever served two runs."""
+    """The process is killed at every call that changes a file. Afterwards the folder has a run, and no key served two runs."""
     points = 0
     while True:
         folder = tmp_path / str(points)
