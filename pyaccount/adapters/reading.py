@@ -42,7 +42,7 @@ def real(value: object, allowed: Range, path: Path) -> float:
     except (TypeError, ValueError, OverflowError):
         wrong_type(path, f"must be a number, not {shown(value)}", value, allowed.describe())
     if number not in allowed:
-        out_of_range(path, f"must be {allowed.describe()}", _told(number), allowed.describe())
+        out_of_range(path, f"must be {allowed.describe()}", _json_value(number), allowed.describe())
     return number
 
 
@@ -55,11 +55,12 @@ def whole(value: object, allowed: Range, path: Path) -> int:
     except TypeError:
         wrong_type(path, f"must be a whole number, not {shown(value)}", value, allowed.describe())
     if number not in allowed:
-        out_of_range(path, f"must be {allowed.describe()}", _told(number), allowed.describe())
+        out_of_range(path, f"must be {allowed.describe()}", _json_value(number), allowed.describe())
     return number
 
 
-def _told(number: float) -> object:
+def _json_value(number: float) -> object:
+    """Return the number, or its text if JSON cannot represent it (nan and infinities)."""
     return number if math.isfinite(number) else str(number)
 
 
