@@ -1,11 +1,11 @@
-"""dp_accounting: event trees as documents, and documents as event trees.
+"""dp_accounting: converts event trees to documents, and documents to event trees.
 
-An event says what was run, and leaves open which data sets are neighbours: an accountant of dp_accounting is told, and so
-is `from_event`. Noise multipliers mean the same in both: relative to the norm of one record's contribution, so that
-under replacement two of them differ. What an accountant of dp_accounting makes of an event is another matter: for batches of a
-fixed size its figures are not upper bounds (docs/batches.md has the reason), and the certificate's ε is larger. And
-where a `GaussianDpEvent` is not sampled, `RdpAccountant` does not double the contribution under REPLACE_ONE: use `PLDAccountant`
-for replace-one.
+An event says what was run, but not which data sets are neighbours; you tell that to an accountant of dp_accounting, and to
+`from_event`. Noise multipliers mean the same in both: they are relative to the norm of one record's contribution, so under
+replacement the sum can change by two such contributions. The results of dp_accounting's accountants can differ from a
+certificate. For batches of a fixed size its values of ε are not upper bounds (docs/batches.md explains why), and the
+certificate's ε is larger. For a `GaussianDpEvent` that is not sampled, `RdpAccountant` does not double the contribution under
+REPLACE_ONE: use `PLDAccountant` for replace-one.
 """
 
 from __future__ import annotations
@@ -32,22 +32,24 @@ if TYPE_CHECKING:
 _FROM_ZERO = Range(0, 1)
 _COUNT_FROM_ZERO = Range(0, COUNT.maximum)
 
-#: Events that no document means, each with the reason and what is near it.
+#: Events that no document describes, each with the reason and what to use instead.
 _REFUSED = {
     "NonPrivateDpEvent": "a release without noise has no guarantee; leave it out only if nothing was released",
-    "UnsupportedDpEvent": "the event says itself that nothing is known of it",
+    "UnsupportedDpEvent": "this event states that its mechanism is unknown, so it has no guarantee",
     "ZCDpEvent": "a zCDP guarantee does not say which mechanism was run; describe that one, such as GaussianDpEvent",
     "EpsilonDeltaDpEvent": "an (ε, δ) guarantee does not say which mechanism was run; describe that one",
     "DiscreteLaplaceDpEvent": "noise on integers is not analysed; LaplaceDpEvent is, for noise on real numbers",
     "DiscreteGaussianDpEvent": "noise on integers is not analysed; GaussianDpEvent is, for noise on real numbers",
     "SingleEpochTreeAggregationDpEvent": (
-        "tree aggregation has no document; noise correlated by a matrix has, without sampling or with b-min-sep, balls-in-bins "
-        "or cyclic-poisson"
+        "no document describes tree aggregation; documents can describe noise that is correlated by a matrix, without sampling "
+        "or with b-min-sep, balls-in-bins or cyclic-poisson"
     ),
     "MixtureOfGaussiansDpEvent": (
         "a mixture does not say which sampler makes it: describe the sampler, such as PoissonSampledDpEvent with a group_size"
     ),
-    "RepeatAndSelectDpEvent": "a choice among a random number of runs is not analysed; SelfComposedDpEvent releases all of them",
+    "RepeatAndSelectDpEvent": (
+        "selecting among a random number of runs is not analysed; SelfComposedDpEvent describes the release of all of them"
+    ),
     "RandomizedResponseDpEvent": "randomized response is not analysed; Gaussian and Laplace noise are",
 }
 _READ = (
@@ -56,7 +58,7 @@ _READ = (
 )
 
 
-def from_event(  # noqa: PLR0913 - the head of the document that an event lacks
+def from_event(  # noqa: PLR0913 - the head of the document, which an event does not have
     event: object,
     *,
     adjacency: str,
@@ -65,29 +67,31 @@ def from_event(  # noqa: PLR0913 - the head of the document that an event lacks
     group_size: int = 1,
     name: str = "dp_accounting",
 ) -> dict[str, Any]:
-    """The document of an event tree: a phase for each part, in order.
+    """Return the document of an event tree, with a phase for each part in order.
 
-    Raises `DocumentError` with the path in the tree, such as `events[0].event.noise_multiplier`, for what has no document.
+    The head of the document is not in an event: `adjacency`, `delta`, `epsilon`, `group_size` and `name` are as in a document.
+    Raises `DocumentError` with the path in the tree, such as `events[0].event.noise_multiplier`, if no document describes a part.
     """
     bodies = _bodies(event, (), 1)
     if not bodies:
-        no_equivalent((), "the events release nothing: there is no document of no rounds", value=_kind(event))
+        no_equivalent((), "the events release nothing: a document needs at least one round", value=_kind(event))
     return document(bodies, name=name, adjacency=adjacency, delta=delta, epsilon=epsilon, group_size=group_size)
 
 
 def to_event(source: Source) -> Any:
-    """The event tree of a document: what is run; adjacency, ε and δ are for dp_accounting's accountants to be told.
+    """Return the event tree of a document, which says what is run.
 
-    Raises `DocumentError` for what has no event, `MissingExtraError` if dp_accounting is not installed.
+    Give the adjacency, ε and δ of the document to the accountant of dp_accounting yourself. Raises `DocumentError` if no event
+    describes a part of the document, and `MissingExtraError` if dp_accounting is not installed.
     """
     try:
         import dp_accounting  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError as error:
-        raise MissingExtraError.of("dp-accounting", "event trees are made by it") from error
+        raise MissingExtraError.of("dp-accounting", "event trees are objects of that package") from error
     described = load(source)
     problems = [problem for body in described.bodies for problem in _without_event(described, body)]
     if described.privacy.group_size != 1:
-        message = "events are about one record; an accountant of dp_accounting cannot be told of groups"
+        message = "events are about one record, and dp_accounting's accountants have no groups"
         problems.append(described.problem("no-equivalent", ("privacy", "group_size"), message, allowed="1"))
     if problems:
         raise DocumentError(problems)
@@ -100,7 +104,7 @@ def _kind(event: object) -> str:
 
 
 def _bodies(event: object, path: Path, count: int) -> list[BodyMapping]:
-    """The bodies of `count` runs of an event."""
+    """Return the bodies of `count` runs of an event, whose path in the tree is `path`."""
     kind = _kind(event)
     if len(path) > DEEPEST:
         no_equivalent(path[:8], f"the tree has more than {DEEPEST} levels", value=kind)
@@ -110,14 +114,14 @@ def _bodies(event: object, path: Path, count: int) -> list[BodyMapping]:
         runs = whole(_field(event, "count", path), _COUNT_FROM_ZERO, (*path, "count"))
         return _bodies(_field(event, "event", path), (*path, "event"), count * runs)
     if kind == "ComposedDpEvent":
-        # In sequence, or side by side: the order does not matter for what is composed, so neither does that of the runs.
+        # The guarantee of a composition does not depend on the order, so runs of the whole may be replaced by runs of its parts.
         parts = enumerate(_parts(event, path))
         return [body for i, part in parts for body in _bodies(part, (*path, "events", i), count)]
     return _leaf(event, kind, path, count)
 
 
 def _leaf(event: object, kind: str, path: Path, count: int) -> list[BodyMapping]:
-    """The body of `count` runs of an event that releases something itself."""
+    """Return the body of `count` runs of an event that is not a composition."""
     if count not in ITERATIONS:
         message = f"{count} runs are more than a document can describe"
         no_equivalent(path, message, value=kind, allowed=ITERATIONS.describe())
@@ -127,12 +131,12 @@ def _leaf(event: object, kind: str, path: Path, count: int) -> list[BodyMapping]
         return [{"training": {"iterations": count}, "sampler": {"kind": "none"}, "noise": _noise(event, path)}]
     if kind in ("PoissonSampledDpEvent", "SampledWithoutReplacementDpEvent", "SampledWithReplacementDpEvent"):
         return _sampled(event, kind, path, count)
-    reason = _REFUSED.get(kind, f"no document describes this event; those that are read: {_READ}")
+    reason = _REFUSED.get(kind, f"no document describes this event; the adapter reads {_READ}")
     return no_equivalent(path, reason, value=kind)
 
 
 def _sampled(event: object, kind: str, path: Path, count: int) -> list[BodyMapping]:
-    """The body of a sampled event: one draw for one release."""
+    """Return the body of `count` runs of a sampled event, in which one draw is used for one release."""
     inner, place = _field(event, "event", path), (*path, "event")
     while True:
         if _kind(inner) == "SelfComposedDpEvent" and _field(inner, "count", place) == 1:
@@ -154,7 +158,7 @@ def _sampled(event: object, kind: str, path: Path, count: int) -> list[BodyMappi
     if _kind(inner) == "LaplaceDpEvent":
         no_equivalent(
             place,
-            "sampling before Laplace noise has no document of rounds; one draw has a document of kind amplification",
+            "no document describes rounds of sampled Laplace noise; a single draw has a document of kind amplification",
             value=_kind(inner),
             allowed="GaussianDpEvent",
         )
@@ -211,21 +215,19 @@ def _field(event: object, name: str, path: Path) -> Any:
         no_equivalent(path, f"this {_kind(event)} has no field {name}", value=_kind(event))
 
 
-#: The samplers that an event means.
+#: The samplers that an event can describe.
 _EVENTS = ("poisson", "fixed-size", "with-replacement", "none")
 
 
 def _without_event(described: Document, body: Body) -> list[Problem]:
-    """What of a body no event means."""
-    found = []
+    """Return a problem for each part of a body that no event describes."""
+    problems = []
     if body.matrix.kind != "identity":
-        message = "events describe independent rounds, and with a matrix they depend on one another"
-        found.append(described.problem("no-equivalent", body.at("matrix"), message, allowed="identity"))
+        message = "events describe independent rounds, and a matrix makes rounds depend on one another"
+        problems.append(described.problem("no-equivalent", body.at("matrix"), message, allowed="identity"))
     if body.sampler.kind not in _EVENTS:
-        message = (
-            f"no event means {body.sampler.kind} sampling; poisson, fixed-size, with-replacement and none have one"
-        )
-        found.append(
+        message = f"no event describes {body.sampler.kind} sampling; events describe {', '.join(_EVENTS)}"
+        problems.append(
             described.problem(
                 "no-equivalent",
                 body.at("sampler", "kind"),
@@ -235,47 +237,50 @@ def _without_event(described: Document, body: Body) -> list[Problem]:
         )
     if body.draws_per_iteration() > 1 and described.privacy.adjacency == "replace-one":
         message = (
-            "several draws in a round are a MixtureOfGaussiansDpEvent, which says nothing of a record that is replaced by "
+            "several draws in a round are a MixtureOfGaussiansDpEvent, which does not describe a record that is replaced by "
             "another one"
         )
         adjacency = ("privacy", "adjacency")
-        found.append(described.problem("no-equivalent", adjacency, message, allowed="add-remove or zero-out"))
+        problems.append(described.problem("no-equivalent", adjacency, message, allowed="add-remove or zero-out"))
     path = described.blank
     if path is not None and path[0] != "privacy" and path[: len(body.path)] == body.path:
-        message = "an event has no blanks: certify the document first"
-        found.append(described.problem("unfilled-blank", path, message, allowed="a value"))
-    return found
+        message = "an event cannot have blanks: certify the document first"
+        problems.append(described.problem("unfilled-blank", path, message, allowed="a value"))
+    return problems
 
 
 def _event(library: Any, body: Body) -> Any:
-    """The event of a body without problems."""
-    # Several releases of one batch are one Gaussian release with the effective multiplier, here from below.
+    """Return the event of a body for which `_without_event` found no problem."""
+    # Several releases of one batch are one Gaussian release with the effective multiplier, of which this is a lower bound.
     sigma = effective([number(body.noise.multiplier), *(release.multiplier for release in body.noise.also)])[0]
     rounds = body.count * int(body.training.iterations)
-    one = library.LaplaceDpEvent(sigma) if body.noise.kind == "laplace" else library.GaussianDpEvent(sigma)
+    event = library.LaplaceDpEvent(sigma) if body.noise.kind == "laplace" else library.GaussianDpEvent(sigma)
     if body.sampler.kind == "none":
-        # What a record can be told from are the rounds it takes part in.
+        # Only the rounds in which a record takes part depend on it.
         rounds = body.count * body.participations()
     elif body.draws_per_iteration() > 1:
-        one = library.dp_event.MixtureOfGaussiansDpEvent(
+        event = library.dp_event.MixtureOfGaussiansDpEvent(
             sigma, *_law(body.draws_per_iteration(), body.sampling_probability())
         )
     elif body.sampler.kind == "poisson":
         rate, limit = body.sampling_probability(), body.truncation()
-        one = (
-            library.PoissonSampledDpEvent(rate, one)
+        event = (
+            library.PoissonSampledDpEvent(rate, event)
             if limit is None
             else library.TruncatedSubsampledGaussianDpEvent(body.training.dataset_size, rate, limit, sigma)
         )
     else:
         replaced = body.sampler.kind == "with-replacement"
         sampled = library.SampledWithReplacementDpEvent if replaced else library.SampledWithoutReplacementDpEvent
-        one = sampled(body.training.dataset_size, body.batch_size(), one)
-    return one if rounds == 1 else library.SelfComposedDpEvent(one, rounds)
+        event = sampled(body.training.dataset_size, body.batch_size(), event)
+    return event if rounds == 1 else library.SelfComposedDpEvent(event, rounds)
 
 
 def _law(draws: int, probability: float) -> tuple[list[float], list[float]]:
-    """How often a record is drawn in a round, and how probable that is: what it moves the sum by has the same law."""
+    """Return how often a record may be drawn in a round, and the probabilities of these numbers (binomial).
+
+    In units of the clip norm, the record moves the sum by as much as it is drawn.
+    """
     counts = range(draws + 1)
     weights = [math.comb(draws, j) * probability**j * (1.0 - probability) ** (draws - j) for j in counts]
     return [float(j) for j in counts], weights

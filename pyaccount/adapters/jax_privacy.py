@@ -1,7 +1,7 @@
-"""jax_privacy: batch-selection strategies and Toeplitz coefficients as sections of a document.
+"""jax_privacy: converts batch-selection strategies and Toeplitz coefficients to sections of a document.
 
-A strategy object says how batches are formed; noise, clip norm and ε are elsewhere in jax_privacy, so what comes of it are the
-sections `training` and `sampler`, to which `privacy` and `noise` are added.
+A strategy object says how batches are formed. Noise, clip norm and ε are elsewhere in jax_privacy, so a strategy gives only the
+sections `training` and `sampler`, to which you add `privacy` and `noise`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _READ = "CyclicPoissonSampling, BallsInBinsSampling, FixedBatchSampling, BMinSep
 def from_strategy(
     strategy: object, *, adjacency: str, dataset_size: int | None = None, known_parts: bool = False
 ) -> dict[str, dict[str, Any]]:
-    """The sections `training` and `sampler` of a batch-selection strategy.
+    """Return the sections `training` and `sampler` for a batch-selection strategy.
 
-    `adjacency` is that of the document: a partition that depends on the number of records (PartitionType.EQUAL_SPLIT) does not go
-    with add-remove. `dataset_size` is `num_examples` of `batch_iterator`, needed for fixed and truncated batches. Cyclic Poisson
-    sampling from independent random parts is `phase: random`; `known_parts` analyses it as if the parts were known, which
-    is looser and needs no samples.
+    `adjacency` is that of the document; partitions that depend on the number of records (PartitionType.EQUAL_SPLIT) are refused
+    under add-remove. `dataset_size` is `num_examples` of `batch_iterator`; it is needed for fixed and truncated batches. Cyclic
+    Poisson sampling from independent random parts becomes `phase: random`. With `known_parts` it is analysed as if the parts were
+    known, which gives a looser bound and needs no samples.
 
-    Raises `DocumentError` for strategies that no document means, with the field.
+    Raises `DocumentError` with the field if no document describes the strategy.
     """
     kind = type(strategy).__name__
     if kind == "CyclicPoissonSampling":
@@ -53,41 +53,42 @@ def from_strategy(
         replaced = bool(strategy.replace)  # type: ignore[attr-defined]
         training = {
             **_rounds(strategy),
-            "dataset_size": _records(dataset_size, "batches of a fixed size are drawn from a known number of records"),
+            "dataset_size": _records(dataset_size, "batches of a fixed size need a known number of records"),
             "expected_batch_size": _whole(strategy, "batch_size", DRAWS if replaced else LARGEST_BATCH),
         }
         return {"training": training, "sampler": {"kind": "with-replacement" if replaced else "fixed-size"}}
     if kind == "UserSelectionStrategy":
         no_equivalent(
             ("base_strategy",),
-            "this strategy draws users, whose contribution is clipped as one: convert its base_strategy, dataset_size being the "
-            "number of users, and read “record” as “user” in the certificate",
+            "this strategy draws users, and the whole contribution of a user is clipped: convert its base_strategy with the "
+            "number of users as dataset_size, and read “record” as “user” in the certificate",
             value=kind,
         )
-    return no_equivalent((), f"no document means this strategy; those that are read: {_READ}", value=kind)
+    return no_equivalent((), f"no document describes this strategy; the adapter reads {_READ}", value=kind)
 
 
 def from_coefficients(coefficients: object, *, iterations: int) -> dict[str, Any]:
-    """The section `matrix` of a Toeplitz strategy matrix C with this first column (numpy, jax or a list), not normalised.
+    """Return the section `matrix` for a Toeplitz strategy matrix C with this first column (numpy, jax or a list).
 
-    The noise multiplier of the document is then the standard deviation of Z over the clip norm, where training adds C⁻¹Z as by
-    `inverse_as_streaming_matrix(coefficients)`. With `column_normalize_for_n` every column is scaled by itself, and the
-    matrix is no longer Toeplitz: write it to a file, for `kind: dense`. Coefficients beyond the iterations are not in the matrix.
+    The matrix is not normalised: the noise multiplier of the document is the standard deviation of Z divided by the clip norm,
+    where training adds C⁻¹Z, as `inverse_as_streaming_matrix(coefficients)` does. With `column_normalize_for_n` every column is
+    scaled separately, and the matrix is no longer Toeplitz; write such a matrix to a file, for `kind: dense`. Coefficients beyond
+    the number of iterations are dropped, because they are not in the matrix.
 
-    Raises `DocumentError` for what is no vector of numbers ≥ 0, with the index.
+    Raises `DocumentError` with the index unless the coefficients are a vector of numbers ≥ 0.
     """
     rounds = whole(iterations, ITERATIONS, ("iterations",))
     listed = coefficients.tolist() if hasattr(coefficients, "tolist") else coefficients
     if not isinstance(listed, list | tuple) or not listed:
-        what = "a vector of at least one number"
-        wrong_type(("coefficients",), f"must be {what}, not {shown(listed)}", shown(listed), what)
+        expected = "a vector of at least one number"
+        wrong_type(("coefficients",), f"must be {expected}, not {shown(listed)}", shown(listed), expected)
     column = [real(value, COEFFICIENT, ("coefficients", index)) for index, value in enumerate(listed[:rounds])]
     whole(len(column), COEFFICIENTS, ("coefficients",))
     return {"kind": "toeplitz", "coefficients": column, "normalize": False}
 
 
 def _cyclic(strategy: Any, adjacency: str, dataset_size: int | None, *, known_parts: bool) -> dict[str, dict[str, Any]]:
-    """Poisson sampling, cyclic if there are several parts."""
+    """Return the sections for Poisson sampling, which is cyclic if there are several parts."""
     probability, parts = _real(strategy, "sampling_prob", PROBABILITY), _whole(strategy, "cycle_length", PARTITIONS)
     training = {**_rounds(strategy), "sampling_probability": probability}
     if parts == 1:
@@ -105,27 +106,28 @@ def _cyclic(strategy: Any, adjacency: str, dataset_size: int | None, *, known_pa
         sampler["phase"] = "fixed" if known_parts else "random"
     elif partition != "EQUAL_SPLIT":
         no_equivalent(
-            ("partition_type",), "no document means this way to cut the data set into parts", value=str(partition)
+            ("partition_type",), "no document describes this way to split the data set into parts", value=str(partition)
         )
     elif adjacency == "add-remove":
         no_equivalent(
             ("partition_type",),
-            "an equal split shuffles all records, so that adding one moves others to another part; under add-remove parts must "
-            "not depend on the other records",
+            "an equal split shuffles all records, so adding a record moves other records to other parts; under add-remove the "
+            "part of a record must not depend on other records",
             value=str(partition),
             allowed="INDEPENDENT, or adjacency zero-out or replace-one",
         )
     else:
-        # A record's part depends on the number of records, which is public here, and on no contents: parts that may be known.
+        # A record's part depends only on the number of records, which is public here, and not on their contents. So the parts may
+        # be known.
         sampler["phase"] = "fixed"
     return {"training": training, "sampler": sampler}
 
 
 def _truncated(strategy: Any, sections: dict[str, dict[str, Any]], records: int | None) -> dict[str, dict[str, Any]]:
-    """The sections with the largest batch, if there is one."""
+    """Return the sections, with `truncate_to` and the data set's size added if the strategy truncates batches."""
     if strategy.truncated_batch_size is None:
         return sections
-    known = _records(records, "how often batches are truncated depends on the number of records")
+    known = _records(records, "how often batches are truncated depends on it")
     limit = _whole(strategy, "truncated_batch_size", LARGEST_BATCH)
     return {
         "training": {**sections["training"], "dataset_size": known},
@@ -139,7 +141,7 @@ def _rounds(strategy: object) -> dict[str, Any]:
 
 def _records(dataset_size: int | None, reason: str) -> int:
     if dataset_size is None:
-        no_equivalent(("dataset_size",), f"give dataset_size: {reason}")
+        no_equivalent(("dataset_size",), f"the number of records is not given: {reason}. Give dataset_size")
     return whole(dataset_size, DATASET_SIZE, ("dataset_size",))
 
 

@@ -1,29 +1,30 @@
-"""Opacus: an accountant's history as a document, or as an `Accountant` that goes on counting.
+"""Opacus: converts an accountant's history to a document, or to an `Accountant` that continues counting.
 
-Opacus's accountants write down (noise multiplier, sample rate, steps); which of them (rdp, prv, gdp) did so says how ε was
-computed, not what was run, and is not asked. What the history means is Poisson sampling, so it is true of a run only if
-`poisson_sampling` was on. A step is a step of the optimizer. Where gradients of several batches were
-accumulated for one step (other than by Opacus's `BatchMemoryManager`, which splits one batch), a record could enter a step
-several times; Opacus writes the product of rate and batches, as if they were one batch, which is too little: such a run is
-described by hand, with the rate of one batch and `sampler.draws_per_iteration`.
+Opacus's accountants record (noise multiplier, sample rate, steps). The kind of accountant (rdp, prv, gdp) says how ε was
+computed, not what was run, so it is ignored. A history describes Poisson sampling, so it is true of a run only if
+`poisson_sampling` was on. A step is a step of the optimizer. If gradients of several batches were accumulated for one step (other
+than by Opacus's `BatchMemoryManager`, which splits one batch), a record could enter a step several times. Opacus then records the
+product of the rate and the number of batches, as if they were one batch, which accounts for too little privacy loss. Describe
+such a run by hand, with the rate of one batch and `sampler.draws_per_iteration`.
 
-Which data sets are neighbours is not in a history. `make_private` divides every noisy sum by int(len(dataset) · sample_rate), and
-its sample rate and its steps follow from len(dataset) too. With one record more or less, these may be others, which no noise
-hides: such a run is not what add-remove accounting describes (Opacus's issues 571 and 819). Where the size of the data set is
-public and a record is replaced by one that contributes nothing (zero-out), they are constants, and the rounds have the same
-dominating pair: that is what a history is read as. Add-remove is for runs that divide by a constant of their own, with a rate and
-a number of steps that were fixed without looking at the data, which nothing in a history shows: the caller says so.
+A history does not say which data sets are neighbours. `make_private` divides every noisy sum by int(len(dataset) · sample_rate),
+and its sample rate and number of steps also follow from len(dataset). One record more or less may change all three, and no noise
+hides that, so add-remove accounting does not describe such a run (Opacus's issues 571 and 819). If the size of the data set is
+public and a record is replaced by one that contributes nothing (zero-out), the three are constants, and the rounds have the same
+dominating pair; a history is read in this way. Add-remove is only for runs that divide by a constant of their own, with a rate
+and a number of steps that were fixed without looking at the data. A history does not show this, so the caller must state it.
 
-The sample rate is 1/len(DataLoader): 1/⌈N/B⌉ for batches of B out of N records (1/⌊N/B⌋ where the last is dropped), not B/N.
-An epoch has ⌈N/B⌉ steps, so that steps are epochs over the rate; `get_noise_multiplier(epochs=…)` cuts that quotient off, and
-may calibrate for one step fewer than the loader makes. What counts here is the steps that a history has.
+The sample rate is 1/len(DataLoader): 1/⌈N/B⌉ for batches of B out of N records (1/⌊N/B⌋ if the last batch is dropped), not B/N.
+An epoch has ⌈N/B⌉ steps, so the number of steps is epochs/rate. `get_noise_multiplier(epochs=…)` truncates that quotient to an
+integer, and may calibrate for one step fewer than the loader makes. This adapter uses the number of steps in the history.
 
-Not for adaptive clipping (`clipping="adaptive"`, `AdaClipDPOptimizer`): each step then also releases how many gradients were not
-clipped, and the history has a noise multiplier σ′ = (σ⁻² − (2σ_b)⁻²)^(−1/2) > σ, that of the gradients alone. Both releases
-together are one with the σ that was asked for (Andrew et al. 2021, Theorem 1): put that in by hand, as [(σ, rate, steps)], or
-say what was released, in a document with σ′ as `noise.multiplier` and the count, multiplier 2σ_b, in `noise.also`. Either is
-true of a run that divides the count by a constant. Opacus's optimizer divides it by the number of records drawn, which no noise
-hides, so that it is not read of itself. A history cannot tell σ′ from σ, so only the optimizer itself is refused.
+Adaptive clipping (`clipping="adaptive"`, `AdaClipDPOptimizer`) is refused. Each step then also releases how many gradients were
+not clipped, and the history has the noise multiplier of the gradients alone, σ′ = (σ⁻² − (2σ_b)⁻²)^(−1/2) > σ. Both releases
+together are equivalent to one with the requested σ (Andrew et al. 2021, Theorem 1). So give [(σ, rate, steps)] by hand, or
+describe both releases in a document with σ′ as `noise.multiplier`, and the count with multiplier 2σ_b in `noise.also`. Both are
+true only of a run that divides the count by a constant. Opacus's optimizer divides it by the number of records drawn, which no
+noise hides; therefore the adapter does not read it by itself. A history does not show whether it has σ′ or σ, so only the
+optimizer itself can be refused.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from pyaccount.accountant import Accountant
 
 
-def from_history(  # noqa: PLR0913 - a document's head, and what a history leaves open
+def from_history(  # noqa: PLR0913 - the head of the document, which a history does not have
     source: object,
     *,
     delta: float | str,
@@ -48,20 +49,20 @@ def from_history(  # noqa: PLR0913 - a document's head, and what a history leave
     adjacency: str = "zero-out",
     constant_normaliser: bool = False,
 ) -> dict[str, Any]:
-    """Return the document of a history, of an accountant that has one, or of its `state_dict()`: Poisson sampling.
+    """Return the document of a history, which describes Poisson sampling with a phase for each entry.
 
     Args:
-        source: The history: a list of (noise multiplier, sample rate, steps), or an object or a state that has one.
+        source: The history, a list of (noise multiplier, sample rate, steps); or an accountant or its `state_dict()`.
         delta: δ of the document.
-        epsilon: ε of the document, which is solved for unless it is given.
-        name: What the document calls the mechanism.
-        adjacency: Which data sets are neighbours. `zero-out` and `replace-one` take the size of the data set as public, as
+        epsilon: ε of the document; by default it is solved for.
+        name: The name of the document.
+        adjacency: Which data sets are neighbours. `zero-out` and `replace-one` treat the size of the data set as public, as
             Opacus does when it divides by int(len(dataset) · sample_rate).
         constant_normaliser: Whether the run divided its noisy sums by a constant instead, with a sample rate and a number of
-            steps that do not depend on the data either. `add-remove` is true of no other run.
+            steps that do not depend on the data either. `add-remove` is true only of such runs.
 
     Raises:
-        DocumentError: For what is no history, with the place in it, for an empty one, and for `add-remove` without
+        DocumentError: If `source` is not a history (with the place in it) or is empty, or for `add-remove` without
             `constant_normaliser`.
     """
     _check_neighbours(adjacency, constant=constant_normaliser)
@@ -74,7 +75,7 @@ def from_history(  # noqa: PLR0913 - a document's head, and what a history leave
         for noise, rate, steps in _history(source)
     ]
     if not bodies:
-        no_equivalent(("history",), "nothing was released yet: there is no document of no steps", value=[])
+        no_equivalent(("history",), "nothing was released yet: a document needs at least one step", value=[])
     return document(bodies, name=name, adjacency=adjacency, delta=delta, epsilon=epsilon, group_size=1)
 
 
@@ -87,11 +88,11 @@ def accountant(  # noqa: PLR0913 - as above
     adjacency: str = "zero-out",
     constant_normaliser: bool = False,
 ) -> Accountant:
-    """Return an open ledger that has counted the steps of a history; `epsilon` is the budget.
+    """Return an open ledger that has counted the steps of a history; `epsilon` is its budget, if there is one.
 
-    `adjacency` and `constant_normaliser` are those of `from_history`, and so are the errors raised.
+    `adjacency`, `constant_normaliser` and the errors raised are as for `from_history`.
     """
-    from pyaccount.accountant import Accountant  # the adapter of documents needs none
+    from pyaccount.accountant import Accountant  # `from_history` does not need it
 
     _check_neighbours(adjacency, constant=constant_normaliser)
     ledger = Accountant(adjacency=adjacency, delta=delta, epsilon=epsilon, name=name)
@@ -101,20 +102,19 @@ def accountant(  # noqa: PLR0913 - as above
 
 
 def _check_neighbours(adjacency: str, *, constant: bool) -> None:
-    """Refuse add-remove for a run of which nobody said that it divides by a constant."""
+    """Raise `DocumentError` for add-remove unless the caller states that the run divides by a constant."""
     if adjacency == "add-remove" and not constant:
         no_equivalent(
             ("adjacency",),
-            "Opacus divides each noisy sum by int(len(dataset) · sample_rate), which one record more or less may change: take "
-            "zero-out, where the size of the data set is public, or say constant_normaliser=True if this run divided by a "
-            "constant",
+            "Opacus divides each noisy sum by int(len(dataset) · sample_rate), which one record more or less may change: use "
+            "zero-out if the size of the data set is public, or give constant_normaliser=True if this run divided by a constant",
             value=adjacency,
             allowed="zero-out, replace-one, or add-remove with constant_normaliser=True",
         )
 
 
 def _history(source: object) -> list[tuple[float, float, int]]:
-    """The entries of a history, checked."""
+    """Return the entries of a history after checking them."""
     if any("AdaClip" in kind.__name__ for kind in type(source).__mro__):
         no_equivalent(
             (),
@@ -125,16 +125,16 @@ def _history(source: object) -> list[tuple[float, float, int]]:
     if isinstance(source, Mapping):
         if "history" not in source:
             no_equivalent((), "this state has no history", value=", ".join(map(str, source)), allowed="a key history")
-        found = source["history"]
+        history = source["history"]
     else:
-        found = getattr(source, "history", source)
-    what = "a list of (noise multiplier, sample rate, steps)"
-    if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
-        wrong_type(("history",), f"must be {what}, not {shown(found)}", found, what)
+        history = getattr(source, "history", source)
+    expected = "a list of (noise multiplier, sample rate, steps)"
+    if isinstance(history, str | bytes | Mapping) or not isinstance(history, Iterable):
+        wrong_type(("history",), f"must be {expected}, not {shown(history)}", history, expected)
     entries = []
-    for index, entry in enumerate(found):
+    for index, entry in enumerate(history):
         if not isinstance(entry, list | tuple) or len(entry) != 3:
-            wrong_type(("history", index), f"an entry of {what} is expected, not {shown(entry)}", entry, what)
+            wrong_type(("history", index), f"an entry of {expected} is expected, not {shown(entry)}", entry, expected)
         noise, rate, steps = entry
         entries.append(
             (

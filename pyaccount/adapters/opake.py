@@ -1,11 +1,11 @@
-"""opake: processes as documents.
+"""opake: converts processes to documents.
 
-A process, or its `state_dict()`, says what was run and leaves open which data sets are neighbours. Without a matrix noise
-multipliers mean the same in both. With one, opake's is the raw standard deviation, and a document's is relative to the largest
-norm of a column: it is divided by that.
+A process, or its `state_dict()`, says what was run, but not which data sets are neighbours. Without a matrix, noise multipliers
+mean the same in both. With a matrix, opake's multiplier is the raw standard deviation, and a document's is relative to the
+largest column norm of the matrix, so the adapter divides by that norm.
 
-`KOutOfT` with `allocation="block"` places a record once in each of k neighbouring blocks, which is an allocation for each block;
-with "total" it is k of t. opake's `BallsInBins` and `CyclicPoisson` are whole runs.
+`KOutOfT` with `allocation="block"` places a record once in each of k neighbouring blocks, so every block is an allocation of its
+own; with "total" a record takes part in k of t rounds. opake's `BallsInBins` and `CyclicPoisson` describe whole runs.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from pyaccount.errors import Path
 
 _RATE, _SPREAD = Range(0, 1), Range(1e-12, 1e12)
 
-#: Processes that no document means.
+#: Processes that no document describes, each with the reason.
 _REFUSED = {
     "NonPrivate": "a release without noise has no guarantee; leave it out only if nothing was released",
     "EpsDelta": "an (ε, δ) guarantee does not say which mechanism was run; describe that one",
 }
 
 
-def from_process(  # noqa: PLR0913 - the head of the document that a process lacks
+def from_process(  # noqa: PLR0913 - the head of the document, which a process does not have
     process: object,
     *,
     adjacency: str,
@@ -47,44 +47,48 @@ def from_process(  # noqa: PLR0913 - the head of the document that a process lac
     group_size: int = 1,
     name: str = "opake",
 ) -> dict[str, Any]:
-    """The document of a process of opake (0.16), or of its `state_dict()`: a phase for each part, in order.
+    """Return the document of a process of opake (0.16), or of its `state_dict()`, with a phase for each part in order.
 
-    Read are `Gaussian`, `AdaClip`, `Poisson`, `ParallelPoisson` and `KOutOfT` of opake-dpsgd; `MfGaussian`, `CyclicPoisson`,
-    `BMinSep` and `BallsInBins` of opake-dpftrl with `IdentityStrategy`, `BandMfStrategy` or `BsrStrategy` (the strategies with
-    a matrix as objects, which know their coefficients); `Composed`, `Repeated`, `CachedProcess`, `Identity`.
+    The adapter reads `Gaussian`, `AdaClip`, `Poisson`, `ParallelPoisson` and `KOutOfT` of opake-dpsgd; `MfGaussian`,
+    `CyclicPoisson`, `BMinSep` and `BallsInBins` of opake-dpftrl with `IdentityStrategy`, `BandMfStrategy` or `BsrStrategy` (those
+    with a matrix only as objects, because a state does not contain the coefficients); and `Composed`, `Repeated`,
+    `CachedProcess` and `Identity`.
 
-    Raises `DocumentError` with the path in the process, such as `inner.noise_multiplier`, for what has no document.
+    Raises `DocumentError` with the path in the process, such as `inner.noise_multiplier`, if no document describes a part.
     """
     bodies = _bodies(process, ())
     if not bodies:
-        no_equivalent((), "the process releases nothing: there is no document of no rounds", value=_kind(process, ()))
+        no_equivalent((), "the process releases nothing: a document needs at least one round", value=_kind(process, ()))
     return document(bodies, name=name, adjacency=adjacency, delta=delta, epsilon=epsilon, group_size=group_size)
 
 
 def _bodies(process: object, path: Path) -> list[BodyMapping]:
-    """The bodies of a process. Compositions are walked in a loop: one step more is one level more."""
-    found: list[BodyMapping] = []
-    left: list[tuple[object, Path, int]] = [(process, path, 1)]
-    while left:
-        node, place, count = left.pop()
+    """Return the bodies of a process in order.
+
+    Compositions are traversed in a loop and not by recursion, because opake nests them one level deeper with every step.
+    """
+    bodies: list[BodyMapping] = []
+    pending: list[tuple[object, Path, int]] = [(process, path, 1)]
+    while pending:
+        node, place, count = pending.pop()
         kind = _kind(node, place)
         if kind == "Composed":
-            left += [(_field(node, side, place), (*place[:DEEPEST], side), count) for side in ("right", "left")]
+            pending += [(_field(node, side, place), (*place[:DEEPEST], side), count) for side in ("right", "left")]
         elif kind == "Repeated":
             runs = count * whole(_field(node, "count", place), COUNT, (*place, "count"))
-            left.append((_field(node, "inner", place), (*place[:DEEPEST], "inner"), runs))
+            pending.append((_field(node, "inner", place), (*place[:DEEPEST], "inner"), runs))
         elif kind == "CachedProcess":
-            left.append((_field(node, "inner", place), (*place[:DEEPEST], "inner"), count))
+            pending.append((_field(node, "inner", place), (*place[:DEEPEST], "inner"), count))
         elif kind != "Identity":
             if count not in COUNT:
                 message = f"{count} runs are more than a document can describe"
                 no_equivalent(place, message, value=kind, allowed=COUNT.describe())
-            found += [_repeated(body, count) for body in _leaf(node, kind, place)]
-    return found
+            bodies += [_repeated(body, count) for body in _leaf(node, kind, place)]
+    return bodies
 
 
 def _repeated(body: BodyMapping, count: int) -> BodyMapping:
-    """So many runs of a body: of rounds that are drawn afresh, more rounds; of whole runs, a count."""
+    """Return a body for `count` runs of a body: with more rounds if rounds are drawn independently, else with a `count`."""
     if count == 1:
         return body
     rounds = body["training"]["iterations"] * count
@@ -98,7 +102,7 @@ def _repeated(body: BodyMapping, count: int) -> BodyMapping:
 def _leaf(node: object, kind: str, path: Path) -> list[BodyMapping]:
     reader = _READERS.get(kind)
     if reader is None:
-        reason = _REFUSED.get(kind, f"no document describes this process; those that are read: {', '.join(_READERS)}")
+        reason = _REFUSED.get(kind, f"no document describes this process; the adapter reads {', '.join(_READERS)}")
         no_equivalent(path, reason, value=kind)
     return reader(node, path)
 
@@ -113,7 +117,7 @@ def _poisson(node: object, path: Path) -> list[BodyMapping]:
 
 
 def _truncated(node: object, path: Path, training: BodyMapping, noise: BodyMapping) -> BodyMapping:
-    """Poisson batches, with opake's cap if there is one."""
+    """Return a body with Poisson sampling, whose batches are truncated if the process says so."""
     sampler: BodyMapping = {"kind": "poisson"}
     limit = _field(node, "truncated_batch_size", path)
     if limit is not None:
@@ -124,7 +128,7 @@ def _truncated(node: object, path: Path, training: BodyMapping, noise: BodyMappi
 
 
 def _parallel_poisson(node: object, path: Path) -> list[BodyMapping]:
-    """Each worker draws for itself, and noise is added once."""
+    """Return the body for several workers that draw independently, with noise that is added once: several draws in a round."""
     workers = whole(_field(node, "num_workers", path), DRAWS_PER_ITERATION, (*path, "num_workers"))
     (body,) = _poisson(_field(node, "inner", path), (*path, "inner"))
     return [body | {"sampler": body["sampler"] | ({"draws_per_iteration": workers} if workers > 1 else {})}]
@@ -151,10 +155,10 @@ def _k_out_of_t(node: object, path: Path) -> list[BodyMapping]:
 
 
 def _mf_gaussian(node: object, path: Path) -> list[BodyMapping]:
-    """Without sampling: the rounds in which a record takes part may be known."""
+    """Return the body of a run without sampling, in which the rounds of a record may be known."""
     rounds = _field(node, "n_steps", path)
     if rounds is None:
-        message = "without n_steps this is a recipe for a sampled run, and no release"
+        message = "without n_steps this is only a recipe for a sampled run, not a release: give the process of the sampled run"
         no_equivalent((*path, "n_steps"), message, value="None", allowed="a number of rounds")
     iterations = whole(rounds, ITERATIONS, (*path, "n_steps"))
     apart = whole(_field(node, "min_sep", path), ITERATIONS, (*path, "min_sep"))
@@ -201,7 +205,11 @@ def _balls_in_bins(node: object, path: Path) -> list[BodyMapping]:
 def _with_matrix(
     inner: object, path: Path, *, sampler: BodyMapping, training: BodyMapping, pattern: tuple[int, Any]
 ) -> BodyMapping:
-    """A run with an MfGaussian's strategy: its coefficients at this length and for this pattern of participations."""
+    """Return the body of a run with an MfGaussian's strategy.
+
+    `pattern` is (minimum separation, largest number of participations); opake computes the coefficients for it and for the number
+    of iterations in `training`.
+    """
     strategy, place, iterations = _field(inner, "strategy", path), (*path, "strategy"), training["iterations"]
     kind, noise = _kind(strategy, place), _noise(inner, path)
     if kind == "IdentityStrategy":
@@ -209,13 +217,13 @@ def _with_matrix(
     compute = getattr(strategy, "coefficients", None)
     if kind not in ("BandMfStrategy", "BsrStrategy") or not callable(compute):
         message = (
-            "its coefficients are optimised by opake: give the process itself, not its state"
+            "a state does not contain the coefficients, which opake optimises: give the process itself, not its state"
             if kind in ("BandMfStrategy", "BsrStrategy")
-            else "this strategy is not read; its coefficients are a matrix of kind toeplitz, its buffers one of kind blt"
+            else "this strategy is not read: describe its coefficients by a matrix of kind toeplitz, or its buffers by kind blt"
         )
         no_equivalent(place, message, value=kind, allowed="IdentityStrategy, BandMfStrategy or BsrStrategy")
-    found = compute(n_steps=iterations, min_sep=pattern[0], max_participations=pattern[1])
-    coefficients = [float(value) for value in found]
+    column = compute(n_steps=iterations, min_sep=pattern[0], max_participations=pattern[1])
+    coefficients = [float(value) for value in column]
     while len(coefficients) > 1 and coefficients[-1] == 0.0:
         coefficients.pop()
     norm = math.hypot(*coefficients[:iterations])
@@ -241,7 +249,11 @@ _READERS: dict[str, Callable[[object, Path], list[BodyMapping]]] = {
 
 
 def _noise(node: object, path: Path) -> BodyMapping:
-    """The noise of an inner mechanism: of adaptive clipping with the counts beside, each of which a record moves by ½."""
+    """Return the section `noise` of an inner mechanism.
+
+    Adaptive clipping also releases counts of clipped gradients. A record changes each count by ½, so in units of that
+    sensitivity the multiplier of a count is twice the standard deviation of its noise.
+    """
     kind = _kind(node, path)
     if kind == "AdaClip":
         noise = _noise(_field(node, "inner", path), (*path, "inner"))
@@ -250,7 +262,7 @@ def _noise(node: object, path: Path) -> BodyMapping:
         groups = whole(_field(node, "num_groups", path), RELEASES, (*path, "num_groups"))
         counts = [{"what": "clipped counts", "multiplier": 2.0 * deviation * batch}] * groups
         if groups > 1:
-            counts = [{**one, "what": f"clipped counts of group {place}"} for place, one in enumerate(counts, 1)]
+            counts = [{**count, "what": f"clipped counts of group {group}"} for group, count in enumerate(counts, 1)]
         return noise | {"also": counts}
     if kind not in ("Gaussian", "MfGaussian"):
         no_equivalent(
@@ -276,11 +288,11 @@ def _rate(node: object, path: Path) -> float:
 
 
 def _kind(node: object, path: Path) -> str:
-    """The name of a process's class, which a state has as `type`."""
+    """Return the name of a process's class, which a state has under `type`."""
     if isinstance(node, Mapping):
         kind = node.get("type")
         if not isinstance(kind, str):
-            no_equivalent(path, "a state of a process says its type", value=None, allowed="a state_dict of opake")
+            no_equivalent(path, "this state does not say its type", value=None, allowed="a state_dict of opake")
         return kind
     return type(node).__name__
 

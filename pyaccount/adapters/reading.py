@@ -1,4 +1,4 @@
-"""What the adapters share: foreign values checked where they stand, and bodies put together to a document."""
+"""Functions that all adapters share: checking values of other libraries, and making a document from bodies."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ BodyMapping = dict[str, Any]
 
 
 def no_equivalent(path: Path, message: str, *, value: object = None, allowed: str | None = None) -> NoReturn:
-    """Refuse what no document means."""
+    """Raise `DocumentError` for an object that no document describes, with its path in the object that is read."""
     raise DocumentError([Problem("no-equivalent", message, path, value=value, allowed=allowed)])
 
 
 def out_of_range(path: Path, message: str, value: object, allowed: str) -> NoReturn:
-    """Refuse a number."""
+    """Raise `DocumentError` for a number outside of its range."""
     raise DocumentError([Problem("out-of-range", message, path, value=value, allowed=allowed)])
 
 
 def wrong_type(path: Path, message: str, value: object, allowed: str) -> NoReturn:
-    """Refuse a value of another type."""
+    """Raise `DocumentError` for a value of the wrong type."""
     raise DocumentError([Problem("wrong-type", message, path, value=value, allowed=allowed)])
 
 
 def real(value: object, allowed: Range, path: Path) -> float:
-    """A number of a foreign object (also of numpy's types). Raises `DocumentError` at `path`."""
+    """Return a value of another library as a number in the allowed range; numpy's types are accepted.
+
+    Raises `DocumentError` with `path` for anything else.
+    """
     if isinstance(value, bool | str | bytes):
         wrong_type(path, f"must be a number, not {shown(value)}", value, allowed.describe())
     try:
@@ -39,12 +42,12 @@ def real(value: object, allowed: Range, path: Path) -> float:
     except (TypeError, ValueError, OverflowError):
         wrong_type(path, f"must be a number, not {shown(value)}", value, allowed.describe())
     if number not in allowed:
-        out_of_range(path, f"must be {allowed.describe()}", _told(number), allowed.describe())
+        out_of_range(path, f"must be {allowed.describe()}", _json_value(number), allowed.describe())
     return number
 
 
 def whole(value: object, allowed: Range, path: Path) -> int:
-    """A whole number of a foreign object. Raises `DocumentError` at `path`."""
+    """Return a value of another library as a whole number in the allowed range. Raises `DocumentError` with `path` otherwise."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -52,15 +55,16 @@ def whole(value: object, allowed: Range, path: Path) -> int:
     except TypeError:
         wrong_type(path, f"must be a whole number, not {shown(value)}", value, allowed.describe())
     if number not in allowed:
-        out_of_range(path, f"must be {allowed.describe()}", _told(number), allowed.describe())
+        out_of_range(path, f"must be {allowed.describe()}", _json_value(number), allowed.describe())
     return number
 
 
-def _told(number: float) -> object:
+def _json_value(number: float) -> object:
+    """Return the number, or its text if JSON cannot represent it (nan and infinities)."""
     return number if math.isfinite(number) else str(number)
 
 
-def document(  # noqa: PLR0913 - a document's head
+def document(  # noqa: PLR0913 - the head of a document
     bodies: Sequence[BodyMapping],
     *,
     name: str,
@@ -69,7 +73,10 @@ def document(  # noqa: PLR0913 - a document's head
     epsilon: float | str,
     group_size: int,
 ) -> dict[str, Any]:
-    """The document of bodies in order, equal neighbours as one. Raises `DocumentError` if they make none."""
+    """Return the document with these bodies in order, where equal neighbours are merged.
+
+    Raises `DocumentError` if the result is not a valid document.
+    """
     merged: list[BodyMapping] = []
     for body in bodies:
         append(merged, body)

@@ -1,10 +1,10 @@
-"""Which assumptions of a certificate a recorded run makes true, and which are left to whoever trains.
+"""Which assumptions of a certificate a recorded run fulfils itself, and which are left to the people who train.
 
-* **enforced**: the run does it: batches and noise are drawn so, and a round is counted before it is used.
-* **checked**: the run refuses what it can see to be otherwise.
-* **yours**: nothing in the run can know.
+* **enforced**: the run makes the assumption true, by how it draws batches and noise and by counting rounds before they are used.
+* **checked**: the run refuses violations that it can detect.
+* **yours**: the run cannot know whether the assumption is true, so you have to check it.
 
-What is not known here is yours.
+An assumption that this module does not know is yours.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Held = Literal["enforced", "checked", "yours"]
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """An assumption, who sees to it, and how."""
+    """An assumption, whether it is enforced, checked or yours, and how."""
 
     text: str
     held: Held
@@ -44,7 +44,7 @@ _SECRET = "keep the batches, their sizes, the unnoised sums and the key away fro
 _FIXED = "the order must not follow from the data, nor from who is in it"
 _NOTHING_ELSE = "whatever else is computed from a batch and leaves the training run is yours"
 
-#: By what an assumption begins with.
+#: For each assumption, by the words with which it begins, whether it is enforced, checked or yours, and how.
 BEGINNINGS: dict[str, tuple[Held, str]] = {
     "Neighbouring data sets differ": ("yours", _WHO),
     "Each record's contribution to a batch is clipped": ("yours", _CLIPPING),
@@ -77,10 +77,10 @@ BEGINNINGS: dict[str, tuple[Held, str]] = {
 
 
 def held(assumption: str, noise_source: str = FROM_KEY) -> Assumption:
-    """Who sees to an assumption of a certificate whose run was recorded, with noise from there."""
-    for beginning, (who, how) in BEGINNINGS.items():
+    """Return whether an assumption is enforced, checked or yours in a recorded run whose noise came from `noise_source`."""
+    for beginning, (status, how) in BEGINNINGS.items():
         if assumption.startswith(beginning):
             if how == _NOISE and noise_source != FROM_KEY:
                 return Assumption(assumption, "yours", _OTHER_NOISE.format(source=noise_source))
-            return Assumption(assumption, who, how)
+            return Assumption(assumption, status, how)
     return Assumption(assumption, "yours", "nothing in the run knows of it")

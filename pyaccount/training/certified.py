@@ -1,4 +1,4 @@
-"""Which run a certificate is about: its document without blanks, and what each of its rounds belongs to."""
+"""`Certified`, the run that a certificate is about: its document without blanks, and the part to which each round belongs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ RunSource = str | os.PathLike[str] | Mapping[str, Any] | Document | Certificate
 
 @dataclass(frozen=True, slots=True)
 class BodyRun:
-    """One run of one body: rounds `start` to `start + rounds`, the `index`-th such run of the whole.
+    """One run of one body of the document: the rounds from `start` up to, but without, `start + rounds`.
 
-    It is one of `body.count` runs of the body, whose place in the document is `place`; the first of them begins at `first`.
+    `index` counts these parts over the whole run, from 0. The body has the number `place` in the document and is run `body.count`
+    times; the first of these runs begins with round `first`.
     """
 
     index: int
@@ -40,40 +41,40 @@ class BodyRun:
 
 @dataclass(frozen=True, slots=True)
 class Certified:
-    """What is to be run."""
+    """A run as it was certified, or as a document without a certificate describes it."""
 
     document: Document
     body_runs: tuple[BodyRun, ...]
-    #: Of the certificate's JSON; None for a document that nothing was certified of.
+    #: The hash of the certificate's JSON; None if there is no certificate.
     certificate_sha256: str | None
-    #: What is certified, in a sentence, and what kind of guarantee it is.
+    #: The certified statement, one sentence, and the kind of the guarantee; None if there is no certificate.
     statement: str | None
     guarantee: str | None
-    #: The certificate's JSON where it was made of the document when the run was opened.
+    #: The certificate's JSON if it was made from the document when the run was opened.
     certificate: str | None = None
 
     @property
     def rounds(self) -> int:
-        """The rounds of the whole run."""
+        """The number of rounds of the whole run."""
         last = self.body_runs[-1]
         return last.start + last.rounds
 
     def body_run(self, number: int) -> BodyRun:
-        """Which part a round belongs to. Raises `PlanExceededError` beyond the end."""
+        """Return the part to which a round belongs. Raises `PlanExceededError` for a round after the last one."""
         if not 0 <= number < self.rounds:
             raise PlanExceededError(
-                f"the certified run has {self.rounds} rounds, numbered from 0, and round {number} is none of them: a longer run "
-                "is another document, with more iterations"
+                f"round {number} is not one of the {self.rounds} rounds of the certified run, which are counted from 0: for a "
+                "longer run, certify a document with more iterations"
             )
-        return self.body_runs[bisect_right([one.start for one in self.body_runs], number) - 1]
+        return self.body_runs[bisect_right([part.start for part in self.body_runs], number) - 1]
 
 
 def certified(source: RunSource, asked: Document | None = None) -> Certified:
-    """The run that a certificate (an object or its JSON file), or a document without a blank, is about.
+    """Return the run that a certificate (an object or its JSON file) or a document without a blank describes.
 
-    The certificate is taken at its word; `pyaccount verify` recomputes one. `asked` is the document that it was made of, where
-    that is at hand. Raises `CertificateError` for one whose claim does not hold or that contradicts itself, `DocumentError` for a
-    document that leaves something open or has no bound.
+    A certificate is not recomputed; `pyaccount verify` does that. `asked` is the document from which the certificate was made, if
+    the caller has it. Raises `CertificateError` for a certificate whose claim does not hold or that contradicts itself, and
+    `DocumentError` for a document with a blank or without a bound.
     """
     if isinstance(source, str | os.PathLike) and is_certificate(source):
         source = Certificate.load(source)
@@ -83,13 +84,13 @@ def certified(source: RunSource, asked: Document | None = None) -> Certified:
         return _certified(claimed_document(source, "run", asked), digest, data.statement, data.guarantee.kind)
     document = load(source)
     if document.blank is not None:
-        message = "a run has no blanks: certify the document first, and give the certificate"
+        message = "a run cannot have blanks: certify the document first, and give the certificate"
         raise DocumentError([document.problem("unfilled-blank", document.blank, message, allowed="a value")])
     return _certified(document, None, None, None)
 
 
 def _certified(document: Document, digest: str | None, statement: str | None, guarantee: str | None) -> Certified:
-    # What no accountant could count, such as a budget of risk without an ε, is no run either.
+    # This call refuses documents that cannot be run because no accountant could count their rounds, such as a risk without an ε.
     planned(document)
     body_runs: list[BodyRun] = []
     start = 0

@@ -1,4 +1,4 @@
-"""The noise of a run's rounds: which streams its releases have, and where each of them is."""
+"""`RunNoise`, which draws the noise of a run's rounds and keeps one stream for each release of a batch."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
     from pyaccount.training.record import RecordedRelease
     from pyaccount.training.source import NoiseSource
 
-#: The shapes of each release's arrays, by name.
+#: The shapes of the arrays of each release, by name.
 Shapes = list[dict[str, tuple[int, ...]]]
 
 
 class Rows(dict[tuple[int, str], Array]):
-    """The noise of a round by release, 0 that of the sum, and name. It is shown nowhere: whoever has it can subtract it."""
+    """The noise of a round by release (0 is the main sum) and name. Its repr is empty, because noise must stay secret."""
 
     def __repr__(self) -> str:
         return "Rows(…)"
 
 
 def noise_for(document: Document, part: BodyRun, clip_norms: Mapping[str, float], release: int, key: RunKey) -> Noise:
-    """Return the noise of a release of a part, 0 the main one."""
+    """Return the noise of a release of a part of the run; release 0 is the main sum."""
     norm = norms_of(part, clip_norms)[release]
     return noise_of(document, part.body, key, phase=part.index, clip_norm=norm, release=release)
 
 
 def norms_of(part: BodyRun, clip_norms: Mapping[str, float]) -> tuple[float, ...]:
-    """Return the clip norm of each release of a batch of a part, the main one first."""
+    """Return the clip norm of each release of a batch in this part of the run, that of the main sum first."""
     return (clip_norms[ALONE], *(clip_norms[f"{ALSO}{other.what}"] for other in part.body.noise.also))
 
 
 class RunNoise:
-    """The rows of a run's noise, from its key, or those of the sums from the source that was asked for."""
+    """Draws the rows of a run's noise from its key; if a `source` is given, those of the main sums are drawn from it instead."""
 
     def __init__(
         self, document: Document, clip_norms: Mapping[str, float], root: RunKey, source: NoiseSource | None
@@ -58,57 +58,62 @@ class RunNoise:
         seed: bytes,
         released: Sequence[RecordedRelease],
     ) -> Rows:
-        """Draw the noise of a round of a part with its seed, for the arrays of the main sum and of each other one.
+        """Draw the noise of a round with its seed, for the arrays of each release.
 
-        `released` is what is recorded so far, with the seeds of earlier rounds.
+        `number` is the number of the round within the part, counted from 0. `released` contains the recorded releases of the
+        whole run, with the seeds of earlier rounds. Raises `RunError` if the noise of another source cannot be repeated here.
         """
         shapes = [{name: array.shape for name, array in arrays.items()} for arrays in releases]
         if self._streams is None or self._streams[0] != (part.index, shapes):
             self._streams = ((part.index, shapes), self._begun(part, shapes))
-        found = Rows()
+        noise = Rows()
         streams = self._streams[1]
-        # Should it be interrupted, the streams are made anew.
+        # After an interruption the streams are made anew.
         self._streams = None
         for release, stream in streams.items():
             if stream.round != number:
                 self._seek(stream, release, part.start, number, released)
-            found |= {(release, name): rows for name, rows in stream.next(seed).items()}
+            noise |= {(release, name): rows for name, rows in stream.next(seed).items()}
         self._streams = ((part.index, shapes), streams)
-        return found
+        return noise
 
     @property
     def from_key(self) -> bool:
-        """Whether all noise is a function of the run's key and the seeds."""
+        """Whether all noise is a function of the run's key and the seeds, that is, whether there is no other source."""
         return self._source is None
 
     def tag(self, number: int, seed: bytes, rows: Mapping[tuple[int, str], Array]) -> str | None:
-        """Return what is recorded of a round's noise, where that is not a function of the key and the seed."""
+        """Return the tag that is recorded for a round's noise if it comes from another source, otherwise None."""
         if self._source is None:
             return None
         main = {name: row for (release, name), row in rows.items() if release == 0}
         return tag_of_rows(main, self._root.derive("rows", number, *coordinates_of(seed)))
 
     def forget(self) -> None:
-        """Make the streams anew, at whichever round is the next."""
+        """Discard the streams; the next call of `rows` makes them anew, for whatever round it draws."""
         self._streams = None
 
     def _begun(self, part: BodyRun, shapes: Shapes) -> dict[int, RowStream]:
-        """A stream for each release, of double precision: sums are rounded after noise is added, not before."""
-        found: dict[int, RowStream] = {}
-        for release, one in enumerate(shapes):
+        """Return a stream for each release, in double precision, because sums are rounded only after noise is added."""
+        streams: dict[int, RowStream] = {}
+        for release, arrays in enumerate(shapes):
             noise = noise_for(self._document, part, self._clip_norms, release, self._root)
             if release == 0 and self._source is not None:
-                found[release] = self._source.stream(noise, one, self._root.derive("device noise", part.index))
+                streams[release] = self._source.stream(noise, arrays, self._root.derive("device noise", part.index))
             else:
-                found[release] = noise.stream(one, dtype="float64")
-        return found
+                streams[release] = noise.stream(arrays, dtype="float64")
+        return streams
 
     def _seek(
         self, stream: RowStream, release: int, start: int, number: int, released: Sequence[RecordedRelease]
     ) -> None:
-        """Take a stream to a round. Of noise that is not the key's, the row before has to be the one that was recorded."""
+        """Move a stream to a round of the part.
+
+        For noise from another source, draw the row of the round before once more, and raise `RunError` if its tag is not the
+        recorded one.
+        """
         before = released[start : start + number]
-        seeds = [one.seed for one in before]
+        seeds = [earlier.seed for earlier in before]
         if self._source is None or release > 0 or number == 0:
             stream.seek(number, seeds)
             return
@@ -117,6 +122,6 @@ class RunNoise:
         rows = {(0, name): row for name, row in stream.next(last.seed).items()}
         if self.tag(last.round, last.seed, rows) != last.noise:
             raise RunError(
-                f"round {last.round} was released with other noise than is drawn here now: go on where the run began, on the "
-                "same device with the same software"
+                f"round {last.round} was released with other noise than is drawn here now: continue on the kind of device on "
+                "which the run began, with the same software"
             )

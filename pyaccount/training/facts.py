@@ -1,4 +1,4 @@
-"""What a run is given beside its certificate, held against it, and written into the first line of the record."""
+"""Checks what a run is given in addition to its certificate, and collects the facts for the first line of the record."""
 
 from __future__ import annotations
 
@@ -24,27 +24,30 @@ if TYPE_CHECKING:
     from pyaccount.training.key import RunKey
 
 
-#: What the clip norm of another sum is called in the record, before its name in the document.
+#: The prefix of the names of other sums (`noise.also`) among the clip norms in the record.
 ALSO = "also: "
 
-#: What of the first line all draws are bound to: with another matrix, σ, clip norm or normaliser, other noise is drawn.
+#: The facts of the first line that enter the key of all draws. With another matrix, σ, clip norm or normaliser, all draws differ.
 BOUND = ("document_sha256", "matrices", "noise_multipliers", "clip_norms", "normalisers")
 
 
 def sizes_of(document: Document, records: int | Sequence[int]) -> list[int]:
-    """How many records there are for each body of the document, as it says, or as given where it states a rate alone.
+    """Return the number of records for each body of the document; `records` has one number, or one for each body.
 
-    Raises `RunError` if the data has another size than the document says, and `DomainError` for what is no number of records.
+    Raises `RunError` if the data has another size than the document states, or if the list has a wrong length, and `DomainError`
+    for anything that is not a number of records.
     """
     given = list(records) if isinstance(records, Sequence) else [records] * len(document.bodies)
     try:
         sizes = [operator.index(size) for size in given]
     except TypeError:
         raise DomainError(
-            f"records = {shown(records)}: how many records the data has, or a list of them, one for each phase"
+            f"records = {shown(records)}: give the number of records of the data, or a list with one number for each phase"
         ) from None
     if len(sizes) != len(document.bodies):
-        raise RunError(f"records: {len(sizes)} numbers for {len(document.bodies)} phases: one, or one for each")
+        raise RunError(
+            f"records: {len(sizes)} numbers are given for {len(document.bodies)} phases: give one number, or one for each phase"
+        )
     for body, size in zip(document.bodies, sizes, strict=True):
         stated = body.training.dataset_size
         if size < 1:
@@ -52,40 +55,44 @@ def sizes_of(document: Document, records: int | Sequence[int]) -> list[int]:
         if stated is not None and stated != size:
             where = ".".join(map(str, body.at("training", "dataset_size")))
             raise RunError(
-                f"records: the data has {size:_} records, and {where} is {stated:_}: certify a document about this data set, "
-                "since rates and batches follow from its size"
+                f"records: the data has {size:_} records, and {where} is {stated:_}: rates and batches follow from the size, so "
+                "certify a document about this data set"
             )
     return sizes
 
 
 def clip_norms_of(document: Document, clip_norm: float, rest: Mapping[str, float]) -> dict[str, float]:
-    """The clip norm of each sum, `ALONE` that of the main one. Raises `DomainError`."""
+    """Return the clip norm of each sum by its name in the record; the main sum has the name `ALONE`.
+
+    Raises `DomainError` if `rest` does not name exactly the other sums, or if a norm is not positive and finite.
+    """
     names = {release.what for body in document.bodies for release in body.noise.also}
     missing, unknown = sorted(names - set(rest)), sorted(set(rest) - names)
     if missing or unknown:
         parts = [*(f"{name!r} is missing" for name in missing), *(f"{name!r} is not in noise.also" for name in unknown)]
         raise DomainError(
-            f"also_clip_norms has one number for each sum in noise.also of the document: {', '.join(parts)}"
+            f"also_clip_norms needs one number for each sum in noise.also of the document: {', '.join(parts)}"
         )
-    found = {ALONE: clip_norm, **{f"{ALSO}{name}": rest[name] for name in sorted(rest)}}
+    norms = {ALONE: clip_norm, **{f"{ALSO}{name}": rest[name] for name in sorted(rest)}}
     allowed = "greater than 0 and finite"
     return {
-        name: number_of(f"clip norm of {name}", norm, allowed, 5e-324, float("inf")) for name, norm in found.items()
+        name: number_of(f"clip norm of {name}", norm, allowed, 5e-324, float("inf")) for name, norm in norms.items()
     }
 
 
 def normaliser_of(document: Document, body: Body, given: float | None) -> float:
-    """What the sums of a body are divided by: a constant, never the size of the batch drawn, which would be a second release.
+    """Return the constant by which the sums of a body are divided: `given`, or else the document's expected batch size.
 
-    Raises `DocumentError` where nothing says it.
+    It is never the size of the batch that was drawn, because that would be a second release. Raises `DocumentError` if neither is
+    known, and `DomainError` if `given` is not positive and finite.
     """
     if given is not None:
         return number_of("normaliser", given, "greater than 0 and finite", 5e-324, float("inf"))
     expected = body.expected_batch_size()
     if expected is None:
         message = (
-            "the document says no expected batch size, by which sums are divided: state it, or give the run a constant "
-            "normaliser"
+            "sums are divided by the expected batch size, and the document does not state it: state it, or give the run a "
+            "constant normaliser"
         )
         path = body.at("training", "expected_batch_size")
         raise DocumentError([document.problem("missing-key", path, message, allowed="a number of records")])
@@ -93,7 +100,9 @@ def normaliser_of(document: Document, body: Body, given: float | None) -> float:
 
 
 def matrix_hash(document: Document, body: Body) -> str:
-    """What tells the very coefficients of a body's matrix: searches for some may end in other last digits elsewhere."""
+    """Return a hash of the exact coefficients of a body's matrix, whose last digits may differ between machines if they are
+    found by a search.
+    """
     built = strategy(document, body)
     if built.fingerprint is not None:
         return built.fingerprint
@@ -104,7 +113,7 @@ def matrix_hash(document: Document, body: Body) -> str:
 def facts_of(
     run: Certified, clip_norms: Mapping[str, float], normalisers: Sequence[float], world: int, noise_source: str
 ) -> dict[str, Any]:
-    """The first line of the record: what the run is, with nothing that is not in its certificate or public."""
+    """Return the facts for the first line of the record. All of them are public or in the certificate."""
     document = run.document
     return {
         "name": document.name,
@@ -127,7 +136,7 @@ def facts_of(
 
 
 def root_of(key: RunKey, header: Mapping[str, Any]) -> RunKey:
-    """Return the key that all of a run's batches and noise are drawn from: that of its folder, and what the run is."""
+    """Return the key from which all of a run's batches and noise are drawn, derived from its folder's key and the run's facts."""
     if header["record"] == 1:
         return key.derive("run", header["document_sha256"])
     return key.derive("run with nonces", *(json.dumps(header[name], sort_keys=True) for name in BOUND))

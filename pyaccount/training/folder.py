@@ -1,8 +1,9 @@
-"""The folder of a run: its key and its record, begun or taken up.
+"""The folder of a run, which contains its key and its record: it is created for a new run, or opened to continue one.
 
-A key without its record may have been used for rounds that nobody knows of, so neither is ever made anew for the other. A new key
-waits under a name of its own until the record's first line, with the key's commitment, is on the disk, and gets its place before
-anything is released: so a run that was killed while it began is begun, or begun anew, and no key in its place lacks a record.
+A key without its record may have been used for rounds that nobody knows of. So a missing record is never made anew for an
+existing key, nor a missing key for an existing record. A new key has a temporary name until the record's first line, which
+contains the key's commitment, is on the disk; it gets its final name before anything is released. So a run that was killed while
+it began can be opened again, as begun or as new, and a key with its final name always has a record.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from pyaccount.training.writing import RecordWriter, force
 
 #: Names of the files.
 KEY, RECORD, CERTIFICATE = "run.key", "record.jsonl", "certificate.json"
-#: How long the other ranks wait for the first one, in seconds, and how often they look.
+#: How long the other ranks wait for the first one, and how long they sleep before they look again, in seconds.
 PATIENCE, LOOKING = 600.0, 0.02
 
-#: In the first line, a tag of the sizes of the data that the document does not state.
+#: The key in the first line for a tag of the sizes of the data, if the document does not state them.
 SIZES = "records_tag"
 
-#: What must be the same when a run is taken up, and how a message calls it.
+#: The facts that must be the same when a run is continued, and what messages call them.
 SAME = {
     "document_sha256": "document",
     "matrices": "matrix: it was read from a file that has changed, or found by a search that ends in other last digits here",
@@ -49,35 +50,36 @@ SAME = {
 
 @dataclass(slots=True)
 class RunFolder:
-    """An open run: its key and its record. Ranks that only follow the record have no writer and no mark."""
+    """The open folder of a run: its key and its record. Ranks other than the first only read: `writer` and `mark` are None."""
 
     key: RunKey
     path: Path
     recorded: Recorded
     writer: RecordWriter | None
     mark: Mark | None
-    #: The text that was written as the mark.
+    #: The text that was last written as the mark.
     _marked: str = ""
 
     @property
     def version(self) -> int:
-        """The version of the record's form."""
+        """The version of the record's format."""
         return self.recorded.version
 
     @property
     def head(self) -> str:
-        """The hash of the record's last line, as far as it is known here."""
+        """The hash of the last line of the record that this process has read or written."""
         return self.recorded.last
 
     @property
     def releases(self) -> list[RecordedRelease]:
-        """What is recorded of each round that was released."""
+        """The recorded releases, one for each round that was released."""
         return self.recorded.releases
 
     def known(self, number: int) -> RecordedRelease | None:
-        """Return what is recorded of a round, None of one that is to be recorded here.
+        """Return the recorded release of a round, or None if this process has to record it.
 
-        The ranks that follow wait for it. Raises `RunError` if the first rank takes too long, or its record is another one now.
+        Ranks other than the first wait for the record. Raises `RunError` if the first rank takes too long, or if the file no
+        longer continues what was read.
         """
         if self.writer is None:
             self._await(number)
@@ -89,12 +91,12 @@ class RunFolder:
         return nonce, seed_of(self.head, nonce)
 
     def begin(self, body: int, layout: Layout, normaliser: float) -> None:
-        """Record what the summed arrays of a body are, and what they are divided by, before its first release."""
-        arrays = [{name: [kind, list(shape)] for name, (kind, shape) in one.items()} for one in layout]
+        """Record the layout of a body's summed arrays and their normaliser, before the first release of the body."""
+        arrays = [{name: [kind, list(shape)] for name, (kind, shape) in release.items()} for release in layout]
         self._append("layout", body=body, arrays=arrays, **({} if self.version == 1 else {"normaliser": normaliser}))
 
     def release(self, release: RecordedRelease) -> None:
-        """Record the next round, whose nonce and seed `drawn_by` has given."""
+        """Record the next round, with the nonce and the seed that `drawn_by` has returned."""
         assert release.round == len(self.releases)
         self._append(
             "release",
@@ -108,29 +110,32 @@ class RunFolder:
         assert self.releases[-1] == release
 
     def rewind(self, target: int) -> None:
-        """Record that an earlier state was taken up, and the rounds since are given up."""
+        """Record that the run continues from the state before round `target`, and that the rounds since are given up."""
         if self.writer is not None:
             self._append("rewind", to=target)
 
     def abandon(self) -> None:
-        """Record that the run will never go on. Raises `RunError` where that cannot be said."""
+        """Record that the run has ended for good. Raises `RunError` if this process or this record cannot do that."""
         if self.writer is None:
-            raise RunError("the first rank, which holds the record, abandons a run")
+            raise RunError("only the first rank, which writes the record, can abandon a run")
         if self.version == 1:
             raise RunError(
-                f"{self.path}: this record began with an earlier version, and cannot say that its run was abandoned"
+                f"{self.path}: this record began with an earlier version, which cannot record that its run was abandoned"
             )
         if not self.recorded.abandoned:
             self._append("abandoned")
 
     def keep_mark(self) -> None:
-        """Keep the hash of the record's last line outside of the folder."""
+        """Write the hash of the record's last line to the mark outside of the folder, if there is one.
+
+        Raises `RunError` if the mark was changed by somebody else while the run was open.
+        """
         if self.mark is None:
             return
         text = text_of(self.key.commitment, len(self.releases), self.head)
         if text == self._marked:
             return
-        # A mark that was lost is kept anew, and one that could not be written may have been written all the same.
+        # A lost mark is written anew. The new text may be there already, if an earlier write reported an error but succeeded.
         if self._marked and (self.mark.read() or "").strip("\0 \r\n\t") not in ("", self._marked.strip(), text.strip()):
             raise RunError(
                 f"{self.mark.place}: the mark of this run was changed while it was open: another copy of its folder goes on, and "
@@ -140,10 +145,10 @@ class RunFolder:
         self._marked = text
 
     def close(self) -> None:
-        """Record that the run was closed, unless a process that was forked off does it, and let others go on with it."""
+        """Record that the run was closed, and unlock the record. A forked child process only closes its copy of the file."""
         if self.writer is None:
             return
-        # Whatever fails here says nothing wrong: without the line the record is that of an open run, and an older mark is no lie.
+        # Errors here do no harm: without the line, the record is that of an open run, and an older mark is still correct.
         with contextlib.suppress(Exception):
             if self.version > 1 and self.recorded.last_event != "closed":
                 self._append("closed")
@@ -165,11 +170,11 @@ class RunFolder:
                 continue
             size = self.path.stat().st_size
             self.recorded.follow()
-            # The first rank may have written a line that is not on the disk yet.
+            # The first rank may have written a line that is not on the disk yet; this rank must not use it before.
             force(self.path)
 
 
-def open_folder(  # noqa: PLR0913 - where, what and who
+def open_folder(  # noqa: PLR0913 - the places, the run and its options
     folder: Path,
     key_path: Path | None,
     facts: Mapping[str, Any],
@@ -180,16 +185,16 @@ def open_folder(  # noqa: PLR0913 - where, what and who
     mark: MarkPlace = None,
     certificate: str | None = None,
 ) -> RunFolder:
-    """The folder of a run of which these are the facts: a new one, or one that is taken up.
+    """Create the folder of a new run with these facts, or open it to continue the run.
 
-    `sizes` are those of data of which the document states none, and so perhaps secret: the record has a tag of them.
+    `sizes` are the sizes of the data that the document does not state. They may be secret, so the record has only a tag of them.
 
-    A record knows its own file: in a copy, or in what was restored from a backup, rounds that were released since are not
-    counted. `moved` says that there is no other one any more that goes on. `mark` says where the hash of its last line is kept: a
-    record that does not contain it was put back to an earlier state. `certificate` is that of a document which was certified just
-    now: it is kept beside the record.
+    A record identifies its own file. In a copy, or in a file restored from a backup, rounds that were released since are not
+    counted, so it is refused unless `moved` confirms that no other copy continues. `mark` is the place where the hash of the last
+    line is kept; a record that does not contain the marked line was put back to an earlier state. `certificate` is the
+    certificate of a document that was certified just now; it is stored beside the record.
 
-    Raises `RunError` if what is there is another run's, or a copy, or a key or a record by itself.
+    Raises `RunError` if the folder belongs to another run or is a copy, or if there is a key without a record or the reverse.
     """
     key_path, path = key_path or folder / KEY, folder / RECORD
     if rank > 0:
@@ -199,8 +204,8 @@ def open_folder(  # noqa: PLR0913 - where, what and who
     folder.mkdir(parents=True, exist_ok=True)
     if key_path.exists() and not begun(path):
         raise RunError(
-            f"{path}: the record of the run whose key is {key_path} is not here: nobody knows which rounds were released with "
-            "it. A new run takes a new folder, and makes a key of its own where key= says"
+            f"{path}: the record of the run with the key {key_path} is missing, so nobody knows which rounds were released with "
+            "this key. Restore the record, or begin a new run in a new folder, with a new key (key=)"
         )
     writer = RecordWriter(path)
     recorded = writer.recorded
@@ -221,19 +226,20 @@ def open_folder(  # noqa: PLR0913 - where, what and who
             }
             writer.append("run", **first, **facts, **tag)
             for place in (folder, *folder.absolute().parents):
-                # Folders above may be nobody's to list; whoever made them has seen to their names.
+                # Parent folders that cannot be read existed before, so their names are on the disk already.
                 with contextlib.suppress(PermissionError):
                     force(place)
         _put_in_place(key_path, recorded)
         if not key_path.exists():
             raise RunError(
-                f"{key_path}: the key of the run in {path} is not here: without it neither batches nor noise can go on"
+                f"{key_path}: the key of the run in {path} is missing: without it neither batches nor noise can be drawn. "
+                "Restore the key, or begin a new run in a new folder"
             )
         key = RunKey.read(key_path)
         _check(recorded, key, facts, sizes, path)
         if recorded.abandoned:
             raise RunError(
-                f"{path}: this run was abandoned after {recorded.rounds} rounds. Another run takes a folder of its own, and its "
+                f"{path}: this run was abandoned after {recorded.rounds} rounds. Begin another run in a folder of its own; its "
                 "guarantee adds to that of this one"
             )
         kept = mark_at(mark, key.commitment)
@@ -241,27 +247,27 @@ def open_folder(  # noqa: PLR0913 - where, what and who
         if not writer.is_file(recorded.file):
             if not moved:
                 raise RunError(
-                    f"{path}: this is a copy of a run's record, or was restored. If rounds were released since it was copied, "
-                    "or the original goes on, they are not counted here. If neither is so, and never will be, open it with "
-                    "moved=True"
+                    f"{path}: this is a copy of a run's record, or was restored. Rounds that were released after the copy was "
+                    "made, or that the original still releases, are not counted here. If there are none and never will be, open "
+                    "it with moved=True"
                 )
             writer.append("moved", file=writer.file)
-        found = RunFolder(key, path, recorded, writer, kept)
-        # Where no mark can be kept, that shows before anything is released.
-        found.keep_mark()
+        opened = RunFolder(key, path, recorded, writer, kept)
+        # The mark is written now, so that an error in writing it is raised before anything is released.
+        opened.keep_mark()
     except BaseException:
         writer.close()
         raise
-    return found
+    return opened
 
 
 def _waiting(key_path: Path, commitment: str) -> Path:
-    """Where a key is until its record has begun."""
+    """Return the temporary path of a key, which it has until its record has begun."""
     return key_path.with_name(f".{key_path.name}.{commitment[:16]}")
 
 
 def _put_in_place(key_path: Path, recorded: Recorded) -> None:
-    """Give the key of a record that has begun its name, unless that was done."""
+    """Rename the key of a record that has begun to its final path, unless that was done already."""
     commitment = recorded.header.get("key_commitment")
     if not isinstance(commitment, str) or not commitment.isalnum():
         return
@@ -273,17 +279,17 @@ def _put_in_place(key_path: Path, recorded: Recorded) -> None:
             os.link(waiting, key_path)
         waiting.unlink()
     except OSError:
-        # No links on this file system.
+        # This file system has no hard links.
         if not key_path.exists():
             waiting.rename(key_path)
     force(key_path.parent)
 
 
 def _follow(key_path: Path, path: Path) -> tuple[RunKey, Recorded]:
-    """The key and the record that the first rank made."""
+    """Wait for the key and the record that the first rank makes, and return them."""
     deadline, recorded = time.monotonic() + PATIENCE, Recorded(path)
     while True:
-        # What is wrong stays wrong, and is said at once; what is not there may come.
+        # A missing file may still come. Every other error is raised at once, because waiting cannot repair it.
         with contextlib.suppress(FileNotFoundError):
             recorded.follow()
             if recorded.header:
@@ -296,7 +302,10 @@ def _follow(key_path: Path, path: Path) -> tuple[RunKey, Recorded]:
 def _check(recorded: Recorded, key: RunKey, facts: Mapping[str, Any], sizes: Sequence[int], path: Path) -> None:
     header = recorded.header
     if header.get("streams") != STREAMS[recorded.version]:
-        raise RunError(f"{path}: a record of version {recorded.version} with another way to draw batches and noise")
+        raise RunError(
+            f"{path}: this record of version {recorded.version} names another method of drawing batches and noise than this "
+            "pyaccount has: continue the run with the version that began it"
+        )
     began_uncertified = recorded.version > 1 and header.get("uncertified") is True
     if began_uncertified is not facts["uncertified"] and recorded.version > 1:
         began, now = ("with", "give it here too") if began_uncertified else ("without", "leave it out")
@@ -306,13 +315,15 @@ def _check(recorded: Recorded, key: RunKey, facts: Mapping[str, Any], sizes: Seq
     for name, words in SAME.items():
         if header.get(name) != facts[name]:
             raise RunError(
-                f"{path}: this is the record of a run with another {words}: {header.get(name)!r}, and not {facts[name]!r}. What "
-                "was released went by that; another run takes a folder of its own"
+                f"{path}: this is the record of a run with another {words}: {header.get(name)!r}, and not {facts[name]!r}. Its "
+                "rounds were released with that value: use it here too, or begin another run in a folder of its own"
             )
     if header.get("key_commitment") != key.commitment:
-        raise RunError(f"{path}: this is the record of a run with another key than the one given")
+        raise RunError(
+            f"{path}: this is the record of a run with another key than the one given: give the key of this run"
+        )
     if header.get(SIZES) != (key.tag("records", *sizes) if sizes else None):
         raise RunError(
-            f"{path}: this is the record of a run with data of another size: what was released went by that, and other records "
-            "would be drawn now; another data set takes a run of its own"
+            f"{path}: this is the record of a run with data of another size, and with this size other records would be drawn: "
+            "give the same data, or begin another run for another data set"
         )

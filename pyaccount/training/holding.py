@@ -1,4 +1,4 @@
-"""A record held against a certificate: whether it is whole, and about just this one."""
+"""Checks whether a record is complete and belongs to the run of a given certificate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from pyaccount.training.sums import ALONE
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
 
-#: Standard deviations are recorded as they were drawn, rounded up: by no more than this, relatively, above σ times the clip norm.
+#: Recorded standard deviations are those that were used, which are rounded up: at most this much, relatively, above σ times the
+#: clip norm.
 ROUNDED_UP = 1e-12
 
 _HASH = re.compile("[0-9a-fA-F]{64}")
@@ -32,11 +33,13 @@ _HASH = re.compile("[0-9a-fA-F]{64}")
 def hold_record(
     path: str | os.PathLike[str], certificate: Certificate, *, expected_head: str | None = None
 ) -> RecordVerdict:
-    """Return whether a record is whole and about this certificate's run. Raises `OSError` for a file that cannot be read.
+    """Return a verdict: whether a record is complete and about this certificate's run, and what it says about that run.
 
-    A record that was cut at its end ends without a closing line, or at an earlier one; one that somebody wrote anew is not told
-    from the first one at all. `expected_head` is the hash of a line that was noted elsewhere, such as `TrainingRun.head` at the
-    end of the run: a record that does not contain that line does not agree. Raises `DomainError` if it is not a hash.
+    A record whose end was cut off ends without a closing line, or with an earlier one. A record that somebody wrote anew cannot
+    be distinguished from the original. `expected_head` is the hash of a line that was noted elsewhere, such as `TrainingRun.head`
+    at the end of the run; a record that does not contain that line does not agree.
+
+    Raises `OSError` if the file cannot be read, and `DomainError` if `expected_head` is not a hash.
     """
     name = os.fsdecode(path)
     if expected_head is not None and not _is_hash(expected_head):
@@ -55,8 +58,8 @@ def hold_record(
     problems = _problems(recorded, run)
     if expected_head is not None and not contains(path, expected_head.lower()):
         problems.append(
-            f"the line {expected_head} is not in the record: the file lost its end, was put back to an earlier state, or is "
-            "another one"
+            f"the record does not contain the line {expected_head}: the file lost its end, was put back to an earlier state, or "
+            "is another record"
         )
     commitment = recorded.header.get("key_commitment")
     return RecordVerdict(
@@ -77,6 +80,7 @@ def hold_record(
 
 
 def _problems(recorded: Recorded, run: Certified) -> list[str]:
+    """Return a message for everything in which the record contradicts itself or the certified run."""
     header = recorded.header
     expected = {
         "name": run.document.name,
@@ -86,46 +90,46 @@ def _problems(recorded: Recorded, run: Certified) -> list[str]:
         "records": [body.training.dataset_size for body in run.document.bodies],
         "noise_multipliers": [number(part.body.noise.multiplier) for part in run.body_runs],
     }
-    # A document may have been run without a certificate: then the record is of its run all the same. So it is where the same
-    # claim was certified more than once, at different times.
+    # The hash of the certificate is not compared: the record also belongs to this run if the document was run without a
+    # certificate, or if the same claim was certified several times.
     if header.get("certificate_sha256") is not None:
         expected |= {"statement": run.statement, "guarantee": run.guarantee}
-    found = [
-        f"{name}: the record is of another run: {header.get(name)!r}, and the certificate's is {value!r}"
+    messages = [
+        f"{name}: the record is that of another run: it has {header.get(name)!r}, and the certificate has {value!r}"
         for name, value in expected.items()
         if header.get(name) != value
     ]
-    if found:
-        return found
+    if messages:
+        return messages
     if recorded.rounds > run.rounds:
-        found.append(f"{recorded.rounds} rounds were released, and {run.rounds} are certified")
+        messages.append(f"{recorded.rounds} rounds were released, and only {run.rounds} are certified")
     for problems in (_header_problems, _layout_problems, _contradictions, _noise_problems):
-        found += problems(recorded, run)
-    return found
+        messages += problems(recorded, run)
+    return messages
 
 
 def _header_problems(recorded: Recorded, run: Certified) -> list[str]:
-    """What a first line cannot have."""
-    header, found = recorded.header, []
+    """Return a message for every value that the first line of a record of this run cannot have."""
+    header, messages = recorded.header, []
     if header.get("streams") != STREAMS[recorded.version]:
-        found.append(
-            f"streams: {shown(header.get('streams'))}, where version {recorded.version} has {STREAMS[recorded.version]}"
+        messages.append(
+            f"streams: {shown(header.get('streams'))}, but version {recorded.version} has {STREAMS[recorded.version]}"
         )
     if recorded.version > 1 and header.get("uncertified") is not (header.get("certificate_sha256") is None):
-        found.append(f"uncertified: {shown(header.get('uncertified'))}, and certificate_sha256 says otherwise")
+        messages.append(f"uncertified: {shown(header.get('uncertified'))}, but certificate_sha256 says the opposite")
     if not _is_hash(header.get("key_commitment")):
-        found.append(
-            f"key_commitment: {shown(header.get('key_commitment'))}, where the 64 hexadecimal digits of a hash are expected"
+        messages.append(
+            f"key_commitment: the 64 hexadecimal digits of a hash are expected, not {shown(header.get('key_commitment'))}"
         )
     world = header.get("world")
     if type(world) is not int or world < 1:
-        found.append(f"world: {shown(world)}, where a number of ranks is expected")
+        messages.append(f"world: a number of ranks is expected, not {shown(world)}")
     unstated = any(body.training.dataset_size is None for body in run.document.bodies)
     if (SIZES in header) is not unstated or (unstated and not _is_hash(header[SIZES])):
-        found.append(
-            f"{SIZES}: a tag of the data's size is there if the document does not state the size, and only then"
+        messages.append(
+            f"{SIZES}: a record has a tag of the data's size exactly if the document does not state the size"
         )
-    return found
+    return messages
 
 
 def _is_hash(value: object) -> bool:
@@ -133,42 +137,45 @@ def _is_hash(value: object) -> bool:
 
 
 def _layout_problems(recorded: Recorded, run: Certified) -> list[str]:
-    """Where what was summed, and what it was divided by, is not said or said twice."""
-    found = []
+    """Return messages about layouts and normalisers that are missing or contradict one another or the document."""
+    messages = []
     for body, layout in recorded.layouts.items():
         if not 0 <= body < len(run.document.bodies):
-            found.append(f"layout of body {body}: the document has {len(run.document.bodies)}")
+            messages.append(f"layout of body {body}: the document has only {len(run.document.bodies)} bodies")
             continue
         releases = 1 + len(run.document.bodies[body].noise.also)
         if recorded.version > 1 and len(layout) != releases:
-            found.append(f"layout of body {body}: {len(layout)} releases, where a batch has {releases}")
+            messages.append(f"layout of body {body}: it has {len(layout)} releases, but a batch has {releases}")
     for release in recorded.releases[: run.rounds]:
         after = recorded.layout_after.get(run.body_run(release.round).place)
         if after is None or after > release.round:
-            found.append(f"round {release.round}: no layout before it says what was summed")
+            messages.append(f"round {release.round}: no layout before it says what was summed")
             break
     normalisers = recorded.header.get("normalisers")
     if not isinstance(normalisers, list) or len(normalisers) != len(run.body_runs):
-        found.append(f"normalisers: {shown(normalisers)}, where {len(run.body_runs)} are expected")
+        messages.append(f"normalisers: {len(run.body_runs)} are expected, not {shown(normalisers)}")
     else:
         for part in run.body_runs:
             stated = recorded.normalisers.get(part.place)
             if stated is not None and normalisers[part.index] != stated:
-                found.append(
-                    f"normalisers: {normalisers[part.index]!r} in the first line, and {stated!r} where the sums of body "
-                    f"{part.place} begin"
+                messages.append(
+                    f"normalisers: the first line has {normalisers[part.index]!r}, but the layout of body {part.place} has "
+                    f"{stated!r}"
                 )
-    return found
+    return messages
 
 
 def _contradictions(recorded: Recorded, run: Certified) -> list[str]:
-    """Where lines contradict one another: whoever changes one of them and makes the chain anew has to change all."""
-    header, found = recorded.header, []
+    """Return messages about lines that contradict one another.
+
+    A forger who changes one line and recomputes the chain of hashes would have to change all the lines that are compared here.
+    """
+    header, messages = recorded.header, []
     from_key = header.get("noise_source") == FROM_KEY
     for release in recorded.releases:
         if from_key is not (release.noise is None):
             source = "has a tag of its noise" if from_key else "has no tag of its noise"
-            found.append(f"round {release.round} {source}, and noise_source is {shown(header.get('noise_source'))}")
+            messages.append(f"round {release.round} {source}, but noise_source is {shown(header.get('noise_source'))}")
             break
     tags: list[tuple[str, list[bytes | str | None]]] = [
         ("tag of their sums", [release.sum for release in recorded.releases]),
@@ -178,30 +185,32 @@ def _contradictions(recorded: Recorded, run: Certified) -> list[str]:
     for what, values in tags:
         wrong = next((value for value in values if isinstance(value, str) and not _is_hash(value)), None)
         if wrong is not None:
-            found.append(f"{what}: {shown(wrong)}, where the 64 hexadecimal digits of a hash are expected")
+            messages.append(f"{what}: the 64 hexadecimal digits of a hash are expected, not {shown(wrong)}")
         if len(set(values)) < len(values):
-            first = next(place for place, value in enumerate(values) if value in values[:place])
-            found.append(f"rounds {values.index(values[first])} and {first} have one {what}")
+            repeated = next(index for index, value in enumerate(values) if value in values[:index])
+            messages.append(f"rounds {values.index(values[repeated])} and {repeated} have the same {what}")
     for rounds in recorded.rewound:
         given_up = [
             number for number in rounds if number < run.rounds and run.body_run(number).body.matrix.kind != "identity"
         ]
         if given_up:
-            found.append(
-                f"round {given_up[0]} was given up, and a matrix correlates its noise with that of later rounds"
+            messages.append(
+                f"round {given_up[0]} was given up, but a matrix correlates its noise with that of later rounds"
             )
             break
-    return found
+    return messages
 
 
 def _noise_problems(recorded: Recorded, run: Certified) -> list[str]:
-    """Where a record's noise is not the certificate's."""
+    """Return a message if the clip norms or the standard deviations of the noise are not those of the certified run."""
     norms = recorded.header.get("clip_norms")
     if not isinstance(norms, dict) or not all(type(norm) is float and 0.0 < norm < math.inf for norm in norms.values()):
-        return ["clip_norms: no norms are recorded"]
+        return ["clip_norms: a positive number is expected for each sum"]
     names = {ALONE, *(f"{ALSO}{one.what}" for body in run.document.bodies for one in body.noise.also)}
     if set(norms) != names:
-        return [f"clip_norms: {', '.join(sorted(norms)) or 'none'}, where the sums are {', '.join(sorted(names))}"]
+        return [
+            f"clip_norms: norms of {', '.join(sorted(names))} are expected, not of {', '.join(sorted(norms)) or 'none'}"
+        ]
     for release in recorded.releases[: run.rounds]:
         noise = run.body_run(release.round).body.noise
         scales = [
@@ -214,7 +223,7 @@ def _noise_problems(recorded: Recorded, run: Certified) -> list[str]:
             for low, drawn in zip(least, release.standard_deviations, strict=True)
         ):
             return [
-                f"round {release.round}: noise of standard deviation {list(release.standard_deviations)}, where the certificate "
-                f"has {least}"
+                f"round {release.round}: the noise has standard deviation {list(release.standard_deviations)}, but the "
+                f"certificate has {least}"
             ]
     return []

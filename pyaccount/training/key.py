@@ -1,7 +1,7 @@
-"""The secret that a run's batches and noise are drawn from.
+"""`RunKey`, the secret from which a run's batches and noise are drawn.
 
-Whoever knows the key knows every batch and can subtract every noise: it is kept in a file of its own, and in no state, record,
-checkpoint or message. What leaves the room is a commitment, which tells runs apart and reveals nothing of the key.
+Anyone who knows the key knows every batch and can subtract all noise. So the key is kept in a file of its own, and in no state,
+record, checkpoint or message. Others see only a commitment, which distinguishes runs and reveals nothing about the key.
 """
 
 from __future__ import annotations
@@ -16,47 +16,47 @@ from pathlib import Path
 from pyaccount.errors import RunError
 from pyaccount.files import HAS_MODES, warn_without_modes
 
-#: The bytes of a key.
+#: The number of bytes of a key.
 KEY_BYTES = 32
 
-#: The bytes of a key's file that are read: more than it has, so that what follows the key shows.
+#: The number of bytes that are read of a key's file: more than a key has, so that anything after the key is noticed.
 LONGEST = 4 * 2 * KEY_BYTES
 
-#: Uses of a key are told apart by this and by their coordinates; a new meaning of coordinates gets another one.
+#: The personalisation of all hashes of a key. If coordinates get a new meaning, it must change.
 _PERSON = b"pyaccount run v1"
 
 
 class RunKey:
-    """256 secret bits: a run's, or what was derived from them. `create` draws them from the operating system.
+    """256 secret bits: the key of a run, or one derived from it. `create` draws a new key from the operating system.
 
-    They are handed around in this object, and taken out of it only where the core or a hash takes them: so a traceback with
-    its variables, as some tools write them to logs, shows a commitment and not the key.
+    The bits are passed around in this object, and taken out only in the call that gives them to the core or to a hash. So a
+    traceback with variables, as some tools write to logs, shows a commitment and not the key.
     """
 
     __slots__ = ("_bits",)
 
     def __init__(self, bits: bytes) -> None:
-        """A key of these 32 bytes. Raises `RunError` for another number of them."""
+        """Make a key of these 32 bytes. Raises `RunError` for another number of bytes."""
         self._bits, bits = bytes(bits), b""
         if len(self._bits) != KEY_BYTES:
             raise RunError(f"a run's key has {KEY_BYTES} bytes, not {len(self._bits)}")
 
     @classmethod
     def drawn(cls) -> RunKey:
-        """A new key from the operating system, which is in no file yet."""
+        """Return a new key from the operating system, which is not saved yet."""
         return cls(secrets.randbits(8 * KEY_BYTES).to_bytes(KEY_BYTES, "little"))
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> RunKey:
-        """A new key from the operating system, as `save` writes it."""
+        """Draw a new key from the operating system, save it to this file and return it. Raises the errors of `save`."""
         key = cls.drawn()
         key.save(path)
         return key
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the key to a new file that its owner alone may read.
+        """Write the key to a new file that only its owner may read.
 
-        Raises `FileExistsError` if something is there: a key that is replaced is lost.
+        Raises `FileExistsError` if the file exists, because overwriting a key would destroy it.
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
         with os.fdopen(os.open(path, flags, 0o600), "w", encoding="ascii") as file:
@@ -66,9 +66,9 @@ class RunKey:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> RunKey:
-        """The key in a file, as `save` wrote it: 64 hexadecimal digits.
+        """Return the key in a file, which `save` wrote: 64 hexadecimal digits.
 
-        Raises `RunError` for a file that others may read or write, or that holds no key, and `OSError` where there is none.
+        Raises `RunError` if others may read or write the file, or if it does not contain a key; `OSError` if it cannot be read.
         """
         name = os.fsdecode(path)
         with Path(path).open("rb") as file:
@@ -77,36 +77,36 @@ class RunKey:
                 warn_without_modes()
             elif mode & 0o077:
                 raise RunError(
-                    f"{name}: others may use this key (its permissions are {mode:04o}): chmod 600, and if anybody may have read "
-                    "it, the run needs a new key"
+                    f"{name}: others may use this key, because its permissions are {mode:04o}: set them with chmod 600. If "
+                    "anybody may have read it, begin a new run with a new key"
                 )
             with contextlib.suppress(ValueError, RunError):
                 return cls(bytes.fromhex(file.read(LONGEST).decode("ascii").strip()))
-        # Neither is what is there said, nor is an error the cause that would hold it: it may be a key that lost a digit.
-        raise RunError(f"{name}: holds no key: {2 * KEY_BYTES} hexadecimal digits are expected")
+        # Neither the message nor a chained error may contain the file's text, which may be a key that lost a digit.
+        raise RunError(f"{name}: this file does not contain a key: {2 * KEY_BYTES} hexadecimal digits are expected")
 
     def derive(self, *coordinates: str | int) -> RunKey:
-        """The key for one use, told by words and whole numbers: `derive("batches", phase)`.
+        """Return the key for one use, which is named by words and whole numbers: `derive("batches", phase)`.
 
-        BLAKE2b keyed with the run's key, and personalised (Aumasson et al. 2013, 2.8: a pseudorandom function), of the
-        coordinates, each with its type and length before it, so that different coordinates are different messages.
+        It is BLAKE2b of the coordinates, keyed with this key and personalised, which is a pseudorandom function (Aumasson et al.
+        2013, 2.8). Each coordinate is preceded by its type and length, so that different coordinates are different messages.
         """
         message = b"".join(_encoded(coordinate) for coordinate in coordinates)
         return RunKey(hashlib.blake2b(message, digest_size=KEY_BYTES, key=self._bits, person=_PERSON).digest())
 
     def reveal(self) -> bytes:
-        """The secret bytes, for what draws from them: never for a variable, a message or a file."""
+        """Return the secret bytes, to be passed on directly: never store them in a variable, a message or a file."""
         return self._bits
 
     @property
     def commitment(self) -> str:
-        """What may be published: equal for equal keys, and of no use for finding one."""
+        """A text that may be published: it is the same for the same key, and reveals nothing about the key."""
         return self.tag("commitment")
 
     def tag(self, *coordinates: str | int) -> str:
-        """What may be published of these coordinates: it tells nothing of them to whoever lacks the key.
+        """Return a tag of these coordinates, which may be published: it reveals nothing to anyone who lacks the key.
 
-        Nothing else is derived with them.
+        Do not derive a key with the same coordinates, because the tag consists of its bytes.
         """
         return self.derive(*coordinates).reveal().hex()
 

@@ -1,11 +1,11 @@
-"""The mark of a run: how far its record had got, kept outside of its folder.
+"""The mark of a run: the hash of the last line of its record, kept outside of its folder.
 
-Whoever puts a folder back to an earlier state, from a backup, an archive or a snapshot, takes its record back with it: the rounds
-since are counted no more, and are released a second time. The folder cannot know. So after each line the hash of the record's
-last line is kept elsewhere, and a record that does not contain it is refused.
+If a folder is put back to an earlier state, from a backup, an archive or a snapshot, its record is put back too. Then the rounds
+since are no longer counted, and would be released a second time, and nothing in the folder shows it. So after each release the
+hash of the record's last line is kept elsewhere, and a record that does not contain that line is refused.
 
-By default marks are files in the user's state directory. A snapshot of the whole machine puts these back too: whoever takes such
-snapshots gives a path on another machine, or a callable that keeps a text in an object store, an experiment tracker or a
+By default marks are files in the user's state directory. A snapshot of the whole machine puts these back too. If you take such
+snapshots, give a path on another machine, or a callable that keeps a text in an object store, an experiment tracker or a
 transparency log.
 """
 
@@ -22,24 +22,24 @@ from typing import Protocol
 from pyaccount.errors import RunError, shown
 from pyaccount.training.record import contains
 
-#: `mark()` returns the text that was kept last, None if there is none; `mark(text)` keeps a text.
+#: A callable that stores a text: `mark(text)` stores it, and `mark()` returns the last one, or None if there is none.
 MarkKeeper = Callable[..., str | None]
 #: Where the mark is kept: the user's state directory (None), a file, or a callable.
 MarkPlace = str | os.PathLike[str] | MarkKeeper | None
 
-#: No mark has more characters.
+#: The largest number of characters of a mark.
 LONGEST = 250
 
 
 class Mark(Protocol):
-    """A text outside of a run's folder that has the hash of the record's last line."""
+    """A text that is kept outside of a run's folder and contains the hash of the record's last line."""
 
     @property
     def place(self) -> str:
         """Where the text is kept, for messages."""
 
     def read(self) -> str | None:
-        """Return the text that was written last, None if there is none."""
+        """Return the text that was written last, or None if there is none."""
 
     def write(self, text: str) -> None:
         """Replace the text."""
@@ -49,7 +49,7 @@ class FileMark:
     """A mark in a file."""
 
     def __init__(self, path: Path) -> None:
-        """Keep the mark in this file. Its folder must exist."""
+        """Keep the mark in this file, whose folder must exist."""
         self._path = path
 
     @property
@@ -58,7 +58,7 @@ class FileMark:
         return str(self._path)
 
     def read(self) -> str | None:
-        """Return the text of the file."""
+        """Return the text of the file, or None if there is no file."""
         try:
             with self._path.open(encoding="utf-8", errors="replace") as file:
                 return file.read(LONGEST + 1)
@@ -66,9 +66,9 @@ class FileMark:
             return None
 
     def write(self, text: str) -> None:
-        """Replace the file, whole.
+        """Replace the file atomically.
 
-        It is not forced onto the disk: after a crash of the machine an older mark may be there, which is as good as none.
+        It is not forced to the disk. After a crash of the machine an older mark may be there, which detects less.
         """
         temporary = self._path.with_name(f".{self._path.name}.new")
         temporary.write_text(text, encoding="utf-8")
@@ -76,13 +76,13 @@ class FileMark:
 
 
 class DefaultMark(FileMark):
-    """A mark in the user's state directory. If that cannot be written, no mark is kept, and a warning says so."""
+    """A mark in the user's state directory. If it cannot be written, no mark is kept, and a warning says so."""
 
     #: Whether the warning was given.
     _warned = False
 
     def read(self) -> str | None:
-        """Return the text of the file, None if it cannot be read."""
+        """Return the text of the file, or None if it cannot be read."""
         try:
             return super().read() if self._path.is_absolute() else None
         except OSError:
@@ -101,7 +101,7 @@ class DefaultMark(FileMark):
             self._warned = True
             warnings.warn(
                 f"{self._path}: no mark of this run can be kept here ({error.strerror}): if its folder is put back to an earlier "
-                "state, rounds can be released twice and are counted once, and nobody notices. Give TrainingRun(…, mark=PATH)",
+                "state, rounds can be released twice but counted once, and nothing shows it. Give TrainingRun(…, mark=PATH)",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -111,28 +111,28 @@ class CallableMark:
     """A mark that a callable keeps."""
 
     def __init__(self, keeper: MarkKeeper) -> None:
-        """Let this callable keep the mark."""
+        """Use this callable to keep the mark."""
         self._keeper = keeper
 
     @property
     def place(self) -> str:
-        """What returned the text."""
+        """The call that returns the text, for messages."""
         return "mark()"
 
     def read(self) -> str | None:
-        """Ask the callable for the text. Raises `RunError` if it returns something else."""
+        """Return the text from the callable. Raises `RunError` if it returns neither a text nor None."""
         kept = self._keeper()
         if kept is not None and not isinstance(kept, str):
-            raise RunError(f"mark() returned {shown(kept)}, where the text that was kept last is expected, or None")
+            raise RunError(f"mark() returned {shown(kept)}: the text that was kept last is expected, or None")
         return kept
 
     def write(self, text: str) -> None:
-        """Give the text to the callable."""
+        """Store the text with the callable."""
         self._keeper(text)
 
 
 def mark_at(place: MarkPlace, commitment: str) -> Mark:
-    """Return the mark of the run with this commitment."""
+    """Return the mark at this place, for the run whose key has this commitment."""
     if callable(place):
         return CallableMark(place)
     if place is None:
@@ -141,22 +141,22 @@ def mark_at(place: MarkPlace, commitment: str) -> Mark:
 
 
 def state_directory() -> Path:
-    """Return the folder in which programs of this user keep their state: $XDG_STATE_HOME, or the system's usual one."""
+    """Return the folder for the state of this user's programs: $XDG_STATE_HOME, or the usual folder of the system."""
     stated = os.environ.get("XDG_STATE_HOME", "")
     if Path(stated).is_absolute():
         return Path(stated)
     if sys.platform == "win32":  # pragma: no cover - only there
         return Path(os.environ.get("LOCALAPPDATA") or "~/AppData/Local").expanduser()
-    return Path(os.path.expanduser("~")) / ".local" / "state"  # noqa: PTH111 - without a home pathlib raises, and nothing is there
+    return Path(os.path.expanduser("~")) / ".local" / "state"  # noqa: PTH111 - pathlib raises if there is no home
 
 
 def text_of(commitment: str, rounds: int, head: str) -> str:
-    """Return the text of a mark: the run, how many rounds its record has, and the hash of the record's last line."""
+    """Return the text of a mark: the commitment of the run's key, the number of rounds, and the hash of the last line."""
     return f"{commitment} {rounds} {head}\n"
 
 
 def check_mark(mark: Mark, commitment: str, record: Path, rounds: int) -> None:
-    """Raise `RunError` if the mark is another run's, or the record does not contain the line that was marked last."""
+    """Raise `RunError` if the mark belongs to another run, or if the record does not contain the line that was marked last."""
     kept = mark.read()
     if not kept or not kept.strip("\0 \r\n\t"):
         # A crash of the machine can leave an empty file, or one of zeros.
@@ -164,17 +164,17 @@ def check_mark(mark: Mark, commitment: str, record: Path, rounds: int) -> None:
     words = kept.split()
     if len(kept) > LONGEST or len(words) != 3 or not words[1].isdecimal():
         raise RunError(
-            f"{mark.place}: this is not a mark: {shown(kept)}. It has a commitment, a number of rounds and a hash"
+            f"{mark.place}: this is not a mark: {shown(kept)}. A mark has a commitment, a number of rounds and a hash"
         )
     if words[0] != commitment:
         raise RunError(
-            f"{mark.place}: this mark belongs to another run, whose key has the commitment {words[0]}: every run has a mark of "
-            "its own"
+            f"{mark.place}: this mark belongs to another run, whose key has the commitment {words[0]}: every run needs a mark of "
+            "its own, so give another mark="
         )
     if not contains(record, words[2]):
         raise RunError(
             f"{record}: this record has {rounds} rounds, and does not contain the line that was last marked in {mark.place}, "
-            f"after {words[1]} rounds. The folder was put back to an earlier state, or another copy of it has gone on, and what "
-            "was released since is not counted here. Find the record that contains it. Without it the run cannot go on: a new "
-            "run's guarantee adds to that of this one"
+            f"after {words[1]} rounds. The folder was put back to an earlier state, or another copy of it has continued, and the "
+            "rounds since are not counted here. Find the record that contains the line. Without it the run cannot continue: "
+            "begin a new run, whose guarantee adds to that of this one"
         )

@@ -1,9 +1,9 @@
-"""What a run is opened with: a certificate, or a document, whose claim is certified at once.
+"""Opens a run with its certificate; the claim of a document without a certificate is certified when the run begins.
 
-Only what is certified is run. A certificate is taken at its word. A document without a blank makes a claim, which is certified
-when the run begins if that needs no samples; the certificate then lies in the run's folder, and whoever takes the run up finds it
-there. A document that needs samples takes its certificate first. `uncertified=True` runs a document all the same: then the record
-says so in its first line, and every report of it too.
+Only certified runs are opened. A given certificate is not recomputed. A document without a blank makes a claim. If certifying it
+needs no samples, that is done when the run begins; the certificate is then stored in the run's folder, where it is read when the
+run is continued. If it needs samples, the document must be certified first. `uncertified=True` runs a document without a
+certificate; then the first line of the record says so, and every report of it does too.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ from pyaccount.training.record import begun, version_of
 if TYPE_CHECKING:
     from pyaccount.document import Document
 
-#: A document that is not certified in as many seconds takes its certificate.
+#: The time limit for certifying a document when a run is opened; a document that needs longer must be certified first.
 MOST_SECONDS = 60.0
 
 
 def opened(run: Certified, folder: Path, *, uncertified: bool, rank: int) -> Certified:
-    """Return the run that is opened in this folder, with its certificate if it has one.
+    """Return the run with its certificate: the one given, the one in the folder, or a new one for the document.
 
-    Raises `CertificateError` for a claim that does not hold, `DocumentError` for a document that takes samples, `LimitError` for
-    one that takes too long, and `RunError` if the folder has another document's certificate.
+    Raises `CertificateError` if the claim does not hold, `DocumentError` if certifying the document needs samples, `LimitError`
+    if it takes too long, and `RunError` if the folder has a certificate of another document.
     """
     document, record = run.document, folder / RECORD
     if run.certificate_sha256 is not None:
         if uncertified:
-            raise DomainError("uncertified=True is for a document, and this is a certificate: leave it out")
+            raise DomainError("uncertified=True is for documents, and a certificate is given: leave it out")
         return run
     if uncertified or (begun(record) and version_of(record) == 1):
-        # Before version 2 no document was certified when it was opened.
+        # Runs with a record of version 1 began when documents were not yet certified on opening.
         return run
     kept = _kept(folder, wait=rank > 0)
     if kept is None:
         kept = _certificate(document)
     if kept.data.document != document.to_mapping():
         raise RunError(
-            f"{folder / CERTIFICATE}: the run in this folder is that of another document; another run takes a folder of its own"
+            f"{folder / CERTIFICATE}: the run in this folder is that of another document: use a folder of its own for this one"
         )
     return replace(certified(kept, document), certificate=kept.to_json())
 
 
 def _kept(folder: Path, *, wait: bool) -> Certificate | None:
-    """Return the certificate in the folder, None if there is none. With `wait`, wait until the first rank has made it.
+    """Return the certificate in the folder, or None if there is none.
 
-    Raises `RunError` if that takes too long.
+    With `wait`, wait until the first rank has made it or has begun the record. Raises `RunError` if that takes too long.
     """
     path, deadline = folder / CERTIFICATE, time.monotonic() + PATIENCE
     # A run that began with a certificate has none in its folder.
@@ -66,14 +66,14 @@ def _kept(folder: Path, *, wait: bool) -> Certificate | None:
 
 
 def _certificate(document: Document) -> Certificate:
-    """Certify a document. Raises `DocumentError` if that takes samples, and `LimitError` if it takes too long."""
+    """Certify a document. Raises `DocumentError` if that needs samples, and `LimitError` if it takes too long."""
     if planned(document).sampled:
         message = (
-            "this document is certified by samples, which takes longer than opening a run should: give its certificate, made by "
+            "certifying this document needs samples, which takes too long for opening a run: give its certificate, made by "
             "`pyaccount certify`, or uncertified=True"
         )
         raise DocumentError([document.problem("uncertified", ("sampler",), message, allowed="a certificate")])
-    from pyaccount.execute.progress import silent  # most runs are of certificates
+    from pyaccount.execute.progress import silent  # not needed for most runs, which have a certificate
     from pyaccount.running import compile_document
 
     limit = "TrainingRun's own limit: certify the document first, and give its certificate"

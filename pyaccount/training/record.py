@@ -1,8 +1,9 @@
-"""The record of a run: what was released, one line of JSON after the other, each with the hash of the one before.
+"""The record of a run: what was released, as lines of JSON, each with the hash of the line before.
 
-What is written may be published: hashes, nonces, rounds and parameters of the noise; never who took part, how many, or what was
-summed. The chain shows lines that were changed, lost or moved. It does not show a whole file that somebody wrote anew, nor one
-that was put back to an earlier state: that takes a signature, or a mark that is kept elsewhere (`mark`). `writing` adds lines.
+A record may be published. It contains hashes, nonces, rounds and parameters of the noise, but never which or how many records
+took part, or what was summed. The chain of hashes shows whether lines were changed, lost or moved. It does not show whether
+somebody wrote a whole new file, or put the file back to an earlier state; to detect that, you need a signature or a mark that is
+kept elsewhere (`mark`). This module reads records; `writing` adds lines.
 """
 
 from __future__ import annotations
@@ -18,28 +19,30 @@ from typing import Any, Literal, Self
 from pyaccount.errors import RunError, shown
 from pyaccount.training.noise.nonces import NONCE_BYTES, WITHOUT_NONCE, seed_of
 
-#: Versions of the lines' form. Version 1 had no nonces, and did not say how a run ended; a run that began with it goes on with
-#: it.
+#: The version of new records, and all versions that can be read. Version 1 had no nonces and did not say how a run ended; a run
+#: that began with it continues with it.
 VERSION, VERSIONS = 2, (1, 2)
 
-#: How batches and noise are drawn from a key, by the record's version: another number for other numbers.
+#: The number of the method by which batches and noise are drawn from a key, by the record's version. A change of what is drawn
+#: gets a new number.
 STREAMS = {1: 1, 2: 2}
 
-#: What the first line has for the hash of the one before.
+#: What the first line has instead of the hash of the line before.
 NOTHING_BEFORE = "0" * 64
 
-#: No line is longer; a run of 10⁷ rounds has a record of some gigabytes.
+#: The largest number of bytes of a line; the record of a run of 10⁷ rounds has some gigabytes.
 LONGEST_LINE = 1 << 20
 
-#: What lines report: the run, what the arrays are that are summed, a release, that an earlier state was taken up, that the folder
-#: was moved, that the run was closed, and that it was given up for good.
+#: What a line can report: the run, the arrays that are summed, a release, that rounds were given up to continue from an earlier
+#: state, that the folder was moved, that the run was closed, and that it was ended for good.
 EVENTS = ("run", "layout", "release", "rewind", "moved", "closed", "abandoned")
 
-#: How a record ends: with the last round, with a line that says that the run was abandoned or closed, or without such a line.
-#: Then the run is open, or its process was killed, or lines at the end of the file are missing.
+#: How a record ends: with the last round; with a line that says that the run was abandoned or closed; or ("open") without such a
+#: line, because the run is open, its process was killed, or lines at the end of the file are missing.
 Ending = Literal["exhausted", "abandoned", "closed", "open"]
 
-#: What a line has beside its event and the hash of the one before. Of a release `noise` may be missing; the first line has facts.
+#: The keys of a line in addition to its event and the hash of the line before, by event and version. A release may lack `noise`.
+#: The first line is not listed; its keys are the facts of the run.
 KEYS: dict[tuple[str, int], set[str]] = {
     ("layout", 1): {"body", "arrays"},
     ("layout", 2): {"body", "arrays", "normaliser"},
@@ -54,82 +57,83 @@ KEYS: dict[tuple[str, int], set[str]] = {
 #: How the first line begins.
 FIRST = b'{"event":"run",'
 
-#: The type, float32 or float64, and the shape of each array that is summed; for each release of a batch, the main one first.
+#: The type (float32 or float64) and the shape of each summed array, for each release of a batch, the main release first.
 Layout = tuple[Mapping[str, tuple[str, tuple[int, ...]]], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRelease:
-    """One round, as recorded."""
+    """What a record says about the release of one round."""
 
     round: int
+    #: How many rewinds the record has before this line.
     attempt: int
-    #: Of the noise's rows, one for each sum that was released of the batch.
+    #: The standard deviations of the noise, one for each sum that was released from the batch.
     standard_deviations: tuple[float, ...]
-    #: What tells the sum from every other one, and nothing about it without the run's key.
+    #: A tag that distinguishes the sum from every other sum; without the run's key it reveals nothing about the sum.
     sum: str
-    #: The same of the noise's row, where that is not drawn from the run's key.
+    #: The same kind of tag for the row of noise, if that was not drawn from the run's key.
     noise: str | None = None
-    #: Drawn for this release; `WITHOUT_NONCE` in a record of version 1.
+    #: The nonce that was drawn for this release; `WITHOUT_NONCE` in a record of version 1.
     nonce: bytes = WITHOUT_NONCE
-    #: With the run's key it gives the noise of the round: a hash of the nonce and of all lines before.
+    #: A hash of the nonce and of all earlier lines. Together with the run's key it determines the noise of the round.
     seed: bytes = WITHOUT_NONCE
 
     def same_sum(self, other: RecordedRelease) -> bool:
-        """Return whether it is the same sum, in whichever attempt and whatever was drawn for it."""
+        """Return whether both releases agree in everything except for `attempt` and `noise`."""
         return replace(self, attempt=other.attempt, noise=other.noise) == other
 
 
 class Recorded:
-    """What a record says, as far as it was read. It can be read on as the file grows."""
+    """The content of a record, as far as it was read. `follow` reads the lines that were added since."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Make a record of this file, of which nothing was read yet."""
+        """Make an empty record for this file; nothing is read yet."""
         self._path = path
         #: The first line; empty before it was read.
         self.header: Mapping[str, Any] = {}
-        #: What the arrays are that are summed, for each body of the document that was begun.
+        #: The layout of the summed arrays, for each body of the document that was begun.
         self.layouts: dict[int, Layout] = {}
-        #: A body whose layout no release has followed yet, so that another one may stand for it.
+        #: The body whose layout was recorded last, if no release has followed; another layout may still replace it.
         self.unused_layout: int | None = None
-        #: What the sums of each of these bodies are divided by; not in a record of version 1.
+        #: The constants by which the sums of these bodies are divided; empty for a record of version 1.
         self.normalisers: dict[int, float] = {}
         #: How many rounds had been released when a body's layout was recorded.
         self.layout_after: dict[int, int] = {}
         self.releases: list[RecordedRelease] = []
-        #: What tells the file of the record from a copy, as of the last time that it was moved.
+        #: The identity of the record's file (`RecordWriter.file`) since it was last moved, which distinguishes it from a copy.
         self.file: object = None
-        #: How often an earlier state was taken up and rounds were given up, and the rounds that were.
+        #: The rounds that were given up, one range for each time that the run continued from an earlier state.
         self.rewound: list[range] = []
-        #: The hash of the last line, which the next one has to carry.
+        #: The hash of the last line, which the next line must contain.
         self.last = NOTHING_BEFORE
-        #: Whole lines and their bytes; what follows was never finished, and so reports nothing that was used.
+        #: The number of complete lines, and of their bytes. What follows them is an unfinished line, which nobody has used.
         self.lines = self.whole = 0
         #: The event of the last line.
         self.last_event = ""
-        #: Whether the run was given up for good.
+        #: Whether the run was ended for good.
         self.abandoned = False
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a record and check its chain.
+        """Read a record and check its chain of hashes.
 
-        Raises `RunError` with the first line that is wrong, and `OSError` if the file cannot be read.
+        Raises `RunError` naming the first line that is wrong, and `OSError` if the file cannot be read.
         """
         record = cls(path)
         record.follow()
         if not record.header:
-            raise RunError(f"{os.fsdecode(path)}: holds no record of a run")
+            raise RunError(f"{os.fsdecode(path)}: this file does not contain the record of a run")
         return record
 
     @property
     def version(self) -> int:
-        """The version of the lines' form."""
+        """The version of the record's format."""
         return int(self.header["record"])
 
     @property
     def ending(self) -> Ending:
-        """Return how the record ends."""
+        """How the record ends."""
         if self.abandoned:
             return "abandoned"
         if self.rounds == self.header.get("rounds"):
@@ -138,12 +142,12 @@ class Recorded:
 
     @property
     def rounds(self) -> int:
-        """How many rounds were released, those given up included."""
+        """The number of rounds that were released, including those given up."""
         return len(self.releases)
 
     @property
     def rewinds(self) -> int:
-        """How often an earlier state was taken up and rounds were given up."""
+        """How often rounds were given up to continue from an earlier state."""
         return len(self.rewound)
 
     def follow(self) -> None:
@@ -153,13 +157,13 @@ class Recorded:
         """
         if Path(self._path).stat().st_size < self.whole:
             raise RunError(
-                f"{os.fsdecode(self._path)}: the record was put back to an earlier state while it was followed: open the run anew"
+                f"{os.fsdecode(self._path)}: the record was put back to an earlier state while it was read: open the run anew"
             )
         for line in _whole_lines(self._path, self.whole, self.lines):
             self.take(line)
 
     def take(self, line: bytes) -> None:
-        """Take in the next line. Raises `RunError` if it is not one; the record is then as before."""
+        """Add the next line. Raises `RunError` if it is not a valid next line; the record is then unchanged."""
         where = f"{os.fsdecode(self._path)}, line {self.lines + 1}"
         event = _event(line, self.last, where)
         if event["event"] == "run":
@@ -176,7 +180,7 @@ class Recorded:
         self.header, self.file = event, event.get("file")
 
     def _go_on(self, event: dict[str, Any], where: str) -> None:
-        wrong = RunError(f"{where}: this is no line of a record, or not where it stands")
+        wrong = RunError(f"{where}: this is not a line of a record, or is not allowed at this position")
         keys = KEYS.get((event["event"], self.version)) if self.header else None
         if keys is None or not keys - {"noise"} <= set(event) - {"event", "previous"} <= keys:
             raise wrong
@@ -207,7 +211,7 @@ class Recorded:
 
 
 def _whole_lines(path: str | os.PathLike[str], start: int = 0, before: int = 0) -> Iterator[bytes]:
-    """Yield the lines of a record from a byte on, up to one that was never finished; `before` lines come before it.
+    """Yield the complete lines of a record from byte `start` on; `before` is the number of lines before that byte.
 
     Raises `RunError` for a line that is longer than any line of a record.
     """
@@ -215,14 +219,14 @@ def _whole_lines(path: str | os.PathLike[str], start: int = 0, before: int = 0) 
         opened.seek(start)
         for number, line in enumerate(iter(lambda: opened.readline(LONGEST_LINE + 1), b""), before + 1):
             if len(line) > LONGEST_LINE:
-                raise RunError(f"{os.fsdecode(path)}, line {number}: longer than any line of a record")
+                raise RunError(f"{os.fsdecode(path)}, line {number}: this line is longer than any line of a record")
             if not line.endswith(b"\n"):
                 return
             yield line
 
 
 def version_of(path: Path) -> int | None:
-    """Return the version that the first line of a record states, None if it states none."""
+    """Return the version that the first line of a record states, or None if it states none."""
     try:
         first = json.loads(next(_whole_lines(path)))
     except (ValueError, StopIteration):
@@ -232,14 +236,14 @@ def version_of(path: Path) -> int | None:
 
 
 def contains(path: str | os.PathLike[str], head: str) -> bool:
-    """Return whether a line of the file has this hash: then the record has gone on from that line."""
+    """Return whether a line of the file has this hash, that is, whether the record contains or continues that line."""
     return any(hash_of(line) == head for line in _whole_lines(path))
 
 
 def begun(path: Path) -> bool:
-    """Return whether the file is a record with a whole first line, or something else that must not be overwritten.
+    """Return whether the file is a record with a complete first line, or something else that must not be overwritten.
 
-    A file that is empty, or was cut within its first line, reports nothing that was used.
+    A file that is empty or was cut within its first line may be overwritten, because it reports nothing that was used.
     """
     if not path.exists():
         return False
@@ -264,47 +268,47 @@ def _event(line: bytes, previous: str, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise RunError(f"{where}: not JSON: {error}") from None
     if not isinstance(event, dict) or event.get("event") not in EVENTS:
-        raise RunError(f"{where}: this is no line of a record")
+        raise RunError(f"{where}: this is not a line of a record")
     if event["event"] == "run" and (type(event.get("record")) is not int or event["record"] not in VERSIONS):
-        raise RunError(f"{where}: a record of version {event.get('record')!r}, which is not known here")
+        raise RunError(f"{where}: the record has version {event.get('record')!r}, which this pyaccount cannot read")
     if event.get("previous") != previous:
-        raise RunError(f"{where}: does not follow the line before: lines were changed, lost or put elsewhere")
+        raise RunError(f"{where}: this line does not follow the line before: lines were changed, lost or moved")
     return event
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice")
-    return found
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return mapping
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _layout(releases: list[Any], version: int, where: str) -> Layout:
-    found = []
+    layouts = []
     for number, arrays in enumerate(releases):
-        # In version 1 all sums but the main one stand together, and there may be none.
-        none = version == 1 and number == 1
-        if not isinstance(arrays, dict) or not (arrays or none):
+        # In version 1 the second entry contains all sums but the main one, and may be empty.
+        may_be_empty = version == 1 and number == 1
+        if not isinstance(arrays, dict) or not (arrays or may_be_empty):
             raise RunError(f"{where}: arrays: at least one array is expected for each release, by name")
-        found.append({name: _array(name, said, where) for name, said in arrays.items()})
-    if not found:
-        raise RunError(f"{where}: arrays: no release has any")
-    return tuple(found)
+        layouts.append({name: _array(name, layout, where) for name, layout in arrays.items()})
+    if not layouts:
+        raise RunError(f"{where}: arrays: the list of releases is empty")
+    return tuple(layouts)
 
 
 def _normaliser(event: Mapping[str, Any], where: str) -> float:
-    found = event.get("normaliser")
-    if type(found) is not float or not 0.0 < found < float("inf"):
-        raise RunError(f"{where}: normaliser: a positive number is expected, not {shown(found)}")
-    return found
+    normaliser = event.get("normaliser")
+    if type(normaliser) is not float or not 0.0 < normaliser < float("inf"):
+        raise RunError(f"{where}: normaliser: a positive number is expected, not {shown(normaliser)}")
+    return normaliser
 
 
-def _array(name: str, said: object, where: str) -> tuple[str, tuple[int, ...]]:
-    match said:
+def _array(name: str, layout: object, where: str) -> tuple[str, tuple[int, ...]]:
+    match layout:
         case [("float32" | "float64") as kind, list(shape)] if all(type(size) is int and size >= 0 for size in shape):
             return kind, tuple(shape)
     raise RunError(f"{where}: arrays: a type and a shape are expected for {shown(name)}")
@@ -325,22 +329,22 @@ def _release(event: Mapping[str, Any], before: Recorded, where: str) -> Recorded
         ):
             if number != done:
                 raise RunError(
-                    f"{where}: round {number}, where round {done} is the next: a round is missing, or stands twice"
+                    f"{where}: round {number} is recorded, and round {done} would be next: a round is missing, or occurs twice"
                 )
             if attempt != rewinds:
-                raise RunError(f"{where}: attempt {attempt} after {rewinds} rewinds")
+                raise RunError(f"{where}: attempt {attempt} is recorded after {rewinds} rewinds; both must be equal")
             nonce = WITHOUT_NONCE if before.version == 1 else _nonce(event, where)
             seed = seed_of(before.last, nonce)
             return RecordedRelease(number, attempt, tuple(deviations), tag, event.get("noise"), nonce, seed)
-    raise RunError(f"{where}: this is no release of a round")
+    raise RunError(f"{where}: this is not a valid release of a round")
 
 
 def _nonce(event: Mapping[str, Any], where: str) -> bytes:
-    said = event.get("nonce")
+    text = event.get("nonce")
     try:
-        found = bytes.fromhex(said) if isinstance(said, str) else b""
+        nonce = bytes.fromhex(text) if isinstance(text, str) else b""
     except ValueError:
-        found = b""
-    if len(found) != NONCE_BYTES:
-        raise RunError(f"{where}: nonce: {2 * NONCE_BYTES} hexadecimal digits are expected, not {shown(said)}")
-    return found
+        nonce = b""
+    if len(nonce) != NONCE_BYTES:
+        raise RunError(f"{where}: nonce: {2 * NONCE_BYTES} hexadecimal digits are expected, not {shown(text)}")
+    return nonce

@@ -1,4 +1,4 @@
-"""What a record says of the run of a certificate, as data and as pages: how far it got, and who sees to each assumption."""
+"""What a record says about the run of a certificate, as data and as pages: how far it got, and how each assumption is met."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ if TYPE_CHECKING:
     from pyaccount.training.assumptions import Assumption
     from pyaccount.training.record import Ending
 
-#: What a record of version 1 leaves open.
+#: The limitation of a record of version 1.
 WITHOUT_NONCES = (
     "the record is of version 1, whose noise is a function of the key and the round: if the run's folder was ever put back, two "
     "sums may have been released with one noise"
 )
 
-#: The note on numbers from a record.
+#: The origin of numbers that are read from a record.
 ORIGIN = "training"
 ORIGINS = {ORIGIN: "Read from the record of the training run."}
-#: What a page says first, so that nobody reads more into a record than there is in it.
+#: What an agreeing record shows and what it does not show; the page says this first.
 WORTH = (
     "The record is complete, and is about this certificate. This shows whether lines were changed, lost or moved. It does not "
-    "show "
-    "whether the record was put back to an earlier state or written anew: for that, compare its head with one that was noted "
-    "elsewhere."
+    "show whether the record was put back to an earlier state or written anew: for that, compare its head with one that was "
+    "noted elsewhere."
 )
 UNCERTIFIED = "its run began UNCERTIFIED"
 BEGAN_UNCERTIFIED = (
@@ -48,33 +47,34 @@ LEFT = "Check each assumption that is yours against the training code; the run e
 
 @dataclass(frozen=True, slots=True)
 class RecordVerdict(Readable):
-    """What a record says of the run of a certificate."""
+    """The result of comparing a record with a certificate, and what the record says about the run."""
 
     file: str
     #: The hash of the file's bytes.
     sha256: str
-    #: Whether the record is one of this certificate's run, as far as that went.
+    #: Whether the record is that of the certificate's run, as far as the run got.
     agrees: bool
-    #: How many rounds the file has; the run may have released more unless the ending says that it did not.
+    #: How many rounds the file has. The run may have released more, unless the ending excludes that.
     released: int
+    #: How many rounds are certified.
     rounds: int
-    #: How often an earlier checkpoint was taken up and rounds given up; these are among the released ones.
+    #: How often rounds were given up to continue from an earlier checkpoint; these rounds count as released.
     rewinds: int
     key_commitment: str | None
-    #: What is not as it should be.
+    #: Messages about everything in which the record contradicts itself or the certificate.
     problems: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
-    #: How the record ends, None where it cannot be read.
+    #: How the record ends; None if it cannot be read.
     ending: Ending | None = None
-    #: The hash of the last line.
+    #: The hash of the last line; None if the record cannot be read.
     head: str | None = None
     #: Whether the run began without a certificate.
     uncertified: bool = False
-    #: Of the record's form, None where it cannot be read.
+    #: The version of the record's format; None if it cannot be read.
     version: int | None = None
 
     def __bool__(self) -> bool:
-        """Whether the record agrees."""
+        """Return whether the record agrees with the certificate."""
         return self.agrees
 
     @property
@@ -95,7 +95,7 @@ class RecordVerdict(Readable):
         return "as far as this file goes: it has no closing line, so the run is open or was killed, or the file was cut"
 
     def to_mapping(self) -> dict[str, Any]:
-        """The verdict as data."""
+        """Return the verdict as data."""
         return asdict(self) | {"at_least": self.at_least}
 
     def page(self) -> Page:
@@ -104,7 +104,7 @@ class RecordVerdict(Readable):
 
 
 def with_run(page: Page, verdict: RecordVerdict) -> Page:
-    """Return the page of a certificate with what the record of its run says, before the assumptions."""
+    """Return the page of a certificate with a section about its run inserted before the assumptions."""
     headline = Fact("run", _progress(verdict), ("released" if verdict.agrees else "see The training run",))
     page = replace(page, headline=(*page.headline, headline), origins={**page.origins, **ORIGINS})
     page = page.with_section(run_section(verdict), before="assumptions")
@@ -116,7 +116,7 @@ def with_run(page: Page, verdict: RecordVerdict) -> Page:
 
 
 def record_page(verdict: RecordVerdict) -> Page:
-    """Return the page of a record alone."""
+    """Return a page about a record, without the certificate."""
     badges = [Badge("agrees" if verdict.agrees else "does not agree", good=verdict.agrees)]
     badges += [Badge(UNCERTIFIED, good=False)] if verdict.uncertified else []
     sections = [run_section(verdict), *([_assumptions(verdict)] if verdict.agrees else [])]
@@ -124,7 +124,7 @@ def record_page(verdict: RecordVerdict) -> Page:
 
 
 def run_section(verdict: RecordVerdict) -> PageSection:
-    """Return what a record that was compared with its certificate says of the run."""
+    """Return the section of a page about the training run, from a record that was compared with its certificate."""
     agrees = verdict.agrees
     rows = [
         Fact("record", (Literally(verdict.file),), ("agrees" if agrees else "DOES NOT AGREE",)),
@@ -156,10 +156,10 @@ def _progress(verdict: RecordVerdict) -> Content:
 
 
 def _assumptions(verdict: RecordVerdict) -> PageSection:
-    """Each assumption with who sees to it, those first that are left to people."""
+    """Return a table of the assumptions, which begins with those that people have to check."""
     order = ("yours", "checked", "enforced")
-    held = sorted(verdict.assumptions, key=lambda one: order.index(one.held))
-    rows: tuple[tuple[Content, ...], ...] = tuple(((one.held,), (one.text,), (one.how,)) for one in held)
+    held = sorted(verdict.assumptions, key=lambda assumption: order.index(assumption.held))
+    rows: tuple[tuple[Content, ...], ...] = tuple(((row.held,), (row.text,), (row.how,)) for row in held)
     headings = ("held", "assumption", "how")
     table = PageTable(("Who sees to each assumption",), headings, rows, words=headings)
     return PageSection("assumptions", "What must be true of the training run", (Paragraph((LEFT,)), table))

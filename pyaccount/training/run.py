@@ -1,4 +1,4 @@
-"""`TrainingRun`: the very run that a certificate is about."""
+"""`TrainingRun`: exactly the run that a certificate is about."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pyaccount.training.batches.attribution import Attributed
     from pyaccount.training.source import NoiseSource
 
-#: The runs of this process, and what becomes of them in one that is forked off.
+#: The open runs of this process. A forked child process detaches from all of them (`TrainingRun.forked`).
 _OPEN: weakref.WeakSet[TrainingRun] = weakref.WeakSet()
 
 
@@ -61,41 +61,43 @@ if hasattr(os, "register_at_fork"):
 
 
 class Step:
-    """The round that is next. It is counted by `release`, and by nothing else.
+    """The next round of a run, as a context manager. Only `release` counts the round.
 
-    An exception before that leaves the run where it was: the round, with the same batch, is still the next one.
+    After an exception before `release`, the run has not moved: this round, with the same batch, is still the next one.
     """
 
     def __init__(self, run: TrainingRun) -> None:
         self._run = run
         self._open = False
         self._released = False
-        #: Which round this is, from 0.
+        #: The number of this round, counted from 0.
         self.round = run.round
-        #: The other noisy sums, once they are released.
+        #: The other noisy sums of the batch, by their names in the document; empty before `release`.
         self.also: dict[str, dict[str, Array] | Array] = {}
 
     @property
     def batch(self) -> Batch:
-        """Who takes part."""
+        """The batch of this round: the records that take part in it."""
         return self._run.batch(self.round)
 
     def release(self, sums: RoundSums, *, also: Mapping[str, RoundSums] | None = None) -> dict[str, Array] | Array:
-        """The noisy mean of the round: (the sum of the clipped contributions + its row of C⁻¹Z) / the run's normaliser.
+        """Return the noisy mean of the round: (sum of the clipped contributions + its row of C⁻¹Z) / the run's normaliser.
 
-        `sums` is one array, or arrays by name, of the clipped contributions of this round's batch, zeros where that is empty: an
-        empty batch is a round like any other. `also` has, by their names in the document, the other sums that are released of the
-        batch (`noise.also`); `Step.also` then has them with their noise, not divided. The round is recorded, on the disk, before
-        this returns. Raises `RunError` for a sum that is not finite or not of the shape of those before, and then nothing is
-        counted; and for a second release.
+        `sums` is the sum of the clipped contributions of this round's batch: one array, or arrays by name. If the batch is empty,
+        give zeros; an empty batch is a round like any other. `also` contains the other sums that the document releases from the
+        same batch (`noise.also`), by their names there; afterwards `Step.also` contains them with noise, not divided. The round
+        is recorded on the disk before this method returns.
+
+        Raises `RunError` if a sum is not finite or differs in shape from those of earlier rounds (then nothing is counted), and
+        if the round was released already.
         """
         if not self._open:
             raise RunError(f"round {self.round} is not open: `with run.step() as step:` opens it")
         if self._released:
-            raise RunError(f"round {self.round} has released its sum: one batch has one release")
-        found, self.also = self._run._release(self.round, sums, also or {})
+            raise RunError(f"round {self.round} has released its sum already: each batch is released once")
+        means, self.also = self._run._release(self.round, sums, also or {})
         self._released = True
-        return found
+        return means
 
     def __enter__(self) -> Step:
         self._run._begin(self)
@@ -109,25 +111,26 @@ class Step:
         self._run._end()
         if kind is None and not self._released:
             raise RunError(
-                f"round {self.round} ended without a release: an empty batch, or one that is not wanted, is a round like any "
-                "other, and its sum, if of zeros, gets its noise; nothing was counted, and the round is still the next"
+                f"round {self.round} ended without a release: every batch must be released, even if it is empty or not wanted; "
+                "release zeros, which get noise like any other sum. Nothing was counted, and the round is still the next one"
             )
 
 
 class TrainingRun:
-    """The run of a certificate: who takes part in each round, the noise of its sum, and the record of what was released.
+    """The run of a certificate: it draws the batch of each round and the noise of its sum, and records what was released.
 
-    `TrainingRun(certificate, folder, records=len(data))` begins the run or takes it up. The folder has the record and, unless
-    `key` says where else, the run's key, which only its owner may read: whoever has it can subtract the noise. A round is counted
-    on the disk before its noisy sum can be used, so that a crash leaves the record too high and never too low.
+    `TrainingRun(certificate, folder, records=len(data))` begins a run, or continues the run in `folder`. The folder contains the
+    record and the run's key, unless `key` names another place. Only the owner may read the key file, because anyone who has the
+    key can subtract the noise. Each round is counted on the disk before its noisy sum can be used, so after a crash the record
+    may count one round too many, but never too few.
 
-    With several ranks each has the same global batch, of which `batch(round).shard(rank, world)` is its part, and each releases
-    the same sum, that of all ranks; the first rank writes the record, and the others wait for it.
+    With several ranks, all draw the same global batch; `batch(round).shard(rank, world)` is the part of one rank. All release
+    the same sum, which is over all ranks. Rank 0 writes the record, and the other ranks wait for it.
 
-    A process that is forked off can ask whose turn it is (`batch`), as the workers of data loaders do, and releases nothing.
+    A forked child process, such as a worker of a data loader, can call `batch`, but it cannot release anything.
     """
 
-    def __init__(  # noqa: PLR0913 - what a run is given beside its certificate
+    def __init__(  # noqa: PLR0913 - what a run needs in addition to its certificate
         self,
         source: RunSource,
         folder: str | os.PathLike[str],
@@ -145,24 +148,25 @@ class TrainingRun:
         mark: MarkPlace = None,
         uncertified: bool = False,
     ) -> None:
-        """Begin a run, or take up the one in `folder`.
+        """Begin a run, or continue the one in `folder`.
 
-        * `records`: how many the data has, which must be what the document says, where it says it; for phases with data of their
-          own a list.
-        * `clip_norm`: what a record's contribution to the sum is clipped to; `also_clip_norms`: to the other sums, by name.
-        * `normaliser`: what sums are divided by, a constant; the document's expected batch size, if it has one.
-        * `attribution`: whose the records are, where users are sampled: arrays, or that of what `pyaccount.prepare` kept.
-        * `device_noise`: what draws the noise of the sums instead of the run's key, such as `DeviceNoise` of
-          `pyaccount.training.device`. The record says so. Other sums (`noise.also`) keep the key's noise.
-        * `moved`: that the folder was moved or restored, and no other copy of it has gone on or will.
-        * `mark`: where the hash of the record's last line is kept outside of the folder, so that a folder that was put back to an
-          earlier state is refused: a file, or a callable that keeps a text (`mark(text)`) and returns the last one (`mark()`,
-          None if there is none). The user's state directory if omitted.
-        * `uncertified`: that a document is run without a certificate. The record says so, and so does every report of it.
-          Otherwise a document that takes no samples is certified now, and one that does is refused.
+        * `records`: the number of records of the data; a list if the phases have data of their own. It must equal
+          `dataset_size` of the document, if that is stated.
+        * `clip_norm`: the ℓ₂ norm to which each record's contribution to the sum is clipped; `also_clip_norms`: the same for the
+          other sums, by name.
+        * `normaliser`: the constant by which sums are divided; by default the document's expected batch size.
+        * `attribution`: the users of each record, for samplers of users: arrays, or the attribution from `pyaccount.prepare`.
+        * `device_noise`: a generator that draws the noise of the sums instead of the run's key, such as `DeviceNoise` of
+          `pyaccount.training.device`; the record names it. The noise of other sums (`noise.also`) is still drawn from the key.
+        * `moved`: confirms that the folder was moved or restored, and that no other copy of it has continued or will continue.
+        * `mark`: where to keep the hash of the record's last line outside of the folder, so that a folder that was put back to
+          an earlier state is refused. Either a file, or a callable that stores a text (`mark(text)`) and returns the last one
+          (`mark()`; None if there is none). By default a file in the user's state directory.
+        * `uncertified`: runs a document without a certificate; the record and every report of it say so. Without it, a document
+          that needs no samples is certified now, and one that does is refused.
 
-        Raises `CertificateError` and `DocumentError` for what cannot be run, `RunError` if the folder, the key or the data are
-        another run's, `DomainError`.
+        Raises `CertificateError` or `DocumentError` if the source cannot be run, `RunError` if the folder, the key or the data
+        belong to another run, and `DomainError` if another argument is out of range.
         """
         try:
             rank, world = operator.index(rank), operator.index(world)
@@ -171,14 +175,14 @@ class TrainingRun:
         if not 0 <= rank < world:
             raise DomainError(f"rank = {rank} is outside its domain: at least 0 and below world = {world}")
         self.rank, self.world = rank, world
-        # Whatever becomes of the working directory.
+        # An absolute path stays right if the working directory changes.
         place = Path(folder).absolute()
         self._run = certified(source)
         self._attribution = None if attribution is None else attributed(attribution)
         self._sizes = sizes_of(self._run.document, records)
         self._clip_norms = clip_norms_of(self._run.document, clip_norm, also_clip_norms or {})
         self._normalisers = [normaliser_of(self._run.document, one.body, normaliser) for one in self._run.body_runs]
-        #: The most contributions to a batch of each body, a public number.
+        #: The largest number of contributions to a batch, by body; this number is public.
         self._most: dict[int, int] = {}
         self._deviations = self._check_phases()
         self._run = opened(self._run, place, uncertified=uncertified, rank=rank)
@@ -197,9 +201,9 @@ class TrainingRun:
             mark=mark,
             certificate=self._run.certificate,
         )
-        #: Everything is drawn from the run's key and its document: one key never serves two.
+        #: Everything is drawn from this key, which depends on the run's key and on the document: no two documents share draws.
         self._root = root_of(self._folder.key, self._folder.recorded.header)
-        #: Batches and noise go forward by state, one caller after the other.
+        #: Batches and noise are drawn by stateful objects, which only one thread at a time may use.
         self._lock = threading.RLock()
         self._step: Step | None = None
         self._batches: tuple[int, Batches] | None = None
@@ -210,50 +214,53 @@ class TrainingRun:
 
     @property
     def rounds(self) -> int:
-        """The rounds of the whole run."""
+        """The number of rounds of the whole run."""
         return self._run.rounds
 
     @property
     def round(self) -> int:
-        """The next round, counted from 0: so many are done."""
+        """The number of the next round, counted from 0; it equals the number of rounds that are done."""
         return self._round
 
     @property
     def released(self) -> int:
-        """How many rounds were released; more than `round` while earlier ones are repeated."""
+        """The number of rounds that were released. It is larger than `round` while earlier rounds are repeated."""
         return len(self._folder.releases)
 
     @property
     def head(self) -> str:
-        """The hash of the record's last line. Whoever keeps it elsewhere can tell whether a record has lost its end."""
+        """The hash of the record's last line. If you keep it elsewhere, you can check whether a record has lost its end."""
         return self._folder.head
 
     @property
     def guarantee(self) -> str | None:
-        """What is certified of the whole run, in a sentence; None of a run that a document alone describes."""
+        """The certified statement about the whole run, one sentence; None if the run has no certificate."""
         return self._run.statement
 
     @property
     def clip_norm(self) -> float:
-        """What each record's contribution to the sum must be clipped to."""
+        """The ℓ₂ norm to which each record's contribution to the sum must be clipped."""
         return self._clip_norms[ALONE]
 
     @property
     def also_clip_norms(self) -> dict[str, float]:
-        """What each record's contribution to the other sums must be clipped to, by their names in the document."""
+        """The norms to which each record's contributions to the other sums must be clipped, by their names in the document."""
         return {what.removeprefix(ALSO): norm for what, norm in self._clip_norms.items() if what != ALONE}
 
     def noise_multiplier(self, number: int | None = None) -> float:
-        """σ of a round, the next one if omitted."""
+        """Return σ of a round, by default of the next one."""
         body = self._run.body_run(self._round if number is None else number).body
         return filled(body.noise.multiplier)
 
     def normaliser(self, number: int | None = None) -> float:
-        """What the sum of a round is divided by, the next one if omitted."""
+        """Return the constant by which the sum of a round is divided, by default of the next round."""
         return self._normalisers[self._run.body_run(self._round if number is None else number).index]
 
     def batch(self, number: int) -> Batch:
-        """Who takes part in a round, counted from 0. The same whenever it is asked. Raises `PlanExceededError` beyond the end."""
+        """Return the batch of round `number`, counted from 0; it is the same in every call.
+
+        Raises `PlanExceededError` for a round after the last one.
+        """
         part = self._run.body_run(number)
         with self._lock:
             if self._batches is None or self._batches[0] != part.place:
@@ -261,12 +268,12 @@ class TrainingRun:
             return self._batches[1].batch(number - part.first)
 
     def step(self) -> Step:
-        """The next round: `with run.step() as step:`. Raises `PlanExceededError` after the last one."""
+        """Return the next round, to be used as `with run.step() as step:`. Raises `PlanExceededError` after the last one."""
         self._run.body_run(self._round)
         return Step(self)
 
     def accountant(self) -> Accountant:
-        """An accountant of the planned run with the rounds that were released, those given up included."""
+        """Return an accountant of the planned run that has counted all released rounds, including those given up."""
         accountant = Accountant(self._run.document)
         if self.released:
             accountant.step(self.released)
@@ -274,41 +281,42 @@ class TrainingRun:
 
     @property
     def rank_state(self) -> RankState:
-        """What `check_ranks` compares: this rank's number, the next round, how many rounds were released, and a part of the last
-        one's seed.
+        """The numbers that `check_ranks` compares: the rank, the next round, the number of released rounds, and the first 56 bits
+        of the seed of the last released round.
         """
         releases = self._folder.releases
-        # 56 bits: two branches differ in them, and they fit into the integers of any framework that gathers them.
+        # 56 bits distinguish two branches of a run, and fit into the integers of every framework that gathers them.
         branch = int.from_bytes(releases[-1].seed[:7], "little") if releases else 0
         return self.rank, self._round, self.released, branch
 
     def check_ranks(self, gathered: Iterable[Sequence[int]]) -> None:
-        """Hold the `rank_state` of every process, as a loop of your own gathers them before it adds up sums, against one another.
+        """Compare the `rank_state` of all processes, which your own training loop gathers before it adds up sums.
 
-        Raises `RunError` unless every rank is there once, and all are at the same round.
+        Raises `RunError` unless every rank occurs exactly once and all are at the same round.
         """
         check_ranks(gathered, self.world)
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint of the model needs, as plain data: which run, and how many of its rounds are in the model.
+        """Return what a checkpoint of the model must contain, as plain data: which run, and how many rounds the model has seen.
 
-        There is no secret in it.
+        It contains no secret.
         """
         return state_of(self._folder.recorded.header, self._round, self.head)
 
     def load_state_dict(self, state: Mapping[str, Any], *, give_up: bool = False) -> None:
-        """Go on from a checkpoint.
+        """Continue from a checkpoint, given its `state_dict`.
 
-        If rounds were released after it was written they are to be repeated: `release` then takes the very sums of then, bit for
-        bit, and gives what it gave, which reveals nothing more; other sums with the same noise would reveal their difference, and
-        are refused. Where sums are not the same, `give_up=True` leaves these rounds behind: they stay counted, and the run goes
-        on with the next ones and noise of their own. That is refused where a matrix correlates the noise of the rounds.
+        Rounds that were released after the checkpoint was written must be repeated. `release` then accepts only the same sums,
+        bit for bit, and returns the same result, which reveals nothing new; other sums with the same noise would reveal their
+        difference, and are refused. If the sums cannot be repeated exactly, `give_up=True` skips these rounds: they stay
+        counted, and the run continues with the rounds after them, which have noise of their own. That is refused if a matrix
+        correlates the noise of the rounds.
 
-        Raises `RunError` for the state of another run, or of one that got further than the record.
+        Raises `RunError` if the state belongs to another run, or has more rounds than the record.
         """
         with self._lock:
             if self._step is not None:
-                raise RunError("a state cannot be taken up in the middle of a round")
+                raise RunError("a state cannot be loaded in the middle of a round: end the round first")
             target = position_of(state, self._folder.recorded.header, self.released, self._folder.path)
             if target < self.released and give_up:
                 self._refuse_correlated(target)
@@ -318,7 +326,7 @@ class TrainingRun:
             self._noise.forget()
 
     def abandon(self) -> None:
-        """Give the run up for good: the record says so, and the run is refused from then on. Its rounds stay counted."""
+        """End the run for good. The record says so, and the run cannot be opened again. Its rounds stay counted."""
         with self._lock:
             self._folder.abandon()
             try:
@@ -327,7 +335,7 @@ class TrainingRun:
                 self._folder.close()
 
     def close(self) -> None:
-        """Let another process go on with the run. The record says that it was closed."""
+        """Close the run, so that another process can continue it. The record says that it was closed."""
         with self._lock:
             self._folder.close()
 
@@ -343,11 +351,11 @@ class TrainingRun:
         return f"<TrainingRun {self._run.document.name!r}: round {self._round} of {self.rounds}, head {self.head}>"
 
     def forked(self) -> None:
-        """In a process that was forked off: leave the record to the one that opened the run, and wait for none of its threads."""
-        # Or nobody could take the run up once the opener has closed it, for as long as this process lives.
+        """Detach a forked child process: close its copy of the record, and do not wait for the parent's threads."""
+        # An open copy would keep the record locked for as long as this process lives, even after the parent has closed the run.
         self._folder.close()
         if not self._lock.acquire(blocking=False):
-            # A thread that is not here was drawing a batch, and has what it drew from locked.
+            # A thread of the parent was drawing a batch during the fork, and the object that it used stays locked here.
             self._batches = None
         self._lock = threading.RLock()
 
@@ -355,9 +363,11 @@ class TrainingRun:
         check_process(self._process)
         with self._lock:
             if self._step is not None:
-                raise RunError(f"round {self._step.round} is open: one round ends before the next begins")
+                raise RunError(f"round {self._step.round} is still open: end it before you begin the next round")
             if step.round != self._round:
-                raise RunError(f"round {step.round} is not the next one: that is round {self._round}")
+                raise RunError(
+                    f"round {step.round} is not the next one, which is round {self._round}: call run.step() anew"
+                )
             self._step = step
 
     def _end(self) -> None:
@@ -366,7 +376,7 @@ class TrainingRun:
     def _release(
         self, number: int, sums: RoundSums, also: Mapping[str, RoundSums]
     ) -> tuple[dict[str, Array] | Array, dict[str, dict[str, Array] | Array]]:
-        """The noisy mean of a round, and its other noisy sums; recorded before they are given."""
+        """Return the noisy mean of a round and its other noisy sums, after the round was recorded."""
         check_process(self._process)
         part = self._run.body_run(number)
         releases = (named(sums), *also_of(part.body, also))
@@ -377,8 +387,8 @@ class TrainingRun:
             noise = self._drawn(part, number, releases)
             self._round = number + 1
         noised = [
-            {name: noisy(array, noise[place, name], deviations[place]) for name, array in arrays.items()}
-            for place, arrays in enumerate(releases)
+            {name: noisy(array, noise[index, name], deviations[index]) for name, array in arrays.items()}
+            for index, arrays in enumerate(releases)
         ]
         normaliser = self._normalisers[part.index]
         means: dict[str, Array] = {name: array / array.dtype.type(normaliser) for name, array in noised[0].items()}
@@ -390,7 +400,7 @@ class TrainingRun:
         return means if isinstance(sums, Mapping) else means[ALONE], more
 
     def _drawn(self, part: BodyRun, number: int, releases: Sequence[Mapping[str, Array]]) -> Rows:
-        """Record a round with these sums, or check that it was recorded with the very same ones, and return its noise."""
+        """Record a round with these sums, or check that it was recorded with exactly these, and return its noise."""
         folder, repeated = self._folder, number < self.released
         recorded = as_recorded(releases, [one.what for one in part.body.noise.also], folder.version)
         layout = layout_of(recorded)
@@ -408,8 +418,8 @@ class TrainingRun:
         if known is not None and not release.same_sum(known):
             raise self._another_sum(number, repeated=repeated)
         if known is None and self.world > 1 and self._noise.from_key:
-            # The other ranks wait for the nonce in the record, and then draw at the same time as this one. A process that is
-            # alone draws first: interrupted, it has counted nothing.
+            # The other ranks wait for the nonce in the record, and then draw at the same time as this one. A single process
+            # draws before it records, so that an interruption while drawing counts nothing.
             folder.release(release)
             known = release
         noise = self._noise.rows(part, number - part.start, releases, seed, folder.releases)
@@ -425,11 +435,11 @@ class TrainingRun:
         """Return the error for a round whose sum or noise is not the recorded one."""
         if repeated:
             return RunError(
-                f"round {number} was released with another sum or noise: with the same noise, the two would reveal their "
-                "difference. Sums are repeated bit for bit, or load_state_dict(…, give_up=True) leaves these rounds behind"
+                f"round {number} was released with another sum or noise: two sums with the same noise would reveal their "
+                "difference. Repeat the sums bit for bit, or skip these rounds with load_state_dict(…, give_up=True)"
             )
         return RunError(
-            f"round {number}: the first rank released another sum or noise: add up the sums of all ranks before"
+            f"round {number}: the first rank released another sum or noise: add up the sums of all ranks before you release"
         )
 
     def _batches_of(self, part: BodyRun, key: RunKey) -> Batches:
@@ -437,11 +447,12 @@ class TrainingRun:
         return batches_of(self._run.document, part.body, key, records=size, attribution=self._attribution)
 
     def _check_phases(self) -> list[tuple[float, ...]]:
-        """The standard deviations of each part's noise.
+        """Return the standard deviations of the noise of each part.
 
-        What a later phase would refuse is found out now, before anything is counted: with a key that nothing else is drawn from.
+        This also makes the batches and the noise of every phase once, with a key that is used for nothing else, so that errors of
+        a later phase are raised now, before anything is counted.
         """
-        found, key = [], RunKey(bytes(KEY_BYTES))
+        deviations, key = [], RunKey(bytes(KEY_BYTES))
         for part in self._run.body_runs:
             if part.start == part.first:
                 self._most[part.place] = self._batches_of(part, key).most
@@ -451,16 +462,16 @@ class TrainingRun:
             ]
             for noise in noises:
                 noise.stream({ALONE: (1,)}, dtype="float64")
-            found.append(tuple(noise.standard_deviation for noise in noises))
-        return found
+            deviations.append(tuple(noise.standard_deviation for noise in noises))
+        return deviations
 
     def _refuse_correlated(self, target: int) -> None:
-        """Raise `RunError` if a matrix ties the rounds that are to be given up to later ones."""
+        """Raise `RunError` if a matrix correlates the noise of the rounds that are to be given up with that of later ones."""
         for number in range(target, self.released):
             part = self._run.body_run(number)
             if part.body.matrix.kind != "identity":
                 raise RunError(
-                    f"rounds {target} to {self.released - 1} cannot be given up: the noise of later rounds cancels theirs, so "
-                    "that they are part of the run. Repeat them with the very same sums, take up the checkpoint of round "
+                    f"rounds {target} to {self.released - 1} cannot be given up: the noise of later rounds cancels part of "
+                    "theirs, so the run needs them. Repeat them with exactly the same sums, load the checkpoint of round "
                     f"{self.released}, or begin another run, whose guarantee adds to that of this one"
                 )

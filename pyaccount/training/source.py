@@ -1,7 +1,7 @@
-"""Where the noise of a run's sums may come from instead of the run's key, as a run asks for it.
+"""`NoiseSource`, the protocol of generators that draw the noise of a run's sums instead of the run's key.
 
-The rows are those of C⁻¹Z at the certificate's σ whatever they are drawn with. What draws them says its name, which the record
-keeps: such noise is not the key's, and whoever verifies the record has to judge it.
+Such a generator draws the same rows of C⁻¹Z at the certificate's σ. The record contains its name, because everyone who verifies
+the record has to decide whether to trust it.
 """
 
 from __future__ import annotations
@@ -18,37 +18,40 @@ if TYPE_CHECKING:
     from pyaccount.training.key import RunKey
     from pyaccount.training.noise import Noise
 
-#: What the record says of noise that is drawn from the run's key.
+#: The name in the record of noise that is drawn from the run's key.
 FROM_KEY = "the run's key"
 
 
 class RowStream(Protocol):
-    """Rows of C⁻¹Z, one round after the other, by name: what the key's `NoiseStream` is too."""
+    """A stream of rows of C⁻¹Z by name, one round after the other. `NoiseStream`, which draws from the key, is one too."""
 
     @property
     def round(self) -> int:
-        """The round whose row `next` draws."""
+        """The round whose row `next` draws, counted from 0."""
 
     def next(self, nonce: bytes) -> dict[str, NDArray[Any]]:
-        """Draw the rows of this round with its nonce, in the shapes of their arrays; the stream goes on by one round."""
+        """Draw the rows of this round with its nonce, in the shapes of their arrays, and advance by one round."""
 
     def seek(self, round: int, nonces: Sequence[bytes]) -> None:
-        """Go to a round, by the nonces of the rounds before it."""
+        """Go to a round, given the nonces of the rounds before it."""
 
 
 class NoiseSource(Protocol):
-    """What draws noise that is not from the run's key."""
+    """A generator that draws noise instead of the run's key."""
 
     @property
     def name(self) -> str:
-        """What the record says of it: all that its numbers depend on beside its seed."""
+        """The name of the generator in the record: everything on which its numbers depend, except for its seed."""
 
     def stream(self, noise: Noise, shapes: Mapping[str, tuple[int, ...]], key: RunKey) -> RowStream:
-        """The rows of this noise in double precision, for arrays of these shapes, seeded from a key that nothing else uses."""
+        """Return a stream of the rows of this noise for arrays of these shapes, in double precision.
+
+        It is seeded from `key`, which is used for nothing else.
+        """
 
 
 def tag_of_rows(rows: Mapping[str, NDArray[Any]], key: RunKey) -> str:
-    """What tells these rows from others, bit for bit, and tells nothing of them to whoever lacks the key of their round."""
+    """Return a tag that distinguishes these rows, bit for bit, from all others; it reveals nothing without the round's key."""
     state = hashlib.blake2b(digest_size=32, key=key.reveal(), person=b"pyaccount rows")
     for name in sorted(rows):
         state.update(f"{len(name)}:{name}:{rows[name].shape};".encode())

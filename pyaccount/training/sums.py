@@ -1,4 +1,4 @@
-"""What is summed in a round: arrays by name, checked before anything is counted."""
+"""The sums of a round: arrays by name, which are checked before anything is counted."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pyaccount.training.record import Layout
 if TYPE_CHECKING:
     from pyaccount.document import Body
 
-#: The grid that noisy sums are rounded to: so many binary digits below the noise's standard deviation.
+#: Noisy sums are rounded to a grid that is this many binary digits finer than the noise's standard deviation.
 GRID = 20
 
-#: By how much roundings may make a sum longer than its contributions: those of a bfloat16 are 2⁻⁸.
+#: The factor by which roundings may make a sum longer than its contributions allow; a bfloat16 rounds by up to 2⁻⁸.
 SLACK = 1.0 + 2.0**-6
 
-#: The name of a sum that is one array.
+#: The name of a sum that is a single array without a name.
 ALONE = "sum"
 
 Array = NDArray[np.floating[Any]]
@@ -31,31 +31,31 @@ RoundSums = Mapping[str, Array] | Array
 
 
 def named(sums: RoundSums, alone: str = ALONE) -> dict[str, Array]:
-    """Return copies of the arrays of a sum by their names, sorted; a sum that is one array gets the name `alone`.
+    """Return copies of the arrays of a sum by their names, sorted; a single array gets the name `alone`.
 
-    Raises `RunError` for what is no floating-point array.
+    Raises `RunError` for anything but arrays of float32 or float64.
     """
     given = sums if isinstance(sums, Mapping) else {alone: sums}
     if not given:
-        raise RunError("a sum has at least one array")
-    found = {}
+        raise RunError("the sum has no arrays: give at least one")
+    arrays = {}
     for name in sorted(given):
         if not isinstance(name, str) or not name:
-            raise RunError(f"the name of a summed array is a text, not {shown(name)}")
-        # A copy: what is tagged, checked and released is one sum, whoever writes to what was given meanwhile.
+            raise RunError(f"the name of a summed array is a text that is not empty, not {shown(name)}")
+        # The array is copied, so that the same numbers are checked, tagged and released even if the caller changes its array.
         array = np.array(given[name])
         if array.dtype not in (np.float32, np.float64):
             raise RunError(
-                f"{name}: sums are arrays of float32 or float64, not of {array.dtype}: convert it, by array.astype('float32')"
+                f"{name}: sums are arrays of float32 or float64, not of {array.dtype}: convert it with array.astype('float32')"
             )
-        found[name] = array
-    return found
+        arrays[name] = array
+    return arrays
 
 
 def also_of(body: Body, also: Mapping[str, RoundSums]) -> tuple[dict[str, Array], ...]:
-    """Return the arrays of the other sums that are released of a batch, in the document's order.
+    """Return the arrays of the other sums that the document releases from a batch, in the document's order.
 
-    Raises `RunError` if they are not just these.
+    Raises `RunError` if one of them is missing, or `also` contains a sum that the document does not name.
     """
     names = [release.what for release in body.noise.also]
     missing, unknown = [name for name in names if name not in also], sorted(set(also) - set(names))
@@ -64,19 +64,17 @@ def also_of(body: Body, also: Mapping[str, RoundSums]) -> tuple[dict[str, Array]
             *(f"{name!r} is missing" for name in missing),
             *(f"{name!r} is not in the document" for name in unknown),
         ]
-        raise RunError(
-            f"also: what else is released of a batch is said in noise.also of the document: {', '.join(parts)}"
-        )
+        raise RunError(f"also must contain exactly the sums that noise.also of the document names: {', '.join(parts)}")
     return tuple(named(also[name], alone=name) for name in names)
 
 
 def check_norm(arrays: Mapping[str, Array], clip_norm: float, most: int) -> None:
-    """Raise `RunError` for a sum that no batch can have: one that is not finite, or longer than `most` clip norms.
+    """Raise `RunError` for a sum that no batch can have: one that is not finite, or has a norm above `most` clip norms.
 
-    The bound is public, and its message does not say how long the sum is. That a sum is refused still tells something of the
-    data, so it is for whoever trains alone.
+    The bound is public, and the message does not say how long the sum is. But the refusal itself reveals something about the
+    data, so only the person who trains may see it.
     """
-    # In the arrays' own precision, which is enough for a bound with this slack.
+    # The norm is computed in the precision of the arrays, which is enough for a bound with this slack.
     total = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         for array in arrays.values():
@@ -87,21 +85,22 @@ def check_norm(arrays: Mapping[str, Array], clip_norm: float, most: int) -> None
     for name, array in arrays.items():
         if not np.isfinite(array).all():
             raise RunError(
-                f"{name}: not all entries are finite, and clipping does not bound such a contribution: give zeros for a record "
-                "whose gradient is not finite. Nothing was counted"
+                f"{name}: not all entries are finite, and clipping does not bound such a contribution: use zeros as the "
+                "contribution of a record whose gradient is not finite. Nothing was counted"
             )
     raise RunError(
-        f"{', '.join(arrays)}: the sum's ℓ₂ norm is beyond {most:_} contributions of clip norm {clip_norm:g}, the most that a "
-        "batch can have: clip each contribution, and add up those of this round's batch alone. Nothing was counted"
+        f"{', '.join(arrays)}: the sum's ℓ₂ norm is larger than {most:_} contributions of clip norm {clip_norm:g}, the most that "
+        "a batch can have: clip each contribution, and add up only those of this round's batch. Nothing was counted"
     )
 
 
 def as_recorded(
     releases: Sequence[Mapping[str, Array]], also: Sequence[str], version: int
 ) -> Sequence[Mapping[str, Array]]:
-    """Return the releases of a batch as a record of this version lists them. Raises `RunError` if it cannot.
+    """Return the releases of a batch in the form in which a record of this version lists them.
 
-    In version 1 all sums but the main one were one release, with one array each, named as in the document: `also`.
+    In version 1 all sums but the main one formed one release, with one array each, whose names are those in the document,
+    `also`. Raises `RunError` if the releases do not fit into that form.
     """
     if version > 1:
         return releases
@@ -112,33 +111,34 @@ def as_recorded(
 
 
 def layout_of(releases: Sequence[Mapping[str, Array]]) -> Layout:
-    """Return the type and shape of each array of each release, the main sum's first and then those of the rest."""
+    """Return the type and shape of each array of each release, the main release first."""
     return tuple({name: (array.dtype.name, array.shape) for name, array in arrays.items()} for arrays in releases)
 
 
 def check_layout(found: Layout, before: Layout) -> None:
-    """Raise `RunError` if these are not the arrays of the rounds before: their noise is correlated with that of these."""
+    """Raise `RunError` if the arrays differ from those of earlier rounds, with whose noise their noise may be correlated."""
     if len(found) != len(before):
         raise RunError(
-            f"{len(found)} sums of a batch, where the rounds before had {len(before)}: the record is of another run"
+            f"this batch has {len(found)} sums, and earlier rounds have {len(before)}: the record is that of another run"
         )
-    for one, earlier in zip(found, before, strict=True):
-        missing, added = sorted(set(earlier) - set(one)), sorted(set(one) - set(earlier))
+    for release, earlier in zip(found, before, strict=True):
+        missing, added = sorted(set(earlier) - set(release)), sorted(set(release) - set(earlier))
         if missing or added:
             parts = [*(f"{name} is missing" for name in missing), *(f"{name} is new" for name in added)]
-            raise RunError(f"the arrays that are summed are not those of the rounds before: {', '.join(parts)}")
-        for name, said in one.items():
-            if said != earlier[name]:
+            raise RunError(f"the summed arrays are not those of earlier rounds: {', '.join(parts)}")
+        for name, (kind, shape) in release.items():
+            if (kind, shape) != earlier[name]:
                 raise RunError(
-                    f"{name}: {said[0]} of shape {said[1]}, where the rounds before had {earlier[name][0]} of {earlier[name][1]}"
+                    f"{name}: this array is {kind} of shape {shape}, and in earlier rounds it was {earlier[name][0]} of "
+                    f"{earlier[name][1]}: all rounds need the same arrays"
                 )
 
 
 def tag(releases: Sequence[Mapping[str, Array]], key: RunKey) -> str:
-    """What tells these arrays, bit for bit, from others, under a key of their round.
+    """Return a tag that distinguishes these arrays, bit for bit, from all others, under a key of their round.
 
-    BLAKE2b keyed is a pseudorandom function: with a key for each round, of which no two sums are released, tags tell nothing to
-    whoever lacks the key, not even which rounds had the same sum.
+    Keyed BLAKE2b is a pseudorandom function. Each round has a key of its own, and no two sums are released with one key, so tags
+    reveal nothing to anyone who lacks the key, not even which rounds had the same sum.
     """
     state = hashlib.blake2b(digest_size=32, key=key.reveal(), person=b"pyaccount sums")
     for release, arrays in enumerate(releases):
@@ -150,12 +150,12 @@ def tag(releases: Sequence[Mapping[str, Array]], key: RunKey) -> str:
 
 
 def noisy(sum: Array, noise: Array, deviation: float) -> Array:
-    """Return the sum and its noise, rounded to a grid that depends on the noise's standard deviation alone.
+    """Return the sum plus its noise, rounded to a grid that depends only on the noise's standard deviation.
 
-    Added in double precision, then rounded to multiples of 2^(⌊log₂ deviation⌋ − `GRID`), and last to the sum's type.
-    Floating-point numbers are finer near 0, so that the last digits of an unrounded s + z would tell of s (Mironov 2012); of a
-    rounded one all values lie on one grid, whatever s is. What is left is that z itself takes finitely many values:
-    docs/noise.md. The noise, in double precision, is overwritten: nobody needs it any more, and no copy of it stays.
+    They are added in double precision, then rounded to multiples of 2^(⌊log₂ deviation⌋ − `GRID`), and finally to the sum's type.
+    Floating-point numbers are denser near 0, so the last digits of an unrounded s + z would reveal something about s (Mironov
+    2012); after rounding, all values are on the same grid, whatever s is. What remains is that z itself takes finitely many
+    values (docs/noise.md). The array `noise` is overwritten, so that no copy of the noise stays in memory.
     """
     step = 2.0 ** (math.floor(math.log2(deviation)) - GRID)
     exact = noise.reshape(sum.shape)

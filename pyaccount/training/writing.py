@@ -1,6 +1,7 @@
-"""The end of a record's file: lines are added by one process at a time.
+"""`RecordWriter`, which adds lines to a record's file; only one process at a time can do that.
 
-A line is on the disk before what it reports can be used, so that a crash leaves the record too high and never too low.
+A line is on the disk before the release that it reports can be used. So after a crash the record may count one round too many,
+but never too few.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ from pyaccount.training.record import EVENTS, LONGEST_LINE, VERSION, Recorded, b
 
 
 class RecordWriter:
-    """Adds lines to a record's file, which one process at a time can hold."""
+    """Adds lines to a record's file, which is locked against other processes while this object is open."""
 
-    #: The writers of this process.
+    #: The writers of this process, to find out whether it has a file open already.
     _open: ClassVar[weakref.WeakSet[RecordWriter]] = weakref.WeakSet()
 
     def __init__(self, path: Path) -> None:
-        """Open a record, or begin one. Raises `RunError` if somebody else holds it or the record is damaged."""
-        #: Whether everything that was added is known to be on the disk, and in `recorded`.
+        """Open a record, or begin one. Raises `RunError` if another writer has locked it, or if the record is damaged."""
+        #: Whether all lines that were added are known to be on the disk, and are in `recorded`.
         self._sound, self._handle = True, -1
         self._path, self._process = path, os.getpid()
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)
         try:
             self._hold()
-            #: What is in the file, which goes on with every line that is added.
+            #: The content of the file, updated with every line that is added.
             self.recorded = Recorded.read(path) if begun(path) else Recorded(path)
-            # A line that was not finished reported nothing that anybody has seen.
+            # An unfinished line is removed: what it would have reported was never used.
             os.ftruncate(self._handle, self.recorded.whole)
-            # What a process that was killed has written may be in no more than the system's memory.
+            # Lines that a killed process has written may not be on the disk yet.
             os.fsync(self._handle)
         except BaseException:
             self.close()
@@ -42,30 +43,30 @@ class RecordWriter:
         self._open.add(self)
 
     def _hold(self) -> None:
-        """Keep others from writing. Raises `RunError` if somebody does."""
+        """Lock the file against other writers. Raises `RunError` if another writer has locked it."""
         if _held(self._handle):
             return
         here = os.fstat(self._handle)
         for other in self._open:
             if other._handle >= 0 and other._process == os.getpid() and os.path.samestat(os.fstat(other._handle), here):
                 raise RunError(
-                    f"{self._path}: this process has opened this run already, and goes on with it there: close() that one first"
+                    f"{self._path}: this process has this run open already: close() the other TrainingRun first"
                 )
         raise RunError(
-            f"{self._path}: another process goes on with this run, and one at a time can hold its record: wait for it, or end it"
+            f"{self._path}: another process has this run open, and only one at a time can: wait until it ends, or end it"
         )
 
     def append(self, event: str, **values: Any) -> None:
-        """Add a line, which is on the disk when this returns.
+        """Add a line, which is on the disk when this method returns.
 
-        Raises `OSError` if it may not be; then nothing can be added any more, and the record has to be taken up again, which
-        finds out what is in it.
+        Raises `OSError` if it may not be on the disk. Then nothing more can be added; the record must be opened again, which
+        shows whether it contains the line.
         """
         assert event in EVENTS
         line = line_of({"event": event, **values, "previous": self.recorded.last})
         if len(line) > LONGEST_LINE:
             raise RunError(
-                f"a line of the record has at most {LONGEST_LINE:_} bytes, and this {event} has {len(line):_}"
+                f"a line of the record has at most {LONGEST_LINE:_} bytes, and this one ({event}) has {len(line):_}"
             )
         self._check_alone()
         self._sound = False
@@ -78,15 +79,15 @@ class RecordWriter:
 
     @property
     def version(self) -> int:
-        """The version of the lines' form: that of the record, or the newest for a record that begins."""
+        """The version of the record's format: that of an existing record, or the newest for a new one."""
         return self.recorded.version if self.recorded.header else VERSION
 
     @property
     def file(self) -> int | list[int | None]:
-        """What distinguishes the record's file from a copy: its inode number, and when it was made, in nanoseconds since 1970.
+        """What distinguishes the record's file from a copy: its inode number and its creation time, in nanoseconds since 1970.
 
-        The time is None where the file system does not keep it. It is needed because numbers of deleted files are given out
-        again. In a record of version 1 there is the number alone.
+        The time is needed because the numbers of deleted files are used again; it is None if the file system does not store it.
+        A record of version 1 has only the number.
         """
         number = os.fstat(self._handle).st_ino
         return [number, _core.created(self._path)] if self.version > 1 else number
@@ -98,50 +99,50 @@ class RecordWriter:
             return recorded == here
         if not isinstance(recorded, list) or len(recorded) != len(here):
             return False
-        # A file system may not know when a file was made, or be asked through one that does not.
+        # The time may be unknown to the file system, or to a network file system through which the file is seen now.
         return all(old == new or None in (old, new) for old, new in zip(recorded, here, strict=True))
 
     def __del__(self) -> None:
-        """Release the file if nobody closed it, so that it can be opened again."""
+        """Close and unlock the file if it is still open, so that it can be opened again."""
         self.close()
 
     def _check_alone(self) -> None:
-        """Raise `RunError` if somebody else may be writing too: locks do not hold forked processes, nor on every file system."""
+        """Raise `RunError` if somebody else may write too: locks do not stop forked processes, nor work on every file system."""
         check_process(self._process)
         if self._handle < 0:
-            raise RunError("the run was closed: open it once more to go on")
+            raise RunError("the run was closed: open it once more to continue")
         if not self._sound:
             raise RunError(
-                "the record's last line may not be on the disk: take the run up again, by close() and opening it anew, which "
-                "finds out whether its round was counted"
+                "the record's last line may not be on the disk: close() the run and open it again, which shows whether the "
+                "round was counted"
             )
         here, there = os.fstat(self._handle), self._path.stat()
         if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino) or here.st_size != self.recorded.whole:
             raise RunError(
-                f"{self._path}: the record was changed by somebody else while the run was open: nothing more is released"
+                f"{self._path}: the record was changed by somebody else while the run was open: nothing more is released here"
             )
 
     def close(self) -> None:
-        """Let others go on with the record. In a process that was forked off this lets go of its copy of the file alone."""
+        """Close and unlock the file. A forked child process only closes its copy of the file."""
         if self._handle >= 0:
             if os.getpid() == self._process:
-                # Closing alone would leave it held for as long as a process that was forked off has its copy open.
+                # Closing alone would leave the file locked for as long as a forked child process has its copy open.
                 _let_go(self._handle)
             os.close(self._handle)
             self._handle = -1
 
 
 def check_process(opener: int) -> None:
-    """Raise `RunError` in every process but the one that opened the run, such as one that was forked off it."""
+    """Raise `RunError` in every process except for the one that opened the run, such as a forked child process."""
     if os.getpid() != opener:
-        raise RunError("another process opened this run: it alone goes on with it")
+        raise RunError("another process opened this run, and only that process can continue it")
 
 
 def _held(handle: int) -> bool:
-    """Lock the file for this process. Return False if another writer has it."""
+    """Lock the file for this process. Return False if another writer has locked it."""
     try:
         import fcntl  # not on every system
-    except ImportError:  # pragma: no cover - there, whoever runs it keeps others away
+    except ImportError:  # pragma: no cover - such systems have no lock, and the user must keep other writers away
         return True
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -151,10 +152,10 @@ def _held(handle: int) -> bool:
 
 
 def _let_go(handle: int) -> None:
-    """Let other processes write, whoever else has the file open."""
+    """Unlock the file for other processes, even if another process has a copy of the handle open."""
     try:
         import fcntl  # not on every system
-    except ImportError:  # pragma: no cover - nothing was held
+    except ImportError:  # pragma: no cover - nothing was locked
         return
     with contextlib.suppress(OSError):
         fcntl.flock(handle, fcntl.LOCK_UN)
@@ -162,7 +163,9 @@ def _let_go(handle: int) -> None:
 
 def force(path: Path) -> None:
     """Force the content of a file, or the names in a folder, to the disk."""
-    if os.name != "posix":  # pragma: no cover - folders cannot be opened there, nor files that are only read
+    if (
+        os.name != "posix"
+    ):  # pragma: no cover - other systems cannot force folders, nor files that are open for reading only
         return
     handle = os.open(path, os.O_RDONLY)
     try:

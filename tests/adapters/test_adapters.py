@@ -272,7 +272,7 @@ def test_trees_there_and_back(tree: Any) -> None:
     ("tree", "path", "words"),
     [
         (dp.NonPrivateDpEvent(), "", "without noise"),
-        (dp.UnsupportedDpEvent(), "", "nothing is known"),
+        (dp.UnsupportedDpEvent(), "", "mechanism is unknown"),
         (Many(All([G(1.0), dp.ZCDpEvent(0.1)]), 2), "event.events[1]", "which mechanism"),
         (P(0.1, Many(G(1.0), 2)), "event", "one draw"),
         (P(0.1, All([G(1.0), G(2.0)])), "event", "one draw"),
@@ -282,7 +282,7 @@ def test_trees_there_and_back(tree: Any) -> None:
         (dp.dp_event.DiscreteLaplaceDpEvent(0.5, 1), "", "integers"),
         (dp.dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]), "", "sampler"),
         (dp.SingleEpochTreeAggregationDpEvent(1.0, 4), "", "tree aggregation"),
-        (dp.dp_event.RepeatAndSelectDpEvent(G(1.0), 2.0, 1.0), "", "choice"),
+        (dp.dp_event.RepeatAndSelectDpEvent(G(1.0), 2.0, 1.0), "", "selecting"),
         (dp.RandomizedResponseDpEvent(0.5, 2), "", "randomized response"),
         (object(), "", "no document describes"),
         (None, "", "no document describes"),

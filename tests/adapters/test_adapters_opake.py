@@ -210,7 +210,7 @@ def test_whole_runs() -> None:
         (Poisson(Gaussian(1.0), 1.5), "sample_rate", "sample_rate"),
         (object(), "", "no document describes this process"),
         ({"type": "Poisson", "sample_rate": 0.1}, "", "no field"),
-        ({"sample_rate": 0.1}, "", "says its type"),
+        ({"sample_rate": 0.1}, "", "does not say its type"),
         (Repeated(STEP, 0), "count", "count"),
         (BallsInBins(MfGaussian(1.0, BltStrategy()), 3, 6), "inner.strategy", "not read"),
         (BMinSep(MfGaussian(1.0, IdentityStrategy()), 6, 0.1), "inner.strategy", "keeps participations apart"),

@@ -1,4 +1,4 @@
-"""A run and a round that accountants count."""
+"""A small run and a round, for tests of accountants."""
 
 from __future__ import annotations
 

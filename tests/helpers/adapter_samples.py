@@ -1,4 +1,4 @@
-"""A document that adapters write, and the problem of one that they refuse."""
+"""The document that an adapter's result gives, and the single problem of an object that an adapter refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a certificate and a forecast say of a document, held against its exact δ(ε): bounds, estimates and standard errors."""
+"""Compares the bounds, estimates and standard errors of a document's certificate and forecast with its exact δ(ε)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pyaccount.errors import PyaccountError
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.forecast import forecast
 
-#: What the truth's own error, and rounding to the digits of a document, may amount to.
+#: A bound on the error of the exact value itself, and of rounding to the digits of a document.
 SLACK = 1e-6
-#: Standard errors beyond which an estimate is far off.
+#: The number of standard errors beyond which an estimate counts as wrong.
 FAR = 3.0
-#: The error of enclosures, which are integrated less well.
+#: The error of enclosures, which are integrated less precisely.
 ROUGH = 1e-3
-#: The noise of a root's estimate, relatively to δ, that is let pass where δ is only enclosed.
+#: The noise of a root's estimate, relative to δ, that is accepted if δ is only known to be in an interval.
 NOISE = 0.02
-#: Points of a profile that are looked at where each truth takes long.
+#: The number of points of a profile that are checked if each exact value takes long.
 FEW = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One number that should not be what it is, and where it is from."""
+    """A wrong number, and where it is from."""
 
     document: str
     where: str
@@ -36,26 +36,26 @@ class Finding:
 
 @dataclass(slots=True)
 class Outcome:
-    """What was looked at and found, of one document or of several."""
+    """The results of the checks of one document or of several."""
 
     documents: int = 0
     refused: list[Finding] = field(default_factory=list)
     bounds: int = 0
     beaten: list[Finding] = field(default_factory=list)
-    #: The probability at which the bounds that were looked at may be wrong, in all.
+    #: The total probability with which the checked bounds may be wrong.
     allowed: float = 0.0
     intervals: int = 0
     outside: list[Finding] = field(default_factory=list)
-    #: (estimate − truth)/standard error, of profiles and forecasts, and of tests' means, with where each is from.
+    #: (estimate − truth)/standard error, of profiles and forecasts, and of the means of tests, each with its place.
     scores: list[tuple[float, Finding]] = field(default_factory=list)
     tests: list[tuple[float, Finding]] = field(default_factory=list)
-    #: Estimates with a standard error of 0 that are not exact, and among them those that saw nothing.
+    #: Estimates with a standard error of 0 that are not exact.
     sure: list[Finding] = field(default_factory=list)
-    #: ln of the forecast's σ over the true one, and that over the error it states, if it does.
+    #: ln of the forecast's σ over the exact one, and the same in units of the error that the forecast states, if it states one.
     roots: list[tuple[float, float | None, Finding]] = field(default_factory=list)
 
     def add(self, other: Outcome) -> None:
-        """Count another document's."""
+        """Add the results of another document."""
         self.documents += other.documents
         self.bounds += other.bounds
         self.allowed += other.allowed
@@ -65,7 +65,7 @@ class Outcome:
 
 
 class Attack:
-    """The checks of one document."""
+    """All checks of one document."""
 
     def __init__(self, truth: Truth, *, time_limit: float = 120.0) -> None:
         self.truth = truth
@@ -77,7 +77,7 @@ class Attack:
         self.known: dict[tuple[str, float, float | None], float] = {}
 
     def run(self) -> Outcome:
-        """Certify, forecast, and hold both against the truth."""
+        """Certify and forecast the document, and compare both with the exact values."""
         document = pyaccount.load(self.truth.document)
         plan = pyaccount.compile(document)
         if not plan.sampled:
@@ -98,7 +98,7 @@ class Attack:
         self.out.refused.append(Finding(self.name, where, f"{type(error).__name__}: {error}".splitlines()[0]))
 
     def delta(self, direction: str, epsilon: float, sigma: float | None = None) -> float:
-        """The truth; `larger` is that of the worse direction."""
+        """Return the exact δ in a direction; `larger` means the worse direction."""
         sigma = self.sigma if sigma is None else sigma
         key = (direction, epsilon, sigma)
         if key not in self.known:
@@ -109,14 +109,14 @@ class Attack:
         return self.known[key]
 
     def _attained(self, direction: str, epsilon: float) -> float:
-        """δ of a data set that there is: the truth, but where batches are truncated, and only a bound is known."""
+        """Return the δ of an actual data set: the exact δ, or if batches are truncated, that of one data set, a lower bound."""
         if not self.truth.truncated:
             return self.delta(direction, epsilon)
         sides = self.truth.directions if direction == "larger" else (direction,)
         return max(self.truth.zeros(side, epsilon, self.sigma) for side in sides)
 
     def _enclosure(self, direction: str, epsilon: float, sigma: float | None = None) -> tuple[float, float] | None:
-        """Of the worse direction, for `larger`; None where the likelihood ratio is exact."""
+        """Return an interval for δ, for `larger` that of the worse direction; None if the likelihood ratio is exact."""
         sigma = self.sigma if sigma is None else sigma
         sides = self.truth.directions if direction == "larger" else (direction,)
         found = [one for side in sides if (one := self.truth.enclosure(side, epsilon, sigma)) is not None]
@@ -125,7 +125,7 @@ class Attack:
     def _certificate(self, data: Any) -> None:
         sampling, guarantee = data.evidence.sampling, data.guarantee
         sides = ("remove", "add")
-        # Where batches are truncated the samples' pair is not attained, and public participations may be certified below it.
+        # If batches are truncated, the sampled pair is not attained, and the bound for public participations may be below it.
         self.public = self.truth.truncated and guarantee.kind == "deterministic"
         q = max(sampling.pointwise_failure_probability, sampling.total_probability)
         self._ends("larger", guarantee, "guarantee", q)
@@ -148,7 +148,7 @@ class Attack:
             self._test(test, k, 0.0 if sampling.composed_curve is None else sampling.composed_curve.relative_gap)
 
     def _few(self, points: list[Any]) -> list[Any]:
-        """All points, or some from all over the profile where each takes long."""
+        """Return all points, or a selection from the whole profile if each takes long."""
         if self._quick() or len(points) <= FEW:
             return list(points)
         return [points[round(k * (len(points) - 1) / (FEW - 1))] for k in range(FEW)]
@@ -164,7 +164,7 @@ class Attack:
             self.out.beaten.append(Finding(self.name, where, text))
 
     def _ends(self, direction: str, numbers: Any, where: str, q: float) -> None:
-        """ε and δ of a guarantee, from above and from below."""
+        """Check the upper and lower bounds on ε and δ of a guarantee."""
         found = (self._attained if self.public else self.delta)(direction, numbers.epsilon)
         self._bound(
             found <= numbers.delta * (1.0 + SLACK), where, f"δ({numbers.epsilon}) = {found} > {numbers.delta}", q
@@ -178,10 +178,10 @@ class Attack:
         self._bound(found >= lower * (1.0 - SLACK), where, f"δ({epsilon}) = {found} < {lower}", q)
 
     def _point(self, direction: str, point: Any, where: str, q: float) -> None:
-        """A point of a profile: its bounds, and its estimate."""
+        """Check the bounds and the estimate of a point of a profile."""
         found = self.delta(direction, point.epsilon)
         text = f"δ({point.epsilon}) = {found:.6g}, told [{point.delta_lower:.6g}, {point.delta:.6g}]"
-        # Where batches are truncated the samples' pair is not attained, and what is known without samples may be below it.
+        # If batches are truncated, the sampled pair is not attained, and a bound that needs no samples may be below it.
         least = min(found, self.truth.public(point.epsilon, self.sigma)) if self.truth.truncated else found
         self._bound(least <= point.delta * (1.0 + SLACK), where, text, q)
         self._below(direction, point.epsilon, point.delta_lower, where, q)
@@ -195,7 +195,7 @@ class Attack:
             text = f"estimate {estimate:.6g} of δ({epsilon}) outside of [{lower:.6g}, {upper:.6g}]"
             self.out.outside.append(Finding(self.name, where, text))
 
-    def _score(  # noqa: PLR0917 - an estimate, and what it is of
+    def _score(  # noqa: PLR0917 - an estimate, and the quantity that it estimates
         self,
         scores: list[tuple[float, Finding]],
         estimate: float,
@@ -211,26 +211,26 @@ class Attack:
             self.out.sure.append(finding)
 
     def _test(self, test: Any, k: int, gap: float) -> None:
-        """The mean of a test's samples, where they have the mean δ.
+        """Check the mean of a test's samples, if their expectation is δ.
 
-        Phases that compose are in it by an upper bound of their curve, which may be above it by a share `gap`.
+        Phases that compose enter by an upper bound of their curve, which may exceed the curve by a relative `gap`.
         """
         direction, sigma = test.direction, None
         if self.sigma is not None:
             sigma = test.noise_multiplier
         found = self.delta(direction, test.epsilon, sigma)
         if test.mean > found and self._enclosure(direction, test.epsilon, sigma) is not None:
-            # Bounded samples mean more than δ there.
+            # Here the expectation of the bounded samples is larger than δ.
             found = test.mean
         if test.proposal.log_sobolev is not None:
-            # What is stated is a bound on δ.
+            # The stated value is a bound on δ.
             found = max(found, test.mean)
         found = min(max(found, test.mean), found * (1.0 + gap))
         if test.standard_error is not None:
             self._score(self.out.tests, test.mean, test.standard_error, found, f"test {k}, {direction}", test.epsilon)
 
     def _forecast(self, plan: Any) -> None:
-        """The estimates of `plan --estimate`, and its σ, against the truth."""
+        """Compare the estimates of `plan --estimate`, and its σ, with the exact values."""
         try:
             made = forecast(plan, RunOptions(threads=1, time_limit=self.limit))
         except PyaccountError as error:
@@ -246,9 +246,9 @@ class Attack:
             self._score(self.out.scores, estimate.value, estimate.standard_error, found, where, epsilon)
 
     def _root(self, made: Any) -> None:
-        """The σ at which δ is what the tests are asked to certify, by secants of ln δ over ln σ."""
+        """Compare the forecast's σ with the σ, found by secants, at which δ is the value that the tests must certify."""
         privacy, stated = self.truth.document["privacy"], made.noise_multiplier
-        # A hundredth of δ is kept for the tests' failure.
+        # A hundredth of δ is reserved for the failure probability of the tests.
         claim = math.log(privacy["delta"] * 0.99 / (1.0 - 0.01 * privacy["delta"]))
 
         def excess(log: float) -> float:
@@ -264,7 +264,7 @@ class Attack:
             if abs(other - one) < 1e-7:
                 break
         if self.public and self.sigma is not None and abs(self.sigma / stated - 1.0) < 1e-3:
-            # What is certified without samples is less than what they would need.
+            # The certified σ comes from a bound that needs no samples, and is smaller than the σ that samples would need.
             return
         missed = math.log(stated) - other
         enclosed = self._enclosure("larger", privacy["epsilon"], stated)

@@ -1,4 +1,4 @@
-"""Random small documents of every kind that is judged by sampling, with targets near what is true of them."""
+"""Random small documents of every kind that is certified by sampling, with targets near their exact (ε, δ)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Random = np.random.Generator
 Mapping = dict[str, Any]
 
 BANDED = ("identity", "banded-square-root", "toeplitz", "optimal-toeplitz")
-#: How often values of a grid are far apart: what is known at one of them may be false at another.
+#: How often the values of a grid are far apart, so that a claim that is true at one of them may be false at another.
 WIDE = 0.4
-#: Whose columns may be longer than the separation.
+#: Matrices whose columns may be longer than the separation.
 LONG = ("dense", "banded-inverse", "blt")
 
 
 def rate(rng: Random, least: float = 1e-5) -> float:
-    """Small, middling and large probabilities."""
+    """Return a small, medium or large probability."""
     return float(
         rng.choice([10 ** rng.uniform(math.log10(least), -1.0), rng.uniform(0.05, 0.6), rng.uniform(0.5, 1.0)])
     )
@@ -32,7 +32,7 @@ def noise(rng: Random, largest: float = 4.0) -> float:
 
 
 def matrix(rng: Random, kind: str, n: int, bands: int, folder: Path) -> Mapping:
-    """A matrix of this kind; a banded one of at most so many bands."""
+    """Return a matrix of this kind; a banded matrix has at most `bands` bands."""
     given: Mapping = {"kind": kind}
     if kind == "identity":
         return given
@@ -68,7 +68,7 @@ def body(rng: Random, n: int, sampler: Mapping, given: Mapping, p: float | None)
 
 
 def separated(rng: Random, folder: Path, kinds: tuple[str, ...], n: int, *, users: bool = False) -> Mapping:
-    """b-min-sep sampling, of records or of users."""
+    """Return a body with b-min-sep sampling of records or of users."""
     b = int(rng.integers(1, n + 1))
     sampler: Mapping = {"kind": "b-min-sep", "min_separation": b, "start": str(rng.choice(["cold", "warm"]))}
     if users:
@@ -88,7 +88,7 @@ def phases(rng: Random, folder: Path, n: int) -> Mapping:
 
 
 def allocation(rng: Random, folder: Path, n: int) -> Mapping:
-    """Some of all rounds, but not one: that has no samples."""
+    """Return a random allocation with more than one participation; with only one no samples are drawn."""
     rounds = max(n, 3)
     sampler = {
         "kind": "random-allocation",
@@ -103,7 +103,7 @@ def poisson(rng: Random, folder: Path, n: int) -> Mapping:
 
 
 def truncated(rng: Random, folder: Path, n: int, *, bins: bool) -> Mapping:
-    """With few enough records that all their counts can be gone through."""
+    """Return a body with truncated batches and few records, so that all their counts can be enumerated."""
     made = in_bins(rng, folder, n) if bins else separated(rng, folder, BANDED, n)
     size = int(rng.integers(2, 7))
     made["training"]["dataset_size"] = size
@@ -112,8 +112,8 @@ def truncated(rng: Random, folder: Path, n: int, *, bins: bool) -> Mapping:
 
 
 def powered(rng: Random, folder: Path, n: int, *, blocks: bool) -> Mapping:
-    """b-min-sep sampling of which powers of the likelihood ratio can be sampled; by blocks of rounds too, whose bounds say
-    something where participations are rare.
+    """Return a body with b-min-sep sampling for which powers of the likelihood ratio can be sampled; with `blocks` also by blocks
+    of rounds, whose bounds are useful if participations are rare.
     """
     b = 4 if blocks else int(rng.integers(2, 5))
     sampler = {"kind": "b-min-sep", "min_separation": b, "start": str(rng.choice(["cold", "warm"]))}
@@ -124,14 +124,14 @@ def powered(rng: Random, folder: Path, n: int, *, blocks: bool) -> Mapping:
 
 
 def several(rng: Random, folder: Path, second: Callable[[], Mapping]) -> Mapping:
-    """A sampled phase beside another one."""
+    """Return phases: a sampled one and `second`."""
     first = separated(rng, folder, BANDED, 2)
     if first["sampler"]["min_separation"] == 1 and first["matrix"]["kind"] == "identity":
         first["sampler"]["min_separation"] = 2
     return {"phases": [first, second()]}
 
 
-#: What is attacked: the name, and how a body (or several) is drawn for so many rounds.
+#: The kinds of documents: for each name a function that draws a body, or several, for a number of rounds.
 KINDS: dict[str, Callable[[Random, Path, int], Mapping]] = {
     "b-min-sep": lambda rng, folder, n: separated(rng, folder, BANDED, n),
     "b-min-sep, blt": lambda rng, folder, n: separated(rng, folder, ("blt",), n),
@@ -155,12 +155,12 @@ KINDS: dict[str, Callable[[Random, Path, int], Mapping]] = {
 
 
 def draw(kind: str, seed: int, folder: Path) -> Truth | None:
-    """The document of this kind and seed; None where no target of interest is in reach of it."""
+    """Return the document of this kind and seed; None if no interesting target is possible for it."""
     rng = np.random.default_rng([seed, *kind.encode()])
     n = int(rng.choice([2, 3, 4], p=[0.35, 0.5, 0.15]))
     adjacency = "zero-out" if "truncated" in kind else str(rng.choice(["add-remove", "zero-out", "replace-one"]))
     if kind in ("b-min-sep, powers", "b-min-sep, blocks", "random-allocation") and adjacency == "replace-one":
-        # There are no powers of a ratio of two mixtures, and no bound for two allocations.
+        # Powers of a ratio of two mixtures cannot be sampled, and there is no bound for two allocations.
         adjacency = "zero-out"
     made = KINDS[kind](rng, folder, n)
     accounting: Mapping = {"seed": int(rng.integers(1 << 32))}
@@ -169,7 +169,7 @@ def draw(kind: str, seed: int, folder: Path) -> Truth | None:
     if rng.random() < 0.3:
         accounting["profile"] = [0.0, 0.25, 1.0, 2.0, 4.0, 8.0, 12.0]
     document: Mapping = {"pyaccount": 1, "name": f"{kind}, {seed}", "privacy": {"adjacency": adjacency}, **made}
-    # Numbers of their own: all else is drawn as without.
+    # These choices have a generator of their own, so that everything else is drawn as without them.
     wide = np.random.default_rng([seed, 23, *kind.encode()])
     if wide.random() < WIDE:
         accounting["tolerance"] = float(wide.choice([0.1, 0.3, 0.5]))
@@ -181,7 +181,7 @@ def draw(kind: str, seed: int, folder: Path) -> Truth | None:
     epsilon, delta = found
     blank = str(rng.choice(["multiplier", "epsilon", "delta", "none"], p=[0.3, 0.2, 0.15, 0.35]))
     if blank == "none":
-        # Claims that are true and claims that are not.
+        # Two thirds of the claims are true, and one third is false.
         delta = min(
             0.9, delta * float(rng.choice([rng.uniform(1.1, 1.5), rng.uniform(1.5, 6.0), rng.uniform(0.4, 0.95)]))
         )
@@ -194,7 +194,7 @@ def draw(kind: str, seed: int, folder: Path) -> Truth | None:
 
 
 def target(rng: Random, truth: Truth) -> tuple[float, float] | None:
-    """(ε, δ) on the true curve: from an ε or from a δ, small ones and large ones."""
+    """Return an (ε, δ) on the exact curve, for a random small or large ε or δ."""
 
     def coarse(epsilon: float) -> float:
         return truth.largest(epsilon, agreement=0.01)

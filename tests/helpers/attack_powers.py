@@ -1,8 +1,8 @@
-"""Makes tests take samples of powers, blocks, clipped samples, means and a direction tested once wherever these are possible.
+"""Makes statistical tests use powers, blocks, clipped samples, means and directions tested once wherever these are possible.
 
-Documents of a few rounds seldom choose blocks of rounds or clipped samples by themselves: others are cheaper there, or the claim
-follows without samples. A test is as valid with a dear choice, so what decides by prices alone is replaced here, in the process
-of a benchmark or of a test, and nowhere else.
+Documents of a few rounds rarely use blocks of rounds or clipped samples, because other samples are cheaper or the claim follows
+without samples. A test is equally valid with an expensive choice. So this module replaces the decisions that depend only on
+cost, and only in the process of a benchmark or of a test.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from pyaccount.execute.sampling.proposals import powered
 from pyaccount.execute.sampling.session import Session
 from pyaccount.execute.sampling.shards import Sampler
 
-#: Powers are tried up to this one, with blocks of these many rounds (0: round by round).
+#: The largest power that is tried, and the lengths of blocks in rounds (0: round by round).
 LARGEST, BLOCKS = 16, (0, 2, 3)
-#: A power is left alone whose weight bound is more than so many times the claim, and a test that is to take more samples.
+#: A power is not used if its weight bound is more than this many times the claim, nor a test that would need more samples.
 LOOSE, MOST_SAMPLES = 300.0, 2e5
-#: How often what bounds δ of an added record without samples is not looked at, so that clipped samples are.
+#: How often the bound on δ of an added record that needs no samples is ignored, so that clipped samples are used.
 UNPROVEN = 0.7
-#: How often clipped samples are left out, and then the mean that bounds δ, so that a second moment is tested.
+#: How often clipped samples are not used, and then how often the mean that bounds δ is not, so that a second moment is tested.
 UNCLIPPED, UNTESTED = 0.4, 0.5
-#: The share of the claim up to which a direction is tested once.
+#: A direction is tested only once if its δ is at most this share of the claim.
 FAR = 0.999
 
 
 @contextmanager
 def wherever_possible(seed: int) -> Iterator[Counter[str]]:
-    """Replace what decides by prices while this is entered; gives how many tests there were of each sort."""
+    """Replace the decisions by cost inside of the context, and return a counter of the tests of each sort."""
     rng, counts = np.random.default_rng([seed, 17]), Counter[str]()
     bet, added, clip = tests_of_claims._bet, betting_choice.added_bound, betting_choice._clipped_betting
     tested = betting_choice._mean_betting
 
     def replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[Replicas, tuple[int, float]] | None:
-        """Any replicas whose bound says something, and that leave out less than the claim."""
+        """Return any replicas whose bound is useful and that leave out less than the claim."""
         orders = range(FIRST, LARGEST + 1)
         wanted = [Replicas(order, block) for block in BLOCKS for order in orders]
         wanted += [Replicas(order, most_busy=busy) for order in orders for busy in range(2, order)]
@@ -54,7 +54,7 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
         def sort(one: Replicas) -> int:
             return -1 if one.most_busy else one.block
 
-        # Each sort first as often as another.
+        # Each sort comes first equally often.
         first = int(rng.choice(sorted({sort(one) for one, _ in possible})))
         for k in sorted(rng.permutation(len(possible)), key=lambda k: sort(possible[k][0]) != first):
             try:
@@ -75,7 +75,7 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
         return chosen
 
     def clipped(*arguments: Any) -> Betting | None:
-        """Often left out, so that the mean that bounds δ is tested."""
+        """Often return None, so that the mean that bounds δ is tested."""
         return None if rng.random() < UNCLIPPED else clip(*arguments)
 
     def mean(*arguments: Any) -> Betting | None:
@@ -83,7 +83,7 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
 
     def bound(core: Any, epsilon: float, what: Any) -> tuple[float, float] | None:
         found = added(core, epsilon, what)
-        # Above any claim.
+        # A δ of 1 is above any claim, so this bound is never sufficient.
         return (1.0, found[1]) if what == "delta" and found is not None and rng.random() < UNPROVEN else found
 
     def counted(sampler: Sampler, claim: Claim, direction: Any, betting: Betting) -> Any:
@@ -119,7 +119,7 @@ def wherever_possible(seed: int) -> Iterator[Counter[str]]:
 
 
 def sort_of(betting: Betting) -> str:
-    """Where a test draws from, in words."""
+    """Return a word for the samples that a test draws."""
     if betting.proven or not betting.fractions:
         return "without samples"
     if betting.square is not None:

@@ -1,4 +1,4 @@
-"""What tests of attestations share: keys, signed envelopes made by hand, and a project with one that passes."""
+"""Tools for tests of attestations: keys, signed envelopes made by hand, and a project with an attestation that passes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PREDICATE = "urn:pyaccount:certificate:v1"
 
 
 def pae(kind: str, payload: bytes) -> bytes:
-    """What DSSE signs, written down from its specification."""
+    """Return the bytes that DSSE signs, written from its specification."""
     return b" ".join([b"DSSEv1", str(len(kind)).encode(), kind.encode(), str(len(payload)).encode(), payload])
 
 
 def envelope(
     payload: bytes, signer: CryptoSigner, *, kind: str = PAYLOAD_TYPE, key_id: str | None = None
 ) -> dict[str, Any]:
-    """A payload that a key signed, whatever it is; `key_id` is whose the signature is said to be."""
+    """Return an envelope with any payload, signed by a key; `key_id` is the key that the signature names."""
     signature = bytes.fromhex(signer.sign(pae(kind, payload)).signature)
     named = signer.public_key.keyid if key_id is None else key_id
     return {
@@ -38,7 +38,7 @@ def envelope(
 
 
 def public_pem(signer: CryptoSigner) -> bytes:
-    """The public key as OpenSSL writes it."""
+    """Return the public key in the format that OpenSSL writes."""
     private: Any = serialization.load_pem_private_key(signer.private_bytes, None)
     pem: bytes = private.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -47,7 +47,7 @@ def public_pem(signer: CryptoSigner) -> bytes:
 
 
 def private_file(path: Path, data: bytes) -> Path:
-    """A file that its owner alone may read."""
+    """Write a file that only its owner may read."""
     path.touch(mode=0o600)
     path.write_bytes(data)
     return path
@@ -55,11 +55,11 @@ def private_file(path: Path, data: bytes) -> Path:
 
 @dataclass
 class Signing:
-    """A folder with a certificate, a file that it is about, keys, and an attestation that passes."""
+    """A folder with a certificate, its subject file, keys, and an attestation that passes."""
 
     folder: Path
     signer: CryptoSigner
-    #: What was signed.
+    #: The payload that was signed.
     statement: dict[str, Any]
     #: The envelope as data.
     envelope: dict[str, Any]
@@ -77,19 +77,19 @@ class Signing:
         return self.folder / "training.att.json"
 
     def written(self, envelope: Any) -> Path:
-        """Another envelope as a file."""
+        """Write another envelope to a file."""
         path = self.folder / "other.att.json"
         path.write_bytes(envelope if isinstance(envelope, bytes) else json.dumps(envelope).encode())
         return path
 
     def verdict(self, envelope: Any, **options: Any) -> Any:
-        """The verdict on another envelope."""
+        """Return the verdict on another envelope."""
         options = {"trusted_keys": self.trusted, "subjects": [self.model], "no_limits": True, **options}
         return pyaccount.check(attestation=self.written(envelope), **options)
 
 
 def signing(folder: Path, signer: CryptoSigner | None = None) -> Signing:
-    """A project of a key, Ed25519 unless another one is given."""
+    """Return a project whose attestation is signed with a key, by default Ed25519."""
     signer = signer or CryptoSigner.generate_ed25519()
     (folder / "trusted").mkdir(parents=True)
     private_file(folder / "signing.pem", signer.private_bytes)

@@ -1,7 +1,7 @@
-"""The joint law of all batches of small runs, enumerated from the samplers' definitions alone, and whether samples are of it.
+"""The joint distribution of all batches of small runs, enumerated from the samplers' definitions, and a test of samples of it.
 
-A run is a tuple of batches, one for each round, and a batch the tuple of its records in ascending order, each as often as it was
-drawn. A law gives each run its probability.
+A run is a tuple of batches, one for each round. A batch is the tuple of its records in ascending order, each as often as it was
+drawn. A law maps each run to its probability.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy.stats import chi2
 Batch = tuple[int, ...]
 Run = tuple[Batch, ...]
 Law = dict[Run, float]
-#: How often one record takes part in each round, and with which probability.
+#: A distribution of one record's participations: for each pattern, how often it takes part in each round, the probability.
 Pattern = tuple[int, ...]
 Patterns = dict[Pattern, float]
 
@@ -30,7 +30,7 @@ def summed(items: Iterable[tuple[Run, float]]) -> Law:
 
 
 def independent(records: Sequence[Patterns]) -> Law:
-    """Records that take part independently of one another."""
+    """Return the law of records that take part independently of one another."""
 
     def items() -> Iterator[tuple[Run, float]]:
         for chosen in product(*(patterns.items() for patterns in records)):
@@ -42,7 +42,7 @@ def independent(records: Sequence[Patterns]) -> Law:
 
 
 def repeated(law: dict[Batch, float], rounds: int) -> Law:
-    """Independent rounds."""
+    """Return the law of independent rounds with this law."""
     return summed(
         (tuple(batch for batch, _ in chosen), math.prod(chance for _, chance in chosen))
         for chosen in product(law.items(), repeat=rounds)
@@ -67,7 +67,7 @@ def fixed_size(records: int, rounds: int, size: int) -> Law:
 
 
 def batch_law(sequences: Iterable[Iterable[int]]) -> dict[Batch, float]:
-    """Of equally likely sequences of draws."""
+    """Return the law of a batch from equally likely sequences of draws."""
     counts = Counter(tuple(sorted(sequence)) for sequence in sequences)
     return {batch: count / counts.total() for batch, count in counts.items()}
 
@@ -77,7 +77,7 @@ def with_replacement(records: int, rounds: int, size: int) -> Law:
 
 
 def must(kind: str, records: int, rounds: int, subset: int, size: int) -> Law:
-    """O and W: without and with replacement, first the subset and then the batch from it."""
+    """Return the law of MUST: `kind` has O (without replacement) or W (with) for the subset, and then for the batch from it."""
     first, second = kind.removeprefix("must-")
     subsets = combinations(range(records), subset) if first == "o" else product(range(records), repeat=subset)
     places = list(combinations(range(subset), size) if second == "o" else product(range(subset), repeat=size))
@@ -85,7 +85,7 @@ def must(kind: str, records: int, rounds: int, subset: int, size: int) -> Law:
 
 
 def started(p: float, b: int, start: str) -> dict[int, float]:
-    """For how many rounds someone who is drawn with probability p while available waits before the first round."""
+    """Return the law of the number of rounds that somebody still waits before the first round."""
     if start == "cold":
         return {0: 1.0}
     whole = 1.0 + (b - 1) * p
@@ -93,11 +93,11 @@ def started(p: float, b: int, start: str) -> dict[int, float]:
 
 
 def renewals(rounds: int, p: float, b: int, start: str, records: int = 1) -> dict[tuple[Pattern, ...], float]:
-    """Of someone with some records, each drawn with probability p while none waits: in which rounds which of them take part."""
+    """Return the law of the patterns of somebody's records, each of which is drawn with probability p while none waits."""
     drawn = list(product((0, 1), repeat=records))
     nobody = (0,) * records
     at_least_one = 1.0 - (1.0 - p) ** records
-    # After each round: what took part so far, for how many rounds all wait.
+    # The states after each round: the participations so far, and for how many rounds all records wait.
     states = {((), wait): chance for wait, chance in started(at_least_one, b, start).items()}
     for _ in range(rounds):
         after: defaultdict[tuple[tuple[Pattern, ...], int], float] = defaultdict(float)
@@ -118,7 +118,7 @@ def b_min_sep(records: int, rounds: int, p: float, b: int, start: str) -> Law:
 
 
 def users(owners: Sequence[Sequence[int]], rounds: int, p: float, b: int, start: str) -> Law:
-    """Users who share no records, each with those listed."""
+    """Return the law for users who share no records; `owners` lists the records of each user."""
 
     def items() -> Iterator[tuple[Run, float]]:
         laws = [renewals(rounds, p, b, start, len(owned)) for owned in owners]
@@ -133,7 +133,9 @@ def users(owners: Sequence[Sequence[int]], rounds: int, p: float, b: int, start:
 
 
 def shared_users(whose: Sequence[set[int]], rounds: int, p: float, b: int, start: str) -> Law:
-    """Algorithm 3 of arXiv:2602.09338, whose[i] the users of record i; warm after b − 1 rounds that are not looked at."""
+    """Return the law of Algorithm 3 of arXiv:2602.09338, where whose[i] are the users of record i. A warm start is after b − 1
+    rounds that do not count.
+    """
     records, before = len(whose), b - 1 if start == "warm" else 0
     near = [{j for j in range(records) if whose[i] & whose[j]} for i in range(records)]
     subsets = [
@@ -183,7 +185,9 @@ def cyclic(records: int, rounds: int, parts: int, p: float, *, fixed: bool) -> L
 
 
 def truncated(law: Law, limit: int, turns: int | None = None) -> Law:
-    """Of a batch with more records `limit` are kept, at random in each round; or once for all rounds that are `turns` apart."""
+    """Return the law after `limit` records of each larger batch are kept, chosen at random in each round, or once for all rounds
+    whose distance is a multiple of `turns`.
+    """
 
     def kept(run: Run) -> Iterator[tuple[Run, float]]:
         groups = len(run) if turns is None else min(turns, len(run))
@@ -198,7 +202,7 @@ def truncated(law: Law, limit: int, turns: int | None = None) -> Law:
 
 
 def p_value(law: Law, runs: Sequence[Run]) -> float:
-    """Pearson's χ² test of samples against a law; runs that are expected less than eight times count as one cell."""
+    """Return the p-value of Pearson's χ² test of samples against a law; runs expected less than eight times form one cell."""
     counts, total = Counter(runs), len(runs)
     if any(run not in law for run in counts):
         return 0.0

@@ -1,4 +1,4 @@
-"""A headless Chromium for tests, driven through a pair of pipes by the DevTools protocol: no driver, no package."""
+"""A headless Chromium for tests, controlled through two pipes by the DevTools protocol; no driver or package is needed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-#: How long a browser on a busy machine may take to answer, in seconds.
+#: How long a browser may take to answer on a busy machine, in seconds.
 PATIENCE = 120.0
 
 
 def find() -> str | None:
-    """The browser of this machine."""
+    """Return the path of a browser on this machine, or None."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class Tab:
-    """One page of a browser. `events` holds everything it reported."""
+    """A page of a browser. `events` contains all events that it has reported."""
 
     def __init__(self, browser: Browser, session: str) -> None:
         self._browser, self._session = browser, session
@@ -48,7 +48,7 @@ class Tab:
             self.events.append(self._browser.receive())
 
     def ask(self, script: str) -> Any:
-        """The value of an expression in the page."""
+        """Return the value of an expression in the page."""
         answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
@@ -62,11 +62,11 @@ class Tab:
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
 
     def picture(self) -> bytes:
-        """The whole page as PNG."""
+        """Return a picture of the whole page as PNG."""
         return base64.b64decode(self.send("Page.captureScreenshot", captureBeyondViewport=True)["data"])
 
     def pdf(self) -> bytes:
-        """The page as printed."""
+        """Return the printed page as PDF."""
         return base64.b64decode(self.send("Page.printToPDF", preferCSSPageSize=True)["data"])
 
 
@@ -77,7 +77,7 @@ class Browser:
         # The browser reads commands from descriptor 3 and answers on 4, each message ended by a zero byte.
         first, ours_out = os.pipe()
         ours_in, second = os.pipe()
-        # High numbers, so that putting one in its place does not close the other.
+        # The descriptors get high numbers, so that moving one to its place does not close the other.
         theirs_in, theirs_out = (fcntl.fcntl(end, fcntl.F_DUPFD, 64) for end in (first, second))
         os.close(first)
         os.close(second)
@@ -109,7 +109,7 @@ class Browser:
         self._rest, self._count = b"", 0
 
     def tab(self) -> Tab:
-        """A new page."""
+        """Open a new page."""
         target = self.send("Target.createTarget", {"url": "about:blank"})["targetId"]
         session = self.send("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
         return Tab(self, session)
@@ -121,7 +121,7 @@ class Browser:
         session: str | None = None,
         events: list[dict[str, Any]] | None = None,
     ) -> dict[str, Any]:
-        """Send a command and wait for its answer; what else arrives goes to `events`."""
+        """Send a command and return its answer; other messages are appended to `events`."""
         self._count += 1
         message: dict[str, Any] = {"id": self._count, "method": method, "params": parameters}
         if session is not None:
@@ -136,7 +136,7 @@ class Browser:
                 events.append(answer)
 
     def receive(self) -> dict[str, Any]:
-        """The next message."""
+        """Return the next message."""
         deadline = time.monotonic() + PATIENCE
         while b"\0" not in self._rest:
             part = self._in.read(1 << 20)
@@ -164,7 +164,7 @@ class Browser:
 
 @contextlib.contextmanager
 def running(program: str) -> Iterator[Browser]:
-    """A browser with a profile of its own, which is thrown away."""
+    """Run a browser with a temporary profile of its own."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         browser = Browser(program, str(Path(folder)))
         try:

@@ -1,8 +1,8 @@
-"""A second derivation of what a certificate states, from its document as plain data: the oracle of issuing.
+"""A second derivation of what a certificate states, from its document as plain data: the oracle for issued certificates.
 
-It knows samplers, matrices and budgets by their words and formulas alone, and shares no model with the package: rates, lengths of
-epochs, coefficients, norms and errors are derived here once more. A certificate that the package issues has no inconsistency by
-it, and one in which a field is changed has.
+It knows samplers, matrices and budgets only by their words and formulas, and shares no model with the package: rates, lengths of
+epochs, coefficients, norms and errors are derived here once more. It finds no inconsistency in a certificate that the package
+issues, and finds one if a field is changed.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ if TYPE_CHECKING:
 SOLVE = "solve"
 #: Samplers whose rates follow from whole numbers of draws or of bins.
 _NO_PROBABILITY = ("none", "random-allocation", "balls-in-bins", "with-replacement", "must-ow", "must-wo", "must-ww")
-#: An epoch has no smaller share of a round than one over this: the most iterations over it are a double.
+#: An epoch has at least 1/`SMALLEST_EPOCH` rounds, so that the largest number of iterations divided by it is a double.
 SMALLEST_EPOCH = 10**200
-#: Samplers with a fixed number of draws, whose runs the contrast, one on whole batches, need not bound.
+#: Samplers with a fixed number of draws, whose runs need not be bounded by the unamplified comparison with full batches.
 _FIXED_DRAWS = ("fixed-size", "with-replacement", "must-ow", "must-wo", "must-ww")
-#: More than rounding does to entries, norms and errors.
+#: A relative tolerance that exceeds the effect of rounding on entries, norms and errors.
 ROUNDING, ERROR = 1e-9, 1e-6
-#: The most products for one matrix.
+#: The largest number of products that are computed for one matrix.
 MOST_PRODUCTS = 300_000
-#: To how much the range of a Gaussian budget is the same on all machines: it is rounded to four digits.
+#: The relative precision to which the range of a Gaussian budget is the same on all machines: it is rounded to four digits.
 RANGE = 1.1e-3
 
 
 def inconsistencies(data: CertificateModel) -> list[Inconsistency]:
-    """Everything in a certificate that contradicts the rest of it."""
+    """Yield everything in a certificate that contradicts the rest of it."""
     found = [
         *(one for one in consistency.inconsistencies(data) if one.path != consistency.CONTENT),
         *_document(data),
@@ -68,7 +68,7 @@ def inconsistencies(data: CertificateModel) -> list[Inconsistency]:
 
 
 def _document(data: CertificateModel) -> Iterator[Inconsistency]:
-    """The document's own words against the certificate's fields."""
+    """Compare the values of the document with the certificate's fields."""
     document, privacy = data.document, data.privacy
     bodies = _bodies(document)
     user = any(at(body, "sampler", "kind") == "user-b-min-sep" for body in bodies)
@@ -101,7 +101,7 @@ def _phase(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
 
 
 def _chosen(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
-    """Of the sampler's keys that the document leaves to a choice, each has one of its values, and no other key has."""
+    """Check that each key of the sampler with a `choose:` has one of its values, and that no other key was chosen."""
     sampler = at(body, "sampler")
     keys = sampler.items() if isinstance(sampler, dict) else ()
     lists = {key: at(value, "choose") for key, value in keys if isinstance(value, dict)}
@@ -114,7 +114,7 @@ def _chosen(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsisten
 
 
 def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
-    """What else is released of a batch, and what that makes of the multiplier."""
+    """Check the other releases of a batch, and the effective multiplier that follows from them."""
     listed = at(body, "noise", "also")
     written = [(at(one, "what"), at(one, "multiplier")) for one in listed] if isinstance(listed, list) else []
     stated = [(one.what, one.noise_multiplier) for one in phase.also or ()]
@@ -125,7 +125,7 @@ def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsist
         from pyaccount.document.ranges import NOISE_MULTIPLIER  # few documents have several releases
         from pyaccount.document.releases import effective
 
-        # Squares of others might vanish; no document has them.
+        # The squares of multipliers outside of this range might vanish, and no document can have them.
         found = effective(multipliers)[0] if all(sigma in NOISE_MULTIPLIER for sigma in multipliers) else None
     if phase.effective_noise_multiplier != found:
         yield Inconsistency(
@@ -135,7 +135,7 @@ def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsist
 
 
 def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
-    """The iterations, stated or as many as the epochs are that the document asks for."""
+    """Check the number of iterations, which the document states or which follows from its epochs."""
     stated, asked = at(body, "training", "iterations"), at(body, "training", "epochs")
     if stated is not None or not is_number(asked):
         yield from _same(f"{path}.iterations", phase.iterations, stated)
@@ -149,7 +149,7 @@ def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsisten
     draws = _draws(body)
     bins, apart = at(body, "sampler", "bins"), at(body, "sampler", "min_separation")
     apart = at(body, "sampler", "partitions") if phase.sampler == "cyclic-poisson" else apart
-    # What keeps participations apart is the number of bands unless it is stated.
+    # The separation of participations is the number of bands unless it is stated.
     apart = phase.matrix.bands if apart is None else apart
     length = epoch_of(
         phase.sampler,
@@ -172,7 +172,7 @@ def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsisten
 
 
 def _allocation(body: object) -> tuple[int, int] | None:
-    """Among how many rounds a record's are chosen, and how many of them it takes part in, where a document says it."""
+    """Return the rounds of an allocation and a record's participations in it, if the document states them."""
     rounds, taken = at(body, "sampler", "iterations_per_allocation"), at(body, "sampler", "participations")
     taken = 1 if taken is None else taken
     if not (is_number(rounds) and is_number(taken) and rounds >= 1 and taken >= 1):
@@ -181,13 +181,13 @@ def _allocation(body: object) -> tuple[int, int] | None:
 
 
 def _draws(body: object) -> float:
-    """How many batches a round draws, as the document says; at least 1, whatever it says."""
+    """Return how many batches the document draws for a round, but at least 1."""
     stated = at(body, "sampler", "draws_per_iteration")
     return stated if is_number(stated) and stated >= 1 else 1
 
 
 def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
-    """How often a record takes part, where that is stated or a quotient of what is: such numbers are the same to the last bit.
+    """Check how often a record takes part, if that is stated or a quotient of stated numbers; such numbers agree to the last bit.
 
     The package derives all of them from its models.
     """
@@ -207,7 +207,7 @@ def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
         # A rate is rounded to a whole number of records first.
         rates = {"expected_batch_size": batch / records} if batch is not None and batch.is_integer() and records else {}
     if draws > 1 and rates:
-        # A rate is that of all draws of a round, a probability that of one.
+        # A participation rate is for all draws of a round, a sampling probability for one draw.
         each = {name: rate if name == names[0] else rate / draws for name, rate in rates.items()}
         if batch is not None and records > 0.0:
             each["expected_batch_size"] = batch / (draws * records)
@@ -216,7 +216,7 @@ def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
         yield from _same(f"{path}.{names[0]}", phase.sampling_probability, max(each.values()))
         yield from _same(f"{path}.{names[1]}", phase.participation_rate, max(rates.values()))
     elif phase.sampler in ("poisson", "fixed-size") and rates:
-        # Each statement is of the same number; they agree to rounding, and the largest is used.
+        # All statements are about the same number. They agree up to rounding, and the largest is used.
         for name in names[:2]:
             yield from _same(f"{path}.{name}", getattr(phase, name), max(rates.values()))
     elif len(rates) == 1 and phase.sampler not in _NO_PROBABILITY:
@@ -227,7 +227,7 @@ def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
 
 
 def _allocated(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
-    """How often a record takes part in an allocation, and so the batch that is expected."""
+    """Check how often a record takes part in an allocation, and the expected batch size that follows."""
     allocation, records = _allocation(body), at(body, "training", "dataset_size")
     if phase.sampler != "random-allocation" or allocation is None:
         return
@@ -238,7 +238,7 @@ def _allocated(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsis
 
 
 def _risk(data: CertificateModel) -> Iterator[Inconsistency]:
-    """The budget of risk, in the certificate and in its document."""
+    """Compare the risk budget of the certificate with that of its document."""
     if data.risk is not None:
         yield from risk_inconsistencies(data, data.risk)
     elif at(data.document, "privacy", "risk") is not None:
@@ -246,7 +246,7 @@ def _risk(data: CertificateModel) -> Iterator[Inconsistency]:
 
 
 def _solved(data: CertificateModel) -> Iterator[Inconsistency]:
-    """The blank that is said to be filled, against the document's and against where its value went."""
+    """Compare the solved blank with the document's blank and with the field that contains its value."""
     blanks = dict(_blanks(data))
     if data.solved is None:
         if blanks:
@@ -260,7 +260,7 @@ def _solved(data: CertificateModel) -> Iterator[Inconsistency]:
 
 
 def _blanks(data: CertificateModel) -> Iterator[tuple[str, float | None]]:
-    """The document's blanks, with the numbers that the certificate has for them."""
+    """Yield the document's blanks with the numbers that the certificate has for them."""
     numbers: dict[str, float] = {
         "epsilon": data.guarantee.epsilon,
         "delta": data.guarantee.delta,
@@ -283,7 +283,7 @@ def _blanks(data: CertificateModel) -> Iterator[tuple[str, float | None]]:
 
 
 def _same(path: str, stated: object, written: object) -> Iterator[Inconsistency]:
-    """The certificate's field against what the document says there; a blank says nothing."""
+    """Compare a field of the certificate with the value in the document, unless that is a blank."""
     if written not in (stated, SOLVE):
         said = "nothing" if written is None else shown(written)
         yield Inconsistency(path, f"{shown(stated)}, where the document says {said}")
@@ -295,7 +295,7 @@ def _bodies(document: dict[str, Any]) -> list[object]:
 
 
 def bounds(data: CertificateModel) -> Iterator[Inconsistency]:
-    """Lower ends below upper ends; and of two points of one falling curve none may refute the other."""
+    """Check that lower bounds are below upper bounds, and that no two points of one decreasing curve refute one another."""
     guarantee, directions = data.guarantee, data.directions
     for name, direction in (("remove", directions.remove), ("add", directions.add)):
         if direction.curve is not None:
@@ -303,16 +303,16 @@ def bounds(data: CertificateModel) -> Iterator[Inconsistency]:
     yield from _larger(data)
     unamplified = data.unamplified
     above = guarantee.epsilon if unamplified.epsilon is None else unamplified.epsilon
-    # What holds without sampling holds with it, unless a draw takes another record's place, or the same one several times.
+    # A bound without sampling also holds with sampling, unless a draw replaces another record or draws a record several times.
     bounds_run = not any(phase.sampler in _FIXED_DRAWS for phase in data.phases)
     if bounds_run and unamplified.delta == guarantee.delta and above < guarantee.epsilon_lower * (1.0 - 1e-9):
         yield Inconsistency("unamplified.epsilon", "below the guarantee's epsilon_lower")
 
 
 def _larger(data: CertificateModel) -> Iterator[Inconsistency]:
-    """The guarantee and its profile are the larger of both directions, exactly."""
+    """Check that the guarantee and its profile are exactly the larger of both directions."""
     guarantee, sides = data.guarantee, (data.directions.remove, data.directions.add)
-    # The other coordinate is given, and each direction's bound there is computed by itself.
+    # The other coordinate is given, and the bound of each direction at it is computed separately.
     solved = "delta" if at(data.document, "privacy", "delta") == SOLVE else "epsilon"
     if at(data.document, "privacy", "epsilon") == 0.0:
         solved = "delta"
@@ -327,7 +327,7 @@ def _larger(data: CertificateModel) -> Iterator[Inconsistency]:
         if any(end.epsilon != point.epsilon for end in ends):
             yield Inconsistency(f"profile[{index}].epsilon", "not the same in both directions")
             continue
-        # A direction's lower end that was cut down to its upper end says less than the guarantee's.
+        # The lower bound of a direction that was reduced to its upper bound is weaker than that of the guarantee.
         cut = any(end.delta_lower == end.delta for end in ends)
         for name in ("delta", *(() if cut else ("delta_lower",))):
             stated, larger = getattr(point, name), max(getattr(end, name) for end in ends)
@@ -340,7 +340,7 @@ def _larger(data: CertificateModel) -> Iterator[Inconsistency]:
 def _further(
     path: str, curve: CurveRecord, direction: DirectionResult, guarantee: Guarantee
 ) -> Iterator[Inconsistency]:
-    """The points of a curve fall, and none of them refutes the profile and the guarantee, or is refuted by these."""
+    """Check that the points of a curve decrease, and that none refutes the profile and the guarantee or is refuted by them."""
     places, deltas = curve.epsilon, curve.delta
     if len(places) != len(deltas):
         yield Inconsistency(path, f"{len(places)} values of ε, and {len(deltas)} of δ")
@@ -364,13 +364,13 @@ def _further(
 
 
 def evidence(data: CertificateModel) -> Iterator[Inconsistency]:
-    """The kind of guarantee against how it is said to have been reached."""
+    """Compare the kind of the guarantee with the evidence that the certificate states for it."""
     guarantee, sampling = data.guarantee, data.evidence.sampling
     if sampling is None:
         yield from _compositions(data)
         return
     yield from _profile_probability(guarantee, sampling)
-    # What the tests may fail with is a line of the budget, and of nothing else; a deterministic guarantee rests on none.
+    # The failure probability of the tests is a line of the budget, and no other line; a deterministic guarantee has no tests.
     tested = any(line.contribution == sampling.total_probability for line in data.evidence.error_budget)
     if guarantee.kind != "deterministic":
         if not tested:
@@ -385,7 +385,7 @@ def evidence(data: CertificateModel) -> Iterator[Inconsistency]:
 
 
 def _profile_probability(guarantee: Guarantee, sampling: SamplingRecord) -> Iterator[Inconsistency]:
-    """A profile that a tested guarantee bounds may be wrong where its own samples or the tests err."""
+    """Check that the failure probability of a profile covers those of its own samples and of the tests of the guarantee."""
     path, points = "evidence.sampling.profile_failure_probability", sampling.profile_failure_probability
     if points is None:
         return
@@ -397,7 +397,7 @@ def _profile_probability(guarantee: Guarantee, sampling: SamplingRecord) -> Iter
 
 
 def _moment(guarantee: Guarantee, moment: MomentRecord) -> Iterator[Inconsistency]:
-    """What is said to follow from a moment follows from it, and the guarantee from that."""
+    """Check that moments and polynomial are consistent, and that the stated bound is not below the one that follows from them."""
     path, order, epsilon, polynomial = "evidence.sampling.moment", moment.order, guarantee.epsilon, moment.polynomial
     exponent = moment.log_moment + (order - 1) * (math.log(order - 1) - epsilon) - order * math.log(order)
     least = math.exp(min(exponent, 0.0))
@@ -420,12 +420,12 @@ def _moment(guarantee: Guarantee, moment: MomentRecord) -> Iterator[Inconsistenc
 
 
 def _above(unamplified: float | None, epsilon: float) -> bool:
-    """Whether one upper end is above another by more than their computation may differ."""
+    """Return whether one upper bound exceeds another by more than two computations may differ."""
     return unamplified is not None and unamplified > epsilon * (1.0 + 1e-3) + 1e-6
 
 
 def _tests(sampling: SamplingRecord) -> Iterator[Inconsistency]:
-    """Powers have fewer busy replicas than replicas, and a test fails with no more than all of them."""
+    """Check that powers have fewer busy replicas than replicas, and that no test may fail more often than all together."""
     for index, test in enumerate(sampling.tests):
         power = test.proposal
         if power.most_busy is not None and not (power.block is None and power.most_busy < (power.order or 0)):
@@ -437,7 +437,7 @@ def _tests(sampling: SamplingRecord) -> Iterator[Inconsistency]:
 
 
 def _compositions(data: CertificateModel) -> Iterator[Inconsistency]:
-    """The compositions behind the guarantee end where the directions' bounds do."""
+    """Check that the compositions behind the guarantee have the same bounds as the directions."""
     remove, add = data.directions.remove, data.directions.add
     sides = {"remove": [remove], "add": [add], "both": [remove, add]}
     for index, one in enumerate(data.evidence.compositions):
@@ -455,7 +455,7 @@ def _compositions(data: CertificateModel) -> Iterator[Inconsistency]:
 
 
 def matrix_inconsistencies(data: CertificateModel, bodies: Sequence[object]) -> Iterator[Inconsistency]:
-    """What of the matrices stated does not fit."""
+    """Yield inconsistencies of the stated matrices."""
     for index, (phase, body) in enumerate(zip(data.phases, bodies, strict=False)):
         path, record, written = f"phases[{index}].matrix", phase.matrix, at(body, "matrix", default={})
         yield from _kind(path, record, written)
@@ -473,7 +473,7 @@ def matrix_inconsistencies(data: CertificateModel, bodies: Sequence[object]) -> 
 
 
 def _listed(record: MatrixRecord) -> str:
-    """The field that says what the matrix is."""
+    """Return the field that describes the matrix."""
     if record.entries is not None:
         return "entries"
     return "coefficients" if record.coefficients is not None or record.buffers is None else "buffers"
@@ -492,7 +492,7 @@ def _kind(path: str, record: MatrixRecord, written: Any) -> Iterator[Inconsisten
 
 
 def _described(path: str, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency]:
-    """The coefficients that the document says, or its kind, times what they were multiplied by."""
+    """Check the coefficients against those that follow from the document, times the stated scale."""
     record, factor = phase.matrix, phase.matrix.normalization
     if factor is None:
         return
@@ -522,7 +522,7 @@ def _described(path: str, phase: PhaseRecord, written: Any) -> Iterator[Inconsis
 
 
 def _searched(data: CertificateModel, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency]:
-    """A search is told of where the document asks for one and there is something to find, and its error is the matrix's."""
+    """Check that a search is reported if the document asks for one and there is something to find, with the matrix's error."""
     asked, found = at(written, "optimize_for", default=None) == "sampling", data.evidence.searched
     listed = phase.matrix.coefficients or phase.matrix.buffers
     if asked and not listed:
@@ -540,7 +540,7 @@ def _searched(data: CertificateModel, phase: PhaseRecord, written: Any) -> Itera
 
 
 def _workload(data: CertificateModel, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency]:
-    """The errors under the document's workload are stated where it has one, say which it is, and are the matrix's."""
+    """Check that the errors under the document's workload are stated if it has one, name it, and are those of the matrix."""
     stated, found = None if data.utility is None else data.utility.workload, data.evidence.searched
     estimates = [one.workload_error_estimate for one in data.evidence.considered]
     estimates += [] if found is None else [found.workload_error_estimate]
@@ -582,7 +582,7 @@ def _workload(data: CertificateModel, phase: PhaseRecord, written: Any) -> Itera
 
 
 def _workload_of(written: dict[str, Any]) -> Workload | None:
-    """The workload that the document describes; None where its numbers are written as text."""
+    """Return the workload that the document describes; None if its numbers are written as text."""
     from pyaccount.strategies.measure import Workload
 
     momentum, decay = written.get("momentum", 0.0), written.get("ema_decay", 0.0)
@@ -596,7 +596,7 @@ def _workload_of(written: dict[str, Any]) -> Workload | None:
 
 
 def _variances(phase: PhaseRecord, workload: Workload) -> list[float] | None:
-    """The variance of the noise after each round, at σ = 1, of a Toeplitz matrix, where it takes few products."""
+    """Return the variance of the noise after each round, at σ = 1, of a Toeplitz matrix; None if it takes too many products."""
     sums, n, rates = _prefix_series(phase), phase.iterations, workload.learning_rates
     if sums is None or (rates is not None and (len(rates) != n or n * n > MOST_PRODUCTS)):
         return None
@@ -615,7 +615,7 @@ def _variances(phase: PhaseRecord, workload: Workload) -> list[float] | None:
 
 
 def _decayed(series: list[float], decay: float) -> list[float]:
-    """Divided by 1 − decay·x."""
+    """Return the power series divided by 1 − decay·x."""
     return list(accumulate(series, lambda before, value: decay * before + value)) if decay else series
 
 
@@ -630,7 +630,7 @@ def _alike(path: str, stated: Sequence[float], expected: Sequence[float]) -> Ite
 
 
 def _inverse(path: str, column: Sequence[float], inverse: Sequence[float]) -> Iterator[Inconsistency]:
-    """Whether two columns are those of inverse matrices: their product is that of the identity."""
+    """Check that two columns are those of inverse matrices, so that their product is the first column of the identity."""
     width = len(inverse)
     for index in range(min(len(column), MOST_PRODUCTS // max(width, 1))):
         part = column[max(0, index - width + 1) : index + 1][::-1]
@@ -641,7 +641,7 @@ def _inverse(path: str, column: Sequence[float], inverse: Sequence[float]) -> It
 
 
 def _norm(path: str, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency]:
-    """The largest column norm: that of a Toeplitz matrix's first column."""
+    """Check the largest column norm, which for a Toeplitz matrix is the norm of the first column."""
     record = phase.matrix
     normalised = at(written, "normalize", default=True) is not False
     column: Sequence[float] | None = record.coefficients
@@ -676,7 +676,7 @@ def _blt(phase: PhaseRecord) -> list[float] | None:
 
 
 def _error(phase: PhaseRecord) -> float | None:
-    """(1/n)‖AC⁻¹‖_F², A the lower triangle of ones, where it takes few products."""
+    """Return (1/n)‖AC⁻¹‖_F², where A is the lower triangle of ones; None if it takes too many products."""
     record, n = phase.matrix, phase.iterations
     if record.entries is not None:
         return _dense_error(record.entries) if len(record.entries) == n else None
@@ -687,7 +687,7 @@ def _error(phase: PhaseRecord) -> float | None:
 
 
 def _prefix_series(phase: PhaseRecord) -> list[float] | None:
-    """The first column of AC⁻¹, the series of 1/((1 − x)c(x)), of a Toeplitz matrix, where it takes few products."""
+    """Return the first column of AC⁻¹, the series of 1/((1 − x)c(x)), for a Toeplitz matrix; None if it is too long."""
     record, n = phase.matrix, phase.iterations
     column = [1.0] if record.kind == "identity" else record.coefficients
     if record.buffers is not None and record.normalization is not None:
@@ -710,13 +710,13 @@ def _prefix_series(phase: PhaseRecord) -> list[float] | None:
 
 
 def _dense_error(rows: Sequence[Sequence[float]]) -> float | None:
-    """For a matrix with few rows: X = AC⁻¹ from XC = A, row by row."""
+    """Return the error of a matrix with few rows: X = AC⁻¹ is computed from XC = A, row by row."""
     n = len(rows)
     if any(len(row) != index + 1 or row[index] <= 0.0 for index, row in enumerate(rows)):
         return None
     total = 0.0
     for last in range(n):
-        # Row `last` of X solves x C = (1, …, 1, 0, …): from the right.
+        # Row `last` of X solves x C = (1, …, 1, 0, …), which is solved from the right.
         solved = [0.0] * n
         for column in range(last, -1, -1):
             known = sum(solved[row] * rows[row][column] for row in range(column + 1, last + 1))
@@ -726,7 +726,7 @@ def _dense_error(rows: Sequence[Sequence[float]]) -> float | None:
 
 
 def _roots(bands: int, sign: float) -> list[float]:
-    """The first coefficients of (1 − x)^{−1/2}, or with −1 of (1 − x)^{1/2}."""
+    """Return the first coefficients of (1 − x)^{−1/2}, or of (1 − x)^{1/2} for sign −1."""
     found = [1.0]
     for j in range(1, min(bands, MOST_PRODUCTS)):
         found.append(found[-1] * (2.0 * j - (1.0 if sign > 0.0 else 3.0)) / (2.0 * j))
@@ -734,12 +734,12 @@ def _roots(bands: int, sign: float) -> list[float]:
 
 
 def _whole(value: Any) -> int:
-    """A whole number of a document; 0 for what is none."""
+    """Return a whole number of a document, or 0 for any other value."""
     return int(value) if is_number(value) and value == int(value) else 0
 
 
 def _sum(values: Sequence[float]) -> float:
-    """The sum, rounded once; where a sum of doubles passes all bounds on its way, what adding them one by one gives."""
+    """Return the sum, rounded once; if an intermediate sum overflows, the result of adding the doubles one by one."""
     try:
         return math.fsum(values)
     except (OverflowError, ValueError):
@@ -755,7 +755,7 @@ def _near(one: float, other: float, precision: float) -> bool:
 
 
 def risk_inconsistencies(data: CertificateModel, risk: RiskRecord) -> Iterator[Inconsistency]:
-    """The block against the document, the guarantee and the profile."""
+    """Compare the risk block with the document, the guarantee and the profile."""
     stated = at(data.document, "privacy", "risk")
     if not isinstance(stated, dict):
         yield Inconsistency("risk", "the document has no budget of risk")
@@ -788,7 +788,7 @@ def _of_budget(risk: RiskRecord, budget: Budget) -> Iterator[Inconsistency]:
         if found is None or value is None:
             agrees = found is value
         else:
-            # The end of a range is rounded, and a rate falls faster than the range grows.
+            # The bound of a range is rounded, and the rate decreases faster than the range grows.
             far = {"last_epsilon": RANGE, "least_rate": 1.0}.get(name, 0.0)
             agrees = abs(found - value) <= far * value
         if not agrees:
@@ -796,7 +796,7 @@ def _of_budget(risk: RiskRecord, budget: Budget) -> Iterator[Inconsistency]:
 
 
 def _composed(data: CertificateModel, risk: RiskRecord, budget: Budget) -> Iterator[Inconsistency]:
-    """The guarantee is what is told of ε, and no point of the profile refutes the value."""
+    """Check that ε and δ of the risk block are those of the guarantee, and that no point of the profile refutes the value."""
     guarantee = data.guarantee
     for name in ("epsilon", "epsilon_lower", "delta"):
         if getattr(risk, name) != getattr(guarantee, name):
@@ -814,7 +814,7 @@ def _composed(data: CertificateModel, risk: RiskRecord, budget: Budget) -> Itera
 
 
 def _sampled(data: CertificateModel, risk: RiskRecord, budget: Budget) -> Iterator[Inconsistency]:
-    """Value and lower end follow from the guarantee, which was tested."""
+    """Check that the value and its lower bound follow from the tested guarantee."""
     for name, found in zip(
         ("value", "value_lower"), from_guarantee(budget, data.guarantee, data.directions), strict=True
     ):
@@ -824,7 +824,7 @@ def _sampled(data: CertificateModel, risk: RiskRecord, budget: Budget) -> Iterat
 
 
 def _budget(risk: RiskRecord) -> Budget | None:
-    """The budget of a block; None where no document has such a one."""
+    """Return the budget of a risk block; None if no document can have it."""
     from pyaccount.document import Risk
 
     said: dict[str, Any] = {risk.measure: risk.budget, "false_positive_rate": risk.false_positive_rate}
@@ -833,7 +833,7 @@ def _budget(risk: RiskRecord) -> Budget | None:
 
 
 def _told_at(document: dict[str, Any], stated: dict[str, Any]) -> float:
-    """The δ at which a document has ε told."""
+    """Return the δ at which a document asks for ε."""
     from pyaccount.document.risk import usual_delta
 
     given = stated.get("report_delta")
@@ -854,12 +854,12 @@ def epoch_of(
     draws: int = 1,
     allocation: tuple[int, int] | None = None,
 ) -> Fraction | None:
-    """The rounds of an epoch, exactly; `None` where what is stated does not say it.
+    """Return the exact number of rounds of an epoch, or None if it does not follow from the stated values.
 
-    `training` has what the section states of `dataset_size`, `expected_batch_size`, `sampling_probability` and
-    `participation_rate`; of several statements, which agree to rounding, the first of these counts. `draws` is how many batches
-    are drawn for a round, with the sampling probability each. `allocation` is among how many rounds a record's are chosen, and
-    how many of them it takes part in.
+    `training` contains the stated values among `dataset_size`, `expected_batch_size`, `sampling_probability` and
+    `participation_rate`; several statements agree up to rounding, and the first of these is used. `draws` is the number of
+    batches that are drawn for a round, each with the sampling probability. `allocation` is the number of rounds of an allocation
+    and the number of a record's participations in it.
     """
     if sampler == "user-b-min-sep":
         return None
@@ -883,7 +883,9 @@ def epoch_of(
 
 
 def _between_chances(sampler: str, draws: Fraction, separation: int | None) -> Fraction | None:
-    """The rounds that go by until a record is drawn which has `draws` chances in the mean, so far apart as the sampler says."""
+    """Return the average number of rounds until a record is drawn that needs `draws` chances on average, at the separation of the
+    sampler.
+    """
     if sampler in ("none", "balls-in-bins"):
         return None
     if sampler in ("b-min-sep", "cyclic-poisson"):
@@ -894,5 +896,5 @@ def _between_chances(sampler: str, draws: Fraction, separation: int | None) -> F
 
 
 def _written(number: float) -> Fraction:
-    """The number as its shortest decimal digits say it."""
+    """Return the exact value of a number's shortest decimal digits."""
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)

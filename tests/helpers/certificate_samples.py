@@ -1,4 +1,4 @@
-"""Certificates in which together every optional field of the model is set; each takes milliseconds."""
+"""Certificates that together set every optional field of the model; each takes milliseconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyaccount
 
 _RISK = {"adjacency": "zero-out"}
 _NONE = {"kind": "none", "max_participations": 2, "min_separation": 3}
-#: What is added to a document for certificates with other fields; each takes milliseconds.
+#: Additions to a document by name, each of which gives a certificate with further fields in milliseconds.
 MORE: dict[str, dict[str, Any]] = {
     "allocation": {
         "sampler": {"kind": "random-allocation", "iterations_per_allocation": 2},
@@ -57,7 +57,7 @@ _PLAIN: dict[str, Any] = {
 
 @cache
 def fresh(name: str) -> pyaccount.Certificate:
-    """A certificate with the fields that a name says."""
+    """Return the certificate for a name of these additions."""
     document = {**_PLAIN, **MORE[name]}
     if "risk" in document["privacy"]:
         document["noise"] = {"multiplier": "solve"}

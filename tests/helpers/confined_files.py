@@ -1,4 +1,4 @@
-"""Files in the folder of a document and beside it, and names of both that a document may give."""
+"""Files in the folder of a document and outside of it, and the names by which a document may refer to them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def two_folders(tmp_path: Path) -> Path:
-    """A folder with a matrix, and one beside it with another."""
+    """Return a folder with a matrix, next to a folder with another matrix."""
     for name in ("mine", "theirs"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "matrix.csv").write_text("1,0,0\n.5,1,0\n.25,.5,1\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The document the tests start from, and ways to break it."""
+"""The document with which the tests start, and ways to break it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -57,7 +57,7 @@ Found = tuple[str, str, int | None, int | None]
 
 
 def edited(changes: Mapping[int, str | None], text: str = BASE) -> str:
-    """The text with lines (from 1) replaced, or removed where the new line is None; line 0 is put in front."""
+    """Return the text with lines (from 1) replaced, or removed if the new line is None; line 0 is inserted at the top."""
     lines: list[str | None] = [changes.get(0), *text.splitlines()]
     for number, line in changes.items():
         while number >= len(lines):
@@ -85,6 +85,6 @@ def problems_of(source: Any, overrides: Sequence[Any] = ()) -> tuple[Problem, ..
 
 
 def found(folder: Path, text: str | bytes, overrides: Sequence[Any] = ()) -> list[Found]:
-    """What is wrong with a text: slug, path, line and column of every problem, in order."""
+    """Return the slug, path, line and column of every problem of a text, in order."""
     problems = problems_of(written(folder, text), overrides)
     return [(problem.slug, problem.path_text, problem.line, problem.column) for problem in problems]

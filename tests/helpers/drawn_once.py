@@ -1,6 +1,6 @@
-"""Samples that are drawn once, where tests look at what is made of them: a job is a function of its coordinates.
+"""Draws equal samples only once, for tests of what is computed from them; this is right because jobs are deterministic.
 
-Not for tests of just that, of threads or of limits of time: they would compare samples with themselves.
+Tests of this determinism, of threads or of time limits must not use it, because they would compare samples with themselves.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyaccount.execute.sampling.jobs import Balanced, BalancedJob, Job, Wave
 
 
 class Drawn:
-    """What was drawn so far, by the jobs' fingerprints and their shards."""
+    """The samples that were drawn so far, by the fingerprints of jobs and their shards."""
 
     def __init__(self) -> None:
         self._waves: dict[tuple[str, int, int], Wave] = {}
@@ -22,7 +22,7 @@ class Drawn:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Until the end, shards that were drawn before are not drawn again, whoever asks for them."""
+        """Replace the drawing of shards inside of the context, so that each shard is drawn only once."""
         waves, balanced = self._waves, self._balanced
         run_wave, run_balanced = Job.run, BalancedJob.run
 

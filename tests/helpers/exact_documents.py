@@ -1,7 +1,7 @@
-"""The exact δ(ε) of small sampled mechanism documents, from their text and the samplers' definitions alone.
+"""The exact δ(ε) of small sampled mechanism documents, from their text and the samplers' definitions.
 
-A document is the mapping that the package is given. Laws are enumerated, matrices built by their definitions; only those
-that the package optimises itself (`optimal-toeplitz`, `blt` with `buffers`) are taken from it, as numbers.
+A document is the mapping that the package is given. Distributions are enumerated, and matrices are built from their definitions;
+only matrices that the package optimises (`optimal-toeplitz`, `blt` with `buffers`) are taken from it, as numbers.
 """
 
 from __future__ import annotations
@@ -33,40 +33,41 @@ from sampled_tools import (
 import pyaccount
 from pyaccount.plan.matrices import strategy
 
-#: A mechanism as it may turn out: the chance, P and Q.
+#: One outcome of what both P and Q are conditioned on: its probability, P and Q.
 Case = tuple[float, Mixture, Mixture]
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What a document is about, for any noise multiplier where that is the blank."""
+    """The mechanism that a document describes; if the noise multiplier is the blank, it is given to each method."""
 
     document: dict[str, Any]
     folder: Path
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """Those that differ."""
+        """The directions that differ."""
         return ("replace",) if self.document["privacy"]["adjacency"] == "replace-one" else ("remove", "add")
 
     def delta(self, direction: str, epsilon: float, sigma: float | None = None, agreement: float = 1e-5) -> float:
-        """δ(ε) in one direction."""
+        """Return δ(ε) in one direction."""
         return sum(
             chance * hockey_stick(*((q, p) if direction == "add" else (p, q)), epsilon, agreement=agreement)
             for chance, p, q in _cases(json.dumps(self.document), self.folder, sigma, zeros=False)
         )
 
     def zeros(self, direction: str, epsilon: float, sigma: float | None = None) -> float:
-        """δ(ε) of the data set in which all other records contribute nothing: a true lower bound where batches are truncated."""
+        """Return δ(ε) if all other records contribute nothing, which is a true lower bound if batches are truncated."""
         return sum(
             chance * hockey_stick(*((q, p) if direction == "add" else (p, q)), epsilon)
             for chance, p, q in _cases(json.dumps(self.document), self.folder, sigma, zeros=True)
         )
 
     def public(self, epsilon: float, sigma: float | None = None) -> float:
-        """δ(ε) of one Gaussian mechanism that bounds the run, batches truncated or not.
+        """Return δ(ε) of one Gaussian mechanism that bounds the run, whether or not batches are truncated.
 
-        All that is drawn is known, as bad as it may be, and the record and another one may both move the sums, by the longest Cx.
+        It assumes that the worst draws are made and known, and that the record and another one both move the sums, each by the
+        longest Cx.
         """
         square = 0.0
         for body in self.bodies:
@@ -77,12 +78,12 @@ class Truth:
         return float(gaussian_delta(mp.mpf(2.0) * mp.sqrt(square), mp.mpf(epsilon)))
 
     def largest(self, epsilon: float, sigma: float | None = None, agreement: float = 1e-5) -> float:
-        """δ(ε) of the worse direction."""
+        """Return δ(ε) of the worse direction."""
         return max(self.delta(direction, epsilon, sigma, agreement) for direction in self.directions)
 
     def enclosure(self, direction: str, epsilon: float, sigma: float | None = None) -> tuple[float, float] | None:
-        """δ(ε) with the likelihood ratio that makes losses small, and with the one that makes them large, where the package has
-        two because columns are longer than the separation (docs/sampling.md); None where none are.
+        """Return δ(ε) with the likelihood ratio that makes losses small, and with the one that makes them large; None if both are
+        equal. The package has two if columns are longer than the separation (docs/sampling.md).
         """
         body = self.document
         if "min_separation" not in body.get("sampler", {}) or "truncate_to" in body["sampler"]:
@@ -107,17 +108,17 @@ class Truth:
 
     @property
     def truncated(self) -> bool:
-        """Whether batches are."""
+        """Whether batches are truncated."""
         return any("truncate_to" in body["sampler"] for body in self.bodies)
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
-        """The phases, each as often as it runs."""
+        """The phases, each as often as it is run."""
         listed = self.document.get("phases", [self.document])
         return [body for body in listed for _ in range(body.get("count", 1))]
 
     def cases(self, sigma: float | None, *, zeros: bool) -> list[Case]:
-        """All that the mechanism may turn out to be."""
+        """Return all outcomes with their P and Q."""
         adjacency = self.document["privacy"]["adjacency"]
         found: list[Case] = []
         for k, body in enumerate(self.bodies):
@@ -149,7 +150,7 @@ class Truth:
 
 
 def crossings(matrix: Array, b: int) -> Array:
-    """Γ_i: the most that column i shares with others in rounds at least b apart, by trying all sets of rounds."""
+    """Return Γ_i, the largest sum of Gram off-diagonals of column i over sets of rounds at least b apart; all sets are tried."""
     gram, n = matrix.T @ matrix, len(matrix)
     most = np.zeros(n)
     for taken in product((False, True), repeat=n):
@@ -161,7 +162,7 @@ def crossings(matrix: Array, b: int) -> Array:
 
 
 def enclosing(law: Law, matrix: Array, extra: Array) -> Mixture:
-    """Σ_x w_x e^{⟨Cx, y⟩ − ½ Σ x_i² (‖c_i‖² + extra_i)} as weights of N(Cx, I)."""
+    """Return Σ_x w_x e^{⟨Cx, y⟩ − ½ Σ x_i² (‖c_i‖² + extra_i)} as weights of N(Cx, I)."""
     squares = (matrix**2).sum(axis=0) + extra
     exact = Mixture.of(law, matrix)
     merged = dict.fromkeys((tuple(row) for row in exact.means.tolist()), 0.0)
@@ -175,18 +176,18 @@ def enclosing(law: Law, matrix: Array, extra: Array) -> Mixture:
 
 @lru_cache(maxsize=16)
 def _cases(document: str, folder: Path, sigma: float | None, *, zeros: bool) -> list[Case]:
-    """Those of a document that is written out: both directions and every ε are about the same."""
+    """Return the cases of a document that is given as text; they are kept, because they do not depend on direction or ε."""
     return Truth(json.loads(document), folder).cases(sigma, zeros=zeros)
 
 
 def _unasked(document: dict[str, Any]) -> str:
-    """A document without what it asks for, of which its matrices know nothing."""
+    """Return the document without its targets, on which its matrices do not depend."""
     return json.dumps({**document, "privacy": {**document["privacy"], "epsilon": 1.0, "delta": 1e-5}})
 
 
 @lru_cache(maxsize=256)
 def _optimised(document: str, index: int) -> tuple[float, ...]:
-    """The coefficients that the package finds for a phase's matrix."""
+    """Return the coefficients that the package finds for the matrix of a phase."""
     loaded = pyaccount.load(json.loads(document))
     coefficients = strategy(loaded, loaded.bodies[index]).coefficients
     assert coefficients is not None
@@ -194,7 +195,7 @@ def _optimised(document: str, index: int) -> tuple[float, ...]:
 
 
 def column(given: dict[str, Any], n: int) -> Array:
-    """The first column of a Toeplitz matrix, by its definition, as long as the matrix."""
+    """Return the first column of a Toeplitz matrix, of full length, from its definition."""
     kind = given["kind"]
     if kind == "toeplitz":
         return np.array(given["coefficients"], dtype=float)
@@ -211,7 +212,7 @@ def column(given: dict[str, Any], n: int) -> Array:
 
 
 def law_of(body: dict[str, Any]) -> Law:
-    """The law of one record's (or user's) participations."""
+    """Return the distribution of one record's or user's participations."""
     sampler, n, p = body["sampler"], body["training"]["iterations"], body["training"].get("sampling_probability", 0.0)
     kind, warm = sampler["kind"], sampler.get("start", "warm") == "warm"
     if kind == "poisson":
@@ -229,9 +230,10 @@ def law_of(body: dict[str, Any]) -> Law:
 
 
 def truncated_cases(body: dict[str, Any], law: Law, matrix: Array, *, zeros: bool) -> list[Case]:
-    """P and Q for each outcome of the others' counts that makes a difference; or for others that contribute nothing, in one.
+    """Return P and Q for each relevant outcome of the counts of other records; with `zeros` one case, in which they contribute 0.
 
-    Bins keep one draw of survival for all their rounds: what counts is the place, and a column of `places` is what it moves.
+    A bin draws once which records are kept, for all of its rounds. So the outcome is about bins, and each column of `places` is
+    the change of the sums by a record in that bin.
     """
     n, limit, others = len(matrix), body["sampler"]["truncate_to"], body["training"]["dataset_size"] - 1
     places, of_place = matrix, law
@@ -241,7 +243,7 @@ def truncated_cases(body: dict[str, Any], law: Law, matrix: Array, *, zeros: boo
         of_place = {tuple(int(k == t) for k in range(bins)): 1.0 / bins for t in range(bins)}
     chances: dict[tuple[int, ...], float] = {}
     for r, chance in counts_law(tuple(of_place.items()), others).items():
-        # All counts below the limit are one: nothing is truncated.
+        # Counts below the limit are equivalent, because nothing is truncated.
         key = tuple(count if count >= limit else 0 for count in r)
         chances[key] = chances.get(key, 0.0) + chance
     if not zeros:

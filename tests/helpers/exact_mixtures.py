@@ -1,13 +1,13 @@
-"""Exact privacy profiles of small mixtures of Gaussians, to 1e-6 and better: the truth where samples judge a mechanism.
+"""Exact privacy profiles of small mixtures of Gaussians, to 1e-6 or better: the oracle for mechanisms certified by sampling.
 
 P is a mixture of N(m, I) with means m ≥ 0 in each coordinate, Q one with means m ≤ 0 (or the other way round, or a single
 N(0, I)); δ(ε) = ∫ (P − e^ε Q)₊. Let u be a direction in which all of P's means point forwards and all of Q's backwards. Along u
 P/N(0, I) increases and Q/N(0, I) decreases, so on every line parallel to u the set P > e^ε Q is a half-line that begins at the
-only root of ln P − ln Q − ε, and the integral over it is a sum of normal probabilities. What is left is an integral
-over the span's other dimensions, of an analytic and positive function that falls like a Gaussian: the trapezoidal rule
-converges exponentially (Trefethen & Weideman 2014), and two steps that agree say how well it has.
+only root of ln P − ln Q − ε, and the integral over it is a sum of normal probabilities. What remains is an integral over the
+other dimensions of the span, of an analytic and positive function that decays like a Gaussian. For it the trapezoidal rule
+converges exponentially (Trefethen & Weideman 2014), and the agreement of two steps shows how well it has converged.
 
-Nothing here knows the code under test: definitions, numpy, and scipy's normal distribution function.
+The module does not use the code under test, only definitions, numpy, and scipy's normal distribution function.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from scipy.special import ndtr  # type: ignore[import-untyped]
 
 Array = NDArray[np.float64]
 
-#: Relative agreement of two grids after which the finer one is believed; its own error is about the square of that.
+#: The relative agreement of two grids at which the finer one is accepted; its own error is about the square of that.
 AGREEMENT = 1e-5
-#: What may be added to that: smaller values are told to be small, no more.
+#: An absolute tolerance in addition: of smaller values only the order of magnitude is known.
 VANISHING = 1e-40
-#: Steps of the grids: the first, how much narrower each next one is, and where that ends.
+#: The steps of the grids: the first, the factor of each next one, and the smallest.
 FIRST_STEP, NARROWER, LEAST_STEP = 0.6, 0.7, 0.02
-#: Shares of the largest value below which the integrand is left out, and how far around the means it is looked for.
+#: The share of the largest value below which the integrand is neglected, and how far around the means it is evaluated.
 NEGLIGIBLE, REACH = 1e-12, 13.0
-#: Points of the quadrature along a line, where there is no formula.
+#: The number of points of the quadrature along a line, if there is no formula.
 NODES = 64
-#: How well roots are known before the last of Newton's steps.
+#: The precision of roots before the last of Newton's steps.
 ROOT = 1e-5
-#: Points that are worked on at a time.
+#: The number of points that are evaluated at a time.
 CHUNK = 1 << 15
 
 
@@ -43,7 +43,7 @@ CHUNK = 1 << 15
 class Mixture:
     """Σ_k w_k N(m_k, I), a row of `means` for each weight.
 
-    The weights sum to 1 but for `missing`, which is where a density is replaced by a bound of it.
+    The weights sum to 1 − `missing`; `missing` is not 0 if a density is replaced by a bound on it.
     """
 
     weights: Array
@@ -52,7 +52,7 @@ class Mixture:
 
     @classmethod
     def of(cls, law: Mapping[tuple[int, ...], float], matrix: Array, scale: float = 1.0) -> Mixture:
-        """The law of `scale`·(C x) + N(0, I), x from the law. Equal means are one component, and 0 is the first."""
+        """Return the law of `scale`·(C x) + N(0, I) for x from the given law. Equal means are merged, and mean 0 comes first."""
         merged: dict[tuple[float, ...], float] = {(0.0,) * len(matrix): 0.0}
         for x, weight in law.items():
             mean = tuple(float(m) for m in np.round(scale * (matrix @ np.array(x, dtype=float)), 14) + 0.0)
@@ -60,27 +60,27 @@ class Mixture:
         return cls(np.array(list(merged.values())), np.array(list(merged)))
 
     def beside(self, other: Mixture) -> Mixture:
-        """Both, independently: the mixture on the product space."""
+        """Return the product of both mixtures, which are independent."""
         pairs = list(product(range(len(self.weights)), range(len(other.weights))))
         weights = np.array([self.weights[i] * other.weights[j] for i, j in pairs])
         return Mixture(weights, np.array([np.concatenate([self.means[i], other.means[j]]) for i, j in pairs]))
 
     @property
     def mirrored(self) -> Mixture:
-        """The law of −y."""
+        """Return the distribution of −y."""
         return Mixture(self.weights, -self.means + 0.0, self.missing)
 
 
 def nothing(dimension: int) -> Mixture:
-    """N(0, I)."""
+    """Return N(0, I)."""
     return Mixture(np.ones(1), np.zeros((1, dimension)))
 
 
 def hockey_stick(p: Mixture, q: Mixture, epsilon: float, *, agreement: float = AGREEMENT) -> float:
-    """∫ (P − e^ε Q)₊ for P with means on one side of 0 and Q with means on the other.
+    """Return ∫ (P − e^ε Q)₊ for P with means on one side of 0 and Q with means on the other.
 
-    The relative error is far below `agreement`; of values below 1e-35 only the order is told. Raises `ArithmeticError` where
-    grids do not agree to that.
+    The relative error is far below `agreement`; of values below 1e-35 only the order of magnitude is right. Raises
+    `ArithmeticError` if the grids do not agree to that precision.
     """
     lines = _Lines.of(p, q, epsilon)
     if isinstance(lines, float):
@@ -91,9 +91,9 @@ def hockey_stick(p: Mixture, q: Mixture, epsilon: float, *, agreement: float = A
 
 
 def judged_stick(p: Mixture, above: Mixture, below: Mixture, epsilon: float, *, agreement: float = 1e-3) -> float:
-    """∫ P (1 − e^ε B/A)₊: samples of P whose likelihood ratio is taken to be A/B. P's and A's means are the same, row by row.
+    """Return ∫ P (1 − e^ε B/A)₊, for samples of P whose likelihood ratio is taken to be A/B. P and A have the same means by row.
 
-    Along a line there is no formula for this one: Gauss-Legendre quadrature from the root on, good to some 1e-4.
+    There is no formula for the integral along a line. Gauss-Legendre quadrature from the root on is accurate to some 1e-4.
     """
     lines = _Lines.of(above, below, epsilon)
     if isinstance(lines, float):
@@ -101,7 +101,7 @@ def judged_stick(p: Mixture, above: Mixture, below: Mixture, epsilon: float, *, 
     moved = np.any(p.means != 0.0, axis=1)
     rows = np.zeros(len(lines.coefficients))
     rows[: moved.sum()], rows[-1] = p.weights[moved], p.weights[~moved].sum()
-    # A itself: the part of what stands still that is not B's.
+    # A itself: its components with mean 0 without those of B.
     whole = np.where(np.arange(len(rows)) < moved.sum(), lines.coefficients, 0.0)
     whole[-1] = above.weights[~moved].sum()
     judged = _Judged(lines.coefficients, lines.along, lines.across, epsilon, rows, whole)
@@ -109,7 +109,7 @@ def judged_stick(p: Mixture, above: Mixture, below: Mixture, epsilon: float, *, 
 
 
 def _across(lines: _Lines, agreement: float) -> float:
-    """The trapezoidal sum of the lines' values, with narrower steps until two agree."""
+    """Return the trapezoidal sum of the lines' values, with smaller steps until two agree."""
     region, last, step = _Region.of(lines), np.nan, FIRST_STEP
     while True:
         found = sum(float(lines.values(points).sum()) for points in region.points(step)) * step**lines.dimensions
@@ -122,7 +122,7 @@ def _across(lines: _Lines, agreement: float) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Lines:
-    """P − e^ε Q on the lines parallel to u: Σ_k c_k N((a_k, s_k), I), a_k along u and s_k across."""
+    """P − e^ε Q on the lines parallel to u: Σ_k c_k N((a_k, s_k), I), with a_k along u and s_k across."""
 
     coefficients: Array
     along: Array
@@ -131,11 +131,11 @@ class _Lines:
 
     @classmethod
     def of(cls, p: Mixture, q: Mixture, epsilon: float) -> _Lines | float:
-        """What remains to be integrated; or the answer, where the set is everything or nothing."""
+        """Return the lines that remain to be integrated, or the result if the set is everything or empty."""
         moved = [np.any(mixture.means != 0.0, axis=1) for mixture in (p, q)]
         means = np.concatenate([p.means[moved[0]], q.means[moved[1]]])
         weights = [mixture.weights[one] for mixture, one in zip((p, q), moved, strict=True)]
-        # w₀ − e^ε v₀ for the weights of what stands still. Weights sum to 1, so w₀ − v₀ is a difference of what moves, which is
+        # w₀ − e^ε v₀ for the weights of mean 0. Weights sum to 1, so w₀ − v₀ is a difference of the other weights, which is
         # often far smaller.
         rest = float(q.weights[~moved[1]].sum())
         moves = [weight.sum() + mixture.missing for weight, mixture in zip(weights, (p, q), strict=True)]
@@ -148,8 +148,8 @@ class _Lines:
         norms = np.linalg.norm(means, axis=1)
         forwards = (signs / norms) @ means
         first = forwards / np.linalg.norm(forwards)
-        # An orthonormal basis of what the means have beside u. (Orthogonalising u and a basis of the span one after another would
-        # not do: where u lies in the span of the first few, the next one is a direction of rounding, outside of the span.)
+        # An orthonormal basis of the means' components orthogonal to u. (Orthogonalising u and a basis of the span one by one
+        # would be wrong: if u is in the span of the first few, the next vector is a direction of rounding, outside of the span.)
         _, sizes, span = np.linalg.svd(means - np.outer(means @ first, first), full_matrices=False)
         turned = means @ np.vstack([first, span[sizes > 1e-9 * norms.max()]]).T
         if not np.allclose(np.linalg.norm(turned, axis=1), norms, rtol=1e-7, atol=0.0):
@@ -162,22 +162,23 @@ class _Lines:
 
     @property
     def dimensions(self) -> int:
-        """Of what is left to integrate over."""
+        """The number of dimensions of the remaining integral."""
         return self.across.shape[1]
 
     def values(self, points: Array) -> Array:
-        """The integral along the line through each point across."""
-        # A row for each mean and a column for each point: sums over means run along memory.
+        """Return the integral along the line through each point of the orthogonal space."""
+        # There is a row for each mean and a column for each point, so that sums over means are along contiguous memory.
         offsets = self.across @ points.T - 0.5 * (self.across**2).sum(axis=1)[:, None]
         root = self._roots(offsets)
         density = np.exp(offsets - 0.5 * (points**2).sum(axis=1)) * (2.0 * np.pi) ** (-0.5 * self.dimensions)
         return np.asarray(self.coefficients @ (density * ndtr(self.along[:, None] - root)))
 
     def _roots(self, offsets: Array) -> Array:
-        """The t at which ln Σ₊ c e^{…} = ln Σ₋ |c| e^{…} on each line.
+        """Return the t at which ln Σ₊ c e^{…} = ln Σ₋ |c| e^{…} on each line.
 
-        Where each sum is replaced by its largest term the root is a formula, and the sums differ from these by no more than ln K:
-        a bracket for Newton's steps. An error of the root counts squared: the integrand vanishes there.
+        If each sum is replaced by its largest term, the root has a formula. The logarithms of the sums differ from those of the
+        terms by at most ln K, which gives a bracket for Newton's steps. An error of the root enters squared, because the
+        integrand vanishes there.
         """
         exponents = offsets - 0.5 * self.along[:, None] ** 2
         forwards, backwards = self.coefficients > 0.0, self.coefficients < 0.0
@@ -190,7 +191,7 @@ class _Lines:
             for logs, along in zip(*rising, strict=True)
         ]
         t = np.min(roots, axis=0)
-        # The slope of the difference is at least this anywhere.
+        # A lower bound on the slope of the difference.
         slowest = rising[1].min() - falling[1].max()
         low, high = (t - np.log(len(rising[1])) / slowest, t + np.log(len(falling[1])) / slowest)
         for _ in range(200):
@@ -216,7 +217,7 @@ class _Judged(_Lines):
     whole: Array
 
     def values(self, points: Array) -> Array:
-        """∫ P (A − e^ε B)/A from the root on, on the line through each point."""
+        """Return ∫ P (A − e^ε B)/A from the root on, along the line through each point."""
         squares = (0.5 * self.along**2)[:, None]
         offsets = self.across @ points.T - 0.5 * (self.across**2).sum(axis=1)[:, None] - squares
         root = np.maximum(self._roots(offsets + squares), -9.0 - np.abs(self.along).max())
@@ -236,7 +237,7 @@ class _Judged(_Lines):
 
 
 def _logarithm(terms: Array, slopes: Array) -> tuple[Array, Array]:
-    """ln Σ e^term of each column, and its derivative where those of the terms are `slopes`."""
+    """Return ln Σ e^term of each column, and its derivative if those of the terms are `slopes`."""
     if len(terms) == 1:
         return terms[0], np.broadcast_to(slopes, terms.shape[1:])
     top = terms.max(axis=0)
@@ -247,14 +248,14 @@ def _logarithm(terms: Array, slopes: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Region:
-    """The cells of side 1 that hold all of the integral but a negligible part."""
+    """The cells of side 1 that contain all of the integral except for a negligible part."""
 
     origin: Array
     cells: NDArray[np.bool_]
 
     @classmethod
     def of(cls, lines: _Lines) -> _Region:
-        """By the values at the cells' centres; a cell next to one that counts is kept too."""
+        """Choose the cells by the values at their centres; neighbours of a chosen cell are chosen too."""
         origin = np.floor(lines.across.min(axis=0) - REACH)
         shape = (np.ceil(lines.across.max(axis=0) + REACH) - origin + 1.0).astype(int)
         indices = np.stack([axis.ravel() for axis in np.indices(shape)], axis=1)
@@ -263,8 +264,8 @@ class _Region:
         return cls(origin, maximum_filter(values, 3) > NEGLIGIBLE * values.max())
 
     def points(self, step: float) -> Iterator[Array]:
-        """The points of a grid that lie in the cells, some at a time."""
-        # Of no symmetry, so that no two grids share points.
+        """Yield the points of a grid that lie in the cells, in batches."""
+        # The offset has no symmetry, so that no two grids share points.
         axes = [
             np.arange(o + 0.123 * step, o + n - 1.0, step) for o, n in zip(self.origin, self.cells.shape, strict=True)
         ]

@@ -1,6 +1,6 @@
-"""pyaccount with a sampler more: a copy of the package to which are done the things that add one, two for each room.
+"""pyaccount with one more sampler: a copy of the package to which a sampler was added, by two changes in each room.
 
-Nothing of it is imported by the tests themselves, in whose process the sampler never exists.
+The tests themselves do not import the copy, so the sampler never exists in their process.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 import pyaccount
 
 PACKAGE = Path(pyaccount.__file__).parent
-#: A sampler's modules.
+#: The modules of a sampler.
 MODULE, PLAN, BATCHES = (
     Path(__file__).parent / name for name in ("coin_flips.py", "coin_flips_plan.py", "coin_flips_batches.py")
 )
-#: What is written before what of each room's list, to name the module and to give it its place.
+#: For each room, the texts to insert in its list of samplers, and the texts before which they are inserted.
 LISTED = {
     "document": (
         (
@@ -38,7 +38,7 @@ FOLDERS = {"document": ("samplers", MODULE), "plan": ("samplers", PLAN), "traini
 
 
 def linked(source: Path, target: Path) -> None:
-    """A folder with links to all that is in another, so that single files can be replaced."""
+    """Make a folder with links to everything in another, so that single files can be replaced."""
     target.mkdir()
     for path in source.iterdir():
         if path.name != "__pycache__":
@@ -46,7 +46,7 @@ def linked(source: Path, target: Path) -> None:
 
 
 def own(source: Path, target: Path, *names: str) -> Path:
-    """A folder in `target`, with links in it, instead of the link to the one in `source`."""
+    """Replace the link to a folder in `target` by a folder of links, and return it."""
     for name in names:
         source, target = source / name, target / name
         target.unlink()
@@ -55,7 +55,7 @@ def own(source: Path, target: Path, *names: str) -> Path:
 
 
 def extended(folder: Path) -> Path:
-    """Where `import pyaccount` finds a package with the sampler `coin-flips`."""
+    """Return a folder from which `import pyaccount` imports a package with the sampler `coin-flips`."""
     copy = folder / "pyaccount"
     linked(PACKAGE, copy)
     for room, (name, module) in FOLDERS.items():
@@ -72,7 +72,7 @@ def extended(folder: Path) -> Path:
 
 
 def run_in(folder: Path, program: str, *arguments: str) -> str:
-    """What a program prints that imports the package in a folder."""
+    """Return what a program prints that imports the package from a folder."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-W", "error", "-c", program, *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, cwd=folder)

@@ -1,4 +1,4 @@
-"""False claims about small mechanisms whose δ is known, tested as the product tests them; how often they are accepted."""
+"""Tests false claims about small mechanisms with known δ as the package does, and counts how often they are accepted."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from pyaccount.plan.added import added_bound
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism
 
-#: The probability at which a false claim may be accepted.
+#: The probability with which a false claim may be accepted.
 Q = 0.05
-#: The claims that are tested, as shares of δ; with each the standard deviation of what a shard adds to ln of the wealth, and the
-#: shards of a test at most: after so many nearly every test that will ever accept has done so. Large bets are the only hope of a
-#: claim that is clearly false; of one that is nearly true small ones waste less by overshooting.
+#: The tested claims, as shares of δ. With each are the standard deviation of what a shard adds to ln of the wealth, and the
+#: largest number of shards of a test: by then nearly every test that will ever accept has done so. A clearly false claim can
+#: only be accepted with large bets; for a nearly true one, small bets overshoot less.
 SMALL_BETS = (1.0, 8)
 FACTORS = {0.9: (2.5, 4), 1.0 - 1e-6: SMALL_BETS}
-#: Shards by which the spread of samples is measured, and clipped ones bounded.
+#: The number of shards with which the spread of samples is measured and clipped samples are bounded.
 MEASURED = 64
-#: Units of a shard that come from plain sampling where samples are clipped.
+#: The number of units of a shard that come from plain sampling if samples are clipped.
 UNITS = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A mechanism, where its samples come from and what bounds them, and its exact δ(ε)."""
+    """A mechanism, the proposal of its samples and their bound, and its exact δ(ε)."""
 
     mechanism: SampledMechanism
     direction: Direction
@@ -54,16 +54,16 @@ class Setting:
     delta: float
     weight_bound: float
     clipped: float = 0.0
-    #: What is tested of the second moment of clipped samples.
+    #: The claim about the second moment of clipped samples that is tested.
     square: SquareClaim | None = None
-    #: The standard deviation of a sample of D there.
+    #: The standard deviation of a sample of D in that test.
     square_spread: float = 0.0
-    #: Where the direction is tested once on a grid: the other one, whose claims are true, at each value of it.
+    #: The other direction, whose claims are true at each value of a grid, if the first is tested only once for the grid.
     other: Setting | None = None
 
 
 def small(n: int, b: int, p: float, coefficients: list[float], *, warm: bool) -> tuple[SampledMechanism, Mixture]:
-    """b-min-sep sampling with these coefficients in units of σ, and the exact law of its outcomes."""
+    """Return b-min-sep sampling with these coefficients in units of σ, and the exact distribution of its outcomes."""
     mechanism = SampledMechanism(sampled("renewal", coefficients, n, b, p, warm), ("remove", "add"), n, 100.0, p)
     return mechanism, Mixture.of(renewal_law(n, b, p, warm=warm), lower_toeplitz(np.array(coefficients), n))
 
@@ -81,60 +81,60 @@ def _powered(made: tuple[SampledMechanism, Mixture], epsilon: float, replicas: R
 
 
 def by_rounds() -> Setting:
-    """A power, round by round."""
+    """Return a power, round by round."""
     return _powered(small(4, 2, 0.3, [1.2, 0.6], warm=True), 2.0, Replicas(3))
 
 
 def by_blocks() -> Setting:
-    """A power by blocks of two rounds."""
+    """Return a power by blocks of two rounds."""
     return _powered(small(4, 4, 0.15, [0.7, 0.0, 0.8], warm=False), 1.0, Replicas(4, 2))
 
 
 def by_short_blocks() -> Setting:
-    """A power by blocks of one round, of which a replica may take part in two."""
+    """Return a power by blocks of one round, two of which a replica may take part in."""
     return _powered(small(4, 2, 0.1, [1.2, 0.6], warm=True), 1.5, Replicas(3, 1))
 
 
 def few_busy() -> Setting:
-    """A power with few busy replicas, which leave out a fifth of δ: three tenths are taken off the claim."""
+    """Return a power with few busy replicas, which leave out a fifth of δ; three tenths are subtracted from the claim."""
     return _powered(small(1, 1, 0.3, [0.5], warm=False), 0.1, Replicas(5, most_busy=3))
 
 
 def _of(recipe: Recipe[Any], law: Law, columns: list[float]) -> tuple[SampledMechanism, Mixture]:
-    """Another sampler, by the law of its participations and the first column in units of σ."""
+    """Return the mechanism of another sampler, given the law of its participations and the first column in units of σ."""
     rounds = len(next(iter(law)))
     mechanism = SampledMechanism(recipe, ("remove", "add"), rounds, 100.0, recipe.core.plain_parameter)
     return mechanism, Mixture.of(law, lower_toeplitz(np.array(columns), rounds))
 
 
 def of_users() -> Setting:
-    """A power of users with two records each."""
+    """Return a power of users with two records each."""
     columns = [1.0, 0.6]
     made = _of(sampled("users", columns, 4, 2, 0.1, 2, True), users_law(4, 2, 0.1, 2, warm=True), columns)
     return _powered(made, 2.0, Replicas(3))
 
 
 def of_phases() -> Setting:
-    """A power of cyclic Poisson sampling from a random part."""
+    """Return a power of cyclic Poisson sampling from a random part."""
     columns = [1.0, 0.6]
     made = _of(sampled("phases", columns, 4, 2, 0.4), phase_law(4, 2, 0.4), columns)
     return _powered(made, 2.0, Replicas(3))
 
 
 def of_bins() -> Setting:
-    """A power of balls in bins whose modes overlap."""
+    """Return a power of balls in bins whose modes overlap."""
     columns, law = [0.8, 0.5], bin_law(4, 2)
     modes = lower_toeplitz(np.array(columns), 4) @ np.array(list(law), dtype=float).T
     return _powered(_of(sampled("bins", (modes.T @ modes).ravel(), 4), law, columns), 1.0, Replicas(3))
 
 
 def of_allocations() -> Setting:
-    """A power of random allocation."""
+    """Return a power of random allocation."""
     return _powered(_of(sampled("allocation", 4, 2, 1.0), allocation_law(4, 2), [1.0]), 2.0, Replicas(2))
 
 
 def clipped(factor: float = 40.0) -> Setting:
-    """Samples of an added record, clipped at so many times δ; at 40 no more may be lost of their mean than the bets allow."""
+    """Return samples of an added record, clipped at `factor`·δ; at 40 their mean loses no more than the bets allow."""
     mechanism, truth = small(4, 2, 0.3, [0.12, 0.06], warm=True)
     epsilon = 0.05
     square = added_bound(mechanism.core, epsilon, "square")
@@ -148,12 +148,12 @@ def clipped(factor: float = 40.0) -> Setting:
 
 
 def clipped_short() -> Setting:
-    """Where clipping takes a good part of the mean: what it may take is taken off the claim."""
+    """Return samples whose mean loses much by clipping; a bound on the loss is subtracted from the claim."""
     return clipped(1.2)
 
 
 def _second_moment(coefficients: list[float], share: float, size: float, clip: float) -> Setting:
-    """Samples clipped at so many times δ, and so many times what D bounds their second moment by, as many samples of D tell."""
+    """Return samples clipped at `clip`·δ, with a claim about their second moment: `size` times a bound by samples of D."""
     mechanism, truth = small(4, 2, 0.3, coefficients, warm=True)
     epsilon, shape = 0.05, LogSobolev(size, size, 2)
     found = _core.AddedMean.of(mechanism.core, size)
@@ -176,25 +176,25 @@ def _second_moment(coefficients: list[float], share: float, size: float, clip: f
 
 
 def after_second_moment() -> Setting:
-    """Clipped samples of a false claim, after a second moment that is below what is tested."""
+    """Return clipped samples of a false claim, whose second moment is below the tested value."""
     return _second_moment([0.12, 0.06], 2.5, 12.0, 80.0)
 
 
 def false_second_moment() -> Setting:
-    """A second moment that D does not prove, before clipped samples of a claim that is true by far."""
+    """Return a false claim about the second moment, with clipped samples of a claim that is clearly true."""
     setting = _second_moment([1.2, 0.6], 1.0, 0.5, 40.0)
     return replace(setting, delta=3.0 * setting.delta)
 
 
 def tested_once() -> Setting:
-    """A removed record that is tested once, by samples of a power, and an added one whose δ is smaller, at every value."""
+    """Return a removed record that is tested once, with samples of a power, and an added one with a smaller δ at every value."""
     made = small(4, 2, 0.3, [1.2, 0.6], warm=True)
     one = _powered(made, 0.5, Replicas(2))
     added = hockey_stick(nothing(4), made[1], one.epsilon)
     return replace(one, other=Setting(made[0], "add", plain(made[0], "add"), one.epsilon, added, 1.0))
 
 
-#: The ways of sampling of which none may accept a false claim more often than q.
+#: The ways of sampling, none of which may accept a false claim more often than with probability `Q`.
 SETTINGS: dict[str, Callable[[], Setting]] = {
     "power, round by round": cache(by_rounds),
     "power, blocks of 2": cache(by_blocks),
@@ -213,12 +213,12 @@ SETTINGS: dict[str, Callable[[], Setting]] = {
 
 
 def most(runs: int) -> int:
-    """The acceptances that are exceeded with probability 1e-4 at most."""
+    """Return the number of acceptances that is exceeded with a probability of at most 1e-4."""
     return int(binom.ppf(1.0 - 1e-4, runs, Q))
 
 
 def betting(setting: Setting, sampler: Sampler, spread: float, shards: int) -> Betting:
-    """A bet whose wealth spreads so much with each of so many shards."""
+    """Return a bet whose ln of the wealth spreads by `spread` with each shard."""
     sums = sampler.run(
         setting.mechanism,
         setting.direction,
@@ -242,9 +242,9 @@ def betting(setting: Setting, sampler: Sampler, spread: float, shards: int) -> B
 
 
 def accepted(setting: Setting, factor: float, runs: int, seed: int) -> int:
-    """How many of so many tests of the claim δ(ε) < `factor`·δ accept it, each on samples of its own.
+    """Return how many of `runs` tests of the claim δ(ε) < `factor`·δ accept it, each with samples of its own.
 
-    A second moment that is tested is claimed to be so many times what it was, too.
+    A claim about a second moment is multiplied by `factor` too.
     """
     sampler = _sampler(seed)
     if setting.square is not None:
@@ -255,10 +255,10 @@ def accepted(setting: Setting, factor: float, runs: int, seed: int) -> int:
     bet = betting(setting, sampler, spread, shards)
     fraction = tests_of_claims.MEAN_FRACTION
     if setting.square is not None:
-        # The largest bet that is allowed loses whatever happens; of what a claim may win by luck one like the others tells more.
+        # The largest allowed bet always loses. A bet of the usual size shows better how often a claim is accepted by luck.
         wanted = spread / (math.sqrt(SHARD) * setting.square_spread) * setting.square.mean.room
         fraction = min(fraction, wanted)
-    # A test has more shards at least, which would take longer here and change next to nothing.
+    # Tests of the package have a larger minimum of shards, which would take longer here and hardly change the result.
     with (
         patch.object(tests_of_claims, "LEAST_SHARDS", shards),
         patch.object(tests_of_claims, "MEAN_FRACTION", fraction),
@@ -269,7 +269,7 @@ def accepted(setting: Setting, factor: float, runs: int, seed: int) -> int:
 
 
 def _in_sequence(sampler: Sampler, claim: Claim, bet: Betting, setting: Setting) -> bool:
-    """Whether a grid of three values has a result, where the direction that is tested once has a false claim at each of them."""
+    """Return whether a grid of three values has a result although the claim of the direction tested once is false at each."""
     other = setting.other
     assert other is not None
     # This claim is true.

@@ -1,8 +1,8 @@
-"""Commands with streams that are closed: a program that forks one process for each, which is a command from then on.
+"""Runs commands with closed streams: a program that forks a process for each command.
 
-Its argument is a file of JSON: a list of command lines, each a list of arguments and the names of the streams that are closed.
-For each it writes its exit code and whether a traceback was seen among what went to stderr, where that is open, as JSON.
-What loading costs is paid once; a shell that starts Python with closed streams has its own tests.
+Its argument is a JSON file: a list of command lines, each a list of arguments and the names of the streams to close. For each
+command it prints as JSON the exit code, and whether stderr, if open, contained a traceback. Modules are loaded only once.
+Starting Python from a shell with closed streams has tests of its own.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 from pyaccount import cli
 
 STREAMS = ("stdin", "stdout", "stderr")
-#: What most commands load.
+#: The modules that most commands load.
 LOADED = ("pyaccount.running", "pyaccount.gate.check", "pyaccount.gate.verify", "pyaccount.certificate.report")
 
 
 def command(arguments: list[str], closed: list[str], told: int) -> None:
-    """In a process of its own, which it ends: the streams as Python makes them where it is started so, and the command."""
+    """Run a command in a child process and end it; the streams are as Python makes them when it is started with closed ones."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor, name in enumerate(STREAMS):
         if name in closed:
@@ -36,7 +36,7 @@ def command(arguments: list[str], closed: list[str], told: int) -> None:
 
 
 def main(asked: Path) -> None:
-    """Each of the commands, one after the other."""
+    """Run the commands one after the other."""
     answers = []
     for module in LOADED:
         import_module(module)

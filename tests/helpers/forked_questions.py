@@ -1,7 +1,7 @@
-"""Questions to the package in processes that were forked off one that has asked them before.
+"""Asks the package questions in child processes whose parent has asked them before the fork.
 
-Its arguments are a scene, and numbers for it. It prints what became of each child, as JSON: `right` if the child gave what its
-parent gives. A child that hangs is ended, and says so.
+Its arguments are the name of a scene and numbers for it. It prints the outcome of each child as JSON: `right` if the child got
+the same answer as its parent. A child that hangs is ended and reported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 import pyaccount
 
-#: Seconds after which a child hangs: it takes one at most, on a machine that does nothing else.
+#: The seconds after which a child counts as hanging; on an idle machine it takes at most one.
 HANGS = 40
 
 BASE: dict[str, Any] = {
@@ -44,14 +44,14 @@ SAMPLED: dict[str, Any] = {
     "matrix": {"kind": "toeplitz", "coefficients": [1.0, 0.5]},
     "accounting": {"profile": [1.0], "seed": 3},
 }
-#: Of laws that the binding keeps.
+#: A document for which the binding caches a distribution.
 ALLOCATED: dict[str, Any] = {
     **BASE,
     "training": {"dataset_size": 10_000, "iterations": 20},
     "sampler": {"kind": "random-allocation", "iterations_per_allocation": 20},
     "noise": {"multiplier": 3.0},
 }
-#: Hours of samples.
+#: A document whose samples would take hours.
 LONG: dict[str, Any] = {
     **BASE,
     "privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-9},
@@ -113,7 +113,7 @@ QUESTIONS: dict[str, Callable[[], object]] = {
     "compare": lambda: pyaccount.compare([BASE, ALLOCATED]).to_dict()["epsilon"],
     "sweep": lambda: [row.epsilon for row in pyaccount.sweep({**BASE, "vary": {"noise.multiplier": [1.0, 2.0]}}).rows],
     "counted": counted,
-    # Rows that take no thread of a pool, that take some though they are short, and long ones.
+    # Rows that use no thread of a pool, short rows that use some, and long rows.
     "trained, short": lambda: trained(10),
     "trained": lambda: trained(20_000),
     "trained, long": lambda: trained(100_000),
@@ -122,7 +122,7 @@ QUESTIONS: dict[str, Callable[[], object]] = {
 
 
 def forked(work: Callable[[], object], right: object, fork: Callable[[], int] = os.fork) -> int:
-    """A child that does the work, and ends with 0 if that gives what is right."""
+    """Fork a child that does the work and exits with 0 if the result is `right`; return its process id."""
     child = fork()
     if child == 0:
         signal.alarm(HANGS)
@@ -142,7 +142,7 @@ def outcome(child: int) -> str:
 
 
 def children() -> Iterator[tuple[str, str]]:
-    """Every question, in children that Python and that the C library forks; in grandchildren, and in a pool of processes."""
+    """Ask every question in children forked by Python and by the C library, in grandchildren, and in a pool of processes."""
     library = ctypes.CDLL(None)
     answers = {name: ask() for name, ask in QUESTIONS.items()}
     for name, ask in QUESTIONS.items():
@@ -165,7 +165,7 @@ def _asked(name: str) -> object:
 
 
 def busy(*rounds: str) -> Iterator[tuple[str, str]]:
-    """Children of a process whose other threads ask all the time; and those threads."""
+    """Ask in children of a process whose other threads ask all the time, and check the answers of these threads."""
     names = ["certify", "stored", "certify_async", "trained", "allocated"]
     answers = {name: QUESTIONS[name]() for name in names}
     wrong: list[str] = []
@@ -194,7 +194,7 @@ def busy(*rounds: str) -> Iterator[tuple[str, str]]:
 
 
 def first(seconds: str) -> Iterator[tuple[str, str]]:
-    """A child that is forked so long after another thread has begun the first call of the process, with all that it imports."""
+    """Fork a child some seconds after another thread has begun the first call of the process, with all imports of that call."""
     found: list[object] = []
     asking = threading.Thread(target=lambda: found.append(QUESTIONS["certify"]()))
     asking.start()
@@ -206,7 +206,7 @@ def first(seconds: str) -> Iterator[tuple[str, str]]:
 
 
 def interrupted() -> Iterator[tuple[str, str]]:
-    """Children that are sent SIGINT in the middle of a call."""
+    """Send SIGINT to children in the middle of a call."""
     QUESTIONS["certify"]()
     for name in ("certify", "certify_async"):
 
@@ -225,8 +225,8 @@ def interrupted() -> Iterator[tuple[str, str]]:
 
 
 def handler() -> Iterator[tuple[str, str]]:
-    """A child that a signal's handler forks in the middle of a call. It says that its threads are elsewhere, or, where it was
-    between two calls of the core, that time is up.
+    """Fork a child in a signal handler in the middle of a call. The child reports that it has no threads, or that time is up
+    if the signal came between two calls of the core.
     """
     parent, made = os.getpid(), []
     signal.signal(signal.SIGUSR1, lambda *_: made.append(os.fork()))
@@ -241,7 +241,7 @@ def handler() -> Iterator[tuple[str, str]]:
 
 
 def connected() -> Iterator[tuple[str, str]]:
-    """What a child and its parent keep in a store that was open at the fork; the parent closes it first."""
+    """Keep values in a store that was open at the fork, in a child and its parent; the parent closes it first."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "runs.db"
         store = pyaccount.Store(path)
@@ -254,7 +254,7 @@ def connected() -> Iterator[tuple[str, str]]:
             os.write(begun[1], b"!")
             os.read(go_on[0], 1)
             pyaccount.certify(ALLOCATED, store=another)
-            # The one of the parent is its own here.
+            # The child opens a connection of its own.
             return len(store.runs())
 
         child = forked(kept, 3)
@@ -267,7 +267,7 @@ def connected() -> Iterator[tuple[str, str]]:
 
 
 def training() -> Iterator[tuple[str, str]]:
-    """A child of a process that trains may ask whose turn it is, and releases nothing; nor does it keep the run from others."""
+    """Check that a child of a training process can draw batches, cannot release, and does not keep the run locked."""
     import numpy as np
 
     document = {**KNOWN, "sampler": {"kind": "b-min-sep", "min_separation": 2, "start": "warm"}}
@@ -294,7 +294,7 @@ def training() -> Iterator[tuple[str, str]]:
             step.release(np.zeros(3))
         yield "a state", outcome(forked(lambda: refused(lambda: run.load_state_dict(run.state_dict())), "released"))
 
-        # Another thread is in the middle of drawing a batch when the process forks.
+        # Another thread is drawing a batch when the process forks.
         held, done = threading.Event(), threading.Event()
 
         def hold() -> None:
@@ -309,7 +309,7 @@ def training() -> Iterator[tuple[str, str]]:
         done.set()
         holder.join()
 
-        # The child goes on after its parent has closed the run, and another process takes it up.
+        # The child lives on after its parent has closed the run, and another process continues the run.
         go_on = os.pipe()
         waiting = forked(lambda: os.read(go_on[0], 1), b"!")
         run.close()

@@ -1,4 +1,4 @@
-"""What tests of finished certificates share: the golden ones, changed copies of them, and honest forgeries."""
+"""Tools for tests of finished certificates: the golden certificates, changed copies of them, and consistent forgeries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pyaccount
 from pyaccount.gate.agreement import UNSTATED
 
 ALL = sorted(CERTIFICATES.glob("v*/*.json"))
-#: Those whose numbers were sampled.
+#: The golden certificates whose numbers were sampled.
 SAMPLED = ("verified", "verified-choice", "confidence")
 #: Certificates of training runs, by name.
 RUNS = {path.stem: path for path in ALL if path.stem != "amplification"}
@@ -31,7 +31,7 @@ def golden(name: str) -> dict[str, Any]:
 
 
 def changed(certificate: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """A copy with values replaced; `guarantee__epsilon=3` reaches inside."""
+    """Return a copy with values replaced; `guarantee__epsilon=3` replaces a nested value."""
     copied = copy.deepcopy(certificate)
     for path, value in changes.items():
         *above, last = path.split("__")
@@ -43,17 +43,17 @@ def changed(certificate: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def unseeded(name: str, **changes: Any) -> dict[str, Any]:
-    """A golden document that states no seed."""
+    """Return the document of a golden certificate without its seed."""
     document = changed(golden(name)["document"], **changes)
     document["accounting"].pop("seed", None)
     return document
 
 
-#: Runs of a few rounds; with the noise that is given ε is 0.65.
+#: A run of a few rounds; with the given noise ε is 0.65.
 _FEW: dict[str, Any] = {"training__iterations": 8}
 _GIVEN: dict[str, Any] = _FEW | {"noise__multiplier": 0.9}
 
-#: Documents that are sampled, by what is asked of them.
+#: Documents that need samples, by the quantity that they ask for.
 ASKED = {
     "noise": unseeded("verified", **_FEW),
     "epsilon": unseeded("confidence", **_GIVEN),
@@ -66,13 +66,13 @@ ASKED = {
 
 
 def rehashed(certificate: dict[str, Any]) -> dict[str, Any]:
-    """The certificate with the hash of its document: canonical JSON, whole numbers as integers."""
+    """Return the certificate with the right hash of its document."""
 
     return changed(certificate, document_sha256=_hash(certificate["document"]))
 
 
 def _hash(value: Any) -> str:
-    """The hash of canonical JSON, with whole numbers as integers."""
+    """Return the hash of canonical JSON, with whole numbers as integers."""
 
     def whole(value: Any) -> Any:
         if isinstance(value, dict):
@@ -85,7 +85,7 @@ def _hash(value: Any) -> str:
 
 
 def sealed(certificate: dict[str, Any]) -> dict[str, Any]:
-    """The certificate with the hash of its content."""
+    """Return the certificate with the right hash of its content."""
 
     def stated(value: Any) -> Any:
         if isinstance(value, dict):
@@ -99,7 +99,7 @@ def sealed(certificate: dict[str, Any]) -> dict[str, Any]:
 def save(
     folder: Path, certificate: dict[str, Any] | str | bytes, name: str = "c.json", *, careless: bool = False
 ) -> Path:
-    """Write a certificate. One that has the hash of its content has that of what it says now, unless somebody is careless."""
+    """Write a certificate, with its content hash updated if it has one, unless the forger is careless."""
     path = folder / name
     if isinstance(certificate, dict):
         if certificate.get("content_sha256") is not None and not careless:
@@ -110,7 +110,7 @@ def save(
 
 
 def restated(folder: Path, certificate: dict[str, Any]) -> dict[str, Any]:
-    """The certificate with the sentence that its fields say: what a careful forger does last."""
+    """Return the certificate with the sentence that follows from its fields, as a careful forger would."""
     (judged,) = pyaccount.check(save(folder, certificate, "restated.json"), no_limits=True).certificates
     remark = judged.rules[0].remark or ""
     for line in remark.splitlines():
@@ -120,7 +120,7 @@ def restated(folder: Path, certificate: dict[str, Any]) -> dict[str, Any]:
 
 
 def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The paths of all single values."""
+    """Yield the paths of all values that are not lists or mappings."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from leaves(item, (*path, key))
@@ -132,7 +132,7 @@ def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
 
 
 def written(path: tuple[str | int, ...]) -> str:
-    """A path as verdicts write it."""
+    """Return a path in the form in which verdicts write it."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -142,8 +142,8 @@ def written(path: tuple[str | int, ...]) -> str:
 def interrupted(
     command: list[str], folder: Path | None = None, begun: Callable[[], bool] | None = None
 ) -> tuple[str, str, int]:
-    """What a command prints, and its exit code, if Ctrl-C comes while it is at work, or once what is waited for has begun."""
-    # Whoever is started in the background of a script inherits that Ctrl-C is ignored.
+    """Return what a command prints and its exit code if it is interrupted while it computes, or once an awaited event begins."""
+    # A process that is started in the background of a script ignores SIGINT, so the usual handling is restored.
     process = subprocess.Popen(
         command,
         cwd=folder,
@@ -164,13 +164,13 @@ def interrupted(
 
 
 def _until_at_work(process: subprocess.Popen[str]) -> None:
-    """Wait until a process has had two seconds of processor time: by then it computes, however busy the machine is."""
+    """Wait until a process has used two seconds of processor time; by then it computes, even on a busy machine."""
     times = Path(f"/proc/{process.pid}/stat")
     if not times.exists():
         time.sleep(3.0)
     for _ in range(600 if times.exists() else 0):
         assert process.poll() is None, "this was meant to take longer"
-        # The two fields behind the name, which ends with the last bracket, and eleven others.
+        # utime and stime are the twelfth and thirteenth fields after the process's name, which ends with the last bracket.
         fields = times.read_text().rpartition(")")[2].split()
         if (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") >= 2.0:
             return
@@ -178,23 +178,23 @@ def _until_at_work(process: subprocess.Popen[str]) -> None:
 
 
 def named(verification: Any) -> set[str]:
-    """The fields that a verification names, besides those that are younger than the golden certificates."""
+    """Return the fields that a verification names, except for those that are newer than the golden certificates."""
     found = [one for one in verification.differences if one.reason != UNSTATED]
     return {one.path for one in (*verification.flaws, *found)}
 
 
 def refused(verification: Any) -> set[str]:
-    """Those that do not agree."""
+    """Return the fields that do not agree."""
     return {one.path for one in verification.differences if not one.agrees}
 
 
 def agreeing(verification: Any) -> set[str]:
-    """Those that differ and agree all the same."""
+    """Return the fields that differ but agree within the tolerance."""
     return {one.path for one in verification.differences if one.agrees}
 
 
 def everywhere(certificate: dict[str, Any], change: Any) -> dict[str, Any]:
-    """The certificate with every point of the profile and of both directions changed."""
+    """Return the certificate with every point of the profile and of both directions changed."""
     forged = copy.deepcopy(certificate)
     for points in (forged["profile"], *(side["profile"] for side in forged["directions"].values())):
         for point in points:
@@ -203,7 +203,7 @@ def everywhere(certificate: dict[str, Any], change: Any) -> dict[str, Any]:
 
 
 def at_most(certificate: dict[str, Any], epsilon: float) -> dict[str, Any]:
-    """The certificate with another ε, wherever it stands."""
+    """Return the certificate with another ε in every field that states it."""
     forged = changed(certificate, guarantee__epsilon=epsilon)
     if forged["solved"]["path"] == "privacy.epsilon":
         forged["solved"]["value"] = epsilon
@@ -217,7 +217,7 @@ def at_most(certificate: dict[str, Any], epsilon: float) -> dict[str, Any]:
 
 
 def forged_noise(shift: float) -> dict[str, Any]:
-    """What a search that ended elsewhere would have written: the claim judged at another σ."""
+    """Return the certificate that a search with another result would have written, for a claim at another σ."""
     asked = golden("deterministic")
     value = asked["solved"]["value"] * (1.0 + shift)
     document = changed(asked["document"], noise__multiplier=value)

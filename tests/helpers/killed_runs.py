@@ -1,6 +1,6 @@
-"""Runs with a store, killed at random moments: a program that forks one process for each, before any thread is there.
+"""Kills runs with a store at random moments: a program that forks a process for each run before it starts any thread.
 
-Its arguments: a document, a folder for what comes out, a number of kills. It prints one line of JSON.
+Its arguments are a document, a folder for the results, and the number of kills. It prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from pathlib import Path
 import pyaccount
 from pyaccount.store import kept
 
-# Every wave is written at once, so that kills find something to lose.
+# Every wave of samples is written at once, so that a kill can lose something.
 kept.INTERVAL = 0.0
 
 
-#: For all but those that choose one seed together.
+#: The seed of all runs, except for those of which two must agree on one.
 SEEDED = {"overrides": ["accounting.seed=5"]}
 
 
 def certified(document: Path, folder: Path, name: str, **options: object) -> None:
-    """Certify with the store of the folder, and write the certificate there."""
+    """Certify with the store in the folder, and write the certificate there."""
     certificate = pyaccount.certify(document, store=folder / "runs.db", **options)  # type: ignore[arg-type]
     (folder / f"{name}.json").write_text(certificate.to_json(), encoding="utf-8")
 
 
 def forked(work: Callable[[], None]) -> int:
-    """The process that does this."""
+    """Fork a process that does this work, and return its id."""
     child = os.fork()
     if child == 0:
         try:
@@ -48,12 +48,12 @@ def forked(work: Callable[[], None]) -> int:
 
 
 def ended(child: int) -> int:
-    """Its exit code, negative where a signal ended it."""
+    """Wait for a child and return its exit code, which is negative if a signal ended it."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def whole(folder: Path) -> bool:
-    """Whether SQLite finds nothing wrong with the store."""
+    """Return whether SQLite finds no error in the store."""
     connection = sqlite3.connect(folder / "runs.db")
     try:
         return [row[0] for row in connection.execute("PRAGMA integrity_check")] == ["ok"]
@@ -62,7 +62,7 @@ def whole(folder: Path) -> bool:
 
 
 def shards(folder: Path) -> int | None:
-    """How many are kept; None once the run is finished, and they are gone."""
+    """Return how many shards the store has; None once the run is finished and they were deleted."""
     connection = sqlite3.connect(folder / "runs.db")
     try:
         if connection.execute("SELECT count(*) FROM runs WHERE certificate IS NOT NULL").fetchone()[0]:
@@ -75,7 +75,7 @@ def shards(folder: Path) -> int | None:
 
 
 def progress(child: int, folder: Path, before: int | None) -> None:
-    """Wait until more is kept than before, or the run has ended."""
+    """Wait until the store has more shards than before, or the run has ended."""
     while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         if (folder / "runs.db").exists() and (before is None or shards(folder) != before):
             return
@@ -83,7 +83,7 @@ def progress(child: int, folder: Path, before: int | None) -> None:
 
 
 def full_disk(document: Path, folder: Path, name: str, **options: object) -> None:
-    """As if the disk were full before long."""
+    """Certify as if the disk became full soon."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     with warnings.catch_warnings(record=True) as told:
@@ -94,7 +94,7 @@ def full_disk(document: Path, folder: Path, name: str, **options: object) -> Non
 
 
 def main(document: Path, folder: Path, kills: int) -> None:
-    """Whole, killed and finished, two at once, and on a disk that is full."""
+    """Run once without a kill, once with kills, twice at the same time, and on a full disk."""
     places = {name: folder / name for name in ("whole", "killed", "twice", "full", "fuller")}
     for place in places.values():
         place.mkdir()
@@ -104,7 +104,7 @@ def main(document: Path, folder: Path, kills: int) -> None:
     rng, kept_shards, intact, codes = random.Random(1), [], [], []
     for attempt in range(kills):
         child = forked(lambda: certified(document, places["killed"], "early", **SEEDED))
-        # Every other one is killed soon after more was kept, the others at any moment: how fast this machine is decides neither.
+        # Every second run is killed soon after more was stored, the others at any moment, so a slow machine tests both too.
         if attempt % 2:
             progress(child, places["killed"], kept_shards[-1] if kept_shards else 0)
             time.sleep(rng.uniform(0.0, 0.02))

@@ -1,7 +1,7 @@
-"""Training runs that are killed at random moments: a program that forks one process for each, before any thread is there.
+"""Kills training runs at random moments: a program that forks a process for each run before it starts any thread.
 
-Its arguments: a folder, and how many. It prints one line of JSON: for each run how many rounds were used by whoever was killed,
-and how many its folder counts.
+Its arguments are a folder and the number of runs. It prints one line of JSON: for each run, how many rounds the killed processes
+used, and how many the folder counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from training_runs import started, sums
 
 
 def train(folder: Path, used: Path, began: int) -> None:
-    """To the end of the run, with a byte for each round that was used."""
+    """Train to the end of the run, and write a byte for each round that was used."""
     run = started(folder)
     os.write(began, b".")
     with used.open("ab", buffering=0) as file:
@@ -34,7 +34,7 @@ def rounds_of(used: Path) -> int:
 
 
 def killed(folder: Path, used: Path, rounds: int, seconds: float) -> None:
-    """A process that trains, and is killed so long after it took the run up and used so many rounds."""
+    """Train in a child process that is killed some seconds after it opened the run and used some rounds."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -56,12 +56,12 @@ def killed(folder: Path, used: Path, rounds: int, seconds: float) -> None:
 
 
 def main(folder: Path, attempts: int) -> None:
-    """Each in a folder of its own."""
+    """Train and kill each run in a folder of its own."""
     chosen, found = random.Random(20261123), []
     for attempt in range(attempts):
         place, used = folder / str(attempt), folder / f"{attempt}.used"
         started(place).close()
-        # Half of them are killed soon after a round, the others at any moment: how fast this machine is decides neither.
+        # Half of them are killed soon after a round, the others at any moment, so a slow machine tests both too.
         if attempt % 2:
             killed(place, used, 1 + attempt % 7, chosen.uniform(0.0, 0.003))
         else:

@@ -1,4 +1,4 @@
-"""One of a few rounds, by quadrature: the hockey-stick divergences of a mean of independent log-normal numbers."""
+"""Hockey-stick divergences of a mean of independent log-normal numbers, by quadrature: a record in one of a few rounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 
 def call(square: float, strike: Array | float) -> Array:
-    """E(Z − K)₊ for Z = exp(N(−s/2, s)): Black and Scholes, Z − K where K is not positive."""
+    """Return E(Z − K)₊ for Z = exp(N(−s/2, s)), by the formula of Black and Scholes; E(Z − K) if K is not positive."""
     strike = np.asarray(strike, dtype=float)
     positive, root = np.maximum(strike, 1e-300), math.sqrt(square)
     d = (-np.log(positive) + square / 2) / root
@@ -21,7 +21,7 @@ def call(square: float, strike: Array | float) -> Array:
 
 
 def put(square: float, strike: Array | float) -> Array:
-    """E(K − Z)₊; nothing where K is not positive."""
+    """Return E(K − Z)₊, which is 0 if K is not positive."""
     strike = np.asarray(strike, dtype=float)
     positive, root = np.maximum(strike, 1e-300), math.sqrt(square)
     d = (np.log(positive) + square / 2) / root
@@ -29,7 +29,7 @@ def put(square: float, strike: Array | float) -> Array:
 
 
 def integrated(squares: list[float], last: Callable[[Array], Array]) -> float:
-    """E last(Z_1 + … ) by the trapezoidal rule, which converges geometrically for what is smooth and decays."""
+    """Return E last(Z_1 + … ) by the trapezoidal rule, which converges geometrically for smooth integrands that decay."""
     z = np.linspace(-12.0, 12.0, 4001 if len(squares) == 1 else 401)
     weight = np.exp(-z * z / 2)
     weight /= weight.sum()
@@ -41,7 +41,7 @@ def integrated(squares: list[float], last: Callable[[Array], Array]) -> float:
 
 
 def quadrature(squares: list[float], epsilon: float, *, reverse: bool) -> float:
-    """δ of one of so many rounds: the last term in closed form, the others by quadrature."""
+    """Return δ of a record in one of these rounds: the last term has a closed form, the others are integrated by quadrature."""
     rounds, edge = len(squares), math.exp(-epsilon if reverse else epsilon) * len(squares)
     *first, last = squares
     if reverse:

@@ -1,4 +1,4 @@
-"""ln Σ exp, for the many small arrays of oracles: scipy's own takes a quarter of a millisecond for each, whatever its size."""
+"""ln Σ exp for the many small arrays of oracles; scipy's function takes a quarter of a millisecond for each."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def logsumexp(exponents: Any, axis: int | None = None, b: Any = None) -> Any:
-    """ln Σ b exp(x) along an axis; weights b are 1 unless they are given, and none is negative."""
+    """Return ln Σ b exp(x) along an axis, with weights b ≥ 0, by default 1."""
     x: Array = np.asarray(exponents, dtype=float)
     with np.errstate(divide="ignore"):
         if b is not None:
             x = x + np.log(b)
         top = np.max(x, axis=axis, keepdims=True)
-        # Where every term is 0 their sum is.
+        # If every term is 0, so is their sum.
         top = np.where(np.isfinite(top), top, 0.0)
         sums = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
     return sums.squeeze() if axis is None else sums.squeeze(axis)

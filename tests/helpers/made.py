@@ -1,4 +1,4 @@
-"""Mechanisms of the core for tests, by their recipes."""
+"""Recipes of mechanisms of the core, for tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyaccount.plan.recipe import Recipe
 
 
 def sampled(constructor: str, *arguments: Any) -> Recipe[Any]:
-    """A mechanism that can be sampled; lists become tuples, as recipes have them."""
+    """Return the recipe of a mechanism that can be sampled; lists become tuples, as recipes require."""
     return Recipe(f"Sampled.{constructor}", tuple(_whole(one) for one in arguments))
 
 

@@ -1,4 +1,4 @@
-"""Seeded, structured damage to JSON-like data and to its text: what files suffer from editors, merges, disks and malice."""
+"""Seeded, structured damage to JSON-like data and to its text, as by editors, merges, disks and attackers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMES = [
 
 
 def spots(value: Any) -> list[tuple[Any, Any]]:
-    """Every place in the data: its container and its key."""
+    """Return every place in the data: its container and its key."""
     found: list[tuple[Any, Any]] = []
     if isinstance(value, dict | list):
         for key in list(value) if isinstance(value, dict) else range(len(value)):
@@ -40,7 +40,7 @@ def spots(value: Any) -> list[tuple[Any, Any]]:
 
 
 def damaged(data: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """A copy with one to four places dropped, renamed, duplicated, swapped, nested or replaced."""
+    """Return a copy with one to four places dropped, renamed, duplicated, swapped, nested or replaced."""
     data = copy.deepcopy(data)
     nested = False
     for _ in range(rng.choice([1, 1, 1, 2, 4])):
@@ -61,7 +61,7 @@ def damaged(data: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         elif action == 4 and type(container[key]) in (int, float) and abs(container[key]) < 1e300:
             container[key] *= rng.choice([-1, 0.5, 1.0000001, 2, 1e9, 1e-9])
         elif action == 5:
-            # Beyond what is read, and below where copying it would overflow.
+            # This is deeper than what is read, but not so deep that copying it would overflow.
             for _ in range(rng.choice([3, 70]) if nested else rng.choice([3, 70, 150])):
                 container[key] = rng.choice([[container[key]], {"a": container[key]}])
             nested = True
@@ -71,12 +71,12 @@ def damaged(data: dict[str, Any], rng: random.Random) -> dict[str, Any]:
 
 
 def text_of(data: Any) -> bytes:
-    """The data as JSON text, with the numbers that JSON does not have, and with halves of surrogate pairs spelled out."""
+    """Return the data as JSON text, also with numbers that JSON does not have, and with escaped halves of surrogate pairs."""
     return json.dumps(data, ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def torn(text: bytes, rng: random.Random) -> bytes:
-    """The text cut off, with bytes flipped, a piece repeated or removed, or a key given twice."""
+    """Return the text cut off, with flipped bytes, with a piece repeated or removed, or with a duplicate key."""
     at, other = sorted(rng.randrange(len(text) + 1) for _ in range(2))
     action = rng.randrange(5)
     if action == 0:

@@ -1,4 +1,4 @@
-"""Documents, keys and matrices that the tests of a run's noise share."""
+"""Documents, keys and matrices for the tests of a run's noise."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUNDS = 24
 
 
 def nonces(name: str, count: int = 2000) -> list[bytes]:
-    """Nonces that are the same in every run of the tests."""
+    """Return nonces that are the same in every run of the tests."""
     return [hashlib.blake2b(f"{name} {number}".encode(), digest_size=32).digest() for number in range(count)]
 
 
@@ -30,7 +30,7 @@ NONCES = nonces("usual")
 
 Matrix = NDArray[np.float64]
 
-#: One document for each kind of matrix, by a name.
+#: Documents by name, one for each kind of matrix.
 SECTIONS: dict[str, dict[str, Any]] = {
     "identity": {"kind": "identity"},
     "banded-square-root": {"kind": "banded-square-root", "bands": 6},
@@ -46,7 +46,7 @@ SECTIONS: dict[str, dict[str, Any]] = {
 
 
 def described(name: str, folder: Path, **changes: Any) -> Any:
-    """A document with a matrix, read from a file so that one of a dense matrix finds it."""
+    """Return a document with a matrix; it is read from a file, so that a dense matrix is found beside it."""
     np.save(folder / "matrix.npy", dense())
     changes = {"matrix": {**SECTIONS[name], **changes.pop("matrix", {})}, **changes}
     if changes["matrix"]["kind"] == "dense":
@@ -55,20 +55,20 @@ def described(name: str, folder: Path, **changes: Any) -> Any:
 
 
 def noise(name: str, folder: Path, *, phase: int = 0, clip_norm: float = 1.0, **changes: Any) -> Noise:
-    """The noise of such a document."""
+    """Return the noise of such a document."""
     read = described(name, folder, **changes)
     return noise_of(read, read.bodies[0], KEY, phase=phase, clip_norm=clip_norm)
 
 
 def dense() -> Matrix:
-    """A matrix without structure."""
+    """Return a lower-triangular matrix without further structure."""
     return np.tril(np.random.default_rng(3).uniform(0.0, 0.2, (ROUNDS, ROUNDS))) + np.diag(
         np.linspace(1.0, 2.0, ROUNDS)
     )
 
 
 def expected(name: str) -> Matrix:
-    """C, made from its definition."""
+    """Return C, computed from its definition."""
     section = SECTIONS[name]
     unit = np.eye(ROUNDS)
     if section["kind"] == "identity":
@@ -93,7 +93,7 @@ def expected(name: str) -> Matrix:
 
 
 def toeplitz(column: Any) -> Matrix:
-    """The lower-triangular Toeplitz matrix with this first column, which may be shorter."""
+    """Return the lower-triangular Toeplitz matrix with this first column, which is filled up with zeros."""
     return np.asarray(linalg.toeplitz([*column, *[0.0] * (ROUNDS - len(column))], np.zeros(ROUNDS)))
 
 
@@ -106,6 +106,6 @@ def rows(
     rounds: int | None = None,
     by: list[bytes] = NONCES,
 ) -> Matrix:
-    """The rows of one parameter of so many numbers, drawn with these nonces."""
+    """Return the rows of one parameter with this size, drawn with these nonces."""
     stream = drawn.stream({name: (size,)}, dtype=dtype)
     return np.array([stream.next(by[t])[name] for t in range(drawn.rounds if rounds is None else rounds)])

@@ -1,4 +1,4 @@
-"""High-precision privacy profiles by independent means: mpmath, definitions and closed forms only."""
+"""High-precision privacy profiles that are independent of the package: mpmath, definitions and closed forms only."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ DIGITS = 50
 
 
 def tail(x: mp.mpf) -> mp.mpf:
-    """Pr[Z > x]."""
+    """Return Pr[Z > x] of a standard normal Z."""
     return mp.erfc(x / mp.sqrt(2)) / 2
 
 
 def gaussian_delta(mu: mp.mpf, epsilon: mp.mpf) -> mp.mpf:
-    """δ(ε) of N(μ, 1) against N(0, 1) (Balle & Wang 2018, Theorem 8)."""
+    """Return δ(ε) of N(μ, 1) against N(0, 1) (Balle & Wang 2018, Theorem 8)."""
     return tail(epsilon / mu - mu / 2) - mp.exp(epsilon) * tail(epsilon / mu + mu / 2)
 
 
 def decreasing_root(f: Callable[[mp.mpf], mp.mpf], target: mp.mpf, high: mp.mpf) -> mp.mpf:
-    """The x ≥ 0 with f(x) = target for a decreasing f, to 30 digits; 0 if f(0) ≤ target.
+    """Return the x ≥ 0 with f(x) = target for a decreasing f, to 30 digits; 0 if f(0) ≤ target.
 
-    Bisection; once the bracket is small, secants of ln f propose its ends, which count only by what f is there.
+    The method is bisection. Once the bracket is small, secants of ln f propose new ends, which are checked by evaluating f.
     """
     low = mp.mpf(0)
     if f(low) <= target:
@@ -58,7 +58,7 @@ def decreasing_root(f: Callable[[mp.mpf], mp.mpf], target: mp.mpf, high: mp.mpf)
 
 
 def gaussian_epsilon(mu: float, delta: float) -> mp.mpf:
-    """ε(δ) of N(μ, 1) against N(0, 1)."""
+    """Return ε(δ) of N(μ, 1) against N(0, 1)."""
     with mp.workdps(DIGITS + 200 if delta < 1e-90 else DIGITS):
         return decreasing_root(lambda e: gaussian_delta(mp.mpf(mu), e), mp.mpf(delta), mp.mpf(1))
 
@@ -67,13 +67,13 @@ Mixture = Sequence[tuple[mp.mpf, mp.mpf]]
 
 
 def binomial(trials: int, p: float) -> list[mp.mpf]:
-    """The binomial weights at the exact value of the double p."""
+    """Return the binomial weights at the exact value of the double p."""
     q = mp.mpf(p)
     return [math.comb(trials, j) * q**j * (1 - q) ** (trials - j) for j in range(trials + 1)]
 
 
 def hypergeometric(marked: int, others: int, draws: int) -> list[mp.mpf]:
-    """The law of the number of marked records among the draws, exactly."""
+    """Return the exact distribution of the number of marked records among the draws."""
     total = math.comb(marked + others, draws)
     ways = [
         math.comb(marked, j) * math.comb(others, draws - j) if 0 <= draws - j <= others else 0
@@ -83,15 +83,15 @@ def hypergeometric(marked: int, others: int, draws: int) -> list[mp.mpf]:
 
 
 def density(mixture: Mixture, y: mp.mpf) -> mp.mpf:
-    """The density of a mixture of unit-variance Gaussians."""
+    """Return the density of a mixture of unit-variance Gaussians."""
     return mp.fsum(w * mp.npdf(y - c) for w, c in mixture)
 
 
 def mixture_delta(p: Mixture, q: Mixture, epsilon: mp.mpf, *, increasing: bool = True) -> mp.mpf:
-    """δ(ε) when the likelihood ratio is monotone: the best half-line, found by bisection on the densities."""
+    """Return δ(ε) if the likelihood ratio is monotone: that of the best half-line, found by bisection on the densities."""
     sign = 1 if increasing else -1
 
-    # Both densities over that of N(0, 1), e^ε beside Q.
+    # Both densities are divided by that of N(0, 1), and Q's is multiplied by e^ε.
     alpha = mp.exp(epsilon)
     ours = [(w * mp.exp(-c * c / 2), sign * c) for w, c in p]
     others = [(alpha * w * mp.exp(-c * c / 2), sign * c) for w, c in q]
@@ -104,7 +104,7 @@ def mixture_delta(p: Mixture, q: Mixture, epsilon: mp.mpf, *, increasing: bool =
         return 1 - mp.exp(epsilon)
     if not above(high):
         return mp.mpf(0)
-    # Beside the best half-line δ changes by the square of the distance: half of the digits of its end are enough.
+    # Near the best half-line δ changes by the square of the distance, so half of the digits of its end are enough.
     for _ in range(int(1.7 * mp.mp.dps) + 12):
         middle = (low + high) / 2
         low, high = (low, middle) if above(middle) else (middle, high)
@@ -116,7 +116,7 @@ def mixture_delta(p: Mixture, q: Mixture, epsilon: mp.mpf, *, increasing: bool =
 
 
 def discrete_delta(outcomes: Sequence[tuple[mp.mpf, mp.mpf]], count: int, epsilon: mp.mpf) -> mp.mpf:
-    """δ(ε) of `count` rounds of a two-outcome pair, exactly: a binomial sum."""
+    """Return the exact δ(ε) of `count` rounds of a pair with two outcomes, as a binomial sum."""
     (p0, q0), (p1, q1) = outcomes
     total = mp.mpf(0)
     for j in range(count + 1):

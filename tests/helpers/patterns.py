@@ -1,4 +1,4 @@
-"""Mixtures over participation patterns: likelihood ratios by summing over all patterns, and δ(ε) by quadrature."""
+"""Mixtures over participation patterns: likelihood ratios as sums over all patterns, and δ(ε) by quadrature."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from sampled_tools import renewal_law
 from scipy.special import ndtr  # type: ignore[import-untyped]
 
 Array = np.ndarray
-#: Participation vectors, one a row, and their probabilities.
+#: Participation vectors, one for each row, and their probabilities.
 Patterns = tuple[Array, Array]
 
 
 def renewal_patterns(n: int, b: int, p: float, *, warm: bool) -> Patterns:
-    """Every participation pattern of b-min-sep sampling."""
+    """Return every participation pattern of b-min-sep sampling with its probability."""
     rows, weights = zip(*renewal_law(n, b, p, warm=warm).items(), strict=True)
     return np.array(rows, dtype=float), np.array(weights)
 
 
 def log_ratio(patterns: Patterns, matrix: Array, outcomes: Array) -> Array:
-    """ln dP/dN(0, I) by summing over all patterns; matrix and outcomes in units of σ."""
+    """Return ln dP/dN(0, I) as a sum over all patterns; matrix and outcomes are in units of σ."""
     means = patterns[0] @ matrix.T
     exponents = outcomes @ means.T - 0.5 * (means**2).sum(axis=1)
     return np.asarray(logsumexp(exponents + np.log(patterns[1]), axis=1))
 
 
 def exact_delta(patterns: Patterns, matrix: Array, direction: str, epsilon: float) -> float:
-    """δ(ε) by quadrature: the densities' ratio is monotone in the first coordinate, which is integrated in closed form."""
+    """Return δ(ε) by quadrature; the densities' ratio is monotone in the first coordinate, whose integral has a closed form."""
     weights, means = patterns[1], patterns[0] @ matrix.T
     constants = np.log(weights) - 0.5 * (means**2).sum(axis=1)
     axis = np.linspace(-11.0, 11.0, 141)
@@ -47,7 +47,7 @@ def exact_delta(patterns: Patterns, matrix: Array, direction: str, epsilon: floa
     cut = 0.5 * (low + high)
 
     def mass(sign: float) -> Array:
-        """Of each slice of Σ_x w_x N(sign·m_x, I), beyond the cut (before it for add)."""
+        """Return the mass of each slice of Σ_x w_x N(sign·m_x, I) beyond the cut (before it for add)."""
         total = np.zeros(len(others))
         for weight, mean in zip(weights, sign * means, strict=True):
             side = cut - mean[0] if direction == "add" else mean[0] - cut

@@ -1,4 +1,4 @@
-"""Where things lie that tests read."""
+"""Paths of files that tests read."""
 
 from pathlib import Path
 
@@ -7,5 +7,5 @@ EXAMPLES = ROOT / "examples"
 GOLDEN = ROOT / "tests" / "golden"
 #: Finished certificates, by the version of their format.
 CERTIFICATES = GOLDEN / "certificates"
-#: What tests share; some of it is run as a program.
+#: The modules that tests share; some of them are run as programs.
 HELPERS = ROOT / "tests" / "helpers"

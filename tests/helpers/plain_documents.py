@@ -1,4 +1,4 @@
-"""A plain mechanism document as a mapping, and with the changes a test makes to it."""
+"""A plain mechanism document as a mapping, and functions that change copies of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def document(**changes: Any) -> dict[str, Any]:
 
 
 def with_changes(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """A document with these sections replaced, or of `section__field` the one field."""
+    """Return a document with these sections replaced; `section__field` replaces only one field."""
     base = dict(base)
     for path, value in changes.items():
         section, _, field = path.partition("__")
@@ -29,7 +29,7 @@ def with_changes(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any
 
 
 def one_step(sigma: float, **changes: Any) -> dict[str, Any]:
-    """One Gaussian mechanism with μ = 1/σ, whose δ is the blank unless `changes` say otherwise."""
+    """Return a document of one Gaussian mechanism with μ = 1/σ, whose δ is the blank unless `changes` say otherwise."""
     base = {
         "training": {"iterations": 1},
         "sampler": {"kind": "none", "max_participations": 1},
@@ -42,7 +42,7 @@ def one_step(sigma: float, **changes: Any) -> dict[str, Any]:
 def changed(
     base: dict[str, Any], changes: dict[str, Any] | None, sections: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
-    """A copy of a document with these of its values replaced, and of these sections those that are named."""
+    """Return a copy of a document with some of its values replaced, and with some values of its sections replaced."""
     copied = copy.deepcopy(base) | copy.deepcopy(changes or {})
     for section, values in sections.items():
         copied[section] = {**copied.get(section, {}), **values}

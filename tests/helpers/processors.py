@@ -1,6 +1,6 @@
-"""Other processors, stood in for by what libraries can be told: kernels, vector units, threads, elementary functions.
+"""Simulates other processors by settings of libraries: kernels, vector units, threads, elementary functions.
 
-On a processor without such choices the variants are all the same.
+On a processor without such choices, all variants are the same.
 """
 
 from __future__ import annotations
@@ -20,6 +20,6 @@ PROCESSORS = {
 
 
 def environment(processor: str | None) -> dict[str, str]:
-    """The environment of a process on such a processor; on this one for None, with as many threads as it comes with."""
+    """Return the environment for a process on such a processor; for None, on this one with its usual number of threads."""
     here = {name: value for name, value in os.environ.items() if name not in THREADS}
     return {**here, **({} if processor is None else PROCESSORS[processor]), "PYTHONPATH": str(ROOT)}

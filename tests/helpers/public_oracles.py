@@ -1,7 +1,8 @@
-"""What the rows of `golden/public_reports.yaml` are held against: closed forms, binomial mixtures, and a discretised composition.
+"""The oracles for `golden/public_reports.yaml`: closed forms, binomial mixtures, and a discretised composition.
 
-Nothing here shares code with the package. Closed forms are those of `oracle`; `sampled_epsilon` is a plain discretisation of
-the privacy loss with its mean kept in every cell, composed by a Fourier transform: an estimate to 1e-3 relatively, no bound.
+This module shares no code with the package. Closed forms are those of `oracle`. `sampled_epsilon` is a plain discretisation of
+the privacy loss that preserves the mean in every cell, composed by a Fourier transform; it is an estimate with a relative error
+of 1e-3, not a bound.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import norm
 
 Array = NDArray[np.float64]
-#: A mechanism's rounds: how often, the sampling probability, σ in clip norms; Laplace noise has a scale and no sampling.
+#: The rounds of a mechanism: their number, the sampling probability, and σ in clip norms; Laplace noise has a scale, no sampling.
 Rounds = tuple[int, float, float]
 
 __all__ = [
@@ -41,18 +42,18 @@ __all__ = [
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """ε at δ of N(μ, 1) against N(0, 1) (Balle & Wang 2018, Theorem 8), 30 digits."""
+    """Return ε at δ of N(μ, 1) against N(0, 1) (Balle & Wang 2018, Theorem 8), computed with 30 digits."""
     return float(oracle.gaussian_epsilon(mu, delta))
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """δ at ε of N(μ, 1) against N(0, 1)."""
+    """Return δ at ε of N(μ, 1) against N(0, 1)."""
     with mp.workdps(50):
         return float(oracle.gaussian_delta(mp.mpf(mu), mp.mpf(epsilon)))
 
 
 def gaussian_sigma(epsilon: float, delta: float, distance: float = 1.0) -> float:
-    """The least σ with which a Gaussian mechanism of this sensitivity is (ε, δ)-private."""
+    """Return the smallest σ with which a Gaussian mechanism of this sensitivity is (ε, δ)-private."""
     with mp.workdps(40):
         found = oracle.decreasing_root(
             lambda sigma: oracle.gaussian_delta(1 / sigma, mp.mpf(epsilon)) if sigma else mp.mpf(1),
@@ -63,17 +64,17 @@ def gaussian_sigma(epsilon: float, delta: float, distance: float = 1.0) -> float
 
 
 def laplace_epsilon(scale: float, delta: float) -> float:
-    """ε at δ of one Laplace release: δ(ε) = 1 − e^{(ε − 1/b)/2} below 1/b, solved for ε."""
+    """Return ε at δ of one Laplace release: δ(ε) = 1 − e^{(ε − 1/b)/2} below 1/b, solved for ε."""
     return 1.0 / scale + 2.0 * math.log1p(-delta)
 
 
 def laplace_delta(scale: float, epsilon: float) -> float:
-    """δ at ε of one Laplace release."""
+    """Return δ at ε of one Laplace release."""
     return -math.expm1((epsilon - 1.0 / scale) / 2.0)
 
 
 def once(weights: Sequence[float] | str, sigma: float, epsilon: float, *parameters: float, step: float = 1.0) -> float:
-    """δ at ε of one round: Σ w_j N(j·step) against N(0), the larger of both directions.
+    """Return δ at ε of one round: Σ w_j N(j·step) against N(0), in the worse direction.
 
     `weights` are those of 0, 1, … participations, or `binomial` or `hypergeometric` with their parameters.
     """
@@ -92,13 +93,15 @@ def once(weights: Sequence[float] | str, sigma: float, epsilon: float, *paramete
 
 
 def allocation_delta(rounds: int, sigma: float, epsilon: float) -> float:
-    """δ at ε of a record in one of so many rounds: quadrature of sums of log-normal numbers."""
+    """Return δ at ε of a record in one of `rounds` rounds, by quadrature of sums of log-normal numbers."""
     squares = [sigma**-2] * rounds
     return max(quadrature(squares, epsilon, reverse=reverse) for reverse in (False, True))
 
 
 def moments_epsilon(p: float, sigma: float, rounds: int, delta: float) -> float:
-    """An upper bound on ε by Rényi divergences of whole orders (Mironov, Talwar & Zhang 2019; Balle et al. 2020, Theorem 21)."""
+    """Return an upper bound on ε by Rényi divergences of whole orders (Mironov, Talwar & Zhang 2019; Balle et al. 2020,
+    Theorem 21).
+    """
     best = math.inf
     for order in range(2, 129):
         terms = (
@@ -115,7 +118,7 @@ def moments_epsilon(p: float, sigma: float, rounds: int, delta: float) -> float:
 
 
 def _losses(p: float, sigma: float, *, remove: bool, laplace: bool) -> tuple[Array, Array]:
-    """Privacy losses of one round and their weights, by the midpoint rule, or exactly where Laplace noise has atoms."""
+    """Return privacy losses of one round and their weights, by the midpoint rule; the atoms of Laplace noise are exact."""
     if laplace:
         inner = (np.arange(20_000) + 0.5) / 20_000
         weights = np.exp(-inner / sigma) / (2.0 * sigma) / 20_000
@@ -130,7 +133,9 @@ def _losses(p: float, sigma: float, *, remove: bool, laplace: bool) -> tuple[Arr
 
 
 def _composed(rounds: Sequence[Rounds | tuple[str, int, float]], *, remove: bool) -> tuple[Array, Array]:
-    """The privacy loss of all rounds on a lattice. What a cell's ends get keeps the mean, so that errors are of second order."""
+    """Return the privacy loss of all rounds on a lattice. Each loss is split between neighbours so that its mean is preserved,
+    and errors are of second order.
+    """
     found = []
     for one in rounds:
         laplace = one[0] == "laplace"
@@ -167,7 +172,7 @@ def _delta(profile: Sequence[tuple[Array, Array]], epsilon: float) -> float:
 
 
 def sampled_epsilon(delta: float, *rounds: Rounds | tuple[str, int, float]) -> float:
-    """ε at δ of rounds with Poisson sampling under add-remove, or of Laplace releases; to about 1e-3, for δ above 1e-9."""
+    """Return ε at δ of rounds with Poisson sampling under add-remove, or of Laplace releases; to about 1e-3 for δ above 1e-9."""
     profile = _profile(rounds)
     if _delta(profile, 0.0) <= delta:
         return 0.0
@@ -177,12 +182,12 @@ def sampled_epsilon(delta: float, *rounds: Rounds | tuple[str, int, float]) -> f
 
 
 def sampled_delta(epsilon: float, *rounds: Rounds | tuple[str, int, float]) -> float:
-    """δ at ε of the same."""
+    """Return δ at ε of the same rounds."""
     return _delta(_profile(rounds), epsilon)
 
 
 def sampled_attack(false_positives: float, *rounds: Rounds) -> float:
-    """The largest true-positive rate of any attack at a false-positive rate, under add-remove: min over ε of e^ε α + δ(ε)."""
+    """Return the largest true-positive rate of attacks at a false-positive rate under add-remove: min over ε of e^ε α + δ(ε)."""
     profile = _profile(rounds)
     return max(
         minimize_scalar(
@@ -193,34 +198,34 @@ def sampled_attack(false_positives: float, *rounds: Rounds) -> float:
 
 
 def attack_sigma(true_positives: float, false_positives: float) -> float:
-    """The σ of one Gaussian release at which the best attack has these rates: Φ⁻¹(TPR) − Φ⁻¹(FPR) = 1/σ."""
+    """Return the σ of one Gaussian release at which the best attack has these rates: Φ⁻¹(TPR) − Φ⁻¹(FPR) = 1/σ."""
     return 1.0 / float(norm.ppf(true_positives) - norm.ppf(false_positives))
 
 
 def tree_matrix(leaves: int) -> Array:
-    """A lower-triangular C with CᵀC = TᵀT for the complete binary tree T over so many rounds, whose rows are sums of leaves."""
+    """Return a lower-triangular C with CᵀC = TᵀT, where T is the complete binary tree over `leaves` rounds; its rows are sums."""
     rows = []
     width = 1
     while width <= leaves:
         rows += [[float(start <= j < start + width) for j in range(leaves)] for start in range(0, leaves, width)]
         width *= 2
     tree = np.array(rows)
-    # Of the reversed Gram matrix the Cholesky factor, reversed again, is lower triangular with CᵀC = TᵀT.
+    # The Cholesky factor of the reversed Gram matrix, after reversing it back, is lower triangular with CᵀC = TᵀT.
     factor = np.linalg.cholesky((tree.T @ tree)[::-1, ::-1])
     return np.asarray(factor[::-1, ::-1].T, dtype=np.float64)
 
 
 def tree_norm(participations: int) -> float:
-    """The largest norm of a sum of so many columns of the tree over 64 rounds: two leaves of a pair share all but themselves."""
+    """Return the largest norm of a sum of columns of the tree over 64 rounds; two leaves of a pair share all nodes above them."""
     return math.sqrt({1: 7.0, 2: 26.0}[participations])
 
 
 def sqrt_toeplitz(rounds: int) -> Array:
-    """The lower-triangular square root of the matrix of ones: coefficients binom(2k, k)/4ᵏ."""
+    """Return the lower-triangular square root of the matrix of ones, with coefficients binom(2k, k)/4ᵏ."""
     coefficients = [math.comb(2 * k, k) / 4.0**k for k in range(rounds)]
     return np.array([[coefficients[i - j] if i >= j else 0.0 for j in range(rounds)] for i in range(rounds)])
 
 
 def sqrt_toeplitz_norm(rounds: int) -> float:
-    """The norm of its first column, the longest."""
+    """Return the norm of the first column of this square root, which is the longest."""
     return math.sqrt(sum((math.comb(2 * k, k) / 4.0**k) ** 2 for k in range(rounds)))

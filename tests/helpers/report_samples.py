@@ -1,4 +1,4 @@
-"""Certificates that reports are made of: one of each kind, the same with hostile text, and what a terminal shows of them."""
+"""Certificates for tests of reports: one of each kind, the same with hostile text, and the text that a terminal shows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOSTILE = (
     "![g](h)\n# i ${{7*7}} www.j.k"
 )
 
-#: One certificate of each kind, by example and what makes it quick.
+#: One certificate of each kind: the example, and the changes that make it quick.
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "composed": ("cifar10-dp-sgd", ()),
     "refuted": ("check-a-claim", ("privacy.epsilon=2",)),
@@ -58,7 +58,7 @@ def amplified() -> pyaccount.AmplificationCertificate:
 
 @cache
 def compared() -> pyaccount.Comparison:
-    """Two of them side by side: one of another kind, one with a name that means something to a browser, and a failure."""
+    """Return a comparison of certificates of two kinds, one with a name that contains markup, and a document that fails."""
     found = pyaccount.compare(
         [certificate("matrix"), certificate("composed"), certificate("refuted"), certificate("sampled")]
     )
@@ -68,7 +68,7 @@ def compared() -> pyaccount.Comparison:
 
 
 def hostile(kind: str) -> pyaccount.Certificate:
-    """The certificate with hostile text wherever text is free."""
+    """Return the certificate of a kind with hostile text in every free text."""
     data: dict[str, Any] = json.loads(certificate(kind).to_json())
     for key in ("name", "statement", "noise_convention", "document_sha256", "created"):
         data[key] = HOSTILE
@@ -84,7 +84,7 @@ def hostile(kind: str) -> pyaccount.Certificate:
         if phase["matrix"]["kind"] != "identity":
             phase["matrix"]["kind"] = phase["matrix"]["sha256"] = HOSTILE
     for line in data["evidence"]["error_budget"]:
-        # Lines of one source stay together.
+        # Lines of one source must stay together.
         line["source"] = f"{line['source']} {HOSTILE}"
     for composition in data["evidence"]["compositions"]:
         composition["question"] = HOSTILE

@@ -1,4 +1,4 @@
-"""What tests of sampled mechanisms share: laws by enumeration, the matrix of a first column, estimates from samples."""
+"""Tools for tests of sampled mechanisms: enumerated laws, Toeplitz matrices, and estimates from samples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Law = dict[tuple[int, ...], float]
 
 
 def renewal_law(n: int, b: int, p: float, *, warm: bool) -> Law:
-    """b-min-sep sampling of one record, by going through the rounds."""
+    """Return the law of one record under b-min-sep sampling, enumerated round by round."""
     total = 1.0 + (b - 1) * p
     starts = [1.0 / total] + [p / total] * (b - 1) if warm else [1.0]
     law: Law = {}
@@ -42,7 +42,7 @@ def renewal_law(n: int, b: int, p: float, *, warm: bool) -> Law:
 
 
 def users_law(n: int, b: int, p: float, k: int, *, warm: bool) -> Law:
-    """b-min-sep sampling of a user's k records: how many are drawn in each round, by going through the rounds."""
+    """Return the law of the numbers of a user's k records that are drawn in each round of b-min-sep sampling."""
     joins = 1.0 - (1.0 - p) ** k
     total = 1.0 + (b - 1) * joins
     starts = [1.0 / total] + [joins / total] * (b - 1) if warm else [1.0]
@@ -62,7 +62,7 @@ def users_law(n: int, b: int, p: float, k: int, *, warm: bool) -> Law:
 
 
 def phase_law(n: int, parts: int, p: float) -> Law:
-    """Cyclic Poisson sampling from a random part: of the rounds of one part, each with probability p."""
+    """Return the law of cyclic Poisson sampling from a random part: each round of the part with probability p."""
     law: Law = {}
     for phase in range(parts):
         for x in product((0, 1), repeat=n):
@@ -74,7 +74,7 @@ def phase_law(n: int, parts: int, p: float) -> Law:
 
 
 def allocation_law(t: int, k: int) -> Law:
-    """Random allocation: k of t rounds, all choices equally likely."""
+    """Return the law of random allocation: k of t rounds, all choices equally likely."""
     chosen = [x for x in product((0, 1), repeat=t) if sum(x) == k]
     return dict.fromkeys(chosen, 1.0 / len(chosen))
 
@@ -85,7 +85,7 @@ def bin_law(n: int, bins: int) -> Law:
 
 @lru_cache(maxsize=64)
 def counts_law(items: tuple[tuple[tuple[int, ...], float], ...], others: int) -> Law:
-    """The law of the numbers of other records in each place: all records one after the other."""
+    """Return the law of the numbers of other records in each place, by adding one record after the other."""
     places = len(items[0][0])
     found: Law = {(0,) * places: 1.0}
     for _ in range(others):
@@ -98,7 +98,7 @@ def counts_law(items: tuple[tuple[tuple[int, ...], float], ...], others: int) ->
 
 
 def outcomes_of(x: tuple[int, ...], shares: list[float]) -> Iterator[tuple[tuple[int, ...], float]]:
-    """What becomes of a pattern: 1 where nothing is truncated (a share of 0), 2 where it survives, 0 where it does not."""
+    """Yield the outcomes of a pattern under truncation: 1 if nothing is truncated (a share of 0), 2 if it is kept, 0 if not."""
     choices = [
         [(0, 1.0)] if not taken else [(1, 1.0)] if share == 0.0 else [(2, share), (0, 1.0 - share)]
         for taken, share in zip(x, shares, strict=True)
@@ -108,7 +108,7 @@ def outcomes_of(x: tuple[int, ...], shares: list[float]) -> Iterator[tuple[tuple
 
 
 def pair_given(law: Law, r: tuple[int, ...], limit: int) -> tuple[Law, Law]:
-    """The mixtures P and Q over multiples of columns, given the others' counts."""
+    """Return the mixtures P and Q over multiples of columns, given the counts of other records."""
     shares = [limit / (count + 1) if count >= limit else 0.0 for count in r]
     present: Law = {}
     absent: Law = {}
@@ -121,13 +121,13 @@ def pair_given(law: Law, r: tuple[int, ...], limit: int) -> tuple[Law, Law]:
 
 
 def lower_toeplitz(column: Array, n: int) -> Array:
-    """The n×n lower-triangular Toeplitz matrix with this first column, filled up with zeros."""
+    """Return the n×n lower-triangular Toeplitz matrix with this first column, which is filled up with zeros."""
     full = np.zeros(n)
     full[: len(column)] = column
     return np.asarray(toeplitz(full, np.zeros(n)))
 
 
-def estimated(  # noqa: PLR0917 - a proposal, and how many samples
+def estimated(  # noqa: PLR0917 - a proposal, and the number of samples
     mechanism: _core.Sampled,
     direction: str,
     parameter: Any,
@@ -137,7 +137,7 @@ def estimated(  # noqa: PLR0917 - a proposal, and how many samples
     shards: int,
     curve: _core.ComposedCurve | None = None,
 ) -> tuple[float, float, float]:
-    """δ(ε) as the mean of samples from a proposal, its standard error, and the mean square; no sample is above the cap."""
+    """Return δ(ε) as the mean of samples from a proposal, its standard error, and the mean square. No sample exceeds the cap."""
     tables: list[tuple[float, float, list[tuple[float, float]]]] = [(epsilon, cap, [])]
     sums, _ = mechanism.simulate(
         direction,

@@ -1,5 +1,5 @@
-"""Seeded changes of valid certificates by their JSON Schema: values within it and just outside, fields left out, lists of other
-lengths. What a careless or hostile author of a certificate may write, and what random damage to its text hardly ever reaches.
+"""Seeded changes of valid certificates by their JSON Schema: values inside and just outside of it, missing fields, and lists of
+other lengths. A careless or hostile author may write such certificates, and random damage to the text hardly ever makes them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from mutations import EXTREMES, damaged
 Schema = dict[str, Any]
 Path = tuple[str | int, ...]
 
-#: Texts that a field may hold: of the wrong kind, of another field, and such as move a cursor.
+#: Texts for a field: of the wrong kind, of another field, and with control characters.
 TEXTS = [
     "", "x", "solve", "none", "poisson", "identity", "1e-5", "a\nb", "\u001b[31m\u202e", "ü" * 300, "privacy.epsilon", "9" * 64,
 ]  # fmt: skip
-#: Numbers at which arithmetic goes wrong.
+#: Numbers at which arithmetic may fail.
 NUMBERS = [
     0.0, -0.0, 5e-324, 1e-310, 1e-300, 1e-17, 1e-8, 0.5, 1.0, 1.0 + 2**-52, 1.0 - 2**-53, 2.0, 709.0, 1e3, 1e9, 1e17, 1e154,
     1e300, 1.7976931348623157e308, -5e-324, -1e-8, -1.0, -1e308,
@@ -44,12 +44,12 @@ WHOLE = [
     10**400,
     -(10**30),
 ]
-#: The chance that the change is of any sort, whatever the schema says.
+#: The probability of a change that ignores the schema.
 ANYTHING = 0.08
 
 
 def resolved(schema: Schema, root: Schema) -> Schema:
-    """A schema without a reference at its top."""
+    """Return a schema with the reference at its top resolved."""
     while "$ref" in schema:
         found: Any = root
         for part in schema["$ref"].removeprefix("#/").split("/"):
@@ -59,14 +59,14 @@ def resolved(schema: Schema, root: Schema) -> Schema:
 
 
 def alternatives(schema: Schema, root: Schema) -> list[Schema]:
-    """What a value may be: the schema itself, or those of `anyOf`."""
+    """Return the alternatives for a value: the schema itself, or those of `anyOf`."""
     schema = resolved(schema, root)
     listed = schema.get("anyOf") or schema.get("oneOf")
     return [one for part in listed for one in alternatives(part, root)] if listed else [schema]
 
 
 def places(value: Any, schema: Schema, root: Schema, path: Path = ()) -> list[tuple[Path, list[Schema]]]:
-    """Every place below a value: its path, and what may stand there."""
+    """Return every place below a value: its path, and the schemas that are allowed there."""
     found: list[tuple[Path, list[Schema]]] = []
     for one in alternatives(schema, root):
         if isinstance(value, dict) and (one.get("type") == "object" or "properties" in one):
@@ -83,7 +83,7 @@ def places(value: Any, schema: Schema, root: Schema, path: Path = ()) -> list[tu
 
 
 class Varied:
-    """A certificate whose copies are changed. Every field is as likely to be, however many entries its list has."""
+    """A certificate whose copies are changed. Every field is equally likely, regardless of how many entries its list has."""
 
     def __init__(self, certificate: dict[str, Any], schema: Schema) -> None:
         self.text = json.dumps(certificate)
@@ -94,7 +94,7 @@ class Varied:
         self.keys = list(self.shapes)
 
     def copy(self, rng: random.Random) -> dict[str, Any]:
-        """A copy with a few fields of other values, or left out; sometimes with a damaged document inside."""
+        """Return a copy with a few fields changed or removed, and sometimes with a damaged document."""
         data: dict[str, Any] = json.loads(self.text)
         if rng.random() < 0.2 and "document" in data:
             data["document"] = damaged(data["document"], rng)
@@ -109,13 +109,13 @@ class Varied:
                 else:
                     container[key] = other(container[key], schemas, rng)
             except (KeyError, IndexError, TypeError):
-                # An earlier change took the place away.
+                # An earlier change removed this place.
                 continue
         return data
 
 
 def other(value: Any, schemas: list[Schema], rng: random.Random) -> Any:  # noqa: PLR0911 - one for each sort of value
-    """Another value for a place: within what may stand there, or just outside."""
+    """Return another value for a place, inside or just outside of what its schemas allow."""
     if rng.random() < ANYTHING:
         return copy.deepcopy(rng.choice(EXTREMES))
     schema = rng.choice(schemas)

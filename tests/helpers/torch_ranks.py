@@ -1,6 +1,6 @@
-"""One rank of a training in PyTorch: a program whose arguments are its rank, how many there are, and the folder of the run.
+"""One rank of a training run in PyTorch: a program whose arguments are its rank, the number of ranks, and the run's folder.
 
-The model is wrapped by `DistributedDataParallel`, as in loops that were so before. What comes out are its weights.
+The model is wrapped by `DistributedDataParallel`, as in existing training loops. The program prints the weights.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ DOCUMENT: dict[str, Any] = {
 
 
 def data() -> torch.utils.data.TensorDataset:
-    """Features and labels."""
+    """Return features and labels."""
     generator = torch.Generator().manual_seed(1)
     features = torch.randn(RECORDS, WIDTH, generator=generator)
     return torch.utils.data.TensorDataset(features, (features.sum(1) > 0).long())
 
 
 def train(rank: int, world: int, folder: Path) -> tuple[int, list[float]]:
-    """Train to the end. Gives how many records this rank had, and the weights."""
+    """Train to the end. Return the number of records that this rank had, and the weights."""
     torch.manual_seed(3)
     model = nn.Linear(WIDTH, 2)
     module = DistributedDataParallel(model).module if world > 1 else model
@@ -51,7 +51,7 @@ def train(rank: int, world: int, folder: Path) -> tuple[int, list[float]]:
         loader = torch.utils.data.DataLoader(data(), batch_sampler=RunBatchSampler(run), collate_fn=collate(data()))
         for features, labels in loader:
             seen += len(features)
-            # A micro-batch may be empty too.
+            # A micro-batch may also be empty.
             for part in (slice(None, 2), slice(2, None)):
                 optimizer.add(
                     clipped_sum(
@@ -63,7 +63,7 @@ def train(rank: int, world: int, folder: Path) -> tuple[int, list[float]]:
 
 
 if __name__ == "__main__":
-    # A run with another number of ranks draws the same noise.
+    # With fixed nonces, runs with different numbers of ranks draw the same noise.
     fixed_draws(pytest.MonkeyPatch())
     rank, world, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     claimed = int(sys.argv[4]) if len(sys.argv) > 4 else rank

@@ -1,4 +1,4 @@
-"""Small runs to train, for the tests of what is released, counted and kept of them."""
+"""Small training runs, for tests of what they release, count and store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyaccount.training import TrainingRun
 from pyaccount.training import folder as folder_module
 from pyaccount.training import record as record_module
 
-#: Rows of a weight.
+#: The number of rows of a weight.
 SIZE = 5
 BASE: dict[str, Any] = {
     "pyaccount": 1,
@@ -40,7 +40,7 @@ def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any)
 
 
 def sums(number: int) -> dict[str, Any]:
-    """Sums of a round that depend on nothing but the round."""
+    """Return sums for a round that depend only on its number."""
     generator = np.random.default_rng(number)
     return {"bias": generator.normal(size=2), "weight": generator.normal(size=(SIZE, 2)).astype(np.float32)}
 
@@ -61,7 +61,7 @@ def same(one: list[dict[str, Any]], two: list[dict[str, Any]]) -> bool:
 
 
 def fixed_draws(patch: pytest.MonkeyPatch) -> None:
-    """From here on rounds are drawn with the same nonces, whatever the record has before: for runs that are compared."""
+    """Make rounds use fixed nonces that do not depend on the record, so that runs can be compared."""
     patch.setattr(folder_module, "new_nonce", map(NONCES.__getitem__, count()).__next__)
     for module in (folder_module, record_module):
         patch.setattr(module, "seed_of", lambda previous, nonce: nonce)

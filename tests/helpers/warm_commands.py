@@ -1,7 +1,7 @@
-"""Commands in forks of one process that has read what they import: each is a process of its own, which starts at once.
+"""Runs commands in forks of one process that has imported their modules: each is a process of its own, which starts at once.
 
-What is seen of them is what their own processes would show: exit codes, output, files; but for variables that Python reads when
-it starts. That the installed command starts at all is seen where it is run as it is.
+Exit codes, output and files are those of ordinary processes, except for environment variables that Python reads when it starts.
+Other tests run the installed command itself, and so check that it starts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
-#: The installed command, and what its commands import when they are called.
+#: The installed command, and the modules that its commands import when they are called.
 COMMAND = "pyaccount.cli:main"
 COMMANDS_READ = (
     "pyaccount.cli.certificates",
@@ -31,7 +31,7 @@ COMMANDS_READ = (
     "pyaccount.plan.compiling",
 )
 
-#: What stands on the path in place of the command: it hands over its arguments, surroundings and streams, and ends as the fork.
+#: The program on the path in place of the command: it hands over its arguments, environment and streams, and exits like the fork.
 CLIENT = """#!{python} -IS
 import json, os, socket, sys
 code = b""
@@ -51,8 +51,8 @@ sys.exit(code[0] if code else 255)
 
 @contextmanager
 def warm(target: str, *modules: str) -> Iterator[Path]:
-    """An executable `pyaccount` that runs a target, `module:function` or a script's path; modules are read before."""
-    # The address of a socket may be no longer than a hundred bytes, which a test's own folder may exceed.
+    """Make an executable `pyaccount` that runs a target, `module:function` or a script's path; modules are imported before."""
+    # The address of a socket has at most a hundred bytes, and the path of a test's folder may be longer.
     with tempfile.TemporaryDirectory() as folder:
         address, client = str(Path(folder) / "socket"), Path(folder) / "pyaccount"
         client.write_text(CLIENT.format(python=sys.executable, address=address), encoding="utf-8")
@@ -69,13 +69,13 @@ def warm(target: str, *modules: str) -> Iterator[Path]:
                 try:
                     server.wait(60)
                 except subprocess.TimeoutExpired:
-                    # It waits for a command that never ends.
+                    # The server waits for a command that never ends.
                     server.kill()
                     raise
 
 
 def serve(address: str, target: str, modules: list[str]) -> None:
-    """Listen, and fork for whoever asks, until the last who holds the other end of the input has gone."""
+    """Listen and fork for each request, until the last process that holds the other end of the input has gone."""
     for name in modules:
         importlib.import_module(name)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -99,7 +99,7 @@ def serve(address: str, target: str, modules: list[str]) -> None:
 
 
 def answer(ends: socket.socket, target: str) -> NoReturn:
-    """Read what is to be run, let a fork run it, and say how that ended."""
+    """Read a request, run it in a fork, and report how that ended."""
     with ends:
         size, streams, _, _ = socket.recv_fds(ends, 8, 3)
         asked = b""
@@ -124,7 +124,7 @@ def answer(ends: socket.socket, target: str) -> NoReturn:
 
 
 def run(target: str, arguments: list[str]) -> NoReturn:
-    """As the interpreter would, were it started for it."""
+    """Run a target as the interpreter would if it were started for it."""
     sys.argv = [target, *arguments]
     if target.endswith(".py"):
         sys.path[0] = str(Path(target).parent)

@@ -1,4 +1,4 @@
-"""One wrong field at a time: fields that are wrong, keys that are unknown, and keys that are missing."""
+"""Documents with one error each: a wrong field, an unknown key, or a missing key."""
 
 FIELDS = [
     # what is written, at which line, the slug, the path, the column

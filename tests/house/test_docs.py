@@ -1,4 +1,4 @@
-"""The documentation: links lead somewhere, snippets are valid and run, pictures show what they say, no word is unexplained."""
+"""Tests of the documentation: links have targets, snippets are valid and run, pictures are right, and terms are explained."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ def named(path: Path) -> str:
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    """The fenced blocks of a page, each with its language."""
+    """Return the fenced blocks of a page, each with its language."""
     return re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 def prose(page: Path) -> str:
-    """A page without its fenced blocks."""
+    """Return a page without its fenced blocks."""
     return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as the sites make them that render Markdown."""
+    """Return the anchors of a page's headings, as sites make them that render Markdown."""
     found: dict[str, int] = {}
     names = set()
     for heading in re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE):
@@ -90,7 +90,7 @@ def test_every_page_is_in_the_index_and_the_index_in_the_readme() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_documents_shown_are_valid_and_planned(page: Path, tmp_path: Path) -> None:
-    """A snippet without a head is laid over the page's first one, section by section."""
+    """A snippet without a head replaces sections of the page's first document."""
     base: dict[str, Any] = {}
     for language, text in blocks(page):
         assert language in ("yaml", "python", "sh", "text"), f"{named(page)}: a block without a language"
@@ -141,7 +141,7 @@ def test_samplers_have_a_section_a_picture_and_a_document_each() -> None:
 
 
 def test_the_picture_of_the_budgets_is_what_its_script_draws() -> None:
-    """And shows the budgets where they are: the point on no line, the curve through that of N(1, 1) at a half."""
+    """The picture also shows the budgets at their places: the point is on no line, and the curve goes through N(1, 1)'s at ½."""
     script = runpy.run_path(str(DOCS / "pictures" / "budgets.py"))
     text = (DOCS / "pictures" / "budgets.svg").read_text(encoding="utf-8")
     assert text == script["svg"](), "run `make reference`"
@@ -173,7 +173,7 @@ def test_the_picture_of_the_digits_is_what_its_script_draws(tmp_path: Path) -> N
 
 
 def test_the_tables_of_the_digits_are_what_the_runs_have_seen() -> None:
-    """Every mean with its standard error, and what was certified, rounded to its side."""
+    """The tables contain every mean with its standard error, and the certified bounds, rounded in their direction."""
     text = (DOCS / "results.md").read_text(encoding="utf-8")
     tables = {row[0]: row[1:] for row in (line.strip("| ").split(" | ") for line in text.splitlines() if "±" in line)}
 
@@ -209,7 +209,7 @@ RECORDS, ROUNDS = SCRIPT["RECORDS"], SCRIPT["ROUNDS"]
 
 
 def cells(name: str) -> dict[str, set[tuple[int, int]]]:
-    """What a committed picture shows, read from its paths: the cells (record, round) of each class."""
+    """Return the cells (record, round) of each class in a committed picture, read from its paths."""
     text = (DOCS / "pictures" / f"{name}.svg").read_text(encoding="utf-8")
     shown: dict[str, set[tuple[int, int]]] = {"out": set(), "one": set(), "more": set(), "dropped": set()}
     for kind, path in re.findall(r'<path class="(\w+)" d="([^"]*)"', text):
@@ -232,7 +232,7 @@ def rounds_of(shown: set[tuple[int, int]], record: int) -> list[int]:
 
 
 def test_pictures_show_the_samplers_definitions() -> None:
-    """By the words of the definitions, from the pictures alone."""
+    """The pictures satisfy the definitions of the samplers; only the pictures are read."""
     for name, drawn in (("fixed-size", 3), ("must-wo", 4)):
         shown = cells(name)
         for t in range(ROUNDS):
@@ -261,7 +261,7 @@ def test_pictures_show_the_samplers_definitions() -> None:
         assert [t // 8 for t in dealt] == list(range(6))  # once in each epoch of eight rounds
     shown = cells("shuffled")
     assert {sum(when == t for _, when in shown["one"]) for t in range(ROUNDS)} == {3}
-    # The last batch of an epoch and the first of the next may have a record in common.
+    # The last batch of an epoch and the first batch of the next may share a record.
     dealt_to = [rounds_of(shown["one"], record) for record in range(RECORDS)]
     assert min(later - earlier for times in dealt_to for earlier, later in pairwise(times)) == 1
     shown = cells("user-b-min-sep")
@@ -279,7 +279,7 @@ def test_pictures_show_the_samplers_definitions() -> None:
 
 
 def test_simulations_have_the_rates_that_are_accounted_for() -> None:
-    """Over many runs each record takes part at the participation rate, whichever round it is (a stationary start among them)."""
+    """Over many runs each record takes part in every round at the participation rate; this includes a stationary start."""
     runs = 300
     for name in ("poisson", "fixed-size", "b-min-sep", "balls-in-bins", "cyclic-poisson"):
         (body,) = SCRIPT["document"](name).bodies
@@ -289,7 +289,7 @@ def test_simulations_have_the_rates_that_are_accounted_for() -> None:
             raster = SCRIPT["SIMULATIONS"][name](body, random.Random(seed))
             early += sum(row[t] > 0 for row in raster for t in range(8))
             total += sum(cell > 0 for row in raster for cell in row)
-        # Eight standard errors of independent cells, which these are not more spread than.
+        # Eight standard errors of independent cells; these cells do not vary more than independent ones.
         for seen, count in ((early, runs * RECORDS * 8), (total, runs * RECORDS * ROUNDS)):
             assert abs(seen / count - rate) <= 8.0 * (rate / count) ** 0.5, name
 
@@ -312,7 +312,7 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def bare(text: str) -> list[str]:
-    """The lines of an output without what follows blanks."""
+    """Return the lines of an output without trailing blanks."""
     return [line.rstrip() for line in text.splitlines()]
 
 

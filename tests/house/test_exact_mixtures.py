@@ -1,4 +1,4 @@
-"""The oracle of small mixtures itself: against closed forms, other axes and an identity of its two directions."""
+"""Tests of the oracle of small mixtures: against closed forms, along other axes, and by an identity of its two directions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_one_gaussian_in_any_direction(epsilon: float, scale: float) -> None:
         expected = float(gaussian_delta(mp.mpf(float(np.linalg.norm(mean))), mp.mpf(epsilon)))
     one = Mixture.of({(1,): 1.0}, mean.T)
     for p, q in ((one, nothing(3)), (nothing(3), one), (one.mirrored, nothing(3))):
-        # Below the smallest doubles the answer is 0.
+        # Below the smallest doubles the result is 0.
         assert hockey_stick(p, q, epsilon) == pytest.approx(expected, rel=1e-10, abs=1e-300)
 
 
@@ -55,7 +55,7 @@ def test_one_round_of_poisson_sampling(epsilon: float, sigma: float, p: float) -
 
 
 def plane(p: Mixture, q: Mixture, epsilon: float) -> float:
-    """δ(ε) in two dimensions along the given axes: for each y₁ a root and a sum of tails, then adaptive quadrature."""
+    """Return δ(ε) in two dimensions along the given axes: for each y₁ a root and a sum of tails, then adaptive quadrature."""
 
     def parts(mixture: Mixture, x: float, tail: Callable[[Array], Array]) -> float:
         return float((mixture.weights * norm.pdf(x - mixture.means[:, 0])) @ tail(mixture.means[:, 1]))
@@ -70,11 +70,11 @@ def plane(p: Mixture, q: Mixture, epsilon: float) -> float:
 
         if excess(60.0) < 0.0:
             return 0.0
-        # Where even y₂ = −200 is in the set, all of the line is.
+        # If even y₂ = −200 is in the set, the whole line is.
         root = -200.0 if excess(-200.0) > 0.0 else brentq(excess, -200.0, 60.0, xtol=1e-12, rtol=1e-14)
         return parts(p, x, lambda m: norm.sf(root - m)) - math.exp(epsilon) * parts(q, x, lambda m: norm.sf(root - m))
 
-    # Beyond these pieces there is less than 1e-15 of either mixture.
+    # Outside of these pieces either mixture has a mass below 1e-15.
     pieces = [quad(line, a, a + 4.0, epsabs=1e-13, epsrel=1e-9, limit=200)[0] for a in range(-8, 16, 4)]
     return math.fsum(pieces)
 
@@ -97,7 +97,9 @@ def test_two_rounds_along_other_axes(name: str, epsilon: float) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 2.5])
 def test_a_plane_in_three_dimensions(epsilon: float) -> None:
-    """Two means of one length, whose sum is where they vary most: the same Gram matrix in two dimensions, along other axes."""
+    """Two means of equal length, whose sum is the direction of largest variation, give the same result as means with the same
+    Gram matrix in two dimensions, along other axes.
+    """
     means = np.array([[0.8, 0.4, 0.0], [0.0, 0.4, 0.8]])
     weights = np.array([0.3, 0.7])
     found = hockey_stick(Mixture(weights, means), nothing(3), epsilon)
@@ -119,13 +121,13 @@ LAWS = {
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_directions_are_one_function_of_two_signs(name: str, epsilon: float) -> None:
-    """H_α(Q‖P) = 1 − α + α·H_{1/α}(P‖Q): two different sets, two different integrals."""
+    """H_α(Q‖P) = 1 − α + α·H_{1/α}(P‖Q), where both sides integrate over different sets."""
     law, matrix, sigma = LAWS[name]
     assert sum(law.values()) == pytest.approx(1.0, rel=1e-14)
     p, q = Mixture.of(law, matrix, 1.0 / sigma), nothing(len(matrix))
     for one, other in ((p, q), (q, p), (p, p.mirrored)):
         reflected = -math.expm1(epsilon) + math.exp(epsilon) * hockey_stick(one, other, -epsilon)
-        # The right-hand side cancels where δ is small.
+        # The right-hand side suffers from cancellation if δ is small.
         assert hockey_stick(other, one, epsilon) == pytest.approx(reflected, rel=1e-7, abs=1e-9 * math.exp(epsilon))
 
 
@@ -138,7 +140,7 @@ def test_finer_grids_say_the_same(name: str) -> None:
 
 
 def test_independent_parts_are_one_mixture_on_the_product() -> None:
-    """Two rounds of Poisson sampling, as one law of two rounds and as a product of laws."""
+    """Two rounds of Poisson sampling give the same as one law of two rounds and as a product of laws."""
     both = Mixture.of(renewal_law(2, 1, 0.3, warm=False), np.eye(2), 1.0)
     one = Mixture.of(renewal_law(1, 1, 0.3, warm=False), np.eye(1), 1.0)
     assert hockey_stick(one.beside(one), nothing(2), 1.0) == pytest.approx(
@@ -148,7 +150,7 @@ def test_independent_parts_are_one_mixture_on_the_product() -> None:
 
 @pytest.mark.parametrize("name", ["always", "bins"])
 def test_few_patterns_against_random_outcomes(name: str) -> None:
-    """Where means span less than all of the rounds."""
+    """Means that span fewer dimensions than there are rounds agree with estimates from random outcomes."""
     law, matrix, sigma = LAWS[name]
     p, q = Mixture.of(law, matrix, 1.0 / sigma), nothing(len(matrix))
     rng = np.random.default_rng(4)
@@ -162,7 +164,7 @@ def test_few_patterns_against_random_outcomes(name: str) -> None:
 
 @cache
 def judged_outcomes() -> list[tuple[Mixture, Mixture, Array]]:
-    """The pair of truncated batches both ways, and the likelihood ratio at random outcomes of the first.
+    """Return the pair of truncated batches in both directions, and the likelihood ratio at random outcomes of the first.
 
     P has means of 0, 1 and 2 columns, Q of 0 and −1.
     """
@@ -190,7 +192,7 @@ def test_means_on_both_sides_against_random_outcomes(epsilon: float) -> None:
 @pytest.mark.parametrize("direction", ["remove", "add", "replace"])
 @pytest.mark.parametrize("kind", ["b-min-sep", "user-b-min-sep"])
 def test_enclosures_against_random_outcomes(kind: str, direction: str, tmp_path: Path) -> None:
-    """Samples of the true law, judged by the two likelihood ratios that enclose the true one."""
+    """Estimates from samples of the true law, with the two likelihood ratios that enclose the true one, agree with the oracle."""
     sampler = {"kind": kind, "min_separation": 1, "records_per_user": 2, "start": "cold"}
     document = {
         "privacy": {"adjacency": "zero-out"},
@@ -215,7 +217,7 @@ def test_enclosures_against_random_outcomes(kind: str, direction: str, tmp_path:
     extras = {"none": np.zeros(3), "charged": charges}
 
     def ratios(sign: float) -> dict[str, Array]:
-        """By what is added to the columns' squares."""
+        """Return the likelihood ratios by the numbers that are added to the squared norms of columns."""
         factors = {name: weights * np.exp(-0.5 * (points**2) @ (squares + extra)) for name, extra in extras.items()}
         return dict(zip(factors, (np.exp(sign * (y @ means.T)) @ np.stack([*factors.values()], axis=1)).T, strict=True))
 
@@ -232,5 +234,5 @@ def test_enclosures_against_random_outcomes(kind: str, direction: str, tmp_path:
                 "replace": lambda above, below: np.log(up[above]) - np.log(down[below]),
             }[direction](above, below)
             values = np.maximum(0.0, -np.expm1(epsilon - loss))
-            # Where nothing is seen of a value, it is small.
+            # If no sample shows a value, it is small.
             assert abs(float(values.mean()) - expected) < 4.0 * float(values.std()) / math.sqrt(size) + 1e-6

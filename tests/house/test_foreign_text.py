@@ -1,4 +1,4 @@
-"""Text of a stranger's certificate, run, record or file: no printer lets it move a cursor, begin a line or turn the reading."""
+"""No printer lets foreign text of a certificate, run, record or file move a cursor, begin a line or change the text direction."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from pyaccount.pages.legible import legible
 from pyaccount.pages.page import Code, PageSection
 from pyaccount.store.listing import RunList, RunRecord
 
-#: Clears a terminal, writes in red, overwrites the line, forges another one, and turns the direction of reading.
+#: A text that clears a terminal, writes in red, overwrites the line, forges another one, and reverses the text direction.
 HOSTILE = "\x1b[2J\x1b[31m\rok\nok\u2028ok\x85\u202eevil\u2066\u200b\x9b1A\x07\x00\ufeff$x^$[/b]|"
-#: What may stand in what people read: all that prints, and the ends of lines.
+#: The characters that are allowed in printed text: all printable ones, and the ends of lines.
 ALLOWED = "\n"
 
 
 def assert_printable(text: str) -> None:
     found = {character for character in text if not character.isprintable() and character not in ALLOWED}
     assert not found, found
-    # Nor does it begin a line of its own.
+    # The text does not begin a line of its own either.
     assert not re.search(r"^ok", text, flags=re.MULTILINE)
 
 
 def poisoned(value: Any) -> Any:
-    """The data with every text in it hostile, but for those that must be words for it to be read at all."""
+    """Return the data with every text in it replaced by a hostile one, except for keywords that it needs to be readable."""
     if isinstance(value, dict):
         return {key: poisoned(item) if key not in _WORDS else item for key, item in value.items()}
     if isinstance(value, list):
@@ -48,7 +48,7 @@ _WORDS = {
 
 
 def renamed(name: str) -> dict[str, Any]:
-    """An intact certificate of a document that is called so."""
+    """Return an intact certificate of a document with this name."""
     data = golden("deterministic")
     data["statement"] = data["statement"].replace(data["name"], name)
     data["name"] = data["document"]["name"] = name
@@ -56,7 +56,7 @@ def renamed(name: str) -> dict[str, Any]:
 
 
 def certificate(name: str) -> dict[str, Any]:
-    """A golden certificate in which every text is a stranger's."""
+    """Return a golden certificate in which every text is hostile."""
     data = golden(name)
     found: dict[str, Any] = poisoned(data)
     for phase, was in zip(found.get("phases", []), data.get("phases", []), strict=True):
@@ -78,7 +78,7 @@ def test_reports_show_nothing_that_moves_a_cursor(
     captured = capsys.readouterr()
     assert_printable(captured.out)
     assert_printable(captured.err)
-    # It is shown, not left out.
+    # The name is shown, not left out.
     assert r"\u202eevil" in captured.out.replace("\\\\", "\\") or name == "amplification"
 
 
@@ -86,7 +86,7 @@ def test_reports_show_nothing_that_moves_a_cursor(
 def test_comparisons_show_nothing_that_moves_a_cursor(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One that holds together, but for the document's name, and one that contradicts itself."""
+    """The comparison has a certificate that is consistent except for its hostile name, and one that contradicts itself."""
     whole = save(tmp_path, renamed(f"mine{HOSTILE}"), "whole.json")
     broken = save(tmp_path, certificate("group-of-phases"), "broken.json")
     cli.run(["compare", str(whole), str(broken), "--format", form])
@@ -135,7 +135,7 @@ def test_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_names_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A pattern in a workflow takes whatever files a branch brings."""
+    """File names may be hostile too, because a pattern in a workflow matches any file of a branch."""
     name = "c\x1b[2J\nok\u202e.json"
     good, broken = save(tmp_path, golden("deterministic"), name), save(tmp_path, "{", f"x{name}")
     for command in (
@@ -161,7 +161,7 @@ def test_runs_of_a_store() -> None:
         run = RunRecord(**words, **numbers, damaged=False, holds=True)
         printed = RunList(pyaccount=1, kind="runs", runs=[run]).to_text()
         assert_printable(printed)
-    # What looks like markup is a part of the name.
+    # Text that looks like markup is part of the name.
     assert "a[/b]" in printed
 
 
@@ -183,5 +183,5 @@ def test_pages_show_what_is_not_printable_and_data_keep_it() -> None:
     assert legible(legible(page)) == legible(page)
     code = PageSection("code", "", (Code("a: 1\nb: \x1b\n", "yaml"),))
     assert legible(code).blocks == (Code("a: 1\nb: \\x1b\n", "yaml"),)
-    # JSON is data: the name is in it as it is.
+    # JSON contains the name unchanged, because it is data.
     assert json.loads(pyaccount.Certificate(changed).to_json())["name"] == "a\u202e"

@@ -1,4 +1,4 @@
-"""The workflow, the hooks and the page about gates: what they run is run, in a project laid out as they expect."""
+"""Runs the commands of the workflow, the hooks and the page about gates, in a project with the layout that they expect."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Shell = Callable[[str, Path], subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A document, a policy and a certificate."""
+    """Return a project with a document, a policy and a certificate."""
     for folder in ("privacy", "certificates"):
         (tmp_path / folder).mkdir()
     document = tmp_path / "privacy" / "training.yaml"
@@ -38,7 +38,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def shell(command: str, folder: Path, installed: Path = Path(sys.executable)) -> subprocess.CompletedProcess[str]:
-    """As a workflow's runner does: bash, stopping at the first failure, with the installed command on the path."""
+    """Run a command as a workflow's runner does: with bash, until the first failure, with the installed command on the path."""
     path = os.pathsep.join([str(installed.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
     return subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", command],
@@ -52,17 +52,17 @@ def shell(command: str, folder: Path, installed: Path = Path(sys.executable)) ->
 
 @pytest.fixture(scope="module")
 def started() -> Iterator[Shell]:
-    """The same shell, with a command on the path that need not start anew: what passes is run with the installed one."""
+    """Return the same shell with a faster, forked command on the path. Commands that pass are run with the installed one."""
     with warm(COMMAND, *COMMANDS_READ) as client:
         yield lambda command, folder: shell(command, folder, client)
 
 
 def steps() -> list[str]:
-    """The commands of the workflow, but for the one that installs what is installed here."""
+    """Return the commands of the workflow, except for the one that installs pyaccount, which is installed here."""
     workflow = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
     (job,) = workflow["jobs"].values()
     runs = {step["name"]: step["run"] for step in job["steps"] if "run" in step}
-    # No name of the public index: what is installed is pinned.
+    # The command installs a pinned version, not a name from the public index.
     assert runs.pop("install") == "pip install --require-hashes -r privacy/requirements.txt"
     return list(runs.values())
 
@@ -74,7 +74,7 @@ def hooks() -> list[dict[str, Any]]:
 
 
 def hook_command(hook: dict[str, Any], project: Path) -> str:
-    """What pre-commit runs: the entry with the names of the files that match."""
+    """Return the command that pre-commit runs: the entry with the names of the files that match."""
     files = sorted(str(path.relative_to(project)) for path in project.rglob("*") if path.is_file())
     matching = [name for name in files if re.search(hook["files"], name)]
     assert matching, hook["id"]
@@ -112,10 +112,10 @@ def test_each_document_needs_its_own_certificate(project: Path, started: Shell) 
     found = [started(command, project) for command in (validate, each, policy)]
     assert [done.returncode for done in found] == [0, 1, 0]
     assert "privacy/training.yaml" in found[1].stdout
-    # Comments and spelling are not what it says.
+    # Comments and formatting do not change the meaning.
     changed.write_text("# a comment\n" + text.replace("iterations: 2000", "iterations: 2_000"), encoding="utf-8")
     assert started(each, project).returncode == 0
-    # In the order of names, the last one has none.
+    # In alphabetical order, the last one has none.
     shutil.copy(changed, project / "privacy" / "zebra.yaml")
     assert started(each, project).returncode == 2
     shutil.copy(project / "certificates" / "training.json", project / "certificates" / "zebra.json")

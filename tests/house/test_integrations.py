@@ -1,4 +1,4 @@
-"""The examples of integrations: each is run as its page says, with the packages it is for."""
+"""Runs each example of an integration as its page says, with the packages that it is for."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def train(folder: Path, *overrides: str, command: tuple[str, ...] = (sys.executa
 
 @pytest.fixture(scope="module")
 def started() -> Iterator[tuple[str, ...]]:
-    """The script as a command that need not import Hydra anew: what trains, and a wrong override, start as the page says."""
+    """Return the script as a forked command that need not import Hydra each time. Training, and a wrong override, start Python
+    as the page says.
+    """
     modules = (
         "numpy",
         "pyaccount",
@@ -106,7 +108,7 @@ def test_a_wrong_override_is_located(tmp_path: Path) -> None:
 def test_the_loop_refuses_what_it_does_not_do(
     overrides: tuple[str, ...], message: str, started: tuple[str, ...], tmp_path: Path
 ) -> None:
-    # The loop refuses whatever was certified, so that wide bounds do.
+    # The loop refuses every certificate here, so wide bounds are sufficient.
     wide = "+mechanism.accounting={profile: [1], tolerance: 0.1}"
     done = train(tmp_path, "trainer.steps=4", wide, *overrides, command=started)
     assert done.returncode == 1
@@ -137,7 +139,7 @@ def manifest() -> dict[str, Any]:
 
 
 def mounted(manifest: dict[str, Any], folder: Path) -> dict[str, Path]:
-    """The volumes of the Job, as a node lays them out: the files of a ConfigMap are links to links."""
+    """Return the volumes of the Job, laid out as on a node: the files of a ConfigMap are links to links."""
     spec = manifest["Job"]["spec"]["template"]["spec"]
     places = {}
     for volume in spec["volumes"]:
@@ -155,7 +157,7 @@ def mounted(manifest: dict[str, Any], folder: Path) -> dict[str, Path]:
 
 
 def run_container(container: dict[str, Any], places: dict[str, Path], folder: Path) -> subprocess.CompletedProcess[str]:
-    """A container's command, the paths it sees replaced by those where its volumes lie here."""
+    """Run the command of a container, with its paths replaced by those of the volumes here."""
     arguments = list(container["args"])
     for mount in container["volumeMounts"]:
         arguments = [re.sub(rf"^{mount['mountPath']}(?=/)", str(places[mount["name"]]), one) for one in arguments]
@@ -200,7 +202,7 @@ def test_a_certificate_in_mlflow(tmp_path: Path) -> None:
     store = {"MLFLOW_TRACKING_URI": (tmp_path / "runs").as_uri(), "MLFLOW_ALLOW_FILE_STORE": "true"}
     done = run(sys.executable, script, str(DOCUMENT), folder=tmp_path, **store)
     assert done.returncode == 0, done.stderr
-    # Read back through the library, in a process of its own: it leaves much behind.
+    # The results are read with the library in a process of its own, because it leaves much behind.
     reader = (
         "import json, mlflow\n"
         "client = mlflow.MlflowClient()\n"
@@ -220,7 +222,7 @@ def test_a_certificate_in_mlflow(tmp_path: Path) -> None:
     assert parameters["privacy.document_sha256"] == pyaccount.load(DOCUMENT).sha256
     assert metrics["privacy.epsilon_upper"] == certificate.epsilon
     assert metrics["privacy.epsilon_lower"] == certificate.epsilon_lower
-    # No bound goes by a name that does not say which one it is.
+    # The name of every bound says which bound it is.
     assert all(metric.endswith(("_upper", "_lower")) for metric in metrics)
     assert [step for step, _ in history] == [500, 1000, 1500, 2000]
     assert [value for _, value in history] == sorted(value for _, value in history)
@@ -232,7 +234,7 @@ def test_a_certificate_in_mlflow(tmp_path: Path) -> None:
 def test_short_runs_in_mlflow_are_counted_to_their_end(
     rounds: int, told: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The script without MLflow, whose start takes seconds: only what it is told is of interest."""
+    """The script is run without MLflow, whose start takes seconds; the test checks only the calls to it."""
     seen: list[tuple[str, int]] = []
     states: list[dict[str, Any]] = []
     client = MagicMock()

@@ -1,6 +1,6 @@
-"""The rooms stand in layers: no import runs upwards, at the top of a file, inside a function or for types alone.
+"""The rooms are layers: no room imports a later one, neither at the top of a file, nor in a function, nor only for types.
 
-Tests lie in the folder of the room they are about, and share helpers, not tests.
+Tests are in the folder of the room that they test. They import helpers, but not other tests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from places import ROOT
 PACKAGE = ROOT / "pyaccount"
 TESTS = ROOT / "tests"
 
-#: From the bottom up: a room may import those before it. The façade is `__init__`, which is on top.
+#: The rooms from the bottom up: a room may import only those before it. `__init__` is the façade on top.
 ROOMS = (
     *("forks", "errors", "rounding", "directions", "wrapping", "files", "tables", "forms", "pages"),
     *(
@@ -38,10 +38,10 @@ ROOMS = (
     *("auditing", "accountant", "training", "adapters", "draft", "messages", "schemas", "cli", "reference"),
     *("__init__", "__main__"),
 )
-#: What the package itself offers to its rooms.
+#: The names that the rooms may import from the package itself.
 OWN = {"_core", "__version__"}
 
-#: The same of the core's rooms, and of the crate with the bindings.
+#: The order of the core's rooms, and of those of the crate with the bindings.
 CORE = (
     "error",
     "process",
@@ -63,14 +63,14 @@ CORE = (
     "tests",
 )
 
-#: Folders of tests beside those of the rooms: of the core through its binding, and of the repository.
+#: Folders of tests that are not named after a room: for the core through its binding, and for the repository.
 TESTED = {"core", "house"}
-#: What tests share, and what they compare with.
+#: Folders with shared helpers and with expected results.
 SHARED = {"helpers", "golden"}
 
 
 def imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """The line and the room of each import of this package."""
+    """Yield the line and the room of each import of this package."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
@@ -88,7 +88,7 @@ def imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def parts_imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """The line and every part of the names of each import."""
+    """Yield the line of each import with every part of the imported names."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom | ast.Import):
             module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
@@ -97,12 +97,12 @@ def parts_imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
                     yield node.lineno, part
 
 
-#: Modules that need a deep-learning framework; nothing in the package imports them.
+#: Modules that need a deep-learning framework; no other module of the package imports them.
 FRAMED = {"pyaccount.training.torch", "pyaccount.training.device"}
 
 
 def modules_imported(tree: ast.Module) -> Iterator[str]:
-    """The whole names of modules, and of what may be one."""
+    """Yield the full names of imported modules, and of imported names that may be modules."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -112,7 +112,7 @@ def modules_imported(tree: ast.Module) -> Iterator[str]:
 
 
 def test_the_base_package_imports_no_framework() -> None:
-    """Neither lazily nor for types, and not by way of a module of its own."""
+    """Neither lazily nor for types, nor through one of its own modules."""
     wrong, framed = [], set()
     for path in sorted(PACKAGE.rglob("*.py")):
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -149,7 +149,7 @@ def test_no_import_runs_upwards(room: str) -> None:
 
 
 def test_an_import_that_runs_upwards_is_seen() -> None:
-    """At the top, inside a function, for types alone, and by whatever spelling."""
+    """Imports are found at the top, in a function, only for types, and in every spelling."""
     program = (
         "from pyaccount import _core, gate\nimport pyaccount.cli.help\nimport pyaccount\n"
         "if TYPE_CHECKING:\n    from pyaccount.certificate.model import Record\n"
@@ -207,7 +207,7 @@ def test_an_import_of_a_test_is_seen() -> None:
 
 
 def modules() -> dict[str, Path]:
-    """Every module of the package, by its name."""
+    """Return every module of the package by its name."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -216,9 +216,9 @@ def modules() -> dict[str, Path]:
 
 
 def test_no_circle_of_modules() -> None:
-    """A room has a bottom and a top: no module imports, lazily or for types, what imports it."""
+    """No module imports a module that imports it directly or indirectly, not even lazily or for types."""
     known = modules()
-    # The package itself offers its version and the core to all.
+    # All modules may import the version and the core from the package itself.
     imports: dict[str, set[str]] = {name: set() for name in known if name != "pyaccount"}
     for name, below in imports.items():
         for node in ast.walk(ast.parse(known[name].read_text(encoding="utf-8"))):
@@ -228,7 +228,7 @@ def test_no_circle_of_modules() -> None:
             elif isinstance(node, ast.Import):
                 below.update({one.name for one in node.names} & imports.keys())
         below.discard(name)
-    # What imports nothing that is left goes; what stays is in a circle, or above one.
+    # Modules that import no remaining module are removed. Those that remain are in a cycle, or depend on one.
     left = dict(imports)
     while free := [name for name, needed in left.items() if not needed & left.keys()]:
         for name in free:

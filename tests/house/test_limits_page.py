@@ -1,4 +1,4 @@
-"""Limits: the table says what the code does, files elsewhere are not read, and hostile input runs in little memory."""
+"""Tests of the page of limits: its table is right, files elsewhere are not read, and hostile input needs little memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_table_has_the_limits() -> None:
 
 
 def test_every_limit_on_files_is_in_the_table() -> None:
-    """What is called LARGEST_FILE, LARGEST_KEY or DEEPEST somewhere is a row."""
+    """Every constant named LARGEST_FILE, LARGEST_KEY or DEEPEST is a row of the table."""
     named = {constant for _, _, constant in ROWS}
     for path in (ROOT / "pyaccount").rglob("*.py"):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -46,7 +46,7 @@ def test_every_limit_on_files_is_in_the_table() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a matrix, and one beside it with another."""
+    """Return a folder with a matrix, next to a folder with another matrix."""
     return two_folders(tmp_path)
 
 
@@ -54,7 +54,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_certificate_has_no_file_read_elsewhere(
     file: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever writes a certificate writes its hash too: only `verify` opens files, and none of these."""
+    """The author of a certificate also writes its hash. Therefore only `verify` opens files, and none of these."""
     monkeypatch.chdir(folder)
     certificate = json.loads(pyaccount.certify(named(str(folder / "matrix.csv"))).to_json())
     certificate["document"]["matrix"]["file"] = file
@@ -63,7 +63,7 @@ def test_a_certificate_has_no_file_read_elsewhere(
     for more in ((), ("--folder", str(folder))):
         assert cli.run(["verify", str(path), *more]) == 2
         assert "outside-folder" in capsys.readouterr().err
-    # It names no files, and opens none.
+    # The command neither names nor opens files.
     assert cli.run(["check", str(path), "--no-limits"]) in (0, 1)
 
 
@@ -133,7 +133,7 @@ print(len(codes), file=sys.stderr)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits on the address space are Linux's")
 def test_hostile_input_runs_in_little_memory(tmp_path: Path) -> None:
-    """256 MB of address space for everything: the interpreter, the packages, and one damaged file after the other."""
+    """The interpreter, the packages and damaged files, one after the other, need at most 256 MB of address space."""
     from attestation_tools import signing
 
     signing(tmp_path / "p")

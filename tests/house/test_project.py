@@ -1,4 +1,4 @@
-"""The files about the project itself: what they say of versions is true, and what workflows run can be run."""
+"""Tests of the project's own files: their versions are right, and the commands of workflows can be run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_citation_names_nobody_who_is_not() -> None:
 
 
 def test_what_is_missing_is_installed_by_its_own_name() -> None:
-    """The project called pyaccount on the public index is another one: nobody is sent there for an extra of ours."""
+    """The project pyaccount on the public index is unrelated, so no message tells users to install our extras from it."""
     files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     named, sent = set(), []
     for file in filter(None, files.split("\0")):
@@ -74,7 +74,7 @@ def test_what_is_missing_is_installed_by_its_own_name() -> None:
     assert not sent
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"].values()
-    # polars reads what `to_dict` gives, in whatever version: nothing here depends on one.
+    # Any version of polars can read the result of `to_dict`, so no version is required.
     assert named - {"polars"} <= {re.split("[<>=~]", one)[0] for extra in extras for one in extra}
 
 
@@ -111,7 +111,7 @@ def test_the_release_tool_runs() -> None:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_workflows_are_careful(path: Path) -> None:
-    """Read-only unless said otherwise, no credentials left in checkouts, and no text of others inside a command."""
+    """Permissions are read-only by default, checkouts keep no credentials, and no foreign text is inserted in a command."""
     workflow = loaded(path)
     assert workflow["permissions"] == {"contents": "read"}
     for step in steps(workflow):

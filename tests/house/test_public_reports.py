@@ -1,4 +1,4 @@
-"""Questions from the public trackers of privacy libraries: each is a document, whose answer is held against an oracle."""
+"""Questions from the public trackers of privacy libraries: each is a document, and its result is compared with an oracle."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from pyaccount.document import Document
 ROWS: list[dict[str, Any]] = yaml.safe_load(
     (ROOT / "tests" / "golden" / "public_reports.yaml").read_text(encoding="utf-8")
 )
-#: How much a closed form may be off, relatively: its digits are more than a double's.
+#: The relative tolerance for closed forms, which are computed with more digits than a double has.
 EXACT = 1e-12
 
 
 def truth(expression: str, **known: float) -> Any:
-    """The value of an expression of the oracles."""
+    """Return the value of an expression with the oracles."""
     return eval(expression, {"__builtins__": {}, **vars(public_oracles)}, known)
 
 
 def document(row: dict[str, Any], folder: Path) -> Document:
-    """The document of a row, with the files that it names in a folder."""
+    """Return the document of a row, after writing the files that it names to a folder."""
     for name, matrix in row.get("files", {}).items():
         np.save(folder / name, truth(matrix))
     given = {"pyaccount": 1, "name": row["id"], "accounting": {"profile": []}, **row["document"]}
-    # The loader of the tests follows YAML 1.1, which takes 1e-5 for a text; so does the language.
+    # YAML 1.1, which the loader of the tests follows, reads 1e-5 as a text; the package accepts that.
     return pyaccount.load(given, folder=folder)
 
 
 def ends(row: dict[str, Any], certificate: Certificate) -> tuple[float, float]:
-    """The interval of what is asked: of ε or δ what is certified, of a blank the value found and the one that fails."""
+    """Return the interval for the question: the certified bounds on ε or δ, or the solved value and the one that fails."""
     guarantee = certificate.data.guarantee
     if row["of"] == "delta":
         return guarantee.delta_lower or 0.0, guarantee.delta
@@ -77,7 +77,7 @@ def test_the_answer_is_right(row: dict[str, Any], tmp_path: Path, capsys: pytest
 
 
 def check_refusal(row: dict[str, Any], folder: Path) -> None:
-    """The slug, the place and the words of a refusal, and what it suggests."""
+    """Check the slug, the place, the words and the suggestion of a refusal."""
     refused = row["refused"]
     with pytest.raises(pyaccount.DocumentError) as caught:
         pyaccount.compile(document(row, folder))
@@ -91,7 +91,7 @@ def check_refusal(row: dict[str, Any], folder: Path) -> None:
 
 
 def check_interval(row: dict[str, Any], low: float, high: float) -> None:
-    """An interval that holds the truth, and is no wider than it may be."""
+    """Check that an interval contains the true value, and is not wider than allowed."""
     value, error, width = float(truth(row["truth"])), float(row.get("error", EXACT)), float(row["width"])
     assert low <= value * (1.0 + error), (low, value)
     assert value * (1.0 - error) <= high, (value, high)
@@ -99,7 +99,7 @@ def check_interval(row: dict[str, Any], low: float, high: float) -> None:
 
 
 def check_achieved(row: dict[str, Any], certificate: Certificate) -> None:
-    """What a blank's value gives by the oracle: the target, and not more."""
+    """Check by the oracle that a solved value meets the target, and does not exceed it by much."""
     solved, target = certificate.data.solved, row["document"]["privacy"]["epsilon"]
     assert solved is not None
     value = truth(row["truth"], solved=float(solved.value))
@@ -107,7 +107,7 @@ def check_achieved(row: dict[str, Any], certificate: Certificate) -> None:
 
 
 def check_ends(row: dict[str, Any], certificate: Certificate) -> None:
-    """Ends that keep to one side of what others prove."""
+    """Check that bounds are on the right side of values that others have proven."""
     guarantee, privacy = certificate.data.guarantee, row["document"]["privacy"]
     of_delta = privacy.get("delta") == "solve"
     low, high = (guarantee.delta_lower, guarantee.delta) if of_delta else (guarantee.epsilon_lower, guarantee.epsilon)
@@ -126,7 +126,7 @@ def check_ends(row: dict[str, Any], certificate: Certificate) -> None:
 
 @pytest.mark.parametrize("factor", [0.99, 1.01])
 def test_a_wrong_answer_fails(factor: float, tmp_path: Path) -> None:
-    """Of an answer that is off by a hundredth."""
+    """A result that is wrong by one percent is detected."""
     for name in ("group-size", "mnist", "fixed-size-batches"):
         (row,) = (row for row in ROWS if row["id"] == name)
         low, high = ends(row, pyaccount.certify(document(row, tmp_path), threads=1))
@@ -136,7 +136,7 @@ def test_a_wrong_answer_fails(factor: float, tmp_path: Path) -> None:
 
 
 def test_the_table_is_a_table() -> None:
-    """Every row says where it was asked and where the right answer comes from; there are forty of them and more."""
+    """Every row says where the question was asked and where the right answer is from; there are at least forty rows."""
     ids = [row["id"] for row in ROWS]
     assert len(set(ids)) == len(ids)
     assert len(ids) >= 40

@@ -1,4 +1,4 @@
-"""README, docs and examples: what they show is what happens."""
+"""Tests that the README, the docs and the examples show the actual results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyaccount.document import Document
 from pyaccount.plan import CompiledDocument, compiling
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-#: A policy is no mechanism: tests/gate/test_gate.py holds certificates against it.
+#: A policy is not a mechanism document; tests/gate/test_gate.py tests it.
 DOCUMENTS = sorted(path for path in EXAMPLES.glob("*.yaml") if path.stem != "policy")
 
 
@@ -50,7 +50,7 @@ def test_python_snippets_run(snippet: str, monkeypatch: pytest.MonkeyPatch) -> N
 PAGES = [
     pytest.param(snippet, id=f"{page.stem}-{number}")
     for page in sorted((ROOT / "docs").glob("*.md"))
-    # What that page runs needs the keys that its commands make: tests/attestation runs both.
+    # The commands of that page need the keys that earlier commands make; tests/attestation runs both.
     if page.stem != "attestations"
     for number, snippet in enumerate(
         re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
@@ -62,7 +62,7 @@ PAGES = [
 def test_python_snippets_of_the_pages_run(snippet: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     Path("examples").symlink_to(EXAMPLES)
-    # The page about gates has a certificate and a policy.
+    # The snippets of the page about gates need a certificate and a policy.
     for folder in ("certificates", "privacy"):
         (tmp_path / folder).mkdir()
     shutil.copy(CERTIFICATES / "v1" / "deterministic.json", "certificates/training.json")
@@ -79,8 +79,8 @@ def test_the_first_screen_names_both_commands() -> None:
         )
 
 
-#: Examples whose certificates take seconds or more are of shorter runs or ask for less: a larger δ, where samples are cheap, or
-#: wider bounds. What kind of run it is, and what is blank, stays.
+#: Changes of examples whose certificates take seconds or more: shorter runs, or easier targets, such as a larger δ, for which
+#: samples are cheap, or wider bounds. The kind of run and the blank stay the same.
 QUICKER = {
     "attack-budget": ("accounting.tolerance=1e-2",),
     "cifar10-bandmf": (
@@ -141,9 +141,9 @@ def test_every_example_certifies(
     monkeypatch.setattr(compiling, "_compile_one", counted)
     assert cli.run(["certify", str(path), *parts, "-o", target]) == 0
     assert "HOLDS" in capsys.readouterr().out
-    # However many values of a blank, candidates and phases are tried, no document is compiled twice.
+    # No document is compiled twice, however many values of a blank, candidates and phases are tried.
     assert max(compiled.values()) == 1
-    # It holds, and nothing in it contradicts the rest.
+    # The certificate holds, and does not contradict itself.
     assert cli.run(["check", target, "--no-limits"]) == 0
 
 
@@ -165,5 +165,5 @@ def test_the_table_script_runs() -> None:
     assert [row[0] for row in rows] == ["poisson", "cyclic-poisson"]
     for row in rows:
         assert row[3] == "deterministic"
-        # To four digits, or better: the paper rounds the last, shortened column of a cycle up to a whole one.
+        # The error is at most the paper's to four digits, because the paper rounds the last, shortened column up to a full one.
         assert 0.99 < float(row[2]) / float(row[8]) < 1.0005

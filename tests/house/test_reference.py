@@ -1,4 +1,4 @@
-"""The reference pages are what the models and commands say, and leave nothing out."""
+"""The reference pages agree with the models and commands, and are complete."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_row_of_a_table_is_a_line(name: str) -> None:
     ],
 )  # fmt: skip
 def test_every_key_of_the_schemas_is_explained(schema: str, page: str) -> None:
-    """Independently of how the pages are made: by the JSON Schema, whose words must be on the page."""
+    """The descriptions in the JSON Schema are on the page; this does not use the code that makes the pages."""
     text = (FOLDER / page).read_text(encoding="utf-8").replace("\\|", "|")
     described = json.loads((ROOT / "schemas" / f"{schema}.v1.schema.json").read_text(encoding="utf-8"))
     for part in [described, *described.get("$defs", {}).values()]:
@@ -80,7 +80,7 @@ def test_every_command_option_and_slug_is_named() -> None:
 
 
 def test_every_exception_stands_beside_its_exit_code() -> None:
-    """Found by their names in the module, not by their base class."""
+    """Exceptions are found by their names in the module, not by their base class."""
     named = {name: error for name, error in vars(errors).items() if name.endswith("Error") and name != "PyaccountError"}
     assert "StateError" in named
     page = (FOLDER / "errors.md").read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Damaged documents, policies and certificates: a located error or a right answer; never a traceback, a hang, or a partial file.
+"""Damaged documents, policies and certificates give a located error or a right result, never a traceback or a partial file.
 
-`PYACCOUNT_FUZZ=10000` damages so many files of each sort; without it a few hundred.
+`PYACCOUNT_FUZZ=10000` damages 10,000 files of each sort; by default it is a few hundred.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ POLICY = EXAMPLES / "policy.yaml"
 
 
 def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Run a command; it must end with a promised exit code and, if not 0 or 1, a message."""
+    """Run a command and check that it ends with a documented exit code and, if that is not 0 or 1, a message."""
     code = cli.run(list(arguments))
     captured = capsys.readouterr()
     assert code in (0, 1, 2, 3), arguments
@@ -49,7 +49,7 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 
 
 def plan_of(document: Document) -> tuple[object, ...]:
-    """All that a plan says about how a document is analysed."""
+    """Return everything that a plan says about the analysis of a document."""
     plan = compile_document(document)
     return plan.question, plan.engine, plan.tolerance, tuple(
         (one.path, one.subject, one.theorem, one.source, one.pair, one.rounds, one.tight, one.remark, one.assumptions)
@@ -59,7 +59,7 @@ def plan_of(document: Document) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if path != POLICY], ids=lambda path: path.stem)
 def test_documents_pass_through_their_certificates(path: Path) -> None:
-    """What a certificate embeds, as JSON text, compiles to the plan that made it."""
+    """The document inside a certificate, as JSON text, compiles to the plan that made the certificate."""
     document = load_any(path)
     text = json.dumps(document.to_mapping(), ensure_ascii=False)
     again = load_any(json.loads(text))
@@ -84,7 +84,7 @@ def test_embedded_documents_compile_to_the_same_plan(name: str) -> None:
 
 
 def test_random_documents_pass_through_their_certificates() -> None:
-    """Small documents of many shapes, certified: the certificate is intact, fits its schema, and embeds the document."""
+    """Certificates of small documents of many shapes are intact, satisfy their schema, and contain the document."""
     rng = random.Random(11)
     validator = Draft202012Validator(schemas.schema("certificate"))
     for _ in range(max(12, COUNT // 20)):
@@ -102,7 +102,7 @@ def test_random_documents_pass_through_their_certificates() -> None:
             "training": {"dataset_size": 1000, "expected_batch_size": 10, "iterations": rng.choice([1, 30, "1e2"])},
             "sampler": {"kind": sampler},
             "noise": {"multiplier": "solve" if blank == "multiplier" else rng.choice([0.9, 2, "4.5"])},
-            # Far out, where δ is 1e-70, a point takes half a minute and shows nothing of what is tested here.
+            # Where δ is 1e-70, a point takes half a minute and does not help this test.
             "accounting": {"profile": [0.01, 0.1], "tolerance": 0.05},
         }
         if sampler == "none":
@@ -113,7 +113,7 @@ def test_random_documents_pass_through_their_certificates() -> None:
         try:
             certificate = pyaccount.certify(document)
         except pyaccount.PyaccountError:
-            # Some of these have no answer.
+            # Some of these documents have no result.
             continue
         written = json.loads(certificate.to_json())
         assert list(validator.iter_errors(written)) == []
@@ -125,7 +125,7 @@ def test_random_documents_pass_through_their_certificates() -> None:
 
 
 def documents() -> list[dict[str, Any]]:
-    """What damage starts from: every example, with its matrix files and all."""
+    """Return the documents that are damaged: every example, with its matrix files."""
     return [yaml.safe_load(path.read_text(encoding="utf-8")) for path in DOCUMENTS]
 
 
@@ -139,7 +139,7 @@ def test_damaged_documents(seed: int, tmp_path: Path, capsys: pytest.CaptureFixt
         path.write_bytes(torn(text, rng) if rng.random() < 0.3 else text)
         code, out, err = command(capsys, "validate", str(path))
         assert code in (0, 2)
-        # Where there is a text, the problem has a place in it or names the file.
+        # If there is a text, the problem has a position in it or names the file.
         assert str(path) in (err if code == 2 else out)
         if number % 25 == 0 and code == 0:
             target = tmp_path / "out.json"
@@ -191,12 +191,12 @@ def test_damaged_certificates(seed: int, tmp_path: Path, capsys: pytest.CaptureF
         assert [item.name for item in tmp_path.iterdir()] == ["c.json"]
 
 
-#: What may stand where something else belongs.
+#: Values of every shape, which replace parts of a document.
 OTHERS: tuple[Any, ...] = ("x", 7, -1.5, True, None, [], ["x"], {}, {"x": 1})
 
 
 def places_in(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of everything inside."""
+    """Yield the path of every part of a value."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, one in inside:
         yield (*above, key)
@@ -205,7 +205,7 @@ def places_in(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
 
 @pytest.mark.parametrize("path", RUNS.values(), ids=RUNS)
 def test_whatever_stands_in_the_document_is_found_out(path: Path) -> None:
-    """A certificate may hold any mapping as its document: each part is replaced by a value of every other shape."""
+    """The document of a certificate may be any mapping; each part is replaced by a value of every other shape."""
     data = CertificateModel.model_validate_json(path.read_bytes())
     for place in places_in(data.document):
         for other in OTHERS:
@@ -222,7 +222,7 @@ def test_whatever_stands_in_the_document_is_found_out(path: Path) -> None:
 def test_damaged_certificates_recomputed(
     seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What agrees states what the original states, to the precision stated; whatever else is told apart."""
+    """A damaged certificate that agrees states the same as the original, to the stated precision; every other one is detected."""
     rng = random.Random(seed)
     names = ["deterministic", "claim-fails", "smallest-delta", "group-of-phases"]
     validator = Draft202012Validator(schemas.schema("verification"))
@@ -251,7 +251,7 @@ def test_damaged_certificates_recomputed(
             for key in ("name", "holds", "assumptions", "privacy", "document_sha256"):
                 assert forged[key] == original[key]
             for bound in ("epsilon", "delta"):
-                # A part in 50 is more than any precision stated in these.
+                # A relative error of 1/50 is larger than any precision that these state.
                 assert forged["guarantee"][bound] == pytest.approx(original["guarantee"][bound], rel=0.02)
 
 
@@ -277,7 +277,7 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path: Path) -> None:
     for _ in range(12):
         process = subprocess.Popen([sys.executable, "-c", WRITER, str(target), *names], stdout=subprocess.PIPE)
         assert process.stdout is not None
-        # Killed while it writes on, somewhere after this many.
+        # The process is killed while it writes, some time after this many.
         for _ in range(rng.randint(1, 20)):
             assert process.stdout.readline() == b"written\n"
         process.send_signal(signal.SIGKILL)
@@ -285,5 +285,5 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path: Path) -> None:
         process.stdout.close()
         assert process.returncode == -signal.SIGKILL
         assert target.read_bytes() in texts
-        # What a killed writer leaves behind besides is hidden, and is no certificate's name.
+        # A killed writer may leave other files, but they are hidden and do not have the name of a certificate.
         assert all(item.name.startswith(".c.json.") for item in folder.iterdir() if item != target)

@@ -1,4 +1,4 @@
-"""The committed JSON Schemas are what the models say, and the examples and certificates satisfy them."""
+"""The committed JSON Schemas agree with the models, and the examples and certificates satisfy them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DOCUMENTS = sorted(EXAMPLES.glob("*.yaml"))
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with all schemas, as `make schemas` writes them."""
+    """Return a folder with all schemas, as `make schemas` writes them."""
     folder = tmp_path_factory.mktemp("schemas")
     schemas.write(folder)
     return folder

@@ -1,4 +1,4 @@
-"""The pages that the documentation's site is built from: made of the committed files, with links that lead somewhere."""
+"""The pages of the documentation's site are made from the committed files, and their links have targets."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_every_page_is_in_the_navigation_once(built: Path) -> None:
 
 
 def test_links_lead_to_files_that_are_there(built: Path) -> None:
-    """By a reading of the pages of its own: whatever stands behind a bracket, code left out."""
+    """The test reads the pages in its own way: every target after a bracket, except in code."""
     seen = 0
     for page in (built / "pages").rglob("*.md"):
         text = re.sub(r"^(```|~~~~~).*?^\1$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)

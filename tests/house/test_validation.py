@@ -1,4 +1,4 @@
-"""docs/validation.md is what its script writes, and its numbers are those of today."""
+"""docs/validation.md is the output of its script, and its numbers are up to date."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def test_what_disagrees_has_a_reason(kept: Any) -> None:
 
 @pytest.mark.parametrize("group", ["closed", "allocated", "papers"])
 def test_the_numbers_are_computed_again(group: str, script: Any, kept: Any) -> None:
-    """Of the oracles that are quick and need no other accountant; other machines may round the last digits differently."""
+    """Only oracles that are quick and need no other accountant are used; other machines may round the last digits differently."""
     rows = {(row["mechanism"], row["setting"], row["asked"]): row for row in kept["rows"]}
-    # The one that is sampled takes as long as all others together.
+    # The sampled one takes as long as all others together.
     for check in (one for one in script["GROUPS"][group]() if one.document["sampler"]["kind"] != "b-min-sep"):
         seen = dataclasses.asdict(script["seen"](check))
         row = rows[check.mechanism, check.setting, check.asked]

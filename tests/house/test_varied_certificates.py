@@ -1,6 +1,6 @@
-"""Valid certificates with other values, by their schema: a verdict or a located error, and never another exception.
+"""Certificates that satisfy their schema, with other values, give a verdict or a located error, never another exception.
 
-`PYACCOUNT_FUZZ=100000` checks so many; without it a few hundred. Damage to the text itself is tested in `test_robustness.py`.
+`PYACCOUNT_FUZZ=100000` checks 100,000 of them; by default it is a few hundred. `test_robustness.py` tests damage to the text.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from pyaccount.running import Plan
 
 COUNT = int(os.environ.get("PYACCOUNT_FUZZ", "320"))
 SEEDS = range(4)
-#: Of so many, one is printed in every form, and one is recomputed.
+#: One in this many is printed in every form, and one in this many is recomputed.
 PRINTED, RECOMPUTED = 20, 8
 
-#: Everything is asked of a certificate.
+#: A policy with a limit on everything.
 POLICY = load_policy(
     {
         "pyaccount": 1,
@@ -59,7 +59,7 @@ POLICY = load_policy(
 
 @cache
 def originals() -> tuple[tuple[Varied, pyaccount.Certificate | None], ...]:
-    """What copies are made of, each with what recomputing it gives; that of an amplification is quick by itself."""
+    """Return the originals of the copies, each with its recomputed certificate; recomputing an amplification is quick anyway."""
     whole, amplified = schemas.schema("certificate"), schemas.schema("amplification-certificate")
     found: list[tuple[Varied, pyaccount.Certificate | None]] = []
     for path in ALL:
@@ -71,7 +71,7 @@ def originals() -> tuple[tuple[Varied, pyaccount.Certificate | None], ...]:
 
 
 class Given:
-    """A text as a certificate in memory."""
+    """A certificate file in memory, with a given text."""
 
     def __init__(self, text: bytes) -> None:
         self.text = text.decode()
@@ -81,7 +81,7 @@ class Given:
 
 
 def printed(text: bytes) -> None:
-    """The certificate in every form that people read. Raises `CertificateError` for what is none."""
+    """Print a certificate in every form that people read. Raises `CertificateError` if the text is not a certificate."""
     data = parse(text, "c.json").any()
     wrong = contradictions(data)
     for form in ("text", "markdown", "html", "json"):
@@ -120,19 +120,19 @@ def test_a_varied_certificate_gets_a_verdict_or_a_located_error(seed: int, monke
 
 
 def stopped(*_: object, **__: object) -> None:
-    """In the place of what draws samples anew."""
+    """Replace the function that draws samples, so that a recomputation stops there."""
     raise pyaccount.LimitError("the samples are not what is tested")
 
 
 def exit_codes(folder: Path, certificate: dict[str, Any]) -> tuple[int, ...]:
     path = str(save(folder, certificate))
-    # Limits that the certificates keep.
+    # The certificates meet these limits.
     limits = ("--max-epsilon", "100", "--max-delta", "0.5")
     return cli.run(["check", path, *limits]), cli.run(["report", path, "--format", "text"])
 
 
 def taken(certificate: dict[str, Any], *path: str | int) -> dict[str, Any]:
-    """A copy without one field."""
+    """Return a copy without one field."""
     copied = copy.deepcopy(certificate)
     place: Any = copied
     for part in path[:-1]:
@@ -183,7 +183,7 @@ def test_a_missing_estimate_is_no_bug(tmp_path: Path, monkeypatch: pytest.Monkey
     ],
 )
 def test_numbers_at_which_arithmetic_goes_wrong(name: str, changes: dict[str, Any], tmp_path: Path) -> None:
-    """Each was a bug, or beside one: nothing but a verdict or an error."""
+    """Values that caused a bug, or are similar to one that did, give a verdict or an error."""
     codes = exit_codes(tmp_path, rehashed(changed(json.loads(fresh(name).to_json()), **changes)))
     assert set(codes) <= {0, 1, 2}
 

@@ -1,4 +1,4 @@
-"""One vocabulary: a name means one thing in the whole package, and the words that the glossary does not use are used nowhere."""
+"""Tests of the vocabulary: a name has one meaning in the whole package, and words that the glossary avoids are not used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from places import ROOT
 PYTHON = sorted([*(ROOT / "pyaccount").rglob("*.py"), ROOT / "pyaccount" / "_core.pyi"])
 RUST = sorted(path for crate in ("core", "python") for path in (ROOT / "rust" / crate).rglob("*.rs"))
 
-#: Words that names do not contain, and what is said instead. A name's words are what stands between underscores and capitals.
+#: Words that names must not contain, and the words to use instead. Underscores and capitals separate the words of a name.
 SAID = {
     **dict.fromkeys(("wager", "wagers"), "bet"),
     **dict.fromkeys(("stake", "stakes"), "betting fraction"),
@@ -34,10 +34,10 @@ SAID = {
     "comparison": "direction",
 }
 
-#: Fields of certificates and verifications keep their names for ever, and whatever reads or writes one must say it.
+#: Fields of certificates and verifications keep their names, so code that reads or writes them must use these words.
 FIELDS = {"stretch", "others", "cap", "stakes", "log_capital", "flaws"}
 WRITTEN = ("certificate", "gate")
-#: Words that mean another thing in Python, and what; in the core they mean nothing else.
+#: Words that also have another, allowed meaning in the Python code; in the core they have no other meaning.
 MEANT_OTHERWISE = {
     "walk": "`ast.walk` and `os.walk` go through trees",
     "comparison": "`pyaccount.Comparison` is several certificates side by side",
@@ -46,7 +46,7 @@ MEANT_OTHERWISE = {
 
 
 def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Every identifier, with its line."""
+    """Yield every identifier with its line."""
     for node in ast.walk(tree):
         line = getattr(node, "lineno", 0)
         if isinstance(node, ast.Name):
@@ -62,7 +62,7 @@ def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def rust_names(text: str) -> Iterator[tuple[int, str]]:
-    """Every identifier outside of comments and texts, with its line."""
+    """Yield every identifier outside of comments and texts, with its line."""
     code = re.sub(r"//[^\n]*", "", re.sub(r'"(?:[^"\\]|\\.)*"', '""', text))
     for line, row in enumerate(code.split("\n"), 1):
         for name in re.findall(r"[A-Za-z_]\w*", row):
@@ -70,24 +70,24 @@ def rust_names(text: str) -> Iterator[tuple[int, str]]:
 
 
 def words(name: str) -> set[str]:
-    """The words that a name is made of."""
+    """Return the words that a name consists of."""
     return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
 
 
 def meant(place: str) -> set[str]:
-    """The words that mean another thing in this place."""
+    """Return the words that have another, allowed meaning in this file."""
     return set() if place.startswith("rust/") else set(MEANT_OTHERWISE)
 
 
 def unsaid(name: str, place: str) -> str | None:
-    """What to say instead of a name; `None` for names that are right."""
+    """Return the word to use instead, or None if the name is right."""
     if name in FIELDS and place.split("/")[1] in WRITTEN:
         return None
     return next((SAID[word] for word in sorted(words(name)) if word in SAID and word not in meant(place)), None)
 
 
 def wrong(paths: list[Path]) -> Iterator[str]:
-    """Names with words that are not said, and where."""
+    """Yield names with words to avoid, and where they are."""
     for path in paths:
         place, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
         if path.stem in SAID and path.stem not in MEANT_OTHERWISE:
@@ -117,7 +117,7 @@ def test_names_with_other_words_are_seen() -> None:
 
 
 def aliases(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Other names for types, at the top of a module; those with an underscore are that module's own."""
+    """Yield type aliases at the top of a module, except for private ones with an underscore."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript | ast.BinOp):
             for target in node.targets:
@@ -126,7 +126,7 @@ def aliases(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def types() -> dict[str, list[str]]:
-    """Where a class of each name is, or an alias, in the package and in the binding's stub."""
+    """Return where classes and aliases of each name are defined, in the package and in the binding's stub."""
     found = defaultdict(list)
     for path in PYTHON:
         tree, place = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(ROOT).as_posix()
@@ -150,7 +150,7 @@ def test_aliases_are_seen() -> None:
 
 
 def test_no_two_rooms_of_the_core_share_a_type() -> None:
-    """Types that other modules can name; what is private to a module is that module's."""
+    """Only types that other modules can name are checked; private types may share a name."""
     found = defaultdict(set)
     for path in RUST:
         room = path.relative_to(ROOT / "rust").parts
@@ -163,7 +163,7 @@ def test_no_two_rooms_of_the_core_share_a_type() -> None:
 
 
 def test_there_is_one_direction() -> None:
-    """Nobody but `directions` says which directions there are, but for models, whose fields say what they take."""
+    """Only `directions` lists the directions, except for models, whose fields list their values."""
     sets = re.compile(r'Literal\["remove", "add"(?:, "replace")?\]\s*$', re.M)
     aliases = [
         path.name
@@ -174,7 +174,7 @@ def test_there_is_one_direction() -> None:
 
 
 def test_a_refusal_says_what_is_implemented_and_not_what_is_known() -> None:
-    """Of what others have proven nobody here has an overview: what a message can vouch for is what this package computes."""
+    """A message can only say what this package computes; we have no overview of what others have proven."""
     claims = re.compile(r"\bno (?:bound|analysis|theorem|search|derivatives)\b[^:;.\"]{0,60}\b(?:is|are) known\b")
     found = [
         (path.name, claim[0])

@@ -1,7 +1,7 @@
-"""Audits of small runs with worst-case canaries: below what is certified, and above it where the noise was halved.
+"""Audits of small runs with worst-case canaries find less than the certified ε, and more if the noise was halved.
 
-Every record is a canary with a coordinate of its own, in which it puts its whole clip norm whenever it is drawn, if its coin says
-so. Records and coordinates are independent of one another, so that each canary is as good as one in a run of its own.
+Every record is a canary with a coordinate of its own. If its coin says so, it contributes its whole clip norm to that coordinate
+whenever it is drawn. Records and coordinates are independent, so each canary is as good as one in a run of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         "training": {"dataset_size": CANARIES, "sampling_probability": RATE, "iterations": ROUNDS},
         "sampler": {"kind": "poisson"},
     },
-    # Every other round; which ones is public.
+    # Every second round has a batch; which rounds these are is public.
     "banded": {
         "training": {"dataset_size": CANARIES, "sampling_probability": 1.0, "iterations": ROUNDS},
         "sampler": {"kind": "cyclic-poisson", "partitions": 2},
@@ -32,7 +32,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
 
 
 def scores(name: str, seen: Any, matrix: Any) -> Any:
-    """The log-likelihood ratio of each coordinate, for noisy sums of all rounds: no test tells more."""
+    """Return the log-likelihood ratio of each coordinate from the noisy sums of all rounds, which is the best test statistic."""
     z = matrix @ seen
     if name == "poisson":
         return np.log1p(RATE * np.expm1((z - 0.5) / SIGMA**2)).sum(axis=0)
@@ -62,14 +62,14 @@ def test_half_of_the_noise_is_found_in_a_run(name: str, tmp_path: Path, monkeypa
                 with run.step() as step:
                     sums = np.zeros(CANARIES)
                     sums[step.batch.indices] = 1.0
-                    # The parts are the even and the odd records.
+                    # The two parts are the even and the odd records.
                     assert name == "poisson" or sums[number % 2 :: 2].all()
                     seen[number] = step.release(sums * coins)
                 seen[number] *= run.normaliser(number)
         return scores(name, seen, matrix)
 
     def audited(folder: str) -> Any:
-        # What is guessed to be included is fixed by a run that is not counted.
+        # The thresholds for guesses are chosen with a run that is not counted.
         threshold = float(np.quantile(told(f"{folder}, tried")[~coins], 0.98))
         options: dict[str, Any] = {"runs": "many", "confidence": 0.999, "threshold": threshold}
         return pyaccount.audit(certificate, told(folder), coins, **options)

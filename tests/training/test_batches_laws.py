@@ -1,4 +1,4 @@
-"""The joint law of all batches of small runs against enumeration, for every sampler, and that errors would be seen."""
+"""Compares the joint law of all batches of small runs with an enumeration, for every sampler; errors would be detected."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pyaccount.training.batches import SAMPLERS, Batches, batches_of
 from pyaccount.training.batches.attribution import attributed
 from pyaccount.training.key import RunKey
 
-#: Runs that are drawn of each sampler, each by its own key.
+#: The number of runs that are drawn for each sampler, each with a key of its own.
 KEYS = 3000
-#: With fixed keys a test passes always or never: that of a true law would fail once in so many choices of the keys.
+#: The significance level. With fixed keys a test always passes or always fails; for a true law, this share of keys would fail.
 RARE = 1e-4
 
 
@@ -147,7 +147,7 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[], laws.Law]]] = {
         lambda: {((0, 1), (2,), (0, 1), (2,)): 1.0},
     ),
 }
-#: The user of each record, or pairs; what a user has; and the law.
+#: For each case: the document, the attribution (the user of each record, or pairs), and the law.
 USERS: dict[str, tuple[dict[str, Any], Any, Callable[[], laws.Law]]] = {
     f"{attribution}, {start}": (
         document(of_users(2, 3 if start == "warm" else 2, start, attribution), rated(3, 3, 0.4)),
@@ -181,7 +181,7 @@ def test_every_sampler_is_tested() -> None:
 
 
 def test_runs_of_a_repeated_body_are_independent() -> None:
-    """Two runs of two rounds with random parts: in each run a record has another part."""
+    """In two runs of two rounds with random parts, the parts of a record are independent."""
     sampler = {"kind": "balls-in-bins", "bins": 2}
     described = document(sampler, sized(2, 2)) | {"count": 2}
     once = laws.bins(2, 2, 2)
@@ -189,7 +189,7 @@ def test_runs_of_a_repeated_body_are_independent() -> None:
     assert laws.p_value(law, runs(described)) > RARE
 
 
-# ---- errors that are made in the field, each seen by the same test
+# ---- common errors, each of which the same test detects
 
 
 def test_another_rate_is_seen() -> None:
@@ -198,7 +198,7 @@ def test_another_rate_is_seen() -> None:
 
 
 def test_skipped_empty_batches_are_seen() -> None:
-    """A loader that goes on to the next batch where one is empty."""
+    """A loader that skips empty batches is detected."""
     longer, _ = CASES["poisson"]
     found = runs(longer | {"training": rated(3, 20, 0.3)})
     skipped = [tuple(batch for batch in run if batch)[:3] for run in found]
@@ -212,14 +212,14 @@ def test_a_stream_shared_by_rounds_is_seen() -> None:
 
 
 def test_a_stream_shared_by_records_is_seen() -> None:
-    """Two halves of a data set drawn with one stream, as by ranks of which each draws for its own."""
+    """Two halves of a data set that are drawn with one stream, as by ranks that each draw their own part, are detected."""
     half = document({"kind": "poisson"}, rated(1, 3, 0.3))
     found = [tuple((0, 1) if batch else () for batch in run) for run in runs(half)]
     assert laws.p_value(laws.poisson(2, 3, 0.3), found) < RARE**2
 
 
 def test_parts_that_are_drawn_again_are_seen() -> None:
-    """Balls in bins thrown in every epoch are random allocation."""
+    """Balls in bins that are thrown anew in every epoch are random allocation, not balls-in-bins sampling."""
     allocated, law = CASES["random-allocation"]
     found = runs(allocated)
     assert laws.p_value(law(), found) > RARE
@@ -233,7 +233,7 @@ def test_a_cold_start_for_a_warm_one_is_seen() -> None:
 
 
 def test_draws_that_wait_are_not_the_process_that_is_analysed() -> None:
-    """For users who share nothing Algorithm 3 makes waits longer, and the certificate is about the renewal process."""
+    """For users who share no records, Algorithm 3 makes waits longer; the certificate is about the renewal process."""
     described, attribution, law = USERS["single, cold"]
     longer = laws.shared_users([{0}, {1}, {0}], 3, 0.4, 2, "cold")
     found = runs(described, attribution=attribution)
@@ -241,7 +241,7 @@ def test_draws_that_wait_are_not_the_process_that_is_analysed() -> None:
 
 
 def test_a_rate_of_24_bits_is_seen() -> None:
-    """At p = 1e-7 a float32 uniform number below p is one of two values of 2⁻²⁴: a rate that is 19 % larger."""
+    """At p = 1e-7, a float32 uniform number is below p for two values of 2⁻²⁴, which gives a rate that is 19 % larger."""
     records, p, rounds = 10**10, 1e-7, 20
 
     def drawn(probability: float) -> int:

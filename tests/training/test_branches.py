@@ -1,7 +1,7 @@
-"""What two branches of one run release together, by brute force: never less private than the certified mechanism at σ/√2.
+"""Two branches of one run together are at least as private as the certified mechanism at σ/√2, checked by brute force.
 
-Small runs whose likelihood ratios are integrated on a grid. The rows before the one where the branches part are there once, the
-others twice, with the same participation and noise of their own (docs/noise.md).
+The likelihood ratios of small runs are integrated on a grid. The rows before the branching are released once, later rows twice,
+with the same participations and independent noise (docs/noise.md).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pytest
 
 import pyaccount
 
-#: Points of a grid on each axis by the number of axes, and how far it reaches beyond the means, in standard deviations.
+#: The points of a grid on each axis, by the number of axes, and how far the grid extends beyond the means, in units of σ.
 POINTS, REACH = {1: 20001, 2: 1501, 3: 161}, 7.0
-#: What the grids leave, relatively: a tenth of a standard deviation is the coarsest.
+#: The relative error of the grids, whose largest step is a tenth of a standard deviation.
 LEFT = 1e-3
 Pattern = tuple[float, tuple[int, ...]]
 
@@ -25,7 +25,7 @@ Pattern = tuple[float, tuple[int, ...]]
 def divergence(
     patterns: list[Pattern], matrix: Any, sigma: float, epsilon: float, *, rows: list[int], add: bool
 ) -> float:
-    """H_{e^ε} of Σ_s π_s N(rows of Cs, σ²) against N(0, σ²), or reversed, by the trapezoidal rule."""
+    """Return H_{e^ε} of Σ_s π_s N(rows of Cs, σ²) against N(0, σ²), or reversed, by the trapezoidal rule."""
     means = [(chance, [float((matrix @ np.array(pattern))[row]) for row in rows]) for chance, pattern in patterns]
     largest = [max(mean[place] for _, mean in means) for place in range(len(rows))]
     axes = [np.linspace(-REACH * sigma, top + REACH * sigma, POINTS[len(rows)]) for top in largest]
@@ -50,7 +50,7 @@ def poisson(rounds: int, rate: float) -> list[Pattern]:
     ]
 
 
-#: Patterns of a record, C, and the round from which there are two branches.
+#: The patterns of a record, C, and the round from which there are two branches.
 CASES: dict[str, tuple[list[Pattern], Any, int]] = {
     "one round": (poisson(1, 0.3), np.eye(1), 0),
     "the second of two rounds": (poisson(2, 0.3), np.eye(2), 1),
@@ -69,10 +69,10 @@ def test_two_branches_are_what_is_certified_at_a_smaller_noise(name: str, add: b
         both = divergence(patterns, matrix, sigma, epsilon, rows=[*rounds, *rounds[parted:]], add=add)
         bound = divergence(patterns, matrix, sigma / math.sqrt(2.0), epsilon, rows=rounds, add=add)
         single = divergence(patterns, matrix, sigma, epsilon, rows=rounds, add=add)
-        # An added record has a largest loss, beyond which nothing is left.
+        # The loss of an added record has a maximum, beyond which δ is 0.
         assert single < both or (add and both == 0.0)
         assert both <= bound * (1.0 + LEFT)
-        # Where every round is there twice, that is all there is to it.
+        # If every round is released twice, both are equal.
         if parted == 0:
             assert both == pytest.approx(bound, rel=LEFT)
 
@@ -93,7 +93,7 @@ def delta(sigma: float, rounds: int) -> float:
 
 
 def test_two_branches_are_not_two_independent_rounds() -> None:
-    """The figures of docs/noise.md: one batch in both branches is much worse than a batch of its own in each."""
+    """The numbers in docs/noise.md are right: one batch in both branches is much worse than separate batches."""
     branches = divergence(poisson(1, 0.01), np.eye(1), 1.0, 1.0, rows=[0, 0], add=False)
     assert branches == pytest.approx(4.9e-6, rel=0.02)
     assert delta(1.0 / math.sqrt(2.0), 1) == pytest.approx(branches, rel=1e-2)

@@ -1,6 +1,6 @@
-"""Noise by a device's own generator: the same rows, the same refusals, and a record that says so.
+"""Noise from a device's own generator has the same rows and refusals as that of the key, and the record names the generator.
 
-The generator here is the processor's, whose short seed is refused outside of these tests; the rest is the same on any device.
+These tests use the CPU's generator, whose short seed is refused elsewhere; the other code is the same for all devices.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyaccount.training.noise import Noise
 try:
     import torch
 except ModuleNotFoundError:
-    # The reasons of skips end the report of every run of the tests.
+    # The report of every test run ends with the reasons of skips.
     pytest.skip("PyTorch is not installed: noise of a device's generator is NOT tested", allow_module_level=True)
 
 from pyaccount.training import device
@@ -48,7 +48,7 @@ KINDS = pytest.mark.parametrize("changes", [{}, CORRELATED], ids=["identity", "c
 
 @pytest.fixture
 def processor(monkeypatch: pytest.MonkeyPatch) -> DeviceNoise:
-    """The processor's generator, as if its seed were long enough."""
+    """Return the CPU's generator, as if its seed were long enough."""
     monkeypatch.setattr(device, "SEEDED", ("cpu",))
     return DeviceNoise("cpu")
 
@@ -79,7 +79,7 @@ def same(one: list[Any], two: list[Any]) -> bool:
 
 
 def test_the_generator_of_processors_is_refused() -> None:
-    """32 bits of a seed: all of its noises can be tried out."""
+    """A seed of 32 bits is too short, because an attacker can try all of them."""
     with pytest.raises(DomainError, match="not drawn by the generator of cpu: it takes a seed of 32 bits"):
         DeviceNoise("cpu")
     first, second = (torch.Generator().manual_seed(seed) for seed in (7, 7 + 2**32))
@@ -88,7 +88,7 @@ def test_the_generator_of_processors_is_refused() -> None:
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_the_response_is_the_inverse(name: str, tmp_path: Path, processor: DeviceNoise) -> None:
-    """The matrix M with C⁻¹Z = M·Z, found from both, for a seed and the rows of Z that it gives."""
+    """The matrix M with C⁻¹Z = M·Z, solved from the rows for a seed and the rows of Z for the same seed, is C⁻¹."""
     z = rows(noise("identity", tmp_path), processor, 4 * ROUNDS)
     found, *_ = np.linalg.lstsq(z.T, rows(noise(name, tmp_path), processor, 4 * ROUNDS).T, rcond=None)
     inverse = linalg.solve_triangular(expected(name), np.eye(ROUNDS), lower=True)
@@ -96,7 +96,7 @@ def test_the_response_is_the_inverse(name: str, tmp_path: Path, processor: Devic
 
 
 def test_rows_are_normal_at_the_certified_scale(tmp_path: Path, processor: DeviceNoise) -> None:
-    """√n times the Kolmogorov-Smirnov distance exceeds 2.5 with probability 8e-6; that of half the noise is far beyond."""
+    """√n times the Kolmogorov-Smirnov distance exceeds 2.5 with probability 8e-6; with half the noise it is far larger."""
 
     def distance(sigma: float) -> float:
         drawn = noise("identity", tmp_path, clip_norm=0.5, noise={"multiplier": sigma})
@@ -123,7 +123,7 @@ def test_every_round_is_sought(name: str, tmp_path: Path, processor: DeviceNoise
 
 @KINDS
 def test_resumed_it_is_the_same_run(tmp_path: Path, changes: Any, processor: DeviceNoise) -> None:
-    """Rounds after a checkpoint are repeated with the same noise, and the next ones have that of the whole run."""
+    """Rounds after a checkpoint are repeated with the same noise, and later rounds have the noise of an uninterrupted run."""
     with started(tmp_path, processor, changes) as run:
         state = run.state_dict()
         first = go(run, 5)
@@ -213,7 +213,7 @@ def test_the_record_and_what_verifies_it_say_so(
     record = tmp_path / "run" / "record.jsonl"
     header, _, *releases, _ = (json.loads(line) for line in record.read_text().splitlines())
     assert header["noise_source"] == f"PyTorch's generator on cpu, torch {torch.__version__}, a seed of 64 bits"
-    # Equal sums and equal noise could not be told from them either: each round has a key of its own.
+    # Equal sums and equal noise would not be visible in the tags either, because each round has a key of its own.
     assert len({line["noise"] for line in releases}) == 3
     assert hold_record(record, certificate)
     assert cli.run(["verify", str(tmp_path / "run.cert.json"), "--record", str(record)]) == 0

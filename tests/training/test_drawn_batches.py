@@ -1,4 +1,4 @@
-"""Batches of ten thousand records; any order, any world; and what bad input gets."""
+"""Batches of ten thousand records, in any order and on any number of ranks, and the errors for bad input."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_the_parts_of_all_ranks_are_the_batch(case: str, world: int) -> None:
         parts = [batch.shard(rank, world) for rank in range(world)]
         together = np.sort(np.concatenate([part.indices for part in parts]))
         assert np.array_equal(together, batch.indices)
-        # As many micro-batches on every rank, or some would wait for ever.
+        # Every rank needs the same number of micro-batches, or some would wait for ever.
         assert len({sum(1 for _ in part.micro_batches(16)) for part in parts}) == 1
         seen = np.concatenate([places[mask] for part in parts for places, mask in part.micro_batches(16)])
         assert np.array_equal(np.sort(seen), batch.indices)
@@ -140,9 +140,9 @@ def test_micro_batches_have_one_size() -> None:
     assert [mask.tolist() for _, mask in padded] == [[True, False], [False, False], [False, False]]
     assert len(batch) == 3
     for rank, world in ((2, 2), (-1, 2), (0, 0)):
-        with pytest.raises(RunError, match="no rank"):
+        with pytest.raises(RunError, match="there is no rank"):
             batch.shard(rank, world)
-    with pytest.raises(RunError, match="at least one place, not 0"):
+    with pytest.raises(RunError, match="at least one entry"):
         list(batch.micro_batches(0))
 
 
@@ -178,12 +178,12 @@ def z_scores(counts: list[int], records: int, rate: float) -> list[float]:
     ids=lambda given: given["sampler"]["kind"] if isinstance(given, dict) else "",
 )
 def test_batches_of_many_records_are_binomial_in_every_round(described: dict[str, Any], rate: float) -> None:
-    """From the first round on: a warm start is stationary. Pairs of records are together as often as independent ones."""
+    """This holds from the first round on, since a warm start is stationary. Pairs meet as often as independent records."""
     batches = made(described)
     found = [batches.batch(t).indices for t in range(batches.rounds)]
     scores = z_scores([len(batch) for batch in found], RECORDS, rate)
     assert max(map(abs, scores)) < 4.5
-    # Batches of independent records are as wide as they should be; of records that are dealt together they would be narrower.
+    # The sizes of batches of independent records vary as expected; if records were allocated jointly, they would vary less.
     assert 0.7 < sum(score * score for score in scores) / len(scores) < 1.3
     first = scores[:8]
     assert sum(score * score for score in first) < chi2.isf(1e-4, 8)
@@ -193,7 +193,7 @@ def test_batches_of_many_records_are_binomial_in_every_round(described: dict[str
 
 
 def test_records_wait_and_then_have_one_chance_in_each_round() -> None:
-    """Of rounds between two participations b − 1 are certain, and the rest are geometric."""
+    """The number of rounds between two participations is b − 1 plus a geometric number."""
     described, b, p, longest = sampled("b-min-sep", 90, sampling_probability=0.1, min_separation=8), 8, 0.1, 30
     batches = made(described)
     rounds: dict[int, list[int]] = {}
@@ -202,7 +202,7 @@ def test_records_wait_and_then_have_one_chance_in_each_round() -> None:
             rounds.setdefault(record, []).append(t)
     waits: Counter[int] = Counter()
     for taken in rounds.values():
-        # What follows a participation so late is not seen whole.
+        # The wait after such a late participation may extend beyond the end of the run.
         waits.update(min(later - t - b, longest) for t, later in pairwise([*taken, 10_000]) if t + b + longest < 90)
     assert min(waits) == 0
     total, chances = waits.total(), [p * (1 - p) ** k for k in range(longest)]
@@ -227,7 +227,7 @@ def test_the_first_draws_of_users_are_stationary_by_how_many_records_each_has() 
 
 
 def test_probabilities_are_those_of_the_analysis() -> None:
-    """To the last bit: an expected batch is turned into a probability once, in the document room."""
+    """Probabilities agree to the last bit, because an expected batch size is converted once, in the document room."""
     stated = sampled("poisson", 3, 3_000_000, expected_batch_size=7)
     loaded = load(stated)
     p = loaded.bodies[0].sampling_probability()
@@ -247,11 +247,11 @@ def test_probabilities_are_those_of_the_analysis() -> None:
         ),
         (
             document({"kind": "poisson"}, {"iterations": 5, "sampling_probability": 0.1}),
-            ("missing-key", "training.dataset_size", "drawn from a known number of records"),
+            ("missing-key", "training.dataset_size", "need a known number of records"),
         ),
         (
             sampled("none", 5),
-            ("missing-key", "training.expected_batch_size", "there is no order to follow"),
+            ("missing-key", "training.expected_batch_size", "their size is not known"),
         ),
         (
             sampled("none", 5, expected_batch_size=2.5),
@@ -259,11 +259,11 @@ def test_probabilities_are_those_of_the_analysis() -> None:
         ),
         (
             sampled("none", 9, 10, expected_batch_size=5, max_participations=4),
-            ("contradiction", "sampler.max_participations", "come 5 times in 9 rounds"),
+            ("contradiction", "sampler.max_participations", "participates 5 times in 9 rounds"),
         ),
         (
             sampled("none", 9, 10, expected_batch_size=5, min_separation=3),
-            ("contradiction", "sampler.min_separation", "a record comes every 2 rounds"),
+            ("contradiction", "sampler.min_separation", "a record participates every 2 rounds"),
         ),
         (
             sampled("must-ow", 5, expected_batch_size=5, subset_size=10, rounds_per_subset=2),
@@ -299,9 +299,9 @@ USER = {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single"
         (USER, 4, [0, 0, 1], "attribution has 3 records, and the document's dataset_size is 4"),
         (USER, 3, [5, 5, 5], "1 users have more than 2 records"),
         (USER, 3, ([0, 1, 2, 2], [0, 0, 1, 2]), "1 records belong to several users"),
-        (USER, 3, ([0, 2, 2], [0, 0, 1]), "1 of 3 records belong to nobody"),
+        (USER, 3, ([0, 2, 2], [0, 0, 1]), "1 of 3 records have no user"),
         (USER, 3, [], "the attribution is empty"),
-        (USER, 3, ([-1, 0], [0, 0]), "a record below 0"),
+        (USER, 3, ([-1, 0], [0, 0]), "a negative record"),
         (USER, 3, ([0.5, 1.0], [0, 0]), "the numbers of records"),
         (USER, 3, [[0, 1, 2]], "two rows of equal length"),
         (USER, 3, [[0, 1, 2], [0, 1]], "two rows of equal length"),
@@ -317,7 +317,7 @@ def test_data_that_does_not_fit_is_refused(sampler: dict[str, Any], size: int, a
 def test_shared_records_that_wait_after_participations_are_refused() -> None:
     sampler = USER | {"attribution": "shared", "waits_after": "participation"}
     training = {"iterations": 4, "sampling_probability": 0.1}
-    with pytest.raises(DocumentError, match="only draws that make them wait are analysed"):
+    with pytest.raises(DocumentError, match="only the rule that draws make them wait is analysed"):
         made(document(sampler, training), attribution=[0, 1])
 
 
@@ -332,7 +332,7 @@ def test_more_records_than_a_list_holds_are_refused() -> None:
         sampled("balls-in-bins", 4, 2**32, bins=4),
         sampled("random-allocation", 4, 2**31, iterations_per_allocation=4, participations=3),
     ):
-        with pytest.raises(RunError, match=r"4_294_967_294 are the most"):
+        with pytest.raises(RunError, match=r"at most 4_294_967_294 are possible"):
             made(described)
 
 
@@ -348,7 +348,7 @@ def test_rounds_are_those_of_the_run(count: int) -> None:
 
 @pytest.mark.parametrize("case", EVERY)
 def test_nothing_large_is_made_before_the_first_batch(case: str) -> None:
-    """A run makes the batches of all its phases to find out early what is refused."""
+    """A run makes the batches of all its phases at the start, to raise errors early."""
     described, attribution = EVERY[case]
     batches = made(described, attribution=attribution)
     large = (_core.BatchCalendar, _core.DealtRecords)

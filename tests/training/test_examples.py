@@ -1,4 +1,4 @@
-"""The examples that train, cut short: they run, and learn something."""
+"""The training examples, shortened, run and learn something."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pyaccount
 
 
 def rows(printed: str) -> list[list[str]]:
-    """The cells of the table that a script prints."""
+    """Return the cells of the table that a script prints."""
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in printed.splitlines() if "│" in line]
 
 
 @pytest.fixture(autouse=True)
 def one_other_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Certificates have their other δ at one ε: the scripts neither print nor use that table."""
+    """Give certificates only one point of the profile, because the scripts neither print nor use it."""
     certify = pyaccount.certify
 
     def certified(document: dict[str, Any]) -> pyaccount.Certificate:
@@ -49,5 +49,5 @@ def test_an_example_trains(  # noqa: PLR0917 - a script, its options, and what i
     runpy.run_path(str(EXAMPLES / script), run_name="__main__")
     found = rows(capsys.readouterr().out)
     assert len(found) == count
-    # Of ten digits one in ten is guessed right; the noise of these keys leaves far more than that.
+    # Guessing among ten digits is right in one case of ten; with these keys the accuracy is far higher.
     assert all(float(row[place]) > 0.25 for row in found)

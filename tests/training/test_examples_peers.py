@@ -1,4 +1,4 @@
-"""The examples of runs with other libraries, where these are installed: each as its page says, in a process of its own."""
+"""Runs the examples with other libraries, if these are installed, as their page says, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyaccount.training.holding import hold_record
 
 
 def ran(script: str, folder: Path, *options: str) -> dict[str, Any]:
-    """What it prints last, and that the record agrees with the certificate."""
+    """Run a script, check that the record agrees with the certificate, and return the last line of the output."""
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "integrations" / script), "--folder", str(folder / "run"), *options],
         capture_output=True,
@@ -29,7 +29,7 @@ def ran(script: str, folder: Path, *options: str) -> dict[str, Any]:
 
 
 def released(folder: Path) -> tuple[int, int]:
-    """How many rounds the record has, and of how many."""
+    """Return how many rounds the record has, and how many are certified."""
     from pyaccount import Certificate
 
     verdict = hold_record(folder / "run" / "record.jsonl", Certificate.load(folder / "run" / "training.cert.json"))
@@ -49,7 +49,7 @@ def needs(*modules: str) -> pytest.MarkDecorator:
     ("options", "rounds", "least"),
     [
         ((), 60, 0.8),
-        # Batches alone: Opacus draws the noise, and nothing is recorded.
+        # Only the batches are drawn here. Opacus draws the noise, and nothing is recorded.
         (("--noise", "opacus"), 0, 0.8),
         # Two of three batches are empty.
         (("--batch", "0.4", "--rounds", "30"), 30, 0.0),
@@ -67,5 +67,5 @@ def test_opacus_trains_with_the_run(options: tuple[str, ...], rounds: int, least
 def test_jax_trains_with_the_run_as_with_jax_privacy(tmp_path: Path) -> None:
     found = ran("jax_run.py", tmp_path, "--rounds", "48")
     assert released(tmp_path) == (48, 48)
-    # Half of the labels are guessed right.
+    # Guessing gives half of the labels.
     assert min(found["certified"], found["alone"]) > 0.8

@@ -1,4 +1,4 @@
-"""A record beside its certificate, and who sees to each assumption."""
+"""Comparing a record with its certificate, and the status of each assumption."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BASE: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate and a run of three of its four rounds."""
+    """Return a folder with a certificate and a run of three of its four rounds."""
     place = tmp_path_factory.mktemp("held")
     certificate = pyaccount.certify(BASE)
     certificate.save(place / "held.cert.json")
@@ -52,7 +52,7 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def chained(path: Path, events: list[dict[str, Any]]) -> Path:
-    """A record with these lines, the chain made anew: what a person can write who wants to."""
+    """Write a record with these lines and a recomputed chain of hashes, as a forger can."""
     previous, whole = NOTHING_BEFORE, b""
     for event in events:
         line = line_of({**event, "previous": previous})
@@ -63,7 +63,7 @@ def chained(path: Path, events: list[dict[str, Any]]) -> Path:
 
 @pytest.fixture
 def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal on which nothing is wrapped."""
+    """Make the terminal so wide that nothing is wrapped."""
     monkeypatch.setenv("COLUMNS", "1000")
 
 
@@ -88,7 +88,7 @@ def test_the_record_of_another_run_does_not(folder: Path, tmp_path: Path, capsys
     other = pyaccount.certify(changed(BASE, {"noise": {"multiplier": 1.6}}, {}))
     verdict = hold_record(folder / "run" / "record.jsonl", other)
     assert not verdict
-    assert "document_sha256: the record is of another run" in verdict.to_text()
+    assert "document_sha256: the record is that of another run" in verdict.to_text()
     other.save(tmp_path / "other.cert.json")
     command = ["verify", str(tmp_path / "other.cert.json"), "--record", str(folder / "run" / "record.jsonl")]
     assert cli.run(command) == 1
@@ -98,56 +98,74 @@ def test_the_record_of_another_run_does_not(folder: Path, tmp_path: Path, capsys
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda lines: lines[3].update(standard_deviations=[0.375]), r"round 1: noise of standard deviation \[0.375\]"),
-        (lambda lines: lines[3].update(standard_deviations=[0.75, 1.0]), "round 1: noise"),
-        (lambda lines: lines[0].update(rounds=5), "rounds: the record is of another run: 5"),
-        (lambda lines: lines[0].update(records=[41]), "records: the record is of another run"),
-        (lambda lines: lines[0].update(clip_norms={"sum": 0.0}), "clip_norms: no norms"),
-        (lambda lines: lines[0].update(clip_norms={}), "clip_norms: none, where the sums are sum"),
+        (
+            lambda lines: lines[3].update(standard_deviations=[0.375]),
+            r"round 1: the noise has standard deviation \[0.375\]",
+        ),
+        (lambda lines: lines[3].update(standard_deviations=[0.75, 1.0]), "round 1: the noise has"),
+        (lambda lines: lines[0].update(rounds=5), "rounds: the record is that of another run: it has 5"),
+        (lambda lines: lines[0].update(records=[41]), "records: the record is that of another run"),
+        (lambda lines: lines[0].update(clip_norms={"sum": 0.0}), "clip_norms: a positive number is expected"),
+        (lambda lines: lines[0].update(clip_norms={}), "clip_norms: norms of sum are expected, not of none"),
         (
             lambda lines: lines[0]["clip_norms"].update({"also: x": 1.0}),
-            "clip_norms: also: x, sum, where the sums are sum",
+            "clip_norms: norms of sum are expected, not of also: x, sum",
         ),
-        (lambda lines: lines[0].update(noise_multipliers=[0.1]), "noise_multipliers: the record is of another run"),
-        (lambda lines: lines[0].update(statement="private"), "statement: the record is of another run"),
-        (lambda lines: lines[0].update(guarantee="confidence"), "guarantee: the record is of another run"),
-        (lambda lines: lines[0].update(name="other"), "name: the record is of another run"),
-        (lambda lines: lines[0].update(streams=7), "streams: 7, where version 2 has 2"),
-        (lambda lines: lines[0].update(uncertified=True), "uncertified: True, and certificate_sha256 says otherwise"),
-        (lambda lines: lines[0].update(key_commitment="x"), "key_commitment: 'x', where the 64"),
-        (lambda lines: lines[0].update(world=-3), "world: -3, where a number of ranks"),
-        (lambda lines: lines[0].update(records_tag="00"), "records_tag: a tag of the data's size"),
-        (lambda lines: lines[3].update(sum=lines[2]["sum"]), "rounds 0 and 1 have one tag of their sums"),
-        (lambda lines: lines[3].update(sum="00"), "tag of their sums: '00', where the 64"),
-        (lambda lines: lines[3].update(batch=[1, 2, 3]), "this is no line of a record"),
-        (lambda lines: lines.insert(4, lines.pop(1)), "this is no line of a record, or not where it stands"),
-        (lambda lines: lines[1].update(normaliser=9.0), r"normalisers: 8\.0 in the first line, and 9\.0 where"),
-        (lambda lines: lines[0].update(normalisers=[]), r"normalisers: \[\], where 1 are expected"),
-        (lambda lines: lines[1].update(arrays=[]), "arrays: no release has any"),
+        (
+            lambda lines: lines[0].update(noise_multipliers=[0.1]),
+            "noise_multipliers: the record is that of another run",
+        ),
+        (lambda lines: lines[0].update(statement="private"), "statement: the record is that of another run"),
+        (lambda lines: lines[0].update(guarantee="confidence"), "guarantee: the record is that of another run"),
+        (lambda lines: lines[0].update(name="other"), "name: the record is that of another run"),
+        (lambda lines: lines[0].update(streams=7), "streams: 7, but version 2 has 2"),
+        (
+            lambda lines: lines[0].update(uncertified=True),
+            "uncertified: True, but certificate_sha256 says the opposite",
+        ),
+        (
+            lambda lines: lines[0].update(key_commitment="x"),
+            "key_commitment: the 64 hexadecimal digits of a hash are expected",
+        ),
+        (lambda lines: lines[0].update(world=-3), "world: a number of ranks is expected, not -3"),
+        (lambda lines: lines[0].update(records_tag="00"), "records_tag: a record has a tag of the data's size"),
+        (lambda lines: lines[3].update(sum=lines[2]["sum"]), "rounds 0 and 1 have the same tag of their sums"),
+        (
+            lambda lines: lines[3].update(sum="00"),
+            "tag of their sums: the 64 hexadecimal digits of a hash are expected",
+        ),
+        (lambda lines: lines[3].update(batch=[1, 2, 3]), "this is not a line of a record"),
+        (
+            lambda lines: lines.insert(4, lines.pop(1)),
+            "this is not a line of a record, or is not allowed at this position",
+        ),
+        (lambda lines: lines[1].update(normaliser=9.0), r"the first line has 8\.0, but the layout of body 0 has 9\.0"),
+        (lambda lines: lines[0].update(normalisers=[]), r"normalisers: 1 are expected, not \[\]"),
+        (lambda lines: lines[1].update(arrays=[]), "arrays: the list of releases is empty"),
         (lambda lines: lines[1].update(arrays=[{}]), "arrays: at least one array is expected"),
         (
             lambda lines: lines[1].update(arrays=[*lines[1]["arrays"], *lines[1]["arrays"]]),
-            "2 releases, where a batch has 1",
+            "2 releases, but a batch has 1",
         ),
-        (lambda lines: lines[1].update(body=1), "layout of body 1: the document has 1"),
+        (lambda lines: lines[1].update(body=1), "layout of body 1: the document has only 1"),
         (lambda lines: lines[1].update(body=-1), "round 0: no layout before it says what was summed"),
         (
             lambda lines: lines[0].update(noise_source="another"),
-            "round 0 has no tag of its noise, and noise_source is 'another'",
+            "round 0 has no tag of its noise, but noise_source is 'another'",
         ),
-        (lambda lines: lines[3].update(noise="0" * 64), 'round 1 has a tag of its noise, and noise_source is "the run'),
-        (lambda lines: lines[3].update(nonce=lines[2]["nonce"]), "rounds 0 and 1 have one nonce"),
+        (lambda lines: lines[3].update(noise="0" * 64), 'round 1 has a tag of its noise, but noise_source is "the run'),
+        (lambda lines: lines[3].update(nonce=lines[2]["nonce"]), "rounds 0 and 1 have the same nonce"),
         (lambda lines: lines[3].update(nonce="00"), "nonce: 64 hexadecimal digits are expected, not '00'"),
-        (lambda lines: lines[0].update(record=1), "this is no line of a record, or not where it stands"),
+        (lambda lines: lines[0].update(record=1), "this is not a line of a record, or is not allowed at this position"),
         (lambda lines: lines.insert(3, {"event": "abandoned"}), "the run was abandoned before this line"),
-        (lambda lines: lines.pop(3), "a round is missing, or stands twice"),
-        (lambda lines: lines.insert(3, dict(lines[3])), "a round is missing, or stands twice"),
-        (lambda lines: lines[3].update(attempt=1), "attempt 1 after 0 rewinds"),
+        (lambda lines: lines.pop(3), "a round is missing, or occurs twice"),
+        (lambda lines: lines.insert(3, dict(lines[3])), "a round is missing, or occurs twice"),
+        (lambda lines: lines[3].update(attempt=1), "attempt 1 is recorded after 0 rewinds"),
         (
             lambda lines: lines.extend(
                 {**lines[4], "round": number, "nonce": f"{number:064}", "sum": f"{number:064}"} for number in (3, 4)
             ),
-            "5 rounds were released, and 4 are certified",
+            "5 rounds were released, and only 4 are certified",
         ),
     ],
 )
@@ -189,15 +207,15 @@ def test_a_cut_record_is_told_from_a_whole_one(
     assert hold_record(cut, Certificate.load(certificate)).to_mapping()["at_least"] is True
     for head, code in ((heads[-1], 1), ("0" * 64, 1), ("3f", 2)):
         assert cli.run(["verify", certificate, "--record", str(cut), "--expected-head", head]) == code
-        told = capsys.readouterr()
-        assert ("is not in the record: the file lost its end" in told.out) is (code == 1)
-        assert ("--expected-head = '3f': the 64 hexadecimal digits" in told.err) is (code == 2), told.err
-    # What it was when it was noted is enough, however far the run has got since.
+        out, err = capsys.readouterr()
+        assert (f"the record does not contain the line {head}: the file lost its end" in out) is (code == 1)
+        assert ("--expected-head = '3f': the 64 hexadecimal digits" in err) is (code == 2), err
+    # An older noted head is sufficient, even if the run has continued since.
     for head in heads:
         assert hold_record(record, Certificate.load(certificate), expected_head=head.upper())
     assert cli.run(["verify", certificate, "--expected-head", heads[0]]) == 2
     assert "give --record FILE" in capsys.readouterr().err
-    # A record of which two rounds and the closing line are lost ends at an earlier closing line, if there is one.
+    # A record that lost rounds and its closing line may still end with an earlier closing line.
     page = tmp_path / "cut.html"
     assert cli.run(["report", certificate, "--record", str(cut), "-o", str(page)]) == 0
     assert "at least 2 of 4 rounds" in unescaped(re.sub(r"<[^>]*>", "", page.read_text(encoding="utf-8")))
@@ -230,14 +248,14 @@ def test_a_run_that_began_without_a_certificate_is_said_to(tmp_path: Path, capsy
         assert cli.run(asked) == 0
         text = page.read_text(encoding="utf-8")
         assert unescaped(text).count("UNCERTIFIED") >= 2
-        # What a page says first is beside its title.
+        # Badges are beside the title of a page.
         first = unescaped(re.sub(r"<style.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL))[:120]
         assert "UNCERTIFIED" in (first if form == "html" else text.splitlines()[0])
-    # Nor does a hash that was written into the record without a certificate take the word away.
+    # Writing the hash of a certificate into the record afterwards does not remove the badge either.
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     lines[0]["certificate_sha256"] = "0" * 64
     assert "UNCERTIFIED" in hold_record(chained(tmp_path / "pasted.jsonl", lines), certificate).to_text()
-    # A document that was certified when it was opened has its certificate beside the record.
+    # If a document was certified when the run was opened, its certificate is beside the record.
     opened = tmp_path / "opened"
     asked = ["verify", str(opened / "certificate.json"), "--record", str(opened / "record.jsonl")]
     assert cli.run(asked) == 0
@@ -245,7 +263,7 @@ def test_a_run_that_began_without_a_certificate_is_said_to(tmp_path: Path, capsy
 
 
 def test_every_assumption_of_the_examples_has_somebody() -> None:
-    """None falls through: that would say of one that the run enforces that nobody knows of it."""
+    """Every assumption is listed; otherwise the page would say of an enforced one that nothing in the run knows of it."""
     used = set()
     for path in sorted(EXAMPLES.glob("*.yaml")):
         if "kind: policy" in path.read_text(encoding="utf-8"):
@@ -269,7 +287,7 @@ def test_a_report_tells_of_the_run(folder: Path, capsys: pytest.CaptureFixture[s
     record = folder / "run" / "record.jsonl"
     certificate = str(folder / "held.cert.json")
     assert cli.run(["report", certificate, "--record", str(record), "--format", form]) == 0
-    # Text is wrapped, HTML has tags between the words.
+    # Text is wrapped, and HTML has tags between the words.
     found = " ".join(re.sub(r"<[^>]*>", "", capsys.readouterr().out).split())
     assert re.search(r"3(\[\^\w+\])* of 4 rounds", found)
     verdict = hold_record(record, Certificate.load(certificate))
@@ -279,7 +297,7 @@ def test_a_report_tells_of_the_run(folder: Path, capsys: pytest.CaptureFixture[s
         assert one.held in words
         assert unescaped(one.text) in words
         assert unescaped(one.how) in words
-    # Once, with who sees to it, and not as a list to check as well.
+    # Each assumption is shown once, with its status, and not in the usual checklist as well.
     assert unescaped(found).count(unescaped(verdict.assumptions[0].text)) == 1
     places = [unescaped(found).index(unescaped(one.text)) for one in verdict.assumptions if one.held == "yours"]
     others = [unescaped(found).index(unescaped(one.text)) for one in verdict.assumptions if one.held == "enforced"]
@@ -287,7 +305,7 @@ def test_a_report_tells_of_the_run(folder: Path, capsys: pytest.CaptureFixture[s
 
 
 def unescaped(text: str) -> str:
-    """Words alone: what is escaped differs from form to form."""
+    """Return only the words, because escaping differs between the formats."""
     return " ".join(re.sub(r"[\\`*|]", "", html.unescape(text)).split())
 
 
@@ -303,7 +321,7 @@ def test_a_report_of_a_record_that_does_not_agree_says_so_and_nothing_of_who_hol
     assert "does not agree with" in capsys.readouterr().err
     found = unescaped(re.sub(r"<[^>]*>", "", output.read_text(encoding="utf-8")))
     assert "DOES NOT AGREE" in found
-    assert "noise of standard deviation" in found
+    assert "the noise has standard deviation" in found
     assert "enforced" not in found
 
 

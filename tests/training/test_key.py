@@ -1,4 +1,4 @@
-"""The secret of a run: where it lies, who may read it, and that nothing shows it."""
+"""The secret key of a run: where it is stored, who may read it, and that nothing shows it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_key_with_open_permissions_is_refused(tmp_path: Path, mode: int) -> No
     path = tmp_path / "run.key"
     RunKey.create(path)
     path.chmod(mode)
-    with pytest.raises(RunError, match=rf"run\.key: others may use this key .*{mode:04o}.*chmod 600"):
+    with pytest.raises(RunError, match=rf"run\.key: others may use this key, .*{mode:04o}.*chmod 600"):
         RunKey.read(path)
 
 
@@ -47,7 +47,7 @@ def test_what_is_no_key_is_refused_and_not_repeated(tmp_path: Path, text: str) -
     path = tmp_path / "run.key"
     path.write_text(text)
     path.chmod(0o600)
-    with pytest.raises(RunError, match="holds no key: 64 hexadecimal digits are expected") as caught:
+    with pytest.raises(RunError, match="does not contain a key: 64 hexadecimal digits are expected") as caught:
         RunKey.read(path)
     assert text[:8] not in str(caught.value) or not text
     with pytest.raises(RunError, match="32 bytes, not 31"):
@@ -72,7 +72,7 @@ def test_uses_are_told_apart() -> None:
 
 
 def test_what_is_derived_is_pinned() -> None:
-    # "noise" and 1, each with its type and its length as eight little-endian bytes.
+    # The message is "noise" and 1, each with its type and its length as eight little-endian bytes.
     message = b"t" + bytes([5, 0, 0, 0, 0, 0, 0, 0]) + b"noise" + b"n" + bytes([1, 0, 0, 0, 0, 0, 0, 0]) + b"1"
     expected = hashlib.blake2b(message, digest_size=32, key=BITS, person=b"pyaccount run v1").digest()
     assert RunKey(BITS).derive("noise", 1).reveal() == expected

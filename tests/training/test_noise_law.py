@@ -1,4 +1,4 @@
-"""The law of the noise: normal far into the tails, and correlated as C⁻¹ says. Keys are fixed; each test sees a planted error."""
+"""The noise is normal far into the tails, and correlated by C⁻¹. Keys are fixed, and each test also detects a planted error."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ import pytest
 from noise_samples import ROUNDS, expected, noise, nonces, rows
 from scipy import linalg, special  # type: ignore[import-untyped]
 
-#: How many numbers the tails are counted in; PYACCOUNT_NOISE=1e9 takes a minute of processor time.
+#: The number of samples for counts of the tails; PYACCOUNT_NOISE=1e9 takes a minute of processor time.
 NUMBERS = int(float(os.environ.get("PYACCOUNT_NOISE", "1.6e7")))
 CHUNK = 2_000_000
 
-#: What fixed keys may show by chance.
+#: The deviation in standard errors that fixed keys may show by chance.
 STANDARD_ERRORS = 5.0
 
 
 def distance(numbers: Any) -> float:
-    """√n times the largest distance of the empirical distribution from the normal one (Kolmogorov and Smirnov)."""
+    """Return √n times the largest distance of the empirical distribution from the normal one (Kolmogorov and Smirnov)."""
     law = special.ndtr(np.sort(numbers))
     steps = np.arange(len(law) + 1) / len(law)
     return float(np.sqrt(len(law)) * max((steps[1:] - law).max(), (law - steps[:-1]).max()))
 
 
 def deviations(counts: Any, probabilities: Any, total: int) -> Any:
-    """How many standard errors binomial counts are from what is expected."""
+    """Return by how many standard errors binomial counts differ from their expectation."""
     mean = total * probabilities
     return np.abs(counts - mean) / np.sqrt(mean * (1.0 - probabilities))
 
 
 def test_numbers_are_normal(tmp_path: Path) -> None:
-    """The distance exceeds 2.5 with probability 8e-6; that of half the noise is some hundred."""
+    """The distance exceeds 2.5 with probability 8e-6; for half the noise it is about a hundred."""
     size = 1_000_000
     numbers = rows(noise("identity", tmp_path), size, rounds=1)[0]
     assert distance(numbers) < 2.5
@@ -47,7 +47,7 @@ def test_numbers_are_normal(tmp_path: Path) -> None:
 
 
 def test_tails_are_normal(tmp_path: Path) -> None:
-    """Counts beyond 1σ … 5σ, on either side, and of each cell of the even grid between."""
+    """The counts beyond 1σ … 5σ on either side, and in each cell of an even grid between, are as expected."""
     edges = np.linspace(-5.0, 5.0, 21)
     counts, seen, largest = np.zeros(len(edges) + 1), 0, 0.0
     for run in range(-(-NUMBERS // (CHUNK * ROUNDS))):
@@ -67,20 +67,20 @@ def test_tails_are_normal(tmp_path: Path) -> None:
     )
     print(f"largest deviation {found.max():.2f} standard errors")
     assert found.max() < STANDARD_ERRORS
-    # Noise that is half a hundredth too small would be seen.
+    # Noise that is too small by 0.5 % would be detected.
     scaled = special.ndtr(edges / 0.995)
     planted = np.array([scaled[0], *(b - a for a, b in pairwise(scaled)), special.ndtr(-edges[-1] / 0.995)])
     assert deviations(seen * planted, probabilities, seen).max() > STANDARD_ERRORS
 
 
 def correlations(vectors: list[Any]) -> Any:
-    """√n times the correlations of all pairs of vectors."""
+    """Return √n times the correlations of all pairs of vectors."""
     found = np.corrcoef(np.array(vectors))
     return np.sqrt(len(vectors[0])) * found[np.triu_indices(len(vectors), 1)]
 
 
 def several(folder: Path, size: int) -> list[Any]:
-    """Rows of different rounds, parameters and phases, and of one round with different nonces."""
+    """Return rows of different rounds, parameters and phases, and of one round with different nonces."""
     read = noise("identity", folder)
     vectors = list(rows(read, size, rounds=4))
     vectors += [rows(read, size, rounds=1, name=name)[0] for name in ("v", "W", "ww")]
@@ -93,20 +93,20 @@ def test_rounds_parameters_phases_and_nonces_share_nothing(tmp_path: Path) -> No
     vectors = several(tmp_path, 100_000)
     assert np.abs(correlations(vectors)).max() < STANDARD_ERRORS
     assert np.abs(correlations([np.square(vector) for vector in vectors])).max() < STANDARD_ERRORS
-    # Two ranks that draw with one stream, whole or in part, are seen.
+    # Two ranks that draw from one stream, fully or in part, are detected.
     assert np.abs(correlations([*vectors, vectors[0]])).max() > 100.0
     mixed = 0.05 * vectors[0] + np.sqrt(1.0 - 0.05**2) * vectors[1]
     assert np.abs(correlations([vectors[0], mixed])).max() > 2 * STANDARD_ERRORS
 
 
 def test_places_of_a_row_share_nothing(tmp_path: Path) -> None:
-    """Neither do numbers from the same words (8 places apart), nor do their squares."""
+    """Numbers from the same words, which are 8 places apart, are not correlated, and neither are their squares."""
     row = rows(noise("identity", tmp_path), 200_000, rounds=1)[0]
     for values in (row, np.square(row) - 1.0, np.abs(row) - np.sqrt(2.0 / np.pi)):
         scale = np.sqrt(len(values)) * np.mean(np.square(values))
         found = [np.sum(values[lag:] * values[:-lag]) / scale for lag in range(1, 65)]
         assert np.abs(found).max() < STANDARD_ERRORS
-    # A pair whose radius is shared but not its angle: squares are correlated.
+    # A pair that shares its radius but not its angle has correlated squares.
     planted = np.square(row[8:]) + np.square(row[:-8]) - 2.0
     assert abs(np.sum(planted[8:] * planted[:-8]) / (np.sqrt(len(planted)) * np.mean(np.square(planted)))) > 50.0
 

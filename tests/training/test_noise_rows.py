@@ -1,4 +1,4 @@
-"""What is drawn is C⁻¹Z, for every kind of matrix, with the coefficients that the certificate is about."""
+"""The drawn rows are those of C⁻¹Z, for every kind of matrix, with the coefficients that the certificate is about."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pyaccount.document.matrices import MATRICES
 from pyaccount.plan.matrices import PLANS
 from pyaccount.training.noise.inverses import INVERSES
 
-#: More numbers than rounds, so that the rows of Z are independent vectors.
+#: The numbers in a row; there are more than rounds, so that the rows of Z are linearly independent.
 SIZE = 4 * ROUNDS
 
 
 def response(name: str, folder: Path, **changes: Any) -> Any:
-    """The matrix M with C⁻¹Z = M·Z, found from both."""
+    """Return the matrix M with C⁻¹Z = M·Z, solved from both."""
     z = rows(noise("identity", folder), SIZE)
     found, *_ = np.linalg.lstsq(z.T, rows(noise(name, folder, **changes), SIZE).T, rcond=None)
     return found.T
@@ -38,7 +38,7 @@ def test_the_response_is_the_inverse(name: str, tmp_path: Path) -> None:
 
 
 def test_another_matrix_is_seen(tmp_path: Path) -> None:
-    """One coefficient that is off by 1e-11."""
+    """A coefficient that is wrong by 1e-11 is detected."""
     inverse = linalg.solve_triangular(expected("toeplitz"), np.eye(ROUNDS), lower=True)
     changed = {"coefficients": [2.0, 1.0, 0.5 + 1e-11, 0.0, 0.25]}
     assert np.abs(response("toeplitz", tmp_path, matrix=changed) - inverse).max() > 1e-12
@@ -46,7 +46,7 @@ def test_another_matrix_is_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_what_is_given_out_in_float32_is_the_inverse_of_z(name: str, tmp_path: Path) -> None:
-    """C times what is given out is Z but for the roundings of what is given out: C⁻¹ carries none of them on."""
+    """C times the given rows is Z except for the roundings of single rows; C⁻¹ does not propagate them."""
     c, z = expected(name), rows(noise("identity", tmp_path), 500)
     found = rows(noise(name, tmp_path), 500, dtype=np.float32)
     assert found.dtype == np.float32
@@ -54,14 +54,14 @@ def test_what_is_given_out_in_float32_is_the_inverse_of_z(name: str, tmp_path: P
 
 
 def test_long_runs_do_not_drift(tmp_path: Path) -> None:
-    """After 2000 rounds of float32, with an inverse that does not decay (1/(1 + x)), the rows still give Z."""
+    """After 2000 rounds in float32, with an inverse that does not decay (1/(1 + x)), C times the rows is still Z."""
     long = {"training__iterations": 2000}
     drawn = noise("toeplitz", tmp_path, matrix={"coefficients": [1.0, 1.0]}, **long)
     assert drawn.growth == pytest.approx(np.sqrt(2000), rel=1e-12)
     z = rows(noise("identity", tmp_path, **long), 64)
     found = rows(drawn, 64, dtype=np.float32).astype(np.float64)
     found[1:] += found[:-1].copy()
-    # Two roundings of numbers that are at most five standard deviations of the last row.
+    # The tolerance is two roundings of numbers of at most five standard deviations of the last row.
     assert np.abs(found - z).max() <= 2 * 2.0**-24 * 5 * np.sqrt(2000)
 
 
@@ -71,7 +71,7 @@ def test_every_kind_of_matrix_is_drawn() -> None:
 
 
 def test_numbers_are_those_of_their_place(tmp_path: Path) -> None:
-    """Row t of a parameter is the generator's row t under the key of (phase, name, t, nonce), times σ·clip norm."""
+    """Row t of a parameter is the generator's row t under the key of (phase, name, t, nonce), multiplied by σ·clip norm."""
     drawn = noise("identity", tmp_path, phase=3, clip_norm=0.5, noise={"multiplier": 1.5})
     stream = drawn.stream({"layer": (7, 5)}, dtype=np.float64)
     stream.seek(4, NONCES)

@@ -1,4 +1,4 @@
-"""Streams of noise: parts, states, seeking, and what is refused."""
+"""Streams of noise: parts, states, seeking, and errors."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pyaccount.training.noise import NoiseState, noise_of
 from pyaccount.training.noise.nonces import WITHOUT_NONCE
 
 SHAPES: dict[str, tuple[int, ...]] = {"first": (5, 9), "second": (130,), "third": (), "none": (0, 3)}
-#: Matrices of each way to keep what was before.
+#: A matrix for each way to keep earlier rows.
 KINDS = ["identity", "toeplitz", "banded-inverse", "blt", "dense"]
-#: Row 2 of the first three numbers of "w", drawn before there were nonces.
+#: The first three numbers of row 2 of "w", drawn by a version without nonces.
 PINNED = {
     "identity": [-0.13587597228681647, 1.721268150249342, -0.6727651195812644],
     "toeplitz": [-0.46045412378244643, 0.8000187044277157, -0.2305704011953166],
@@ -36,7 +36,7 @@ def drawn(stream: Any) -> list[dict[str, Any]]:
 
 
 def same(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> bool:
-    """Bit for bit."""
+    """Return whether two lists of rows agree bit for bit."""
     return [{n: (v.dtype, v.shape, v.tobytes()) for n, v in row.items()} for row in one] == [
         {n: (v.dtype, v.shape, v.tobytes()) for n, v in row.items()} for row in other
     ]
@@ -49,7 +49,7 @@ def test_parts_and_worlds_give_the_same_numbers(name: str, dtype: Any, tmp_path:
     whole = drawn(source.stream(SHAPES, dtype=dtype))
     assert {key: value.shape for key, value in whole[0].items()} == SHAPES
     assert all(value.dtype == dtype for value in whole[0].values())
-    # Each parameter by itself, in another order.
+    # Each parameter is drawn separately, in another order.
     for parameter in reversed(SHAPES):
         alone = drawn(source.stream({parameter: SHAPES[parameter]}, dtype=dtype))
         assert same(alone, [{parameter: row[parameter]} for row in whole])
@@ -66,7 +66,7 @@ def test_parts_and_worlds_give_the_same_numbers(name: str, dtype: Any, tmp_path:
             for t in range(ROUNDS)
         ]
         assert same(joined, whole)
-    # A rank may have a part of one parameter alone.
+    # A rank may have a part of only one parameter.
     (part,) = drawn(source.stream(SHAPES, dtype=dtype, parts={"second": slice(100, None)}))[3].values()
     assert np.array_equal(part, whole[3]["second"][100:])
 
@@ -86,7 +86,7 @@ def test_every_round_is_restored_and_sought(name: str, dtype: Any, tmp_path: Pat
         sought.seek(t, NONCES)
         assert same(drawn(restored), whole[t:])
         assert same(drawn(sought), whole[t:])
-        # There and back.
+        # The stream goes forward, and then back.
         back = (7 * t) % ROUNDS
         wandering.seek(back, NONCES)
         assert same([wandering.next(NONCES[back])], [whole[back]])
@@ -143,7 +143,7 @@ def test_a_state_of_another_stream_is_refused_and_nothing_changes(tmp_path: Path
 
 
 def test_an_interrupted_round_is_sought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some parameters may be a round ahead by then: nothing is drawn until they agree."""
+    """After an interruption some parameters may be a round ahead, so nothing is drawn until `seek` was called."""
     for name in KINDS:
         source = noise(name, tmp_path)
         whole = drawn(source.stream({"a": (4,), "b": (4,)}))
@@ -167,7 +167,7 @@ def test_an_interrupted_round_is_sought(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")
 def test_a_signal_interrupts_the_work_itself(tmp_path: Path) -> None:
-    """Wherever it comes: the stream says so, or is whole, and goes on with the same numbers once it was sought."""
+    """After a signal at any time the stream reports the interruption or is intact, and after `seek` it gives the same numbers."""
 
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -236,7 +236,8 @@ def test_inverses_that_grow_are_refused(tmp_path: Path) -> None:
     assert grown.most_growth(np.float32) == 2.0**13
     assert grown.most_growth(np.float64) == 2.0**42
     with pytest.raises(
-        DomainError, match=r"makes the noise 3\.03e\+06 times as large .* in float32 at most 8\.19e\+03 .* float64"
+        DomainError,
+        match=r"makes the noise 3\.03e\+06 times as large .* float32 .* at most 8\.19e\+03: use float64",
     ):
         grown.stream({"w": (3,)})
     grown.stream({"w": (3,)}, dtype=np.float64).next()
@@ -244,7 +245,7 @@ def test_inverses_that_grow_are_refused(tmp_path: Path) -> None:
     for dtype in (np.float32, np.float64):
         with pytest.raises(DomainError, match="use a matrix whose inverse does not grow, such as banded-square-root"):
             beyond.stream({"w": (3,)}, dtype=dtype)
-    # Beyond the largest double there is no certificate.
+    # If the growth exceeds the largest double, there is no certificate.
     with pytest.raises(DocumentError, match="the error of this strategy is outside the range of a double"):
         noise("toeplitz", tmp_path, matrix={"coefficients": [1e-9, 1e9]})
 
@@ -280,9 +281,9 @@ def test_bad_arguments_are_told(tmp_path: Path) -> None:
     with pytest.raises(DomainError, match=r"shape of w is \(3, -1\)"):
         source.stream({"w": (3, -1)})
     for part in (slice(0, 4), slice(-1, None), slice(2, 1), slice(0, 3, 2)):
-        with pytest.raises(DomainError, match="is no range of the 3 elements of w"):
+        with pytest.raises(DomainError, match="is not a range of the 3 elements of w"):
             source.stream({"w": (3,)}, parts={"w": part})
-    with pytest.raises(DomainError, match="part of 'v', which is no parameter: w"):
+    with pytest.raises(DomainError, match="part of 'v', which is not a parameter: w"):
         source.stream({"w": (3,)}, parts={"v": slice(0, 1)})
     stream = source.stream({"w": (3,)})
     for target in (-1, ROUNDS + 1):
@@ -302,7 +303,7 @@ def test_a_row_has_a_nonce_of_its_own_unless_it_is_drawn_once_more(name: str, tm
     assert all(not np.isin(a["w"], b["w"]).any() for a, b in zip(first, second, strict=True))
     two.seek(0, ())
     assert same([two.next(nonce) for nonce in one.nonces], first)
-    # From there on another branch: what is new in each round is independent of the first one.
+    # From here on there is another branch, whose new noise in each round is independent of that of the first branch.
     two.seek(2, one.nonces)
     assert two.nonces == one.nonces[:2]
     assert not np.isin(two.next()["w"], first[2]["w"]).any()
@@ -310,7 +311,7 @@ def test_a_row_has_a_nonce_of_its_own_unless_it_is_drawn_once_more(name: str, tm
 
 def test_nonces_that_are_missing_or_none_are_refused(tmp_path: Path) -> None:
     stream = noise("toeplitz", tmp_path).stream({"w": (3,)})
-    with pytest.raises(DomainError, match="2 nonces: the noise up to round 3 is drawn by as many"):
+    with pytest.raises(DomainError, match="2 nonces are given: the noise before round 3 needs 3"):
         stream.seek(3, NONCES[:2])
     for call in (
         lambda: stream.next(b""),
@@ -323,7 +324,7 @@ def test_nonces_that_are_missing_or_none_are_refused(tmp_path: Path) -> None:
 
 
 def test_without_nonces_it_is_the_noise_of_a_record_of_version_1(tmp_path: Path) -> None:
-    """Pinned before there were nonces: a run that began then goes on with the very same noise."""
+    """The noise was pinned with a version without nonces; a run that began then continues with the same noise."""
     found = {}
     for name in KINDS:
         stream = noise(name, tmp_path).stream({"w": (3,)}, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Only what is certified is run: documents are certified when a run is opened, or say that they were not."""
+"""Only certified runs are opened: documents are certified when a run begins, or the record says that they were not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyaccount.errors import CertificateError, DocumentError, DomainError, Limit
 from pyaccount.training import TrainingRun, opening
 from pyaccount.training.holding import hold_record
 
-#: ε = 48.2 at this σ.
+#: A document whose ε is 48.2 at this σ.
 FALSE = {
     "privacy": {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-5},
     "training": {**BASE["training"], "iterations": 50},
@@ -41,7 +41,7 @@ def test_a_false_claim_is_not_run(tmp_path: Path) -> None:
         go(run, 1)
     line = first_line(tmp_path)
     assert (line["uncertified"], line["certificate_sha256"], line["statement"]) == (True, None, None)
-    # Nor is it taken up as if it had been certified.
+    # The run cannot be continued as if it had been certified either.
     with pytest.raises(CertificateError):
         TrainingRun(document(FALSE), tmp_path, records=40)
 
@@ -57,7 +57,7 @@ def test_a_document_is_certified_once(tmp_path: Path, monkeypatch: pytest.Monkey
     with TrainingRun(document(), tmp_path, records=40) as run:
         assert run.round == 2
         go(run, 1)
-    # The certificate may stand for the document.
+    # The certificate may be given instead of the document.
     with TrainingRun(tmp_path / "certificate.json", tmp_path, records=40) as run:
         assert run.round == 3
     with pytest.raises(RunError, match="the run in this folder is that of another document"):
@@ -67,7 +67,7 @@ def test_a_document_is_certified_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_same_claim_may_be_certified_more_than_once(tmp_path: Path) -> None:
-    """Certificates have a date, and so do their hashes: each rank, or each run of a script, may make its own."""
+    """Certificates contain a date, so their hashes differ. Each rank, or each run of a script, may make its own certificate."""
     certificates = []
     for year in ("2031", "2032"):
         made = json.loads(pyaccount.certify(document()).to_json())
@@ -79,7 +79,7 @@ def test_the_same_claim_may_be_certified_more_than_once(tmp_path: Path) -> None:
         go(run, 1)
     for certificate in certificates:
         assert hold_record(tmp_path / "record.jsonl", certificate)
-    # Nor does the document need one then, unless it takes samples.
+    # The document needs no certificate then either, unless it needs samples.
     with TrainingRun(document(), tmp_path, records=40) as run:
         go(run, 1)
     with pytest.raises(RunError, match="another document"):
@@ -91,7 +91,7 @@ def test_the_same_claim_may_be_certified_more_than_once(tmp_path: Path) -> None:
 
 
 def test_a_matrix_is_looked_for_beside_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The certificate in the run's folder has the document without the place that it was read from."""
+    """The certificate in the run's folder contains the document, but not the path from which it was read."""
     place = tmp_path / "documents"
     place.mkdir()
     np.save(place / "c.npy", np.eye(12))
@@ -108,14 +108,12 @@ def test_a_matrix_is_looked_for_beside_the_document(tmp_path: Path, monkeypatch:
 
 
 def test_what_takes_samples_takes_its_certificate(tmp_path: Path) -> None:
-    with pytest.raises(
-        DocumentError, match="certified by samples, which takes longer than opening a run should"
-    ) as caught:
+    with pytest.raises(DocumentError, match="needs samples, which takes too long for opening a run") as caught:
         TrainingRun(document(CORRELATED), tmp_path, records=40)
     (problem,) = caught.value.problems
     assert (problem.slug, problem.path_text) == ("uncertified", "sampler")
     certificate = pyaccount.certify(document())
-    with pytest.raises(DomainError, match="uncertified=True is for a document"):
+    with pytest.raises(DomainError, match="uncertified=True is for documents"):
         TrainingRun(certificate, tmp_path, records=40, uncertified=True)
 
 

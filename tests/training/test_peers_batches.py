@@ -1,8 +1,8 @@
-"""Batches beside those of other libraries that draw by the same laws, where these are installed.
+"""Compares batches with those of other libraries that draw from the same laws, if these are installed.
 
-Of many runs of a few records the same is counted in both: of every record how often it takes part, its first round and the rounds
-to its next one, and of every run the sizes of some batches. Records of one run are independent of one another, or all but, and
-runs are; so of equal laws both counts are samples of one distribution, which a χ² test compares.
+The same numbers are counted in many runs of a few records of both: for every record how often it takes part, its first round and
+the rounds to its next one, and for every run the sizes of some batches. Runs are independent, and records of a run are nearly so.
+If the laws are equal, both counts are therefore samples of one distribution, which a χ² test checks.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pyaccount import load
 from pyaccount.training.batches import batches_of
 from pyaccount.training.key import RunKey
 
-#: Records, rounds and runs.
+#: The numbers of records, rounds and runs.
 RECORDS, ROUNDS, RUNS = 120, 12, 400
-#: Seeds are fixed: a test of equal laws passes always or never, and one in so many choices of seeds would fail.
+#: The significance level. Seeds are fixed, so a test always passes or always fails; for equal laws this share of seeds fails.
 RARE = 1e-5
-#: Cells of fewer expected counts are taken together.
+#: Cells with fewer expected counts are merged.
 FEW = 10
 
 Batches = Iterator[Any]
@@ -32,7 +32,7 @@ Peer = Callable[[dict[str, Any], int], Batches]
 
 
 def ours(changes: dict[str, Any], seed: int) -> Batches:
-    """pyaccount's batches, of a document with these fields of its sampler and its training."""
+    """Return pyaccount's batches for a document with these fields of `sampler` and `training`."""
     training = {name: changes[name] for name in ("sampling_probability", "expected_batch_size") if name in changes}
     document = load(
         {
@@ -50,7 +50,7 @@ def ours(changes: dict[str, Any], seed: int) -> Batches:
 
 
 def jax_privacy(asked: dict[str, Any], seed: int) -> Batches:
-    """jax_privacy's. It cuts by `truncated_batch_size` after sampling, at random."""
+    """Return jax_privacy's batches. It truncates to `truncated_batch_size` at random after sampling."""
     selection = pytest.importorskip(
         "jax_privacy.batch_selection", reason="jax_privacy is not installed: its samplers are NOT compared"
     )
@@ -83,7 +83,7 @@ def jax_privacy(asked: dict[str, Any], seed: int) -> Batches:
 
 
 def opake(asked: dict[str, Any], seed: int) -> Batches:
-    """opake's, of its wheels opake-dpsgd and opake-dpftrl, which need torch."""
+    """Return opake's batches, from its wheels opake-dpsgd and opake-dpftrl, which need torch."""
     reason = "opake-dpsgd and opake-dpftrl are not installed: their samplers are NOT compared"
     gradients = pytest.importorskip("opake.dpsgd.sampling", reason=reason)
     leaders = pytest.importorskip("opake.dpftrl.sampling", reason=reason)
@@ -94,7 +94,7 @@ def opake(asked: dict[str, Any], seed: int) -> Batches:
         "cyclic-poisson": lambda: leaders.CyclicPoissonSampler(data, p, asked["partitions"], ROUNDS, key=key),
         "b-min-sep": lambda: leaders.BMinSepSampler(data, asked["min_separation"], p, ROUNDS, key=key),
         "balls-in-bins": lambda: leaders.BallsInBinsSampler(data, asked["bins"], ROUNDS, key=key),
-        # Of one allocation with several participations, or of several allocations with one.
+        # The run is one allocation with several participations, or several allocations with one participation each.
         "random-allocation": lambda: gradients.KOutOfTSampler(
             data,
             k=asked.get("participations", 1) * ROUNDS // asked["iterations_per_allocation"],
@@ -107,7 +107,7 @@ def opake(asked: dict[str, Any], seed: int) -> Batches:
 
 
 def patterns(draw: Peer, asked: dict[str, Any]) -> NDArray[np.int64]:
-    """How often each record is in each round: runs × records × rounds."""
+    """Return how often each record is in each round, an array of runs × records × rounds."""
     found = np.zeros((RUNS, RECORDS, ROUNDS), dtype=np.int64)
     for run in range(RUNS):
         for t, batch in enumerate(draw(asked, run)):
@@ -116,7 +116,7 @@ def patterns(draw: Peer, asked: dict[str, Any]) -> NDArray[np.int64]:
 
 
 def counted(pattern: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-    """What is compared, each a sample."""
+    """Return the counts that are compared, each a sample."""
     each = pattern.reshape(-1, ROUNDS)
     present = each > 0
     first = np.where(present.any(axis=1), present.argmax(axis=1), ROUNDS)
@@ -133,7 +133,7 @@ def counted(pattern: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
 
 
 def same(one: NDArray[np.int64], two: NDArray[np.int64]) -> float:
-    """The probability of counts that differ as much, if both are of one law."""
+    """Return the probability that counts differ at least this much if both are from one law."""
     most = int(max(one.max(), two.max())) + 1
     table = np.stack([np.bincount(one, minlength=most), np.bincount(two, minlength=most)])
     cells, kept = [], np.zeros(2, dtype=np.int64)
@@ -148,7 +148,7 @@ def same(one: NDArray[np.int64], two: NDArray[np.int64]) -> float:
 
 
 def least(one: NDArray[np.int64], two: NDArray[np.int64]) -> float:
-    """The smallest of these probabilities, times how many there are."""
+    """Return the smallest of these probabilities times their number (Bonferroni)."""
     first, second = counted(one), counted(two)
     return min(same(first[name], second[name]) for name in first) * len(first)
 
@@ -166,7 +166,7 @@ DRAWS = {"kind": "with-replacement", "expected_batch_size": 24}
 ONE = {"kind": "random-allocation", "iterations_per_allocation": 4}
 SEVERAL = {"kind": "random-allocation", "iterations_per_allocation": 12, "participations": 3}
 
-#: What is asked of both, and what is asked of ours alone to see that the comparison would tell.
+#: The fields for both libraries, and a change for ours alone, which the comparison must detect.
 CASES: dict[str, tuple[Peer, dict[str, Any], dict[str, Any]]] = {
     "jax_privacy Poisson": (jax_privacy, POISSON, {"sampling_probability": 0.106}),
     "jax_privacy truncated Poisson": (jax_privacy, CUT, {"truncate_to": 15}),
@@ -191,13 +191,13 @@ def test_marginals_are_those_of_the_peer(case: str) -> None:
     peer, asked, planted = CASES[case]
     theirs = patterns(peer, asked)
     assert least(patterns(ours, asked), theirs) > RARE
-    # A law that is a little off is told from it.
+    # A slightly different law is detected.
     assert least(patterns(ours, {**asked, **planted}), theirs) < RARE
 
 
 @pytest.mark.parametrize("peer", [jax_privacy, opake])
 def test_parts_of_one_size_take_turns_as_in_the_peer(peer: Peer) -> None:
-    """Here who is in which part follows from the numbers, and there it is drawn: what is counted does not tell."""
+    """Here the part of a record follows from its number, and there it is drawn; the counts do not depend on that."""
     theirs = patterns(peer, FIXED)
     mine = patterns(ours, FIXED)
     assert least(mine, theirs) > RARE

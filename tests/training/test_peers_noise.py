@@ -1,4 +1,4 @@
-"""The rows of C⁻¹Z beside those of jax_privacy's streaming matrices, where that is installed."""
+"""Compares the rows of C⁻¹Z with those of jax_privacy's streaming matrices, if it is installed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ factorization = pytest.importorskip(
 
 
 def streamed(name: str, z: Any) -> Any:
-    """C⁻¹z by the peer, row by row in double precision."""
+    """Return C⁻¹z as computed by jax_privacy, row by row in double precision."""
     from jax_privacy.matrix_factorization import buffered_toeplitz, toeplitz
 
     column = expected(name)[:, 0]
     if name.startswith("blt"):
-        # Their BLT has c_0 = 1; ours may be scaled.
+        # Their BLT has c_0 = 1, and ours may be scaled.
         blt = buffered_toeplitz.BufferedToeplitz.build(
             buf_decay={"blt": [0.9, 0.5, 1.0], "blt-plain": [0.7]}[name],
             output_scale={"blt": [0.3, 0.2, 0.05], "blt-plain": [0.3]}[name],
@@ -48,5 +48,5 @@ def test_rows_are_those_of_the_streaming_inverse(name: str, tmp_path: Path) -> N
     assert theirs.dtype == np.float64
     assert theirs.shape == (ROUNDS, 50)
     assert np.abs(rows(noise(name, tmp_path), 50) - theirs).max() <= 1e-12
-    # One row earlier is another matrix.
+    # Shifting by one row gives another matrix, which is detected.
     assert np.abs(rows(noise(name, tmp_path), 50)[1:] - theirs[:-1]).max() > 0.1

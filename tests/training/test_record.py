@@ -1,4 +1,4 @@
-"""The record: a chain that shows what was changed, lost or put elsewhere."""
+"""The record: its chain of hashes shows whether lines were changed, lost or moved."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def test_a_line_that_was_not_finished_is_taken_back(tmp_path: Path) -> None:
 def test_a_closed_record_is_free_while_a_forked_process_has_it_open(tmp_path: Path) -> None:
     path = tmp_path / "record.jsonl"
     writer = RecordWriter(path)
-    with pytest.raises(RunError, match="this process has opened this run already"):
+    with pytest.raises(RunError, match="this process has this run open already"):
         RecordWriter(path)
-    # What a process that is forked off has, until it closes it.
+    # A forked child process has this copy of the file until it closes it.
     inherited = os.dup(writer._handle)
     try:
         writer.close()
@@ -71,7 +71,7 @@ def test_changed_lines_show(tmp_path: Path, place: int) -> None:
     }
     for how, found in damaged.items():
         if found == lines or (place == 4 and how in ("removed", "changed")):
-            # The end of a chain shows when the next line is written, or beside its certificate.
+            # A change of the last line shows when the next line is written, or in the comparison with the certificate.
             continue
         path.write_bytes(b"".join(found))
         with pytest.raises(RunError, match="line"):
@@ -81,16 +81,16 @@ def test_changed_lines_show(tmp_path: Path, place: int) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"[]\n", "no line of a record"),
+        (b"[]\n", "not a line of a record"),
         (b"{\n", "not JSON"),
-        (b'{"event":"run","event":"run"}\n', "stands twice"),
-        (b'{"event":"run","record":NaN}\n', "no number"),
-        (b'{"event":"other"}\n', "no line of a record"),
+        (b'{"event":"run","event":"run"}\n', "occurs twice"),
+        (b'{"event":"run","record":NaN}\n', "not a number"),
+        (b'{"event":"other"}\n', "not a line of a record"),
         (b'{"event":"run","record":3,"previous":"' + b"0" * 64 + b'"}\n', "version 3"),
         (b'{"event":"run","record":1,"previous":""}\n', "does not follow"),
-        (b'{"event":"release","previous":"' + b"0" * 64 + b'"}\n', "not where it stands"),
+        (b'{"event":"release","previous":"' + b"0" * 64 + b'"}\n', "not allowed at this position"),
         (b"\xff\n", "not JSON"),
-        (b"", "holds no record"),
+        (b"", "does not contain the record of a run"),
     ],
 )
 def test_what_is_no_record_is_refused_at_its_line(tmp_path: Path, line: bytes, message: str) -> None:

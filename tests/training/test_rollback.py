@@ -1,4 +1,4 @@
-"""A folder that is put back to an earlier state, in seven ways: it is refused where that shows, and no noise is drawn twice."""
+"""A folder that is put back to an earlier state, in seven ways, is refused if that shows, and no noise is drawn twice."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from pyaccount.training.mark import mark_at
 from pyaccount.training.noise.nonces import WITHOUT_NONCE
 from pyaccount.training.record import Recorded
 
-#: Rounds of the runs here, and the one before which their folders are saved.
+#: The number of rounds of the runs, and the round before which their folders are saved.
 ROUNDS, SAVED = 12, 5
 
 
 def tarred(folder: Path, saved: Path) -> Callable[[], None]:
-    """`tar xf` over the folder, which makes new files."""
+    """Restore with `tar xf` over the folder, which makes new files."""
     with tarfile.open(saved, "w") as archive:
         archive.add(folder, folder.name)
 
@@ -48,7 +48,7 @@ def tarred(folder: Path, saved: Path) -> Callable[[], None]:
 
 
 def copied_anew(folder: Path, saved: Path) -> Callable[[], None]:
-    """`rm -r` and `cp -a`."""
+    """Restore with `rm -r` and `cp -a`."""
     shutil.copytree(folder, saved)
 
     def back() -> None:
@@ -59,19 +59,19 @@ def copied_anew(folder: Path, saved: Path) -> Callable[[], None]:
 
 
 def copied_over(folder: Path, saved: Path) -> Callable[[], None]:
-    """`cp -a` over the folder, which writes into the same files."""
+    """Restore with `cp -a` over the folder, which writes to the same files."""
     shutil.copytree(folder, saved)
     return lambda: shutil.copyfile(saved / "record.jsonl", folder / "record.jsonl") and None
 
 
 def truncated(folder: Path, saved: Path) -> Callable[[], None]:
-    """The last lines cut off, as an editor or a file system check may."""
+    """Cut off the last lines, as an editor or a file system check may do."""
     size = (folder / "record.jsonl").stat().st_size
     return lambda: os.truncate(folder / "record.jsonl", size)
 
 
 def unzipped(folder: Path, saved: Path) -> Callable[[], None]:
-    """`unzip -o`, which writes into the same files."""
+    """Restore with `unzip -o`, which writes to the same files."""
     with zipfile.ZipFile(saved, "w") as archive:
         for path in folder.iterdir():
             archive.write(path, path.name)
@@ -85,7 +85,7 @@ def unzipped(folder: Path, saved: Path) -> Callable[[], None]:
 
 
 def snapshot(folder: Path, saved: Path) -> Callable[[], None]:
-    """Another folder in its place, as a snapshot of the file system leaves it."""
+    """Put another folder in its place, as a snapshot of the file system does."""
     shutil.copytree(folder, saved)
 
     def back() -> None:
@@ -96,7 +96,7 @@ def snapshot(folder: Path, saved: Path) -> Callable[[], None]:
 
 
 def written(folder: Path, saved: Path) -> Callable[[], None]:
-    """The old bytes, written to the open file."""
+    """Write the old bytes to the open file."""
     kept = (folder / "record.jsonl").read_bytes()
     return lambda: (folder / "record.jsonl").write_bytes(kept) and None
 
@@ -129,7 +129,7 @@ def _contains(folder: Path, head: str) -> bool:
 def test_without_a_mark_a_new_file_shows_and_the_noise_is_new(
     way: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is put back into the same file can be told by nobody once the mark is lost: then the noise is fresh."""
+    """A record that is restored to the same file cannot be detected without the mark; but then the noise is fresh."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     folder = tmp_path / "run"
     with started(folder, CORRELATED) as run:
@@ -146,7 +146,7 @@ def test_without_a_mark_a_new_file_shows_and_the_noise_is_new(
     with started(folder, CORRELATED, moved=True) as run:
         assert run.round == SAVED
         second = go(run, 3)
-        # What still stands in the record is repeated as it was.
+        # Rounds that are still in the record are repeated as before.
         run.load_state_dict(state | {"rounds": 0})
         assert same(go(run, SAVED), before)
     assert not any(np.isin(one["bias"], two["bias"]).any() for one, two in zip(first, second, strict=True))
@@ -158,9 +158,9 @@ def test_without_a_mark_a_new_file_shows_and_the_noise_is_new(
 def test_two_branches_share_no_noise_from_where_they_part(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their difference at round t has the variance 2σ²·Σ_{j≤s≤t} (C⁻¹)²_{ts}, and no combination of rows has less noise.
+    """The difference at round t has the variance 2σ²·Σ_{j≤s≤t} (C⁻¹)²_{ts}, and no combination of rows has less noise.
 
-    C times the differences, over σ√2, is a matrix of independent standard normal numbers, for other sums in one branch too.
+    C times the differences, divided by σ√2, is a matrix of independent standard normal numbers, even if the sums differ.
     """
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     coordinates, sigma = 10_000, 0.5
@@ -198,12 +198,12 @@ def test_two_branches_share_no_noise_from_where_they_part(
     difference = first - second
     rest = square[SAVED:, SAVED:]
     variances = 2.0 * sigma**2 * np.square(linalg.inv(rest)).sum(axis=1)
-    # Standard errors of a variance and of a covariance of so many numbers, five of each.
+    # The tolerances are five standard errors of a variance and of a covariance.
     assert (np.abs(np.mean(np.square(difference), axis=1) / variances - 1.0) < 5.0 * np.sqrt(2.0 / coordinates)).all()
     white = rest @ difference / (sigma * np.sqrt(2.0))
     covariance = white @ white.T / coordinates
     assert np.abs(covariance - np.eye(ROUNDS - SAVED)).max() < 5.0 * np.sqrt(2.0 / coordinates)
-    # Each branch is C⁻¹Z for independent rows of Z, together with what both share.
+    # Each branch, with the rows that both share, is C⁻¹Z for independent rows of Z.
     for branch in (first, second):
         z = square @ np.vstack([shared, branch]) / sigma
         assert np.abs(z @ z.T / coordinates - np.eye(ROUNDS)).max() < 5.0 * np.sqrt(2.0 / coordinates)
@@ -211,7 +211,7 @@ def test_two_branches_share_no_noise_from_where_they_part(
 
 @pytest.mark.parametrize("name", ["identity", "correlated"])
 def test_a_run_of_version_1_goes_on_as_it_is(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A record, its key and all twelve releases, from before there were nonces."""
+    """The record, its key and all twelve releases are from a version without nonces."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     old = json.loads((GOLDEN / "training_records_1.json").read_text(encoding="utf-8"))[name]
     changes = CORRELATED if name == "correlated" else {}
@@ -228,7 +228,7 @@ def test_a_run_of_version_1_goes_on_as_it_is(name: str, tmp_path: Path, monkeypa
         assert same(go(run, ROUNDS - SAVED), expected[SAVED:])
         run.load_state_dict(run.state_dict() | {"rounds": 0})
         assert same(go(run, ROUNDS), expected)
-        with pytest.raises(RunError, match="began with an earlier version, and cannot say"):
+        with pytest.raises(RunError, match="began with an earlier version, which cannot record"):
             run.abandon()
     recorded = Recorded.read(tmp_path / "record.jsonl")
     assert (recorded.version, recorded.rounds, recorded.ending) == (1, ROUNDS, "exhausted")
@@ -258,7 +258,7 @@ def test_a_mark_in_a_file_is_of_one_run(tmp_path: Path) -> None:
     mark.write_text("18 rounds")
     with pytest.raises(RunError, match="one: this is not a mark: '18 rounds'"):
         started(tmp_path / "one", mark=mark)
-    # What a crash of the machine may leave.
+    # These are texts that a crash of the machine may leave.
     mark.write_text("")
     started(tmp_path / "one", mark=mark).close()
     mark.unlink()
@@ -277,7 +277,7 @@ def test_a_mark_is_kept_by_a_callable_before_a_sum_is_given_out(tmp_path: Path) 
         go(run, 2)
         assert [line.split()[1] for line in kept] == ["0", "1", "2"]
         assert kept[-1].split()[2] == run.head
-    # Closing is a line of the record too.
+    # Closing also adds a line to the record.
     assert len(kept) == 4
     size = (tmp_path / "record.jsonl").stat().st_size
 
@@ -290,7 +290,7 @@ def test_a_mark_is_kept_by_a_callable_before_a_sum_is_given_out(tmp_path: Path) 
         run._folder.mark = mark_at(broken, "")
         with pytest.raises(ConnectionError), run.step() as step:
             step.release(sums(2))
-        # The round is counted, and was given to nobody: its sum is released once the mark can be kept.
+        # The round is counted, but its sum was not given out; it is released once the mark can be kept.
         assert (run.round, run.released) == (2, 3)
         run._folder.mark = mark_at(keep, "")
         go(run, 1)
@@ -308,7 +308,7 @@ def test_a_mark_that_cannot_be_kept_by_default_is_said(tmp_path: Path, monkeypat
     with run:
         go(run, 2)
     monkeypatch.delenv("XDG_STATE_HOME")
-    # As it says of a user that is in no list and has none, such as one of a container.
+    # The same holds for a user without an entry and a home, such as one of a container.
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     monkeypatch.chdir(tmp_path)
     with pytest.warns(RuntimeWarning, match=r"kept here \(there is no home directory\)"):
@@ -320,7 +320,7 @@ def test_a_mark_that_cannot_be_kept_by_default_is_said(tmp_path: Path, monkeypat
             started(tmp_path / place[:1], mark=tmp_path / place / "mark")
 
 
-# How a record ends.
+# Endings of a record.
 
 
 def test_a_record_says_how_it_ended(tmp_path: Path) -> None:

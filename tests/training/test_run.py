@@ -1,4 +1,4 @@
-"""A run as accounted: what is released, what is counted, and what is refused."""
+"""A run as accounted: what it releases, what it counts, and what it refuses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_release_is_the_noisy_sum_over_the_expected_batch_size(tmp_path: Path,
     nonces = [release.seed for release in Recorded.read(tmp_path / "record.jsonl").releases]
     for number, released in enumerate(found):
         exact = sums(number)["bias"] + stream.next(nonces[number])["bias"]
-        # To half a step of the grid, 2⁻²⁰ for a standard deviation of 1 or a little more.
+        # The tolerance is half a step of the grid, which is 2⁻²⁰ for a standard deviation of 1 or slightly more.
         assert np.abs(released["bias"] * 8.0 - exact).max() <= 2.0**-21
         assert np.array_equal(released["bias"] * 2.0**23, np.rint(released["bias"] * 2.0**23))
         assert released["weight"].dtype == np.float32
@@ -63,7 +63,7 @@ def test_a_certificate_is_run(tmp_path: Path) -> None:
         accountant = run.accountant()
     assert accountant.steps == 3
     assert accountant.epsilon_spent() < certificate.epsilon
-    # The claim that was certified, as a document.
+    # The certified claim is given as a document.
     with TrainingRun(document(privacy={"epsilon": certificate.epsilon}), tmp_path / "one", records=40) as run:
         assert run.round == 3
 
@@ -98,7 +98,7 @@ def test_resumed_at_every_round_it_is_the_same_run(tmp_path: Path, changes: dict
 def test_more_rounds_than_certified_are_refused(tmp_path: Path) -> None:
     run = started(tmp_path)
     go(run, 12)
-    with pytest.raises(PlanExceededError, match="has 12 rounds"):
+    with pytest.raises(PlanExceededError, match="of the 12 rounds"):
         run.step()
     with pytest.raises(PlanExceededError):
         run.batch(12)
@@ -137,7 +137,7 @@ def test_other_sums_of_a_batch_have_their_own_noise(tmp_path: Path) -> None:
         TrainingRun(document({"noise": noise}), tmp_path / "other", records=40)
 
 
-# What must not be counted, and what must be.
+# Rounds that must not be counted, and rounds that must be.
 
 
 def test_nothing_is_counted_of_a_sum_that_is_wrong(tmp_path: Path) -> None:
@@ -146,8 +146,8 @@ def test_nothing_is_counted_of_a_sum_that_is_wrong(tmp_path: Path) -> None:
     wrong = [
         ({"bias": np.zeros(2)}, "weight is missing"),
         (sums(1) | {"more": np.zeros(1)}, "more is new"),
-        (sums(1) | {"bias": np.zeros(3)}, r"float64 of shape \(3,\), where the rounds before had float64 of \(2,\)"),
-        (sums(1) | {"bias": np.zeros(2, np.float32)}, "bias: float32 of shape"),
+        (sums(1) | {"bias": np.zeros(3)}, r"float64 of shape \(3,\), and in earlier rounds it was float64 of \(2,\)"),
+        (sums(1) | {"bias": np.zeros(2, np.float32)}, "bias: this array is float32 of shape"),
         (sums(1) | {"bias": np.array([1.0, np.nan])}, "bias: not all entries are finite"),
         (sums(1) | {"bias": np.array([1.0, np.inf])}, "not all entries are finite"),
         (sums(1) | {"bias": np.zeros((2, 1))}, r"float64 of shape \(2, 1\)"),
@@ -168,14 +168,14 @@ def test_nothing_is_counted_of_a_sum_that_is_wrong(tmp_path: Path) -> None:
 def test_a_skipped_batch_is_refused_and_stays_the_next_one(tmp_path: Path) -> None:
     run = started(tmp_path)
     batch = run.batch(0).indices
-    with pytest.raises(RunError, match="an empty batch, or one that is not wanted"), run.step():
+    with pytest.raises(RunError, match="even if it is empty or not wanted"), run.step():
         pass
     assert run.round == 0
     with pytest.raises(ZeroDivisionError), run.step():
         raise ZeroDivisionError
     with run.step() as step:
         assert np.array_equal(step.batch.indices, batch)
-        with pytest.raises(RunError, match="round 0 is open"), run.step():
+        with pytest.raises(RunError, match="round 0 is still open"), run.step():
             pass
         step.release(sums(0))
     with pytest.raises(RunError, match="not open"):
@@ -194,10 +194,10 @@ def test_a_round_is_recorded_before_its_sum_is_given(tmp_path: Path, monkeypatch
     with pytest.raises(OSError, match="No space"), run.step() as step:
         step.release(sums(1))
     monkeypatch.undo()
-    with pytest.raises(RunError, match="may not be on the disk: take the run up again"), run.step() as step:
+    with pytest.raises(RunError, match=r"may not be on the disk: close\(\) the run"), run.step() as step:
         step.release(sums(1))
     run.close()
-    # The line was written, if not safely so: it counts, and the very same sum gets its noise.
+    # The line was written, even if perhaps not to the disk. So it counts, and the same sum gets the same noise.
     with started(tmp_path) as again:
         assert again.round == 2
         again.load_state_dict(state)
@@ -212,7 +212,7 @@ def test_a_killed_run_never_loses_a_round(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert len(found) == 200
-    # At most the round in flight is counted without having been used.
+    # At most the round that was interrupted is counted without having been used.
     assert all(used <= counted <= used + 1 for used, counted in found)
     assert max(used for used, _ in found) > 0
     unfinished = next(place for place, (_, counted) in enumerate(found) if counted < 12)
@@ -223,13 +223,13 @@ def test_a_killed_run_never_loses_a_round(tmp_path: Path) -> None:
 
 def test_nobody_else_goes_on_with_an_open_run(tmp_path: Path) -> None:
     run = started(tmp_path)
-    with pytest.raises(RunError, match=r"this process has opened this run already.*close\(\) that one first"):
+    with pytest.raises(RunError, match=r"this process has this run open already: close\(\) the other"):
         started(tmp_path)
     program = "import pathlib, sys\nfrom pyaccount.training.writing import RecordWriter\nRecordWriter(pathlib.Path(sys.argv[1]))"
     done = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "record.jsonl")], capture_output=True, text=True, check=False
     )
-    assert "another process goes on with this run" in done.stderr
+    assert "another process has this run open" in done.stderr
     run.close()
     started(tmp_path).close()
 
@@ -259,7 +259,7 @@ def test_another_sum_with_the_same_noise_is_refused(tmp_path: Path) -> None:
     go(run, 2)
     run.load_state_dict(state)
     with run.step() as step:
-        with pytest.raises(RunError, match="the two would reveal their difference"):
+        with pytest.raises(RunError, match="would reveal their difference"):
             step.release(sums(0) | {"bias": np.array([0.0, 1e-9])})
         step.release(sums(0))
     with pytest.raises(RunError, match="cannot be given up"):
@@ -290,7 +290,7 @@ def test_states_of_other_runs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="key_commitment: this is the state of another run"):
         other.load_state_dict(state)
     wrong = [
-        ({"rounds": 3}, "has 3 rounds, and the record 2"),
+        ({"rounds": 3}, "has 3 rounds, and the record only 2"),
         ({"rounds": -1}, "a whole number"),
         ({"rounds": True}, "a whole number"),
         ({"version": 3}, "version 3"),
@@ -305,7 +305,7 @@ def test_states_of_other_runs_are_refused(tmp_path: Path) -> None:
     assert run.round == 2
 
 
-# What a run is given.
+# Arguments of a run.
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_a_folder_has_one_run(tmp_path: Path, options: dict[str, Any], message: 
 
 
 def test_another_matrix_in_the_same_file_is_refused(tmp_path: Path) -> None:
-    """The document is the same; its matrix is not."""
+    """The document is the same, but its matrix is not."""
     matrix = {"matrix": {"kind": "dense", "file": str(tmp_path / "c.npy")}, "sampler": {"kind": "none"}}
     np.save(tmp_path / "c.npy", np.eye(12))
     with started(tmp_path / "run", matrix) as run:
@@ -340,7 +340,7 @@ def test_another_matrix_in_the_same_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_confidence_statement_about_a_noise_is_run_and_said(tmp_path: Path) -> None:
-    """Of noise that is given, sampling says how private it is with a stated confidence. It is no less a run."""
+    """For given noise, sampling gives an ε with a stated confidence; such a certificate can be run like any other."""
     changes = CORRELATED | {
         "accounting": {"seed": 5, "tolerance": 0.1},
         "privacy": {**BASE["privacy"], "epsilon": "solve"},
@@ -356,7 +356,7 @@ def test_a_confidence_statement_about_a_noise_is_run_and_said(tmp_path: Path) ->
 
 
 def test_the_normaliser_is_a_constant_and_not_the_size_of_a_batch(tmp_path: Path) -> None:
-    """Sums without noise worth the name, of batches of all sizes: what is released are the sums over one number."""
+    """With negligible noise and batches of all sizes, the releases are the sums divided by one constant."""
     run = started(tmp_path, {"noise": {"multiplier": 1e-6}, "privacy": {**BASE["privacy"], "epsilon": 1e6}})
     found = []
     for _ in range(12):
@@ -369,9 +369,9 @@ def test_the_normaliser_is_a_constant_and_not_the_size_of_a_batch(tmp_path: Path
 def test_data_of_another_size_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"the data has 41 records, and training\.dataset_size is 40"):
         started(tmp_path, records=41)
-    with pytest.raises(RunError, match="2 numbers for 1 phases"):
+    with pytest.raises(RunError, match="2 numbers are given for 1 phases"):
         started(tmp_path, records=[40, 40])
-    with pytest.raises(DomainError, match="records = None: how many records the data has"):
+    with pytest.raises(DomainError, match="records = None: give the number of records of the data"):
         started(tmp_path, records=None)
     started(tmp_path / "numpy", records=np.int64(40)).close()
     shutil.rmtree(tmp_path / "numpy")
@@ -396,7 +396,7 @@ RATE = {"training": {"sampling_probability": 0.2, "iterations": 12}}
     ids=lambda sampler: sampler["kind"],
 )
 def test_a_rate_is_enough_for_samplers_that_go_by_it(tmp_path: Path, sampler: dict[str, Any]) -> None:
-    """The batches are those of the document that states the size; the record has a tag of it, and not the size."""
+    """The batches are those of a document that states the size. The record has only a tag of the size."""
     training = {"iterations": 12} | (
         {} if sampler["kind"] in {"balls-in-bins", "random-allocation"} else RATE["training"]
     )
@@ -444,7 +444,9 @@ def test_names_do_not_hide_a_sum(tmp_path: Path) -> None:
 
 
 def test_last_digits_do_not_tell_of_the_sum(tmp_path: Path) -> None:
-    """Of an unrounded float32 sum of 0 and noise one value in eight is no multiple of 2⁻²⁵; of 1/4 and noise none near 0 is."""
+    """Without rounding, one value in eight of 0 plus float32 noise is not a multiple of 2⁻²⁵, but every value near 0 of 1/4 plus
+    noise is.
+    """
     for number, value in enumerate((0.0, 0.25)):
         run = started(tmp_path / str(number))
         with run.step() as step:

@@ -1,4 +1,4 @@
-"""Interruptions, threads, ranks and files that change at the wrong moment: no noise has two sums, and no round two noises."""
+"""Despite interruptions, threads, ranks and files that change at a bad moment, no noise has two sums, and no round two noises."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyaccount.training.record import Recorded, hash_of, line_of
 
 
 def test_what_is_released_is_what_was_recorded_whoever_writes_to_the_sum(tmp_path: Path) -> None:
-    """Here whoever keeps the mark does, between the record and the addition; elsewhere it is a thread, or a device."""
+    """Here the callable that keeps the mark writes to the sum after it was recorded; in practice a thread or device may do so."""
     given = np.zeros(3)
 
     def keep(text: str | None = None) -> str | None:
@@ -41,14 +41,14 @@ def test_what_is_released_is_what_was_recorded_whoever_writes_to_the_sum(tmp_pat
 
 
 def test_an_interrupted_line_ends_the_run_and_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line is on the disk, and this process may not know: it adds no second one."""
+    """The line is on the disk, but this process may not know, so it must not add a second one."""
     run = started(tmp_path)
     go(run, 1)
     with monkeypatch.context() as patch:
         patch.setattr(Recorded, "take", lambda self, line: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             go(run, 1)
-    with pytest.raises(RunError, match="take the run up again"):
+    with pytest.raises(RunError, match=r"close\(\) the run and open it again"):
         go(run, 1)
     run.close()
     with started(tmp_path) as again:
@@ -92,7 +92,7 @@ def test_a_line_that_a_killed_process_wrote_is_forced_to_the_disk(
 
 
 def test_a_rank_that_follows_does_not_take_up_another_branch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a matrix, its next row would carry the noise of the branch that it comes from."""
+    """With a matrix, the rank's next row would contain noise of its old branch."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     folder, changes = tmp_path / "run", CORRELATED
     first, second = (started(folder, changes, rank=rank, world=2) for rank in (0, 1))
@@ -102,7 +102,7 @@ def test_a_rank_that_follows_does_not_take_up_another_branch(tmp_path: Path, mon
     for run in (first, second):
         go(run, 1)
     first.close()
-    # The record is put back into the same file, and nobody knows the mark any more.
+    # The record is restored to the same file, and the mark is lost.
     (folder / "record.jsonl").write_bytes(saved)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other state"))
     first = started(folder, changes, rank=0, world=2)
@@ -117,7 +117,7 @@ def test_a_rank_that_follows_does_not_take_up_another_branch(tmp_path: Path, mon
 
 
 def test_lines_of_two_branches_do_not_make_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anybody can chain lines anew. What a round is drawn with depends on all lines before, so that no later one is repeated."""
+    """Anybody can recompute the chain of hashes, but a seed depends on all earlier lines, so no later round is repeated."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     folder = tmp_path / "run"
     record = folder / "record.jsonl"
@@ -135,7 +135,7 @@ def test_lines_of_two_branches_do_not_make_one_record(tmp_path: Path, monkeypatc
 
     one, two = branch(1.0, "a"), branch(2.0, "b")
     joined, previous = b"", "0" * 64
-    # The first round of one branch, and the second one of the other.
+    # The forged record has the first round of one branch, and the second round of the other.
     starts = [line for line in two if b'"event":"layout"' in line or b'"event":"run"' in line]
     rounds = [[line for line in lines if b'"event":"release"' in line] for lines in (one, two)]
     for line in (*starts, rounds[1][0], rounds[0][1]):
@@ -196,7 +196,7 @@ def test_a_mark_that_fails_keeps_no_run_from_being_opened_or_closed(tmp_path: Pa
 
 
 def test_no_traceback_shows_noise_that_was_released(tmp_path: Path) -> None:
-    """A refused repeat draws nothing before it compares, and rows are shown nowhere."""
+    """A refused repetition draws nothing before it compares, and the repr of rows is empty."""
     run = started(tmp_path)
     state = run.state_dict()
     go(run, 1)
@@ -212,7 +212,7 @@ def test_no_traceback_shows_noise_that_was_released(tmp_path: Path) -> None:
 
 
 def test_arrays_that_were_refused_are_forgotten(tmp_path: Path) -> None:
-    """What is too long for a line fixes no shapes, neither of the noise nor of the record."""
+    """A layout that is too long for a line fixes no shapes, neither in the noise nor in the record."""
     run = started(tmp_path)
     with run.step() as step:
         with pytest.raises(RunError, match="a line of the record has at most"):
@@ -240,7 +240,7 @@ def test_arrays_that_were_refused_are_forgotten(tmp_path: Path) -> None:
 
 def test_small_misuses_are_told(tmp_path: Path) -> None:
     runs = [started(tmp_path / "ranks", rank=rank, world=2) for rank in (0, 1)]
-    with pytest.raises(RunError, match="the first rank, which holds the record, abandons a run"):
+    with pytest.raises(RunError, match="only the first rank, which writes the record, can abandon a run"):
         runs[1].abandon()
     huge = started(tmp_path / "huge", clip_norm=1e200)
     with huge.step() as step:
@@ -251,7 +251,7 @@ def test_small_misuses_are_told(tmp_path: Path) -> None:
 
 
 def test_a_run_of_version_1_has_one_array_for_each_other_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its tags know other sums by their names in the document alone: arrays of one inner name would share a tag."""
+    """Its tags identify other sums only by their names in the document, so sums with equally named arrays would share a tag."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     old = json.loads((GOLDEN / "training_records_1.json").read_text(encoding="utf-8"))["identity"]
     (tmp_path / "run.key").write_text(old["key"])

@@ -1,4 +1,4 @@
-"""The folder of a run: its key and its record belong together, and to one run, whoever dies, forks, copies or shares it."""
+"""The folder of a run: its key and its record belong to one run, even after crashes, forks and copies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyaccount.errors import RunError
 @pytest.mark.entropy
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process of its own that is killed")
 def test_killed_while_it_begins_a_run_can_still_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At every call that changes a file: afterwards the same folder has a run, and no key was ever in two of them."""
+    """The process is killed at every call that changes a file. Afterwards the folder has a run, and no key served two runs."""
     points = 0
     while True:
         folder = tmp_path / str(points)
@@ -40,12 +40,12 @@ def test_killed_while_it_begins_a_run_can_still_begin(tmp_path: Path, monkeypatc
         kept = [path.read_text() for path in folder.iterdir() if "run.key" in path.name]
         assert len(set(kept)) == len(kept)
         points += 1
-    # Folders, the record, the key: written, synced, named.
+    # These calls write, sync and rename folders, the record and the key.
     assert points > 8
 
 
 def die_at(point: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """End the process before its so many-th change of a file; halfway through, if it is a line of the record."""
+    """End the process before its `point`-th change of a file, or in the middle of it if it is a line of the record."""
     left = [point]
 
     def wrapped(name: str) -> None:
@@ -77,13 +77,13 @@ def test_without_links_a_key_gets_its_name_all_the_same(tmp_path: Path, monkeypa
 
 def test_a_file_that_is_no_record_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "record.jsonl").write_text("my notes")
-    with pytest.raises(RunError, match="holds no record of a run"):
+    with pytest.raises(RunError, match="does not contain the record of a run"):
         started(tmp_path)
     assert (tmp_path / "record.jsonl").read_text() == "my notes"
 
 
 def test_a_key_that_is_there_is_never_replaced(tmp_path: Path) -> None:
-    """Two folders that begin with one key file: the second gets no key, and releases nothing."""
+    """If two folders begin with one key file, the second gets no key and releases nothing."""
     started(tmp_path / "one", key=tmp_path / "shared.key").close()
     kept = (tmp_path / "shared.key").read_text()
     with pytest.raises(RunError, match="nobody knows which rounds were released"):
@@ -93,7 +93,7 @@ def test_a_key_that_is_there_is_never_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["BatchStreams", "NoiseRows"])
 def test_no_traceback_shows_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
-    """Tools that write the variables of a traceback to logs find no secret bytes in ours."""
+    """Tools that write the variables of tracebacks to logs find no secret bytes in ours."""
     run = started(tmp_path)
     keys = [run._folder.key, run._root, run._root.derive("batches", 0), run._root.derive("noise", 0, 0, "weight", 0)]
 
@@ -125,9 +125,11 @@ def test_ranks_are_held_against_one_another(tmp_path: Path) -> None:
     assert states == [(0, 0, 0, 0), (1, 0, 0, 0), (2, 0, 0, 0)]
     for run in runs:
         run.check_ranks(states)
-        # As frameworks gather numbers.
+        # Frameworks gather numbers in this form.
         run.check_ranks(np.array(states))
-    with pytest.raises(RunError, match=r"0 to 2, and these are here: 0, 1, 1"):
+    with pytest.raises(
+        RunError, match=r"ranks of the processes are 0, 1, 1: every process needs a rank of its own, from 0 to 2"
+    ):
         runs[0].check_ranks([states[0], states[1], states[1]])
     with pytest.raises(RunError, match="needs a rank of its own"):
         runs[0].check_ranks(states[:2])
@@ -140,7 +142,7 @@ def test_a_key_and_a_record_belong_together(tmp_path: Path) -> None:
     started(tmp_path / "one").close()
     started(tmp_path / "two").close()
     (tmp_path / "one" / "run.key").replace(tmp_path / "kept.key")
-    with pytest.raises(RunError, match=r"run\.key: the key of the run .* is not here"):
+    with pytest.raises(RunError, match=r"run\.key: the key of the run .* is missing"):
         started(tmp_path / "one")
     with pytest.raises(RunError, match="with another key"):
         started(tmp_path / "one", key=tmp_path / "two" / "run.key")
@@ -157,7 +159,7 @@ def test_the_record_tells_of_nothing_secret(tmp_path: Path) -> None:
     assert [line["event"] for line in lines] == ["run", "layout", *["release"] * 12]
     assert set(lines[5]) == {"event", "round", "attempt", "standard_deviations", "sum", "nonce", "previous"}
     assert len({line["nonce"] for line in lines[2:]}) == 12
-    # Tags do not even tell which rounds had the same sum, as all empty batches have.
+    # Tags do not even show which rounds had the same sum, as empty batches do.
     other = started(tmp_path / "other")
     for _ in range(5):
         with other.step() as step:
@@ -188,7 +190,7 @@ def test_ranks_share_one_run(tmp_path: Path, world: int) -> None:
 
 
 def test_a_copy_of_a_run_does_not_go_on(tmp_path: Path) -> None:
-    """It would release other sums with the noise that the original has."""
+    """A copy would release other sums with the noise of the original."""
     run = started(tmp_path / "one")
     go(run, 1)
     run.close()

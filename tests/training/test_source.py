@@ -1,4 +1,4 @@
-"""Noise that is not drawn from the run's key: it is taken up where the same numbers come out, and the record tells of it."""
+"""Noise that is not drawn from the run's key: the run continues only if the same numbers come out, and the record names it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BASE: dict[str, Any] = {
 
 
 class Rows:
-    """Independent noise of numpy's generator, one round after the other."""
+    """Independent noise from numpy's generator, one round after the other."""
 
     def __init__(self, noise: Noise, shapes: Mapping[str, tuple[int, ...]], seed: int, factor: float) -> None:
         self._noise, self._shapes, self._seed, self._factor = noise, shapes, seed, factor
@@ -49,7 +49,7 @@ class Rows:
 
 @dataclass
 class Source:
-    """numpy's generator, or a machine on which other last digits come out."""
+    """numpy's generator as a noise source; optionally with other last digits, as on another machine."""
 
     name: str = "numpy, for tests"
     factor: float = 1.0
@@ -78,7 +78,7 @@ def test_it_is_the_noise_of_the_run_and_taken_up_with_it(tmp_path: Path) -> None
         seed = int.from_bytes(run._root.derive("device noise", 0).reveal()[:8], "little")
     for number, mean in enumerate(first):
         drawn = 0.5 * np.random.default_rng([seed, *nonces[number]]).standard_normal(30)
-        # To half a step of the grid.
+        # The tolerance is half a step of the grid.
         assert np.abs(mean * 8.0 - number - drawn).max() <= 2.0**-22 + 1e-12
     with started(tmp_path, Source()) as run:
         rest = go(run, 1)
@@ -89,7 +89,7 @@ def test_it_is_the_noise_of_the_run_and_taken_up_with_it(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("back", [True, False])
 def test_other_last_digits_do_not_go_on(tmp_path: Path, back: bool) -> None:
-    """Repeated, a round would be released twice with two noises; and later rounds of a matrix would not fit the earlier ones."""
+    """A repeated round would be released with two noises, and with a matrix later rounds would not fit the earlier ones."""
     with started(tmp_path, Source()) as run:
         state = run.state_dict()
         go(run, 3)
@@ -103,7 +103,7 @@ def test_other_last_digits_do_not_go_on(tmp_path: Path, back: bool) -> None:
 
 
 def test_a_record_that_lost_its_tag_does_not_go_on(tmp_path: Path) -> None:
-    """A line of a run of the key's noise, in the record of one that is not: it cannot be held against anything."""
+    """A release without a tag of its noise, in the record of a run with another source, cannot be compared with the noise."""
     with started(tmp_path, Source()) as run:
         go(run, 1)
         run._folder.releases[0] = dataclasses.replace(run._folder.releases[0], noise=None)

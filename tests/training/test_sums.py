@@ -1,4 +1,4 @@
-"""Sums that no batch can have are refused by a public bound, whatever is drawn, and nothing is counted."""
+"""Sums that no batch can have are refused by a public bound, which does not depend on the draws, and nothing is counted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyaccount.training.record import Recorded
 from pyaccount.training.sums import check_norm
 
 TRAINING = BASE["training"]
-#: A sampler, its training section, and how many contributions a batch of it can have.
+#: A sampler, its training section, and the largest number of contributions to a batch.
 MOST: list[tuple[dict[str, Any], dict[str, Any], int]] = [
     ({"kind": "poisson"}, TRAINING, 40),
     ({"kind": "poisson", "draws_per_iteration": 3}, TRAINING, 120),
@@ -29,7 +29,7 @@ MOST: list[tuple[dict[str, Any], dict[str, Any], int]] = [
     ({"kind": "b-min-sep", "min_separation": 3}, TRAINING, 40),
     ({"kind": "random-allocation", "iterations_per_allocation": 4}, {"dataset_size": 40, "iterations": 12}, 40),
     ({"kind": "none"}, TRAINING, 8),
-    # A size that may be secret is in no bound.
+    # A size that may be secret does not enter the bound.
     ({"kind": "poisson"}, {"sampling_probability": 0.2, "iterations": 12}, 10**15),
 ]
 
@@ -46,17 +46,19 @@ def test_the_most_contributions_are_a_public_number(
 
 
 def test_wild_sums_are_refused_and_not_counted(tmp_path: Path) -> None:
-    """40 contributions of norm 1 are the most that a batch has, and a little more is left for roundings."""
+    """A batch has at most 40 contributions of norm 1, and the bound has a small margin for roundings."""
     run = started(tmp_path)
     with run.step() as step:
         for wild in (1e6, 1e308, 41.0):
-            with pytest.raises(RunError, match=r"norm is beyond 40 contributions of clip norm 1, the most") as caught:
+            with pytest.raises(
+                RunError, match=r"norm is larger than 40 contributions of clip norm 1, the most"
+            ) as caught:
                 step.release(np.array([0.0, wild]))
-            # How long it was is not said.
+            # The message does not contain the norm of the sum.
             assert f"{wild:g}" not in str(caught.value).replace("40", "")
-        with pytest.raises(RunError, match="norm is beyond 40"):
+        with pytest.raises(RunError, match="norm is larger than 40"):
             step.release({"a": np.full(3, 20.0, np.float32), "b": np.full(2, -30.0)})
-        with pytest.raises(RunError, match="norm is beyond 40"):
+        with pytest.raises(RunError, match="norm is larger than 40"):
             step.release(np.full(100, 3e38, np.float32))
         with pytest.raises(RunError, match="sum: not all entries are finite"):
             step.release(np.array([0.0, np.nan]))
@@ -69,7 +71,9 @@ def test_every_sum_has_a_bound_of_its_own(tmp_path: Path) -> None:
     noise = {"multiplier": 0.5, "also": [{"what": "a count", "multiplier": 30.0}]}
     run = started(tmp_path, {"noise": noise}, also_clip_norms={"a count": 0.5})
     with run.step() as step:
-        with pytest.raises(RunError, match=r"a count: the sum's ℓ₂ norm is beyond 40 contributions of clip norm 0\.5"):
+        with pytest.raises(
+            RunError, match=r"a count: the sum's ℓ₂ norm is larger than 40 contributions of clip norm 0\.5"
+        ):
             step.release(np.zeros(3), also={"a count": np.array([-21.0])})
         step.release(np.zeros(3), also={"a count": np.array([-20.0])})
 
@@ -89,7 +93,7 @@ def test_the_norm_is_that_of_all_arrays_together(dtype: Any) -> None:
 
 
 def test_groups_of_parameters_have_clip_norms_and_noise_of_their_own(tmp_path: Path) -> None:
-    """What `noise.also` certifies may be several arrays, each with the noise of its group."""
+    """A sum in `noise.also` may consist of several arrays, each with the noise of its group."""
     noise = {"multiplier": 0.5, "also": [{"what": "head", "multiplier": 8.0}]}
     asked = document({"noise": noise}, privacy={"epsilon": 300.0})
     size = 5000
@@ -110,7 +114,7 @@ def test_groups_of_parameters_have_clip_norms_and_noise_of_their_own(tmp_path: P
             seen["bias"].append(head["bias"])
             seen["weight"].append(head["weight"])
     found = {name: float(np.std(np.array(rows, np.float64))) for name, rows in seen.items()}
-    # 0.5·2, and 8·0.25, to five standard errors.
+    # The standard deviations are 0.5·2 and 8·0.25, to five standard errors.
     for name, sigma in (("body", 1.0), ("bias", 2.0), ("weight", 2.0)):
         assert abs(found[name] / sigma - 1.0) < 5.0 / np.sqrt(2.0 * 12 * size), name
     correlation = np.corrcoef(np.array(seen["body"]).ravel(), np.array(seen["bias"]).ravel())[0, 1]

@@ -1,4 +1,4 @@
-"""A run in PyTorch, where that is installed."""
+"""A run in PyTorch, if it is installed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyaccount.training.record import line_of
 try:
     import torch
 except ModuleNotFoundError:
-    # The reasons of skips end the report of every run of the tests.
+    # The report of every test run ends with the reasons of skips.
     pytest.skip("PyTorch is not installed: the run in PyTorch is NOT tested here", allow_module_level=True)
 
 from torch_ranks import DOCUMENT
@@ -58,7 +58,7 @@ def model() -> torch.nn.Module:
 
 
 def by_hand(net: torch.nn.Module, inputs: torch.Tensor, targets: torch.Tensor, norm: float) -> dict[str, torch.Tensor]:
-    """One backward pass for each example."""
+    """Return the clipped sum with one backward pass for each example."""
     total = {name: torch.zeros_like(parameter) for name, parameter in net.named_parameters()}
     for one, target in zip(inputs, targets, strict=True):
         net.zero_grad()
@@ -79,7 +79,7 @@ def test_a_clipped_sum_is_that_of_one_backward_pass_for_each_example() -> None:
         for name in expected:
             torch.testing.assert_close(found[name], expected[name], rtol=1e-5, atol=1e-6)
     expected = by_hand(net, data.inputs[[0, 1, 3]], data.targets[[0, 1, 3]], 0.1)
-    # As micro-batches have it, too.
+    # The mask may also be an array, as from micro-batches.
     for mask in (
         torch.tensor([True, True, False, True]),
         np.array([True, True, False, True]),
@@ -110,7 +110,7 @@ def test_batch_normalisation_is_refused() -> None:
 
 @pytest.mark.parametrize("correlated", [False, True])
 def test_a_plain_loop_is_the_run(tmp_path: Path, correlated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same weights as a loop by hand in numpy, with micro-batches or without."""
+    """The weights are the same as those of a loop by hand in numpy, with micro-batches or without."""
     changes = {
         "sampler": {"kind": "b-min-sep", "min_separation": 2},
         "matrix": {"kind": "banded-square-root", "bands": 2},
@@ -213,7 +213,7 @@ def test_half_precision_is_clipped_summed_and_released_in_float32(tmp_path: Path
     ]
     for sums in alone:
         assert {tensor.dtype for tensor in sums.values()} == {torch.float32}
-        # Exactly the clip norm, up to float32: half precision would be off by thousandths.
+        # The norm is the clip norm up to float32 rounding; half precision would be wrong by thousandths.
         assert float(torch.sqrt(sum(tensor.square().sum() for tensor in sums.values()))) <= 0.01 * (1 + 1e-6)
     optimizer.add(alone[0])
     optimizer.step()
@@ -221,7 +221,7 @@ def test_half_precision_is_clipped_summed_and_released_in_float32(tmp_path: Path
 
 
 def test_sums_that_were_clipped_otherwise_are_refused(tmp_path: Path) -> None:
-    """Groups that the optimizer knows of, and the sum does not, would have another clip norm than what is certified."""
+    """If only the optimizer had a group, and not the sum, the group would be clipped to another norm than the certified one."""
     document = changed(BASE, {"noise": {"multiplier": 0.5, "also": [{"what": "head", "multiplier": 3.0}]}}, {})
     net, data, loss = model(), Data(), torch.nn.functional.cross_entropy
     run = TrainingRun(document, tmp_path, records=RECORDS, also_clip_norms={"head": 0.1}, uncertified=True)
@@ -234,7 +234,7 @@ def test_sums_that_were_clipped_otherwise_are_refused(tmp_path: Path) -> None:
         with pytest.raises(RunError, match="clipped to other norms, or in other groups of parameters"):
             optimizer.add(clipped_sum(net, loss, inputs, targets, **options))
     optimizer.add(clipped_sum(net, loss, inputs, targets, run=run, also=also))
-    with pytest.raises(RunError, match="the document releases 'head' beside the gradients"):
+    with pytest.raises(RunError, match="the document releases 'head' in addition to the gradients"):
         PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
 
 
@@ -246,7 +246,7 @@ def test_clip_norms_are_the_runs(tmp_path: Path) -> None:
     for options in ({}, {"clip_norm": 0.7}):
         found = clipped_sum(net, loss, data.inputs[:7], data.targets[:7], run=run, **options)
         assert all(torch.allclose(found[name], expected[name], atol=1e-6) for name in expected)
-    with pytest.raises(RunError, match=r"clip_norm = 1\.0, and the run's is 0\.7: leave it out"):
+    with pytest.raises(RunError, match=r"clip_norm = 1\.0 is given, and the run's clip norm is 0\.7: leave it out"):
         clipped_sum(net, loss, data.inputs[:7], data.targets[:7], run=run, clip_norm=1.0)
     for wrong in ({}, {"clip_norm": 1.0, "also": {"head": ["0.bias"]}}):
         with pytest.raises(RunError, match="takes clip norms from the run"):
@@ -265,7 +265,7 @@ def test_groups_of_parameters_are_clipped_noised_and_stepped_by_themselves(
     also = {"head": names[-2:]}
     sums = clipped_sum(net, loss, data.inputs[:7], data.targets[:7], run=run, also=also)
     assert list(sums) == names
-    # By hand: each group's part of every gradient, clipped by itself.
+    # By hand, each group's part of every gradient is clipped separately.
     expected = {name: torch.zeros_like(sums[name]) for name in names}
     for one, target in zip(data.inputs[:7], data.targets[:7], strict=True):
         net.zero_grad()
@@ -322,7 +322,7 @@ def test_one_parameter_may_be_a_tensor_and_gradients_are_forgotten(tmp_path: Pat
     optimizer.zero_grad()
     with pytest.raises(RunError, match="no sum was added"):
         optimizer.step()
-    with pytest.raises(RunError, match=r"weight: a sum of shape \(4,\), where the parameter has \(1, 4\)"):
+    with pytest.raises(RunError, match=r"weight: the sum has shape \(4,\), and the parameter has shape \(1, 4\)"):
         optimizer.add(torch.ones(WIDTH))
     optimizer.add(torch.ones(1, WIDTH))
     optimizer.step()
@@ -330,12 +330,12 @@ def test_one_parameter_may_be_a_tensor_and_gradients_are_forgotten(tmp_path: Pat
     net = model()
     run = TrainingRun(BASE, tmp_path / "several", records=RECORDS, uncertified=True)
     optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
-    with pytest.raises(RunError, match=r"a tensor is the sum of one parameter, and \d are trained: give a mapping"):
+    with pytest.raises(RunError, match=r"a single tensor is given, and \d parameters are trained: give a mapping"):
         optimizer.add(torch.zeros(3))
 
 
 def ranks(folder: Path, *claimed: int) -> list[Any]:
-    """What each of so many processes printed, of which each says that it is one of these ranks."""
+    """Return what each process printed; `claimed` are the ranks that the processes say they have."""
     world = str(len(claimed))
     started = [
         subprocess.Popen(
@@ -355,11 +355,11 @@ def ranks(folder: Path, *claimed: int) -> list[Any]:
 
 
 def test_ranks_train_as_one_process_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has its part of the batches, and all have the weights of one process with the same key."""
+    """Each rank has its shard of the batches, and all get the weights of a single process with the same key."""
     both = ranks(tmp_path / "two", 0, 1)
     assert both[0][1] == both[1][1]
     assert min(seen for seen, _ in both) > 0
-    # The record of a run with one rank, begun with the same key.
+    # This is the record of a run with one rank that began with the same key.
     (tmp_path / "one").mkdir()
     lines = (tmp_path / "two" / "record.jsonl").read_text().splitlines()[:1]
     header = json.loads(lines[0]) | {"world": 1}
@@ -368,7 +368,7 @@ def test_ranks_train_as_one_process_does(tmp_path: Path, monkeypatch: pytest.Mon
     record.write_bytes(line_of(header | {"file": [record.stat().st_ino, None]}))
     (tmp_path / "one" / "run.key").write_bytes((tmp_path / "two" / "run.key").read_bytes())
     (tmp_path / "one" / "run.key").chmod(0o600)
-    # Where the mark of the first run is not known, which would refuse this one.
+    # The mark is elsewhere, because the mark of the first run would refuse this one.
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     ((seen, weights),) = ranks(tmp_path / "one", 0)
     assert seen == sum(part for part, _ in both)
@@ -376,8 +376,8 @@ def test_ranks_train_as_one_process_does(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_two_processes_with_one_rank_are_refused(tmp_path: Path) -> None:
-    """Their part would be counted twice, and the other one not at all."""
+    """The shard of that rank would be added twice, and that of the other rank not at all."""
     with TrainingRun(DOCUMENT, tmp_path / "run", records=40, world=2, clip_norm=0.5, uncertified=True):
         pass
     found = ranks(tmp_path / "run", 1, 1)
-    assert all("every process needs a rank of its own, 0 to 1, and these are here: 1, 1" in told for told in found)
+    assert all("the ranks of the processes are 1, 1: every process needs a rank of its own" in text for text in found)

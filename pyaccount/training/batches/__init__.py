@@ -1,12 +1,13 @@
-"""The batches of a run, drawn by exactly the law that its certificate is about.
+"""The batches of a run, drawn from exactly the distribution that its certificate assumes.
 
-The room takes a document without a blank, one of its bodies and a secret key for it, and gives the records of each round. A
-sampler is a module with a class; `SAMPLERS` has one for each kind that documents may name. What is drawn is a function of the key
-and the round: in whatever order rounds are asked for, on however many ranks, before and after a crash. Probabilities are the
-doubles that the plan analysed, and integers are compared with integers (`rust/core/src/batches`), so that no law is rounded.
+The room takes a document without a blank, one of its bodies and a secret key for that body, and gives the records of each round.
+Each sampler is a module with a class, and `SAMPLERS` has the class for each kind that documents may name. A batch is a function
+of the key and the round, so it does not depend on the order in which rounds are drawn, on the number of ranks, or on crashes.
+Probabilities are the doubles that the plan analysed, and integers are compared with integers (`rust/core/src/batches`), so the
+distributions are exact, without rounding.
 
-Where a paper's algorithm and the analysis differ, the analysis is followed: the certificate is about that. The room must not know
-what is done with a batch.
+Where a paper's algorithm differs from the analysis, this room follows the analysis, because the certificate is about that. The
+room must not know what is done with a batch.
 """
 
 from __future__ import annotations
@@ -64,29 +65,31 @@ def batches_of(
     records: int | None = None,
     attribution: Attributed | None = None,
 ) -> Batches:
-    """The batches of one body of a document, all of its runs where it is repeated.
+    """Return the batches of one body of a document, over all of its runs if it is repeated.
 
-    `key` is derived for this body and used for nothing else: `RunKey.derive("batches", phase)`. `records` is how many there are,
-    for a document that states a rate alone. `attribution` says whose they are, for samplers of users and for no others: the user
-    of each record, or two rows of equal length, of records and of users, with a column for each time that a record belongs to a
-    user; or the `attribution` of what was prepared.
+    `key` must be derived for this body and used for nothing else: `RunKey.derive("batches", phase)`. `records` is the number of
+    records, for a document that does not state it. `attribution` says to which users the records belong; it is needed for
+    samplers of users, and refused for others. It is either the user of each record; or two rows of equal length, of records and
+    of users, with a column for each pair of a record and one of its users; or the `attribution` that `pyaccount.prepare` made.
 
-    Raises `DocumentError` for what cannot be drawn, at its place: a blank, an unknown size of the data set, a deterministic order
-    without the size of its batches, what no analysis covers. Raises `RunError` for data that does not fit.
+    Raises `DocumentError` with the place if batches cannot be drawn (a blank, an unknown size of the data set, a deterministic
+    order without a batch size, or a case that no analysis covers), and `RunError` for data that does not fit the document.
     """
     unknown = [path for path in (document.blank, *document.choices) if path is not None]
     if unknown:
-        message = "batches are drawn from a document without blanks: certify it first, and take what was found"
+        message = "batches can only be drawn from a document without blanks: certify it first, and use the certificate"
         raise DocumentError([document.problem("unfilled-blank", path, message, allowed="a value") for path in unknown])
     if attribution is not None and not body.sampler.protects_users:
-        raise RunError(f"{body.sampler.kind} samples records, whosever they are: leave the attribution out")
+        raise RunError(f"{body.sampler.kind} samples records, not users: leave the attribution out")
     if attribution is None and body.sampler.protects_users:
-        raise RunError(f"{body.sampler.kind} samples users: give the attribution, whose each record is")
+        raise RunError(
+            f"{body.sampler.kind} samples users: give the attribution, which says to whom each record belongs"
+        )
     stated = body.training.dataset_size
     if None not in (records, stated) and records != stated:
         raise RunError(f"records: {records:_} are given, and the document's dataset_size is {stated:_}")
-    whose = None if attribution is None else attributed(attribution)
-    drawn = SAMPLERS[body.sampler.kind]
+    pairs = None if attribution is None else attributed(attribution)
+    make = SAMPLERS[body.sampler.kind]
     if body.count == 1:
-        return drawn(Drawing(document, body, key, records, whose))
-    return Repeated(lambda run: drawn(Drawing(document, body, key.derive("run", run), records, whose)), body.count)
+        return make(Drawing(document, body, key, records, pairs))
+    return Repeated(lambda run: make(Drawing(document, body, key.derive("run", run), records, pairs)), body.count)

@@ -1,4 +1,4 @@
-"""b-min-sep sampling: a calendar of who is drawn when, which goes forward in O(batch) for each round."""
+"""b-min-sep sampling, with a calendar of the rounds in which records are drawn; advancing by a round takes O(batch) time."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pyaccount.training.batches.base import Drawing, Records, RunBatches, indice
 
 
 class BMinSepBatches(RunBatches):
-    """While available a record joins each round with the sampling probability, then it sits out the next b − 1 rounds.
+    """Batches in which each available record joins with the sampling probability, and then skips the next b − 1 rounds.
 
-    From a warm start records are in their stationary state before the first round, as analysed (Dong & Ganesh 2026,
-    arXiv:2602.09338, Algorithm 2); from a cold one all are available (Algorithm 1). A record that is left out of a truncated
-    batch counts as drawn, and sits out as one that is kept.
+    With a warm start, records are in their stationary state before the first round, as analysed (Dong & Ganesh 2026,
+    arXiv:2602.09338, Algorithm 2); with a cold start all are available (Algorithm 1). A record that is left out of a truncated
+    batch counts as drawn, and skips the same rounds as one that is kept.
 
-    The calendar has 4 bytes for each record and round. It is made in O(records), and again where an earlier round is asked for;
-    then as much work follows as for the rounds before. The first draws of all records are made together, about a second for ten
-    million.
+    The calendar has 4 bytes for each record and round. It is made in O(records) time. If an earlier round is asked for, it is
+    made anew, and all rounds up to that one are drawn again. The first draws of all records are made together, which takes about
+    a second for ten million records.
     """
 
     def __init__(self, drawing: Drawing) -> None:
-        """With the probability, the separation and the start that were analysed."""
+        """Take the probability, the separation and the start that were analysed."""
         super().__init__(drawing)
         body = drawing.body
         assert isinstance(body.sampler, BMinSep)

@@ -1,4 +1,4 @@
-"""Balls in bins: all records are dealt once, and the bins take turns."""
+"""Balls-in-bins sampling: all records are put into bins once, and the bins are used in turn."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pyaccount.training.batches.base import Drawing, Records, RunBatches, indice
 
 
 class BallsInBinsBatches(RunBatches):
-    """Every record is put in one of T bins, uniformly and by itself, for the whole run; round i is bin i mod T.
+    """Batches from T bins: each record is in one bin, uniformly and independently, for the whole run; round i uses bin i mod T.
 
-    Of a bin with more records than batches may have the same ones are kept whenever its turn comes, as analysed: the choice is
-    made once for a bin. The bins have 4 bytes for each record; a round is O(batch), in any order.
+    If a bin has more records than a batch may have, the same records are kept whenever it is used, as analysed: the choice is
+    made once for each bin. The bins need 4 bytes for each record. A round takes O(batch) time, in any order.
     """
 
     def __init__(self, drawing: Drawing) -> None:
-        """With the bins that were analysed."""
+        """Take the number of bins that was analysed."""
         super().__init__(drawing)
         self._bins = drawing.body.bins()
         listable(self.dataset_size, drawing.body.sampler.kind)
@@ -28,5 +28,5 @@ class BallsInBinsBatches(RunBatches):
         return indices(self._dealt.slot(round % self._bins))
 
     def _kept_by(self, round: int) -> int:
-        """The bin, whatever its turn."""
+        """Return the bin, so that the same records are kept whenever the bin is used."""
         return round % self._bins

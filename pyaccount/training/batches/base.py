@@ -1,4 +1,4 @@
-"""What the batches of every sampler are asked, and what their modules have in common."""
+"""`Batches`, the interface of the batches of every sampler, and `RunBatches`, what their modules have in common."""
 
 from __future__ import annotations
 
@@ -28,60 +28,60 @@ Records = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What batches are made of: a body of a document, a key of one run of it, how many records there are, and whose they are."""
+    """The input of `Batches`: a body of a document, the key for one run of it, the number of records, and their users."""
 
     document: Document
     body: Body
     key: RunKey
-    #: Where the document does not say it.
+    #: The number of records, if the document does not state it.
     records: int | None = None
     attribution: Attribution | None = field(default=None, repr=False)
 
     def refused(self, slug: str, path: Path, message: str, allowed: str | None = None) -> DocumentError:
-        """What cannot be drawn, at its place."""
+        """Return the error for a value of the document from which batches cannot be drawn, with its place."""
         return DocumentError([self.document.problem(slug, path, message, allowed=allowed)])
 
     def dataset_size(self) -> int:
-        """How many records there are to draw from: what the document says, or what the run was given."""
+        """Return the number of records to draw from: that of the document, or else the one that the run was given."""
         stated = self.body.training.dataset_size
-        found = self.records if stated is None else stated
-        if found is None:
+        size = self.records if stated is None else stated
+        if size is None:
             message = (
-                "batches are drawn from a known number of records, and the document says none: state it or give records"
+                "batches need a known number of records, and the document does not state it: state it or give records"
             )
             raise self.refused("missing-key", self.body.at("training", "dataset_size"), message)
-        return found
+        return size
 
 
 class Batches(ABC):
-    """The batches of `rounds` rounds, which are counted from 0, of `dataset_size` records.
+    """The batches of `rounds` rounds, counted from 0, drawn from `dataset_size` records.
 
-    The key is shown nowhere, and batches are not pickled.
+    The object holds a secret key, so it cannot be pickled, and its repr does not show the key.
     """
 
     rounds: int
     dataset_size: int
-    #: The largest number of contributions to a batch, a record counted as often as it is drawn: a public number, whatever is
-    #: drawn. Where the document does not state the size of the data set, that may be secret, and this is the most that any
-    #: states.
+    #: An upper bound on the number of contributions to a batch, where a record counts as often as it is drawn. It is public and
+    #: does not depend on what is drawn. If the document does not state the size of the data set, that size may be secret, and
+    #: this is the largest size that a document can state.
     most: int
 
     @abstractmethod
     def batch(self, round: int) -> Batch:
-        """The batch of a round. Raises `RunError` for a round that there is not."""
+        """Return the batch of a round, counted from 0. Raises `RunError` if there is no such round."""
 
     def __reduce__(self) -> str | tuple[object, ...]:
         raise TypeError("batches are not pickled, since they hold their key: make them from the run's key")
 
 
 class RunBatches(Batches):
-    """Those of one run of a body: what its sampler draws, and of that what is kept where batches are truncated.
+    """The batches of one run of a body: the records that its sampler draws, truncated if the document asks for that.
 
-    What takes time or memory is made when the first batch is asked for, so that what is refused is refused at no cost.
+    Structures that take time or memory are made when the first batch is drawn, so that errors are raised before, at no cost.
     """
 
     def __init__(self, drawing: Drawing) -> None:
-        """Those of a body. Raises `DocumentError` where they cannot be drawn."""
+        """Prepare the batches of a body. Raises `DocumentError` if they cannot be drawn."""
         body = drawing.body
         self.rounds = whole(body.training.iterations)
         self.dataset_size = self._records(drawing)
@@ -96,7 +96,7 @@ class RunBatches(Batches):
         self._streams = _core.BatchStreams(drawing.key.reveal())
 
     def batch(self, round: int) -> Batch:
-        """The same for the same key and round, in whatever order rounds are asked for."""
+        """Return the batch of a round; it depends only on the key and the round, not on the order of calls."""
         if not 0 <= round < self.rounds:
             raise RunError(f"there is no round {round}: the run has {self.rounds}, counted from 0")
         drawn = self._drawn(round)
@@ -105,27 +105,27 @@ class RunBatches(Batches):
         return Batch(drawn, self._limit)
 
     def _records(self, drawing: Drawing) -> int:
-        """How many records there are: as many as the document says."""
+        """Return the number of records; samplers of users take it from the attribution."""
         return drawing.dataset_size()
 
     @abstractmethod
     def _drawn(self, round: int) -> Records:
-        """Who is drawn for a round, ascending."""
+        """Return the records that are drawn for a round, in ascending order."""
 
     def _kept_by(self, round: int) -> int:
-        """What the records that are kept of a large batch are drawn by: every round by itself."""
+        """Return the number with which the kept records of a large batch are drawn; by default every round draws anew."""
         return round
 
 
 def indices(drawn: bytes) -> Records:
-    """What the core has drawn."""
-    # A copy, which may be written to: frameworks make tensors of it.
+    """Return the records in bytes that the core returned, as an array that can be written to."""
+    # Frameworks make tensors from the array, and need one that can be written to.
     return np.frombuffer(drawn, dtype=np.int64).copy()
 
 
 def listable(count: int, kind: str) -> None:
-    """Refuse more records than can be kept in lists."""
+    """Raise `RunError` for more records than the core can keep in a list."""
     if count > _core.MOST_LISTED:
         raise RunError(
-            f"{kind} keeps a list of {count:_} records, and {_core.MOST_LISTED:_} are the most: draw from fewer at a time"
+            f"{kind} keeps a list of {count:_} records, and at most {_core.MOST_LISTED:_} are possible: draw from fewer records"
         )

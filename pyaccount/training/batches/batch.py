@@ -1,4 +1,4 @@
-"""One batch: which records take part in a round, as often as they were drawn."""
+"""`Batch`: the records that take part in a round, each as often as it was drawn."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pyaccount.errors import RunError
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Batch:
-    """The records of a round. Neither they nor their number are shown: both are secret.
+    """The records of a round. The repr shows neither the records nor their number, because both are secret.
 
-    `indices` are 64-bit integers, ascending. A record that was drawn several times is there as often, and its clipped
-    contribution counts as often in the sum. `padded_to` is the size that smaller batches may be padded to where larger ones are
-    truncated, so that all batches look alike; None elsewhere.
+    `indices` are 64-bit integers in ascending order. A record that was drawn several times occurs that many times, and its
+    clipped contribution must be added that many times. `padded_to` is the size to which batches may be padded so that all look
+    alike, if larger batches are truncated to it; otherwise None.
     """
 
     indices: NDArray[np.int64]
@@ -30,13 +30,13 @@ class Batch:
         return "Batch(…)"
 
     def micro_batches(self, size: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
-        """The batch in parts of exactly `size` places each: indices, and a mask of those that are records.
+        """Yield the batch in micro-batches of exactly `size` entries: their indices, and a mask that is true for records.
 
-        A place that is masked out has the index 0, so that it can be looked up; what comes of it must not be added. There is
-        always at least one part: of an empty batch one without records, whose sum is 0 and gets its noise as any other.
+        An entry that is masked out has index 0, so that it can be looked up, but its contribution must not be added. There is
+        always at least one micro-batch: for an empty batch it has no records, and its sum of zeros gets noise like any other.
         """
         if size < 1:
-            raise RunError(f"a micro-batch has at least one place, not {size}")
+            raise RunError(f"size = {size}: a micro-batch has at least one entry")
         parts = max(1, -(-max(len(self), self.padded_to or 0) // size))
         padded = np.zeros(parts * size, dtype=np.int64)
         padded[: len(self)] = self.indices
@@ -44,11 +44,11 @@ class Batch:
         yield from zip(padded.reshape(parts, size), mask.reshape(parts, size), strict=True)
 
     def shard(self, rank: int, world: int) -> Batch:
-        """The part of one of `world` ranks: every record is in one part, as often as in the batch.
+        """Return the shard of one of `world` ranks; together the shards contain every entry of the batch exactly once.
 
-        All parts are padded to one size, so that all ranks have equally many micro-batches.
+        All shards have the same `padded_to`, so that all ranks have the same number of micro-batches.
         """
         if not 0 <= rank < world:
-            raise RunError(f"there is no rank {rank} of {world}")
+            raise RunError(f"there is no rank {rank} among {world} ranks, which are numbered from 0")
         each = -(-max(len(self), self.padded_to or 0) // world)
         return Batch(self.indices[rank::world], each)

@@ -1,4 +1,4 @@
-"""Cyclic Poisson sampling: Poisson sampling from parts that take turns, in O(batch) and in any order."""
+"""Cyclic Poisson sampling: Poisson sampling from parts that are used in turn; O(batch) time for a round, in any order."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from pyaccount.training.batches.base import Drawing, Records, RunBatches, indice
 
 
 class CyclicPoissonBatches(RunBatches):
-    """Round i draws from part i mod b, every record of it with the sampling probability.
+    """Batches in which round i draws each record of part i mod b with the sampling probability.
 
-    Random parts are drawn from the key, uniformly and every record by itself, as analysed. Fixed parts are those of index mod b,
-    so that their sizes differ by one at most. Under add-remove that would not do, since a record that is not there moves those
-    behind it to other parts: there fixed parts are drawn as random ones are. Drawn parts have 4 bytes for each record.
+    Random parts are drawn from the key, uniformly and independently for each record, as analysed. Fixed parts contain the records
+    with the same index mod b, so that their sizes differ by at most one. Under add-remove this would be wrong, because removing a
+    record would move all later ones to other parts; there fixed parts are drawn like random ones. Drawn parts need 4 bytes for
+    each record.
     """
 
     def __init__(self, drawing: Drawing) -> None:
-        """With the parts and the probability that were analysed."""
+        """Take the parts and the probability that were analysed."""
         super().__init__(drawing)
         body = drawing.body
         assert isinstance(body.sampler, CyclicPoisson)
@@ -37,5 +38,5 @@ class CyclicPoissonBatches(RunBatches):
         if self._random:
             return indices(self._dealt.sampled(self._streams, round, part, self._probability))
         size = len(range(part, self.dataset_size, self._parts))
-        places = indices(self._streams.poisson(round, size, self._probability, 1))
-        return np.int64(part) + np.int64(self._parts) * places
+        positions = indices(self._streams.poisson(round, size, self._probability, 1))
+        return np.int64(part) + np.int64(self._parts) * positions

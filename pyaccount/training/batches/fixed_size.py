@@ -1,4 +1,4 @@
-"""Batches of a fixed size, without replacement: memoryless, in O(batch)."""
+"""Batches of a fixed size, drawn without replacement; independent from round to round, in O(batch) time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pyaccount.training.batches.base import Drawing, Records, RunBatches, indice
 
 
 class FixedSizeBatches(RunBatches):
-    """A uniformly random set of so many records in each round, each of them once."""
+    """Batches that are uniformly random sets of a fixed number of different records."""
 
     def __init__(self, drawing: Drawing) -> None:
-        """With the number of draws that was analysed."""
+        """Take the batch size that was analysed."""
         super().__init__(drawing)
         self.most = self._size = drawing.body.batch_size()
 

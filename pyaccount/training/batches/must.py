@@ -1,4 +1,7 @@
-"""MUST: a fresh subset for each round, and a batch from it. Memoryless, in O(batch): of the subset only what is drawn is made."""
+"""MUST: a fresh subset for each round, and a batch drawn from it.
+
+Rounds are independent, and each takes O(batch) time, because only the drawn elements of the subset are computed.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ from pyaccount.training.batches.base import Drawing, Records, RunBatches, indice
 
 
 class TwoStageBatches(RunBatches):
-    """So many uniform draws, with replacement, from a subset; a record is there as often as it was drawn."""
+    """Batches of uniform draws, with replacement, from a subset; a record occurs as often as it was drawn."""
 
-    #: Whether the records of a subset are different ones.
+    #: Whether all records of a subset are different.
     different: ClassVar[bool] = False
 
     def __init__(self, drawing: Drawing) -> None:
-        """With the sizes that were analysed. Raises `DocumentError` for rounds that share a subset, which no analysis covers."""
+        """Take the sizes that were analysed. Raises `DocumentError` if rounds share a subset, which no analysis covers."""
         super().__init__(drawing)
         body = drawing.body
         assert isinstance(body.sampler, MustOW | MustWO | MustWW)
@@ -31,17 +34,20 @@ class TwoStageBatches(RunBatches):
 
 
 class SubsetBatches(TwoStageBatches):
-    """MUST.OW: draws from a subset of different records."""
+    """MUST.OW: batches drawn with replacement from a subset that is drawn without replacement."""
 
     different: ClassVar[bool] = True
 
 
 class DrawsOfDrawsBatches(TwoStageBatches):
-    """MUST.WW: draws from independent, uniform draws."""
+    """MUST.WW: batches drawn with replacement from a subset that is drawn with replacement."""
 
 
 class SubsetOfDrawsBatches(TwoStageBatches):
-    """MUST.WO: some of independent, uniform draws, without replacement. So many independent draws are the same."""
+    """MUST.WO: batches drawn without replacement from a subset that is drawn with replacement.
+
+    The subset consists of independent uniform draws, so such a batch has the distribution of `batch size` independent draws.
+    """
 
     def _drawn(self, round: int) -> Records:
         return indices(self._streams.with_replacement(round, self.dataset_size, self._size))

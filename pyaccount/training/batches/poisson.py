@@ -1,4 +1,4 @@
-"""Poisson sampling: memoryless, in O(batch)."""
+"""Poisson sampling; independent from round to round, in O(batch) time."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pyaccount.training.batches.base import Drawing, Records, RunBatches, indice
 
 
 class PoissonBatches(RunBatches):
-    """Every record joins each draw of a round with one probability, independently.
+    """Batches in which every record joins each draw of a round independently, with the sampling probability.
 
-    With several draws in a round a record is there as often as it was drawn. Of a truncated batch those that are kept are drawn
-    for each round by itself.
+    If a round has several draws, a record occurs as often as it was drawn. If a batch is truncated, the records that are kept are
+    drawn independently for each round.
     """
 
     def __init__(self, drawing: Drawing) -> None:
-        """With the probability and the draws that were analysed."""
+        """Take the probability and the number of draws in a round that were analysed."""
         super().__init__(drawing)
         self._probability = drawing.body.sampling_probability()
         self._draws = drawing.body.draws_per_iteration()

@@ -1,4 +1,4 @@
-"""Random allocation: every stretch of rounds is dealt by itself."""
+"""Random allocation: in every group of t consecutive rounds, each record is allocated to k of them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from pyaccount.training.batches.base import Drawing, Records, RunBatches, indice
 
 
 class RandomAllocationBatches(RunBatches):
-    """In every stretch of t rounds each record takes part in k, chosen uniformly at random, every record by itself.
+    """Batches in which each record joins k of every t consecutive rounds, chosen uniformly and independently for each record.
 
-    A stretch is dealt when one of its rounds is asked for, in O(records · k) with 4 bytes for each; in it a round is O(batch).
+    An allocation is drawn when one of its t rounds is first asked for, in O(records · k) time, with 4 bytes for each of these
+    participations. After that, each of its rounds takes O(batch) time.
     """
 
     def __init__(self, drawing: Drawing) -> None:
-        """With the rounds of an allocation that were analysed."""
+        """Take the numbers t of rounds and k of participations of an allocation that were analysed."""
         super().__init__(drawing)
         sampler = drawing.body.sampler
         assert isinstance(sampler, RandomAllocation)

@@ -1,4 +1,4 @@
-"""A body that is run several times, each time by itself."""
+"""The batches of a body that is run several times; the runs are independent."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Repeated(Batches):
-    """The rounds of all runs, one run after the other. Each has a key of its own, and begins as the first one did."""
+    """The batches of `count` runs of a body, one run after the other. Each run has a key of its own."""
 
     def __init__(self, make: Callable[[int], Batches], count: int) -> None:
-        """So many runs; `make` makes one, given its number."""
+        """Take the number of runs, and `make`, which returns the batches of a run, given its number from 0."""
         self._make = make
         self._run, self._batches = 0, make(0)
         self._each = self._batches.rounds
@@ -25,9 +25,9 @@ class Repeated(Batches):
         self.dataset_size, self.most = self._batches.dataset_size, self._batches.most
 
     def batch(self, round: int) -> Batch:
-        """Of the run that the round is in; going back to an earlier run begins it once more."""
+        """Return the batch of a round, counted from 0 over all runs. Going to another run makes its batches anew."""
         if not 0 <= round < self.rounds:
-            raise RunError(f"there is no round {round}: the runs have {self.rounds} together, counted from 0")
+            raise RunError(f"there is no round {round}: all runs together have {self.rounds} rounds, counted from 0")
         run, inside = divmod(round, self._each)
         if run != self._run:
             self._run, self._batches = run, self._make(run)

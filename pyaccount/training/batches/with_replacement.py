@@ -1,4 +1,4 @@
-"""Batches drawn with replacement: memoryless, in O(batch)."""
+"""Batches drawn with replacement; independent from round to round, in O(batch) time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pyaccount.training.batches.base import Drawing, Records, RunBatches, indice
 
 
 class WithReplacementBatches(RunBatches):
-    """So many independent, uniform draws in each round; a record is there as often as it was drawn."""
+    """Batches of a fixed number of independent, uniform draws; a record occurs as often as it was drawn."""
 
     def __init__(self, drawing: Drawing) -> None:
-        """With the number of draws that was analysed."""
+        """Take the number of draws that was analysed."""
         super().__init__(drawing)
         self.most = self._size = drawing.body.batch_size()
 

@@ -1,9 +1,9 @@
 """The noise of a run: the rows of C⁻¹Z at the certificate's σ, drawn from the run's key.
 
-The room takes one body of a document, a run's key and a clip norm, and gives a `Noise`: for named parameters a stream of rows,
-numpy arrays, each a function of the key, of the round's nonce and of its place. `inverses` has a module for each kind of matrix,
-`noise` draws the rows, `nonces` says what a nonce is for. The room does not know what the noise is added to, nor whether a round
-may be drawn once more with its nonce: that is for whoever counts.
+The room takes one body of a document, a run's key and a clip norm, and gives a `Noise`. Its streams give rows for named
+parameters, numpy arrays, each of which is a function of the key, the round's nonce and its position. `inverses` has a module for
+each kind of matrix, `noise` draws the rows, and `nonces` explains what a nonce is for. The room does not know what the noise is
+added to. Nor does it decide whether a round may be drawn once more with its nonce; that is up to the code that counts rounds.
 """
 
 from pyaccount.training.noise.noise import Noise, NoiseState, NoiseStream, noise_of

@@ -1,4 +1,4 @@
-"""The noise of one body of a document: its scale, its growth, and streams of its rows."""
+"""`Noise`, the noise of one body of a document (its scale and its growth), and `NoiseStream`, which draws its rows."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from pyaccount.document import Body, Document
     from pyaccount.training.key import RunKey
 
-#: The kinds of noise that are drawn.
+#: The kinds of noise that can be drawn.
 DRAWN = ("gaussian",)
 
-#: The rows' scale is raised by this, relatively: by more than the roundings of σ times the clip norm, of a weight and of their
-#: products can have lowered it (some 2⁻⁵³ each), and by less than anybody would notice.
+#: The scale of the rows is raised by this relative amount. It exceeds what the roundings of σ times the clip norm, of a weight
+#: and of their products can have lowered it by (some 2⁻⁵³ each), so the noise is never too small; it has no practical effect.
 RAISED = 2.0**-48
 
-#: The floating-point numbers near the noise of a round are to be at most this far apart, in standard deviations of what is new in
-#: the round: see `Noise.most_growth`.
+#: The largest allowed spacing of floating-point numbers near the noise of a round, in standard deviations of the part of the
+#: noise that is new in the round: see `Noise.most_growth`.
 COARSEST = 2.0**-10
 
-#: A coordinate of every key, which no longer varies: a round that is released anew has a nonce of its own.
+#: A coordinate of every key. It no longer varies, because a round that is released once more gets a nonce of its own.
 _ATTEMPT = 0
 
-#: The largest number of a row in standard deviations, and more: see `pyaccount_core::noise::normals`.
+#: An upper bound on every number of a row, in standard deviations: see `pyaccount_core::noise::normals`.
 LARGEST_NORMAL = 16.0
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """The rows of C⁻¹Z of one run of a body, Z with independent N(0, `standard_deviation`²) entries."""
+    """The rows of C⁻¹Z for one run of a body, where Z has independent N(0, `standard_deviation`²) entries."""
 
-    #: How many rows there are: the iterations of the body.
+    #: The number of rows, which is the number of iterations of the body.
     rounds: int
-    #: σ times the clip norm, of the entries of Z; in the units of the sums.
+    #: The standard deviation of the entries of Z, σ times the clip norm, rounded up; in the units of the sums.
     standard_deviation: float
     inverse: InverseRows
     _key: RunKey
@@ -56,21 +56,25 @@ class Noise:
 
     @property
     def growth(self) -> float:
-        """The largest ‖·‖₂ of a row of C⁻¹, in double precision: the noise of a round is at most so often as large as Z's."""
+        """The largest ℓ₂ norm of a row of C⁻¹, in double precision.
+
+        The standard deviation of the noise of a round is at most this factor times that of Z.
+        """
         return self.inverse.growth
 
     @property
     def memory(self) -> str:
-        """What a stream keeps between rounds, and what a round costs, in words."""
+        """A text that says what a stream keeps between rounds, and what a round costs."""
         return self.inverse.memory
 
     def most_growth(self, dtype: DTypeLike = np.float32) -> float:
-        """The largest growth with which rows are given out in this type of numbers.
+        """Return the largest growth for which `stream` draws rows as numbers of this type.
 
-        Given the rows before, a row of C⁻¹Z has a standard deviation of σ·|C⁻¹[t, t]|: only that much of it is new. As large as
-        growth·σ, its numbers are 2⁻²³ (float32) or 2⁻⁵² (float64) of that apart. Where this spacing comes near what is new, what
-        is new has a few values only, which no Gaussian stands for: with C⁻¹ applied to the sums an attacker sees them. We ask for
-        a thousand steps (`COARSEST`) in a standard deviation. The limit is a choice, not a bound on what is lost.
+        Given all earlier rows, row t of C⁻¹Z has a standard deviation of σ·|C⁻¹[t, t]|; only this part of it is new. Its numbers
+        are as large as growth·σ, so they are spaced by 2⁻²³ (float32) or 2⁻⁵² (float64) of growth·σ. If the spacing comes near
+        the size of the new part, the new part has only a few values and is far from Gaussian; an attacker who applies C⁻¹ to the
+        sums sees these values. We require a thousand steps (`COARSEST`) per standard deviation. This limit is a choice, not a
+        bound on what is lost.
         """
         return COARSEST * self.inverse.smallest_new / float(np.finfo(dtype).eps)
 
@@ -81,14 +85,14 @@ class Noise:
         dtype: DTypeLike = np.float32,
         parts: Mapping[str, slice] | None = None,
     ) -> NoiseStream:
-        """The rows of the noise of named parameters, of these shapes: float32 or float64 arrays, rounded once.
+        """Return a stream of the rows for named parameters of these shapes: float32 or float64 arrays, rounded once.
 
-        `parts` are ranges of flattened parameters, for sharding: their noise is exactly that part of the whole's, and parameters
-        that it does not name are left out. Parts of one parameter belong together if their rounds have the same nonces. The name
-        of a parameter is part of the key of its rows: renamed, a parameter gets other noise.
+        `parts` are ranges of flattened parameters, for sharding. The noise of a part is exactly that part of the noise of the
+        whole parameter, if both are drawn with the same nonces. Parameters that `parts` does not name are left out. The name of a
+        parameter is part of the key of its rows, so a renamed parameter gets other noise.
 
-        Raises `DomainError` for other types, shapes and ranges, for a growth beyond `most_growth`, and for a scale whose noise
-        the type cannot hold.
+        Raises `DomainError` for other types, for wrong shapes or ranges, for a growth beyond `most_growth`, and if the type
+        cannot hold noise of this scale.
         """
         kind = np.dtype(dtype)
         if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
@@ -99,9 +103,9 @@ class Noise:
                 "" if kind.itemsize == 8 or not self.growth <= self.most_growth(np.float64) else "float64 noise, or "
             )
             raise DomainError(
-                f"the inverse of this matrix makes the noise {self.growth:.3g} times as large as the rows of Z, and in {kind} "
-                f"at most {limit:.3g} leaves what is new in a round enough digits: use {wider}a matrix whose inverse does not "
-                "grow, such as banded-square-root"
+                f"the inverse of this matrix makes the noise {self.growth:.3g} times as large as the rows of Z, and {kind} has "
+                f"enough digits for a factor of at most {limit:.3g}: use {wider}a matrix whose inverse does not grow, such as "
+                "banded-square-root"
             )
         smallest = self.standard_deviation * self.inverse.smallest_new
         largest = self.standard_deviation * self.growth * LARGEST_NORMAL
@@ -113,17 +117,17 @@ class Noise:
         return NoiseStream(self, parts_of(shapes, parts), kind)
 
     def key(self, name: str, round: int, nonce: bytes) -> RunKey:
-        """Return the key that a parameter's row of Z is drawn from: `RunKey.derive` of the phase, the name, the round and the
+        """Return the key from which a parameter's row of Z is drawn: `RunKey.derive` of the phase, the name, the round and the
         nonce.
 
-        In a record of version 1 rounds have no nonce, and all rows of a parameter are drawn from one key.
+        In a record of version 1, rounds have no nonce, and all rows of a parameter are drawn from one key.
         """
         if nonce == WITHOUT_NONCE:
             return self._key.derive(*self._coordinates, name)
         return self._key.derive(*self._coordinates, name, round, nonce.hex())
 
 
-def noise_of(  # noqa: PLR0913 - a run's coordinates
+def noise_of(  # noqa: PLR0913 - the coordinates of a run
     document: Document,
     body: Body,
     key: RunKey,
@@ -132,23 +136,23 @@ def noise_of(  # noqa: PLR0913 - a run's coordinates
     clip_norm: float,
     release: int = 0,
 ) -> Noise:
-    """The noise of one run of a body: N(0, (σ·clip_norm)²) in every entry of Z, given out as the rows of C⁻¹Z.
+    """Return the noise of one run of a body: the rows of C⁻¹Z, where the entries of Z are independent N(0, (σ·clip_norm)²).
 
-    C is the matrix that the document's certificate is about. `phase` is the number of the run among all runs of the document's
-    bodies (a body that is run `count` times has as many): streams of different phases are independent. `release` 0 is the sum of
-    the gradients; i ≥ 1 is the i-th of `noise.also`, whose noise is independent from round to round and in units of its own clip
-    norm.
+    C is the matrix that the document's certificate is about. `phase` is the number of the run, counted from 0 over all runs of
+    all bodies of the document (a body with `count` has that many runs); the streams of different phases are independent.
+    `release` 0 is the sum of the gradients; i ≥ 1 is the i-th entry of `noise.also`, whose noise is independent from round to
+    round and in units of its own clip norm. The standard deviation is rounded up.
 
-    The standard deviation is rounded up. Raises `DomainError` for a clip norm that is not positive and finite and for a release
-    that there is not, `DocumentError` for a blank, for a matrix file that holds none, and for Laplace noise: that is not drawn
-    here, since floating-point Laplace noise reveals digits of what it is added to (Mironov 2012).
+    Raises `DomainError` for a clip norm that is not positive and finite, a negative phase, or a release that the document does
+    not have; `DocumentError` for a blank, for a file that contains no valid matrix, and for Laplace noise, which is not drawn
+    here because in floating point it reveals digits of the number to which it is added (Mironov 2012).
     """
     if not (math.isfinite(clip_norm) and clip_norm > 0.0):
         raise DomainError(f"a clip norm is greater than 0 and finite, not {clip_norm!r}")
     if phase < 0:
-        raise DomainError("phases are counted from 0")
+        raise DomainError(f"phase = {phase}: phases are counted from 0")
     if document.blank is not None:
-        message = "the noise of a run is known once nothing is left to be solved"
+        message = "noise cannot be drawn while a value of the document is unknown: certify the document first"
         raise DocumentError([document.problem("unfilled-blank", document.blank, message, allowed="a value")])
     if body.noise.kind not in DRAWN:
         message = (
@@ -164,7 +168,7 @@ def noise_of(  # noqa: PLR0913 - a run's coordinates
         multiplier, inverse = number(body.noise.multiplier), inverse_rows(body, built)
         coordinates: tuple[str | int, ...] = ("noise", phase, _ATTEMPT)
     else:
-        # The matrix is the main release's alone.
+        # The matrix correlates only the noise of the main release.
         multiplier, inverse = also[release - 1].multiplier, IdentityRows(built)
         coordinates = ("noise also", phase, _ATTEMPT, release)
     deviation = multiplier * clip_norm * (1.0 + RAISED)
@@ -181,16 +185,16 @@ class ParameterPart:
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements of the range."""
         return self.stop - self.start
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NoiseState:
-    """Where a stream is: the next round, the nonces of those before, and for matrices that need it the kept rows or sums.
+    """The position of a stream: the nonces of all earlier rounds and, if the matrix needs them, the kept rows or running sums.
 
-    The kept rows are noise, and must stay as secret as the key: whoever has them can subtract them. Keep them where the key may
-    be kept, or keep the nonces alone, which are not secret, and let `NoiseStream.seek` draw the rest again.
+    The kept rows are noise, and must stay as secret as the key, because anyone who has them can subtract them. Store them only
+    where you may store the key. Or store only the nonces, which are not secret, and call `NoiseStream.seek`.
     """
 
     kept: Mapping[str, NDArray[Any]]
@@ -198,7 +202,7 @@ class NoiseState:
 
     @property
     def round(self) -> int:
-        """The next round: every one before has a nonce."""
+        """The number of the next round, counted from 0."""
         return len(self.nonces)
 
     def __repr__(self) -> str:
@@ -206,40 +210,40 @@ class NoiseState:
 
 
 class NoiseStream:
-    """The rows of C⁻¹Z, Z with N(0, σ²·clip²) entries: `next` draws that of `round`, numbered from 0.
+    """A stream of the rows of C⁻¹Z, where Z has N(0, (σ·clip norm)²) entries: `next` draws the row of `round`, counted from 0.
 
-    A number depends on the key, the nonces, the parameter's name, its place in the flattened parameter, the round and the type of
-    numbers alone: not on other parameters, parts, threads, processors, or on whether the stream was restored. What is drawn is
-    secret until it is in a sum.
+    Each number depends only on the key, the nonces, the parameter's name, the position in the flattened parameter, the round and
+    the floating-point type. It does not depend on other parameters, parts, threads or processors, nor on whether the stream was
+    restored. The rows are secret until they are added to a sum.
     """
 
     def __init__(self, noise: Noise, parts: Mapping[str, ParameterPart], dtype: np.dtype[Any]) -> None:
-        """For `Noise.stream`."""
+        """Make the stream at round 0; called by `Noise.stream`."""
         self._noise, self._inverse, self._parts, self._dtype = noise, noise.inverse, dict(parts), dtype
         self._nonces: list[bytes] = []
-        #: Whether every parameter is at the round after the last nonce.
+        #: Whether every parameter is at the round after the last nonce; false after an interruption.
         self._whole = True
         self._rows = {name: self._rows_of(part) for name, part in self._parts.items()}
-        #: The keys of the rows of Z that are in the newest row, by parameter and round: most are needed for the next one too.
+        #: The keys of the rows of Z in the newest row, by parameter and round. Most of them are needed for the next row too.
         self._keys: dict[str, dict[int, RunKey]] = {name: {} for name in self._parts}
 
     @property
     def round(self) -> int:
-        """The round whose noise `next` draws; that of the end, `Noise.rounds`, after the last one."""
+        """The round whose noise `next` draws; equal to `Noise.rounds` after the last round."""
         return len(self._nonces)
 
     @property
     def nonces(self) -> tuple[bytes, ...]:
-        """The nonces of the rounds before this one: with them and the key, their rows can be drawn again."""
+        """The nonces of all earlier rounds. With them and the key, the rows of these rounds can be drawn again."""
         return tuple(self._nonces)
 
     def next(self, nonce: bytes | None = None) -> dict[str, NDArray[Any]]:
-        """Draw the noise of this round for every parameter, in its shape (a part is a vector); the stream goes on by one round.
+        """Draw the noise of this round for every parameter, in its shape (a part is a vector), and advance by one round.
 
-        Without a nonce a new one is drawn. One that is given is that of this round, drawn before: to draw the same row again, or
-        the part of it that belongs to another rank. A nonce must not be used for two sums.
+        A new nonce is drawn unless one is given. Give the nonce with which this round was drawn before in order to draw the same
+        row again, or the part of it that belongs to another rank. A nonce must not be used for two sums.
 
-        Raises `PlanExceededError` after the last round. Interrupted, it has to `seek` its round.
+        Raises `PlanExceededError` after the last round. After an interruption, call `seek` before you continue.
         """
         self._needs_whole()
         number = self.round
@@ -250,7 +254,7 @@ class NoiseStream:
         nonce = new_nonce() if nonce is None else nonce
         check_nonces([nonce])
         row = self._inverse.row(number)
-        found = {}
+        drawn = {}
         self._whole = False
         for name, part in self._parts.items():
             known = self._keys[name]
@@ -258,31 +262,31 @@ class NoiseStream:
                 t: known.get(t) or self._noise.key(name, t, nonce if t == number else self._nonces[t])
                 for t, _ in row.fresh
             }
-            found[name] = np.empty(part.size, self._dtype)
-            # The secret bytes are in no variable: see `RunKey`.
+            drawn[name] = np.empty(part.size, self._dtype)
+            # The secret bytes are never stored in a variable, so that no traceback shows them: see `RunKey`.
             self._rows[name].next(
                 [(keys[t].reveal(), t, weight * self._noise.standard_deviation) for t, weight in row.fresh],
                 row.coefficients,
-                found[name],
+                drawn[name],
             )
             self._keys[name] = keys
         self._nonces.append(nonce)
         self._whole = True
-        return {name: values.reshape(self._parts[name].shape) for name, values in found.items()}
+        return {name: values.reshape(self._parts[name].shape) for name, values in drawn.items()}
 
     def seek(self, round: int, nonces: Sequence[bytes]) -> None:
-        """Go to a round, by the nonces of the rounds before it: more of them are left out.
+        """Go to a round, given the nonces of the rounds before it; further nonces are ignored.
 
-        At once for matrices whose rows need none of the rows before (`Noise.memory` says which: nothing is kept); else all rounds
-        up to there are drawn again, from the beginning if the stream is beyond: round after round, at the cost of `next`. Raises
-        `DomainError` for a round that there is not, and for too few nonces.
+        This takes no time for matrices whose rows do not need earlier rows (`Noise.memory` then says that nothing is kept). For
+        other matrices all rounds up to the target are drawn again, each at the cost of `next`, from round 0 if the stream is
+        already past the target. Raises `DomainError` if there is no such round, or if there are too few nonces.
         """
         target = operator.index(round)
         if not 0 <= target <= self._noise.rounds:
             raise DomainError(f"the rounds are numbered from 0 to {self._noise.rounds - 1}: there is no round {target}")
         if len(nonces) < target:
             raise DomainError(
-                f"{len(nonces)} nonces: the noise up to round {target} is drawn by as many, one for each round"
+                f"{len(nonces)} nonces are given: the noise before round {target} needs {target}, one for each round"
             )
         wanted = list(nonces[:target])
         check_nonces(wanted)
@@ -298,15 +302,15 @@ class NoiseStream:
             self.next(nonce)
 
     def state(self) -> NoiseState:
-        """What `restore` needs to go on from here: small, or as large as what the matrix makes a stream keep. It is secret."""
+        """Return what `restore` needs to continue from here. It is secret, and as large as what the stream keeps (`memory`)."""
         self._needs_whole()
         return NoiseState({name: self._kept(name) for name in self._rows if self._places}, self.nonces)
 
     def restore(self, state: NoiseState) -> None:
-        """Go on where `state` was taken, by a stream of the same noise, parameters, parts and type of numbers.
+        """Continue where `state` was taken, from a stream with the same noise, parameters, parts and floating-point type.
 
-        Raises `RunError` for the state of another one, as far as that can be told: by rounds, names and sizes. Then nothing has
-        changed.
+        Raises `RunError` if the state is recognisably that of another stream, by its rounds, names, sizes or types; the stream is
+        then unchanged.
         """
         if state.round > self._noise.rounds:
             raise RunError(f"the state is of round {state.round}, and this noise has {self._noise.rounds} rounds")
@@ -324,7 +328,7 @@ class NoiseStream:
         self._begin(list(state.nonces))
 
     def _begin(self, nonces: list[bytes]) -> None:
-        """Be at the round after these, now that every parameter is."""
+        """Set the position of the stream to the round after these nonces, once the rows of every parameter are there."""
         self._nonces, self._keys, self._whole = nonces, {name: {} for name in self._parts}, True
 
     def _rows_of(self, part: ParameterPart) -> _core.NoiseRows:
@@ -354,19 +358,19 @@ class NoiseStream:
 
 
 def parts_of(shapes: Mapping[str, tuple[int, ...]], parts: Mapping[str, slice] | None) -> dict[str, ParameterPart]:
-    """The part of each parameter that is drawn. Raises `DomainError` for shapes that are none and ranges beyond them."""
+    """Return the part of each parameter that is drawn. Raises `DomainError` for invalid shapes and ranges outside of them."""
     whole = {}
     for name, shape in shapes.items():
         dimensions = tuple(operator.index(size) for size in shape)
         if any(size < 0 for size in dimensions):
-            raise DomainError(f"the shape of {name} is {dimensions}: no size is below 0")
+            raise DomainError(f"the shape of {name} is {dimensions}: sizes must not be negative")
         whole[name] = ParameterPart(0, math.prod(dimensions), dimensions)
     if parts is None:
         return whole
     unknown = [name for name in parts if name not in whole]
     if unknown:
         raise DomainError(
-            f"there is a part of {unknown[0]!r}, which is no parameter: {', '.join(whole) or 'there are none'}"
+            f"there is a part of {unknown[0]!r}, which is not a parameter: {', '.join(whole) or 'there are none'}"
         )
     return {name: _part(name, whole[name].size, part) for name, part in parts.items()}
 
@@ -376,6 +380,6 @@ def _part(name: str, size: int, part: slice) -> ParameterPart:
     stop = size if part.stop is None else operator.index(part.stop)
     if part.step not in (None, 1) or not 0 <= start <= stop <= size:
         raise DomainError(
-            f"{part} is no range of the {size} elements of {name}: 0 ≤ start ≤ stop ≤ {size}, one after the other"
+            f"{part} is not a range of the {size} elements of {name}: 0 ≤ start ≤ stop ≤ {size} and step 1 are expected"
         )
     return ParameterPart(start, stop, (stop - start,))

@@ -1,9 +1,9 @@
 """Nonces: fresh bits for the noise of each release.
 
-Were the noise of a round a function of the run's key and the round alone, a run whose folder is put back to an earlier state
-would add the same noise to another sum, and the difference of the two releases would be that of the sums, without any noise. So
-every release draws a nonce, the record keeps it, and the noise of the round is a function of the key and the nonce. A nonce is
-not secret: without the key it says nothing about the noise.
+Suppose the noise of a round were a function of the run's key and the round only. Then a run whose folder was put back to an
+earlier state would add the same noise to another sum, and the difference of the two releases would be the difference of the sums,
+without any noise. So every release draws a nonce, which the record contains, and the noise of the round is a function of the key
+and the nonce. A nonce is not secret: without the key it reveals nothing about the noise.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from collections.abc import Sequence
 
 from pyaccount.errors import DomainError
 
-#: The bytes of a nonce: two of 2⁶⁴ are equal with a probability below 2⁻¹²⁸.
+#: The number of bytes of a nonce. The probability that two of 2⁶⁴ nonces are equal is below 2⁻¹²⁸.
 NONCE_BYTES = 32
 
-#: The nonce and the seed of rounds in a record of version 1, whose noise is a function of the key and the round alone.
+#: The nonce and the seed of rounds in a record of version 1, whose noise is a function of the key and the round only.
 WITHOUT_NONCE = b"a record of version 1"
 
 
 def new_nonce() -> bytes:
-    """Return 256 bits from the operating system."""
+    """Return a new nonce, 256 random bits from the operating system."""
     return secrets.randbits(8 * NONCE_BYTES).to_bytes(NONCE_BYTES, "little")
 
 
@@ -34,10 +34,11 @@ def check_nonces(nonces: Sequence[bytes]) -> None:
 
 
 def seed_of(previous: str, nonce: bytes) -> bytes:
-    """Return what a round of a run is drawn with: a hash of its nonce and of the hash of the record's line before.
+    """Return the seed with which a round of a run is drawn: a hash of its nonce and of the hash of the record's previous line.
 
-    That line has the hash of the one before it, and so on: in a record that was joined from those of two branches of a run, no
-    round after the seam is drawn as it was. There is none in a record of version 1.
+    Each line contains the hash of the line before it, so the seed depends on all earlier lines. If somebody joins the records of
+    two branches of a run, the rounds after the seam get other seeds than those with which they were drawn. For a record of
+    version 1 the result is `WITHOUT_NONCE`.
     """
     if nonce == WITHOUT_NONCE:
         return WITHOUT_NONCE
@@ -45,5 +46,5 @@ def seed_of(previous: str, nonce: bytes) -> bytes:
 
 
 def coordinates_of(seed: bytes) -> tuple[str, ...]:
-    """Return what a key that is derived for one release has of its seed, for `RunKey.derive`."""
+    """Return the coordinates of a seed for `RunKey.derive`, for keys that belong to one release; none for `WITHOUT_NONCE`."""
     return () if seed == WITHOUT_NONCE else (seed.hex(),)

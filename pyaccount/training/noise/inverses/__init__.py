@@ -1,7 +1,7 @@
-"""How the rows of C⁻¹Z follow from those of Z, for each kind of matrix.
+"""How the rows of C⁻¹Z are computed from those of Z, for each kind of matrix.
 
-A kind is a module with a class; `INVERSES` has one for each kind that documents may name, and everything else asks it. The
-coefficients are those of the built matrix, which the certificate is about; `normalize` has scaled these already.
+Each kind is a module with a class, and `INVERSES` has the class for each kind that documents may name. The coefficients are those
+of the built matrix that the certificate is about; they are already normalised if the document asks for `normalize`.
 """
 
 from __future__ import annotations
@@ -33,5 +33,5 @@ INVERSES: dict[str, type[InverseRows]] = {
 
 
 def inverse_rows(body: Body, built: Strategy) -> InverseRows:
-    """The rows of C⁻¹Z for the matrix of a body."""
+    """Return the rows of C⁻¹Z for the built matrix of a body."""
     return INVERSES[str(body.matrix.kind)](built)

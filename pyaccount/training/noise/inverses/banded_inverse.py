@@ -1,4 +1,4 @@
-"""Toeplitz matrices whose inverse is banded: a sum of the last rows of Z, which are drawn again from the key."""
+"""Toeplitz matrices whose inverse is banded: a row of C⁻¹Z is a sum of the last rows of Z, which are drawn again each time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class BandedInverseRows(InverseRows):
-    """z_t = Σ_{j < b} a_j w_{t−j}, a the first column of C⁻¹."""
+    """Rows z_t = Σ_{j < b} a_j w_{t−j}, where a is the first column of C⁻¹."""
 
     from_key_alone: ClassVar[bool] = True
 
@@ -22,20 +22,20 @@ class BandedInverseRows(InverseRows):
         self._inverse = built.inverse
 
     def row(self, number: int) -> Row:
-        """The newest row of Z first; coefficients that are 0 draw nothing."""
+        """Return the last rows of Z, the newest first, except for those with coefficient 0."""
         return Row([(number - j, a) for j, a in enumerate(self._inverse[: number + 1]) if a != 0.0], [])
 
     @cached_property
     def growth(self) -> float:
-        """The norm of a row that has all coefficients."""
+        """The ℓ₂ norm of a row with all coefficients, which is the largest."""
         return math.hypot(*self._inverse)
 
     @property
     def smallest_new(self) -> float:
-        """a_0."""
+        """The entry a_0, which is the whole diagonal of C⁻¹."""
         return self._inverse[0]
 
     @property
     def memory(self) -> str:
-        """Nothing, for as many draws as there are bands."""
+        """A text: no rows are kept, and a round needs as many draws as the inverse has bands."""
         return f"nothing is kept; a round is drawn as often as the inverse has bands ({len(self._inverse)})"

@@ -1,4 +1,4 @@
-"""What is asked of the rows of C⁻¹Z of a kind of matrix."""
+"""`InverseRows`, the interface by which a kind of matrix says how the rows of C⁻¹Z are computed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """z_t = Σ_k weight_k·w_{round_k} + Σ_j coefficients_j·m_j, for rows w of Z of unit variance and what is kept, m.
+    """A row of C⁻¹Z as a sum: z_t = Σ_k weight_k·w_{round_k} + Σ_j coefficients_j·m_j.
 
-    `fresh` are pairs (round, weight).
+    w are rows of Z with unit variance, and m is the kept memory (see `InverseRows`). `fresh` contains the pairs
+    (round_k, weight_k).
     """
 
     fresh: list[tuple[int, float]]
@@ -22,40 +23,41 @@ class Row:
 
 
 class InverseRows(ABC):
-    """C⁻¹Z row by row. What is kept between rounds: `kept` rows of C⁻¹Z, or running sums of them with these `decays`.
+    """Computes C⁻¹Z row by row, for Z with entries of unit variance.
 
-    All of it is for Z with entries of unit variance.
+    Between rounds a stream keeps either the last `kept` rows of C⁻¹Z, or running sums of these rows with the given `decays`.
     """
 
-    #: Whether every row can be drawn without the rows before.
+    #: Whether every row can be drawn without the rows before it.
     from_key_alone: ClassVar[bool] = False
-    #: How many of the last rows are kept, m_j = z_{t−j}.
+    #: How many of the last rows are kept; m_j = z_{t−j} for j = 1, …, `kept`.
     kept: int = 0
-    #: Instead of rows: the decays θ of running sums, m_j ← θ_j·m_j + z_t after round t.
+    #: If not None, running sums are kept instead of rows: m_j ← θ_j·m_j + z_t after round t, with these decays θ.
     decays: tuple[float, ...] | None = None
 
     @abstractmethod
     def __init__(self, built: Strategy) -> None:
-        """Of a built matrix."""
+        """Take the coefficients of a built matrix."""
 
     @abstractmethod
     def row(self, number: int) -> Row:
-        """How row `number`, counted from 0, is summed."""
+        """Return the terms of which row `number`, counted from 0, is the sum."""
 
     @property
     @abstractmethod
     def growth(self) -> float:
-        """The largest norm of a row of C⁻¹: how much larger than Z's the standard deviation of its numbers gets.
+        """The largest ℓ₂ norm of a row of C⁻¹, computed in double precision.
 
-        In double precision. It is finite: a matrix is refused before if the error of its sums is not.
+        The standard deviation of the numbers of C⁻¹Z is at most this factor times that of Z. The factor is finite, because
+        matrices with an infinite error are refused earlier.
         """
 
     @property
     @abstractmethod
     def smallest_new(self) -> float:
-        """The smallest entry on the diagonal of C⁻¹: the standard deviation of a row, given all rows before."""
+        """The smallest entry on the diagonal of C⁻¹: the smallest standard deviation of a row, given all rows before it."""
 
     @property
     @abstractmethod
     def memory(self) -> str:
-        """What a stream keeps between rounds, and what a round costs, in words."""
+        """A text that says what a stream keeps between rounds, and what a round costs."""

@@ -1,7 +1,8 @@
-"""Matrices from files: a row of the inverse times the rows of Z, which are drawn again from the key.
+"""Matrices from files: a row of C⁻¹Z is a row of C⁻¹ times the rows of Z, which are drawn again from the key each time.
 
-Row t of C⁻¹ is the y with yᵀC = e_tᵀ, by substitution backwards from the diagonal: from v = e_t, y_r = v_r/C[r, r] and
-v ← v − y_r·C[r, :r] for r = t, …, 0. Products and sums are made element by element, so that every processor gets the same row.
+Row t of C⁻¹ is the y with yᵀC = e_tᵀ. It is found by substitution backwards from the diagonal: start with v = e_t, then set
+y_r = v_r/C[r, r] and v ← v − y_r·C[r, :r] for r = t, …, 0. Products and sums are computed element by element, so that every
+processor gets the same row.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class DenseRows(InverseRows):
-    """z_t = Σ_{s ≤ t} (C⁻¹)[t, s] w_s, in double precision."""
+    """Rows z_t = Σ_{s ≤ t} (C⁻¹)[t, s] w_s, with coefficients in double precision."""
 
     from_key_alone: ClassVar[bool] = True
 
@@ -25,20 +26,20 @@ class DenseRows(InverseRows):
         self._matrix = built.dense
 
     def row(self, number: int) -> Row:
-        """The oldest row of Z first; entries that are 0 draw nothing."""
+        """Return the rows of Z up to this round, the oldest first, except for those with coefficient 0."""
         import numpy as np
 
-        found = np.zeros(number + 1)
-        found[number] = 1.0
+        entries = np.zeros(number + 1)
+        entries[number] = 1.0
         for r in range(number, -1, -1):
-            if found[r] != 0.0:
-                found[r] /= self._matrix[r, r]
-                found[:r] -= found[r] * self._matrix[r, :r]
-        return Row([(s, entry) for s, entry in enumerate(found.tolist()) if entry], [])
+            if entries[r] != 0.0:
+                entries[r] /= self._matrix[r, r]
+                entries[:r] -= entries[r] * self._matrix[r, :r]
+        return Row([(s, entry) for s, entry in enumerate(entries.tolist()) if entry], [])
 
     @cached_property
     def growth(self) -> float:
-        """The largest norm of a row."""
+        """The largest ℓ₂ norm of a row of C⁻¹."""
         import numpy as np
         from scipy import linalg  # type: ignore[import-untyped]
 
@@ -48,10 +49,10 @@ class DenseRows(InverseRows):
 
     @property
     def smallest_new(self) -> float:
-        """One over the largest entry on the diagonal."""
+        """One over the largest entry on the diagonal of C, which is the smallest entry on the diagonal of C⁻¹."""
         return 1.0 / float(self._matrix.diagonal().max())
 
     @property
     def memory(self) -> str:
-        """Nothing of the noise, for as many draws as there were rounds."""
+        """A text: no rows are kept, and a round draws its own row of Z and those of all earlier rounds."""
         return "nothing is kept; round t is drawn together with the t rounds before it"

@@ -1,4 +1,4 @@
-"""Independent noise."""
+"""The identity matrix: the noise of the rounds is independent."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ if TYPE_CHECKING:
 
 
 class IdentityRows(InverseRows):
-    """z_t = w_t."""
+    """Rows z_t = w_t."""
 
     from_key_alone: ClassVar[bool] = True
 
     def __init__(self, built: Strategy) -> None:
-        """Nothing is asked of it."""
+        """Ignore the matrix, which has no parameters."""
 
     def row(self, number: int) -> Row:
-        """A row of Z."""
+        """Return the row of Z of this round."""
         return Row([(number, 1.0)], [])
 
     @property
     def growth(self) -> float:
-        """Rows of the identity."""
+        """The norm of a row of the identity, 1."""
         return 1.0
 
     @property
     def smallest_new(self) -> float:
-        """All of it is new."""
+        """The diagonal of the identity, 1, because the whole row is new."""
         return 1.0
 
     @property
     def memory(self) -> str:
-        """Nothing."""
+        """A text: nothing is kept."""
         return "nothing is kept; a round is drawn once"

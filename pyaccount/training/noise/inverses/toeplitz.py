@@ -1,8 +1,8 @@
-"""Banded Toeplitz matrices: substitution, by the last rows that were given out.
+"""Banded Toeplitz matrices: a row of C⁻¹Z is computed by substitution, from the last rows that were given out.
 
-Row t of C·(C⁻¹Z) = Z reads Σ_j c_j z_{t−j} = w_t, so z_t = (w_t − Σ_{1≤j<b} c_j z_{t−j})/c_0 with z_s = 0 for s < 0. What is
-kept is what was given out, rounding included: then C times the rows given out is Z but for c_j times the roundings of single
-rows, and no rounding is carried on by C⁻¹.
+Row t of C·(C⁻¹Z) = Z reads Σ_j c_j z_{t−j} = w_t, so z_t = (w_t − Σ_{1≤j<b} c_j z_{t−j})/c_0 with z_s = 0 for s < 0. The kept
+rows are those that were given out, rounding included. Therefore C times the rows that were given out is Z except for c_j times
+the roundings of single rows; C⁻¹ does not propagate any rounding.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ToeplitzRows(InverseRows):
-    """By the coefficients of the matrix."""
+    """Rows of C⁻¹Z, computed with the coefficients of the matrix."""
 
     def __init__(self, built: Strategy) -> None:
         assert built.coefficients is not None
@@ -27,15 +27,15 @@ class ToeplitzRows(InverseRows):
         self.kept = len(later)
 
     def row(self, number: int) -> Row:
-        """The next one, once those before are known."""
+        """Return the next row, as the newest row of Z and the kept rows."""
         return Row([(number, 1.0 / self._first)], self._ratios)
 
     @cached_property
     def growth(self) -> float:
-        """The norm of the last row, which has all coefficients of 1/c(x): by substitution in double precision."""
+        """The ℓ₂ norm of the last row, which has all coefficients of 1/c(x); by substitution in double precision."""
         import numpy as np
 
-        from pyaccount.strategies.sums import quotient  # numpy
+        from pyaccount.strategies.sums import quotient  # imports numpy
 
         impulse = np.zeros(self._rounds if self.kept else 1)
         impulse[0] = 1.0 / self._first
@@ -44,10 +44,10 @@ class ToeplitzRows(InverseRows):
 
     @property
     def smallest_new(self) -> float:
-        """1/c_0."""
+        """The entry 1/c_0, which is the whole diagonal of C⁻¹."""
         return 1.0 / self._first
 
     @property
     def memory(self) -> str:
-        """The bands but for the diagonal."""
+        """A text: one row is kept for each band except for the diagonal."""
         return f"the last {self.kept} rows are kept; a round is drawn once"
