@@ -15,7 +15,8 @@ from typing import Any
 
 import pyaccount
 from pyaccount.directions import Direction
-from pyaccount.document import Document, load_any
+from pyaccount.document.document import Document
+from pyaccount.document.loading import load_any
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import betting_choice
 from pyaccount.execute.sampling.betting_choice import Betting, Claim, choose_betting

@@ -11,7 +11,8 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from pyaccount.document import Document, load
+from pyaccount.document.document import Document
+from pyaccount.document.loading import load
 from pyaccount.errors import LimitError, NumericsError
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.execute import execute_sampled

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pyaccount
-from pyaccount.document import Document, load_any
+from pyaccount.document.document import Document
+from pyaccount.document.loading import load_any
 from pyaccount.execute.forecast import price
 from pyaccount.execute.options import RunOptions
 

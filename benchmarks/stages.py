@@ -16,7 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pyaccount.document import Document, load
+from pyaccount.document.document import Document
+from pyaccount.document.loading import load
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.evidence import SampledEvidence
 from pyaccount.execute.sampling.execute import execute_sampled

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pyaccount.certificate.comparison import Comparison
     from pyaccount.certificate.matrix_description import MatrixDescription
     from pyaccount.data.prepare import Prepared
-    from pyaccount.document import Amplification, Document
+    from pyaccount.document.amplification import Amplification
+    from pyaccount.document.document import Document
     from pyaccount.document.overrides import Overrides
     from pyaccount.errors import (
         AttestationError,
@@ -116,7 +117,7 @@ _HOMES = {
     "Interval": "pyaccount.certificate",
     "MatrixDescription": "pyaccount.certificate.matrix_description",
     "Profile": "pyaccount.certificate",
-    "Document": "pyaccount.document",
+    "Document": "pyaccount.document.document",
     "Plan": "pyaccount.running",
     "Store": "pyaccount.store",
     "Sweep": "pyaccount.sweeping",
@@ -167,7 +168,7 @@ def load(
     `folder` is where files lie that it names, and no other file is read for it; otherwise they are looked for beside its file,
     or in the working folder. Raises `DocumentError` with every problem.
     """
-    from pyaccount.document import load as load_document
+    from pyaccount.document.loading import load as load_document
 
     return load_document(source, overrides=overrides, folder=folder)
 
@@ -332,7 +333,8 @@ def amplify(source: Source | Amplification, *, overrides: Overrides = ()) -> Amp
     Raises `DocumentError`, also for documents of another kind.
     """
     from pyaccount.certificate.amplification import amplify as compute
-    from pyaccount.document import Document, load_any
+    from pyaccount.document.document import Document
+    from pyaccount.document.loading import load_any
 
     document = load_any(source, overrides=overrides)
     if isinstance(document, Document):

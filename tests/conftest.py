@@ -23,7 +23,7 @@ from hypothesis import settings
 
 from pyaccount.certificate import Certificate
 from pyaccount.execute import Answer, Engine, Question
-from pyaccount.plan import DirectedBounds
+from pyaccount.plan.rounds import DirectedBounds
 from pyaccount.running import Plan
 
 # A deadline would assert timings, and examples that differ between runs would find errors that cannot be reproduced.

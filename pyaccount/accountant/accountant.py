@@ -16,7 +16,8 @@ from pyaccount.accountant.horizon import Horizon, Horizons
 from pyaccount.accountant.ledger import MANY, MOST, Ledger, head_of
 from pyaccount.accountant.planned import Planned, document_of, planned, seeded
 from pyaccount.arguments import threads_of
-from pyaccount.document import Document, load
+from pyaccount.document.document import Document
+from pyaccount.document.loading import load
 from pyaccount.document.ranges import DELTA, DELTA_OR_ZERO, EPSILON
 from pyaccount.errors import DocumentError, DomainError, PlanExceededError, StateError
 

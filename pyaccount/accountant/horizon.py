@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document import Document, load
+from pyaccount.document.document import Document
+from pyaccount.document.loading import load
 from pyaccount.document.ranges import ITERATIONS
 
 if TYPE_CHECKING:

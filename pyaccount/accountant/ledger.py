@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyaccount.accountant.alike import fewer
-from pyaccount.document import SOLVE, VERSION, Document, load
+from pyaccount.document.document import Document
+from pyaccount.document.fields import SOLVE
 from pyaccount.document.foreign import plain_value
+from pyaccount.document.loading import load
 from pyaccount.document.phases import append, lasting, without_length
 from pyaccount.document.ranges import ITERATIONS, NAME_LENGTH
+from pyaccount.document.words import VERSION
 from pyaccount.errors import DocumentError, Problem, StateError
-from pyaccount.plan import compile_document
-from pyaccount.plan.compiling import round_by_round
+from pyaccount.plan.compiling import compile_document, round_by_round
 from pyaccount.rounding import up
 
 #: Says in the certificate's sentence what an open ledger cannot know: that nobody chose parameters by looking at outputs.

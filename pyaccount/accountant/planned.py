@@ -18,18 +18,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.claimed import unseeded
-from pyaccount.document import Document
+from pyaccount.document.document import Document
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.document.ranges import NAME_LENGTH, PHASES
 from pyaccount.errors import DocumentError
-from pyaccount.plan import compile_document
 from pyaccount.plan.common import whole
+from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.samplers import sampler_plan
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body
+    from pyaccount.document.views import Body
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from pyaccount.accountant import state as saved
 from pyaccount.accountant.ledger import Ledger, extends, reread
 from pyaccount.accountant.planned import Planned
-from pyaccount.document import sha256_of
+from pyaccount.document.canonical import sha256_of
 from pyaccount.errors import StateError
 
 

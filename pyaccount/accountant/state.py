@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from pyaccount.certificate.record import Record
-from pyaccount.document import sha256_of
+from pyaccount.document.canonical import sha256_of
 from pyaccount.errors import StateError, path_text, shown
 
 #: Larger than the state of a document of the largest size.

@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole, wrong_type
-from pyaccount.document import Document, load
+from pyaccount.document.document import Document
+from pyaccount.document.loading import load
 from pyaccount.document.nodes import DEEPEST
 from pyaccount.document.ranges import COUNT, DATASET_SIZE, DRAWS, ITERATIONS, LARGEST_BATCH, NOISE_MULTIPLIER, Range
 from pyaccount.document.releases import effective
@@ -24,7 +25,7 @@ from pyaccount.errors import DocumentError, MissingExtraError, Path, shown
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body
+    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
 
     Source = str | os.PathLike[str] | Mapping[str, Any] | Document

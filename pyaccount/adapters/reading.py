@@ -7,9 +7,10 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from pyaccount.document import VERSION, load
+from pyaccount.document.loading import load
 from pyaccount.document.phases import append
 from pyaccount.document.ranges import Range
+from pyaccount.document.words import VERSION
 from pyaccount.errors import DocumentError, Path, Problem, shown
 
 BodyMapping = dict[str, Any]

@@ -15,7 +15,7 @@ from pyaccount.plan.samplers import sampler_plan
 from pyaccount.rounding import plain, up
 
 if TYPE_CHECKING:
-    from pyaccount.document import Amplification
+    from pyaccount.document.amplification import Amplification
     from pyaccount.pages.page import Page
 
 

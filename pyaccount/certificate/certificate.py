@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.matrix import StrategyMatrix
     from pyaccount.certificate.meaning import Meaning
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.execute.engine import Answer, Question
     from pyaccount.execute.sampling.profile import Curve
     from pyaccount.pages.page import Page
@@ -137,14 +138,14 @@ class Profile(Readable):
         return curve_of(self._document(), known, sampling.seed, sampling.pointwise_failure_probability)
 
     def _document(self) -> Document:
-        from pyaccount.document import load
+        from pyaccount.document.loading import load
 
         return resolved(self._data, load(self._data.document))
 
     def _ask(self, *, epsilon: float | None, delta: float | None, tolerance: float) -> Answer:
         # The engine is needed only for points that the certificate does not hold.
         from pyaccount.execute.engine import Engine, Question
-        from pyaccount.plan import compile_document
+        from pyaccount.plan.compiling import compile_document
 
         document = self._document()
         question: Question = Question(epsilon, delta, tolerance)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.certificate import resolved
 from pyaccount.certificate.saving import contradictions
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.errors import CertificateError
 from pyaccount.plan.matrices import matrix_plan, strategy
 
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
 
 
 def claimed_document(certificate: Certificate, wanted: str, asked: Document | None = None) -> Document:

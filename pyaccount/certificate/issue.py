@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.model import RiskRecord
     from pyaccount.certificate.numbers import CertificateNumbers
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.execute.sampling import SampledEvidence
     from pyaccount.plan.compiled import CompiledDocument
     from pyaccount.plan.matrices import Strategy

@@ -72,11 +72,11 @@ class StrategyMatrix:
         if record.sha256 is not None:
             raise CertificateError("a matrix from a file has no coefficients: `dense` builds it")
         if record.buffers is not None and record.normalization is not None:
-            from pyaccount.strategies import blt
+            from pyaccount.strategies.inverse import blt
 
             return record.normalization * blt(record.buffers.scales, record.buffers.decays, self.iterations)
         if record.inverse_coefficients is not None:
-            from pyaccount.strategies import banded_inverse
+            from pyaccount.strategies.inverse import banded_inverse
 
             return banded_inverse(record.inverse_coefficients, self.iterations)
         raise _unstated("the matrix's coefficients")
@@ -121,7 +121,7 @@ class StrategyMatrix:
             return built
         if file is None:
             raise CertificateError("the certificate has the hash of this matrix, not its entries: give its file")
-        from pyaccount.strategies import MatrixFileError, load_dense
+        from pyaccount.strategies.dense import MatrixFileError, load_dense
 
         try:
             read = load_dense(Path(file), self.iterations)

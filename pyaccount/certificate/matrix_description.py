@@ -22,9 +22,10 @@ from pyaccount.plan.common import whole
 from pyaccount.plan.matrices import matrix_plan, strategy
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
-    from pyaccount.plan import CompiledDocument
+    from pyaccount.plan.compiled import CompiledDocument
 
 
 #: The most coefficients that are shown; the JSON has them all.

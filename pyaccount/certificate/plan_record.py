@@ -16,8 +16,8 @@ from pyaccount.plan.workload import has_workload
 
 if TYPE_CHECKING:
     from pyaccount.execute.forecast import Price
-    from pyaccount.plan import CompiledDocument
     from pyaccount.plan.amplification import AmplificationPlan
+    from pyaccount.plan.compiled import CompiledDocument
 
 
 class PlannedReduction(ReductionRecord):

@@ -10,7 +10,7 @@ from pyaccount.rounding import down, plain, up
 if TYPE_CHECKING:
     from pyaccount.certificate.evidence import SamplingRecord
     from pyaccount.certificate.model import Guarantee, PrivacyUnit, RiskRecord
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
 
 
 def unit_of(document: Document) -> Literal["record", "user"]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.model import CertificateModel
-    from pyaccount.document import Amplification
+    from pyaccount.document.amplification import Amplification
     from pyaccount.errors import CertificateError, DocumentError
     from pyaccount.running import Plan
     from pyaccount.store import Strictness
@@ -119,7 +119,8 @@ def certify(
       pyaccount certify - < training.yaml
       pyaccount certify bandmf.yaml --store runs.db
     """
-    from pyaccount.document import Document, load_any
+    from pyaccount.document.document import Document
+    from pyaccount.document.loading import load_any
     from pyaccount.running import compile_document, compile_within
 
     since, files = time.monotonic(), files_of(document)
@@ -258,7 +259,8 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
       pyaccount plan bandmf.yaml --estimate --set privacy.delta=1e-3
       pyaccount plan training.yaml --format json
     """
-    from pyaccount.document import Document, load_any
+    from pyaccount.document.document import Document
+    from pyaccount.document.loading import load_any
     from pyaccount.running import compile_document
 
     loaded = load_any(source_of(document), overrides=overrides)

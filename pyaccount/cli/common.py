@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
 
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.execute.progress import Report
     from pyaccount.pages.page import Page
 

@@ -16,7 +16,7 @@ from pyaccount.document.files import named_files
 
 if TYPE_CHECKING:
     from pyaccount.data.prepare import Prepared
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
 
 
 class NeighbourLimit(click.ParamType[int | Literal["rule"]]):
@@ -142,7 +142,7 @@ def prepare(
 
     from pyaccount.data.prepare import prepare as compute
     from pyaccount.data.reading import NAMES_THEM
-    from pyaccount.document import load
+    from pyaccount.document.loading import load
     from pyaccount.errors import TableError
 
     inputs = [table, *files_of(document)]

@@ -12,7 +12,9 @@ from pyaccount.cli.completion import SchemaName, documents_argument, overrides_o
 from pyaccount.cli.stdin import called, files_of, source_of
 
 if TYPE_CHECKING:
-    from pyaccount.document import Amplification, Document, Policy
+    from pyaccount.document.amplification import Amplification
+    from pyaccount.document.document import Document
+    from pyaccount.document.policy import Policy
     from pyaccount.document.sweeps import SweepGrid
     from pyaccount.errors import DocumentError
     from pyaccount.messages import ValidatedRecord
@@ -63,10 +65,12 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) 
 
 def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplification | Policy | SweepGrid:
     """A document that can be planned; a sweep, of which some cells can. Raises `DocumentError`."""
-    from pyaccount.document import Amplification, Document, load_written
+    from pyaccount.document.amplification import Amplification
+    from pyaccount.document.document import Document
+    from pyaccount.document.loading import load_written
     from pyaccount.document.sweeps import PROBES, is_sweep, load_grid
-    from pyaccount.plan import compile_document
     from pyaccount.plan.amplification import compile_amplification
+    from pyaccount.plan.compiling import compile_document
 
     source = source_of(document)
     if is_sweep(source):
@@ -83,7 +87,7 @@ def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplificat
 
 
 def _notes(loaded: Document | Amplification | Policy | SweepGrid | None) -> list[str]:
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.document.notes import notes
 
     return list(notes(loaded)) if isinstance(loaded, Document) else []
@@ -93,7 +97,8 @@ def _record(
     file: str, loaded: Document | Amplification | Policy | SweepGrid | None, error: DocumentError | None
 ) -> ValidatedRecord:
     """What was found of a document, as data."""
-    from pyaccount.document import Document, Policy
+    from pyaccount.document.document import Document
+    from pyaccount.document.policy import Policy
     from pyaccount.document.sweeps import SweepGrid
     from pyaccount.messages import ValidatedRecord, errors_of
 

@@ -112,7 +112,7 @@ def _tell_next(command: str, about: str) -> None:
 
 def _tell_notes(text: str, file: str | None) -> None:
     """The notes on a document that was just drafted."""
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.document.nodes import Table
     from pyaccount.document.reader import read
 

@@ -46,7 +46,7 @@ def matrix(document: str, overrides: tuple[str, ...], output: str | None, form: 
       pyaccount matrix bandmf.yaml --set matrix.bands=8 -o coefficients.json
       pyaccount matrix bandmf.yaml --format json
     """
-    from pyaccount.document import load
+    from pyaccount.document.loading import load
     from pyaccount.running import compile_document
 
     check_output(output, files_of(document), form, only="json")

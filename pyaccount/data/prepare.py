@@ -19,14 +19,14 @@ from pyaccount.data.batches import BatchLaw, simulated
 from pyaccount.data.bounding import Mask, bounded, neighbours, rule, within_neighbourhoods
 from pyaccount.data.reading import COLUMNS, attribution_of
 from pyaccount.data.report import BatchReport, Counts, Dropped, Preparation
-from pyaccount.document import Document
+from pyaccount.document.document import Document
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Table, place_of
 from pyaccount.document.overrides import set_at
 from pyaccount.document.ranges import RECORDS_PER_USER, SEED, SEPARATION
 from pyaccount.errors import DocumentError, DomainError, Path, Problem, path_text
 from pyaccount.files import write_atomically
-from pyaccount.plan import compile_document
+from pyaccount.plan.compiling import compile_document
 
 #: The value of `neighbour_limit` for the rule of thumb b·p·k_e < 1.
 RULE = "rule"
@@ -269,7 +269,7 @@ def _changes(
     if asked.document is not None:
         (body,) = asked.document.bodies
         return values | body.sampler.for_users(limit, shared=shared)
-    from pyaccount.document import UserBMinSep  # the default sampler if there is no document
+    from pyaccount.document.samplers import UserBMinSep  # the default sampler if there is no document
 
     sampler = UserBMinSep(kind="user-b-min-sep", records_per_user=limit, attribution="shared" if shared else "single")
     apart = {} if asked.separation is None else {("sampler", "min_separation"): asked.separation}

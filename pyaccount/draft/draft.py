@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyaccount.document import Document
+from pyaccount.document.document import Document
 from pyaccount.document.nodes import Table
 from pyaccount.document.reader import read
 from pyaccount.draft.interview import needed, offered
 from pyaccount.draft.questions import QUESTIONS, Answers, DraftQuestion, meanings, told
 from pyaccount.draft.writing import text_of
 from pyaccount.errors import Problem
-from pyaccount.plan import compile_document
+from pyaccount.plan.compiling import compile_document
 
 
 class Back(Exception):  # noqa: N818 - it is an answer, not an error

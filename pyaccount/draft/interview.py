@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from pyaccount.document import load
 from pyaccount.document.fields import listed
+from pyaccount.document.loading import load
 from pyaccount.document.numerals import parse_number
 from pyaccount.document.ranges import BANDS
 from pyaccount.document.risk import AT_A_RATE, usual_delta
@@ -30,7 +30,7 @@ from pyaccount.draft.questions import (
 )
 from pyaccount.draft.writing import mapping_of
 from pyaccount.errors import DocumentError
-from pyaccount.plan import compile_document
+from pyaccount.plan.compiling import compile_document
 
 
 def needed(answers: Answers) -> list[DraftQuestion]:

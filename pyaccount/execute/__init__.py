@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import Direction
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.execute.sampling import SampledEvidence
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.rounds import DirectedBounds

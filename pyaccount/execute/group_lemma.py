@@ -14,7 +14,7 @@ from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.largest_loss import bounded
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
 
 #: Intervals this wide are good enough for a contrast; the upper end is a bound all the same.
 TOLERANCE = 0.1

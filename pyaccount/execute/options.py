@@ -11,7 +11,7 @@ from pyaccount.execute.progress import Stage, left, limit_of, limited, silent
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.jobs import Runner
 

@@ -15,7 +15,7 @@ from pyaccount.document.overrides import is_override
 from pyaccount.errors import TIME_IS_UP, LimitError, TimeLimit, path_text
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
 
 #: What a time limit may leave out once a guarantee is known: the rest of the search for a smaller value, and what stands
 #: beside it.

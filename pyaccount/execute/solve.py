@@ -23,7 +23,7 @@ from pyaccount.plan.samplers import sampler_plan
 from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.errors import Path
     from pyaccount.plan.compiled import CompiledDocument, Instance
 

@@ -17,7 +17,7 @@ from pyaccount.risk.budgets import budget_of
 from pyaccount.rounding import down, plain, up
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.plan.rounds import Bounds, DirectedBounds
     from pyaccount.risk.budget import Budget
 

@@ -14,7 +14,7 @@ from pyaccount.plan.noises import noise_plan
 from pyaccount.plan.rounds import Bounds, DirectedBounds, combine
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.execute.engine import Question
     from pyaccount.plan.compiled import Instance
     from pyaccount.plan.rounds import Rounds

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyaccount.attestation.opening import Attestation, Envelope
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.reading import Read
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.document.sources import Handed
 
 FilePath = str | os.PathLike[str]
@@ -121,7 +121,7 @@ def _about(documents: Sequence[FilePath | Handed | Mapping[str, Any] | Document]
     """The documents that certificates must be about, by their hashes. Raises `DocumentError` for what is none."""
     if not documents:
         raise DomainError("document is a document, or a list of at least one: of none is no certificate")
-    from pyaccount.document import load  # without a document, none of its models is needed
+    from pyaccount.document.loading import load  # without a document, none of its models is needed
 
     loaded = [load(document) for document in documents]
     return About(origin, tuple((document.file or document.name, document.sha256) for document in loaded))

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.errors import Path
     from pyaccount.execute.sampling.retest import Retest
-    from pyaccount.plan import CompiledDocument, DirectedBounds
-    from pyaccount.plan.compiled import Instance
+    from pyaccount.plan.compiled import CompiledDocument, Instance
+    from pyaccount.plan.rounds import DirectedBounds
 
 #: Intervals are not narrowed below this.
 FINEST = ClaimTarget.finest

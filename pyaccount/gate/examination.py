@@ -10,8 +10,9 @@ from pyaccount.certificate.consistency import CONTENT, Inconsistency, inconsiste
 from pyaccount.certificate.history import is_older
 from pyaccount.certificate.provenance import versions
 from pyaccount.certificate.reading import AMPLIFICATION, Read
-from pyaccount.document import Amplification, Document
+from pyaccount.document.amplification import Amplification
 from pyaccount.document.confinement import confined
+from pyaccount.document.document import Document
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.errors import CertificateError, DocumentError, path_text

@@ -21,7 +21,7 @@ from pyaccount.running import compile_document
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.execute.options import RunOptions
     from pyaccount.execute.sampling.retest import Retest, Statement
     from pyaccount.gate.examination import Examination

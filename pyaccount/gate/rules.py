@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.model import CertificateModel
     from pyaccount.certificate.reading import Read
-    from pyaccount.document import Limits
+    from pyaccount.document.policy import Limits
 
 #: The strongest first.
 KINDS: tuple[GuaranteeKind, ...] = get_args(GuaranteeKind)

@@ -18,7 +18,7 @@ from pyaccount.gate.rules import ALWAYS
 from pyaccount.gate.verdict import Rule, SignedBy
 
 if TYPE_CHECKING:
-    from pyaccount.document import Limits, Policy
+    from pyaccount.document.policy import Limits, Policy
 
 KEYS, SUBJECTS = "trusted_keys", "subjects"
 

@@ -14,7 +14,8 @@ from pyaccount.attestation.opening import envelope_of
 from pyaccount.certificate.amplification import AmplificationCertificate, amplify
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.reading import AMPLIFICATION, Read, parse, read
-from pyaccount.document import Amplification, Document
+from pyaccount.document.amplification import Amplification
+from pyaccount.document.document import Document
 from pyaccount.errors import AttestationError, DocumentError, DomainError, path_text, printable
 from pyaccount.execute.options import RunOptions
 from pyaccount.gate.agreement import Difference, Terms

@@ -7,23 +7,3 @@ All policy is in this room: which theorem applies, what is refused and why. It c
 parameters of rounds. It computes ε and δ only for one draw, by closed forms (`amplification`). `execute` computes what
 a plan asks for, `certificate` states the result, and `running` does both.
 """
-
-from pyaccount.directions import DIRECTIONS, Direction
-from pyaccount.plan.compiled import CompiledDocument, Instance
-from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.reduction import Analysis, Reduction
-from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds
-
-__all__ = [
-    "DIRECTIONS",
-    "Analysis",
-    "Bounds",
-    "CompiledDocument",
-    "DirectedBounds",
-    "Direction",
-    "Instance",
-    "Part",
-    "Reduction",
-    "Rounds",
-    "compile_document",
-]

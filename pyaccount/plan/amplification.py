@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.document import LaplaceBase, StatedBase
+from pyaccount.document.amplification import LaplaceBase, StatedBase
 from pyaccount.errors import DocumentError
 from pyaccount.plan.samplers import PLANS
 
 if TYPE_CHECKING:
-    from pyaccount.document import Amplification
+    from pyaccount.document.amplification import Amplification
 
 
 @dataclass(frozen=True, slots=True)

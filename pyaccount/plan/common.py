@@ -12,7 +12,10 @@ from pyaccount.document.epochs import counted, epochs_of
 from pyaccount.document.words import ADJACENCIES
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document, Privacy, Solve
+    from pyaccount.document.document import Document
+    from pyaccount.document.fields import Solve
+    from pyaccount.document.sections import Privacy
+    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
 
 #: Why the number of iterations cannot be the blank, and what can be written instead.

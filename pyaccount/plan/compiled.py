@@ -15,7 +15,7 @@ from pyaccount.risk.budgets import budget_of
 from pyaccount.rounding import plain
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.errors import Path
     from pyaccount.plan.reduction import Analysis, Reduction
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiled import CompiledDocument, worded
@@ -12,9 +13,12 @@ from pyaccount.plan.samplers import PLANS, sampler_plan
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Path, Problem
     from pyaccount.plan.reduction import Analysis
+
+Compiled = TypeVar("Compiled", bound=CompiledDocument)
 
 
 def round_by_round() -> tuple[str, ...]:
@@ -23,7 +27,12 @@ def round_by_round() -> tuple[str, ...]:
 
 
 def compile_document(document: Document) -> CompiledDocument:
-    """Choose the theorem for each body of the document. Raises `DocumentError` for what no theorem covers.
+    """Choose the theorem for each body of the document, as `compile_as` does."""
+    return compile_as(document, CompiledDocument)
+
+
+def compile_as(document: Document, kind: type[Compiled]) -> Compiled:
+    """Return a plan of the class `kind`. Raises `DocumentError` for what no theorem covers.
 
     A document with `choose:` lists is planned as the first of its candidates; `candidates` holds all of them. A
     document whose matrix is searched for is its own candidate, and is planned with the matrix of least error for its
@@ -31,19 +40,19 @@ def compile_document(document: Document) -> CompiledDocument:
     """
     document = document.pinned()
     candidates = document.candidates()
-    first = _compile_one(candidates[0])
+    first = _compile_one(candidates[0], kind)
     if not document.choices and not document.searched:
         return first
-    return CompiledDocument(first.document, first.analyses, first.reductions, tuple(candidates), document)
+    return replace(first, candidates=tuple(candidates), asked=document)
 
 
-def _compile_one(document: Document) -> CompiledDocument:
+def _compile_one(document: Document, kind: type[Compiled]) -> Compiled:
     _refuse(_dependent_rounds(document))
     _refuse(
         [problem for body in document.bodies if body.matrix.searched for problem in _search_refusals(document, body)]
     )
     analyses = tuple(_analysis(document, body) for body in document.bodies)
-    plan = CompiledDocument(document, analyses, worded(document, analyses))
+    plan = kind(document, analyses, worded(document, analyses))
     if document.accounting.method == "monte-carlo" and not plan.sampled:
         message = (
             "only b-min-sep, balls-in-bins, Poisson, random-allocation and random cyclic-poisson sampling of one record, and "

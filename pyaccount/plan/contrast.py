@@ -11,7 +11,8 @@ from pyaccount.errors import path_text
 from pyaccount.plan.samplers import Worst, sampler_plan
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
 
 
 def worst(document: Document, body: Body) -> Worst:

@@ -10,7 +10,7 @@ from pyaccount.plan.common import PROFILE_SHARES
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body
+    from pyaccount.document.views import Body
     from pyaccount.plan.compiled import CompiledDocument
     from pyaccount.plan.sampled import SampledMechanism
 

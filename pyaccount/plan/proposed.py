@@ -9,7 +9,7 @@ from pyaccount.plan.matrices import strategy, workload_error
 from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
 
 
 def proposed(document: Document, sigma: float) -> Proposed:

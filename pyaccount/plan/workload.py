@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pyaccount.strategies.measure import PREFIX_SUMS, Workload
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
 
 
 def has_workload(document: Document) -> bool:

@@ -16,7 +16,7 @@ from pyaccount.risk.tradeoff import SLACK
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
-    from pyaccount.document import Risk
+    from pyaccount.document.sections import Risk
 
 
 @dataclass(frozen=True, slots=True)

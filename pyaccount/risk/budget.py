@@ -19,7 +19,7 @@ from pyaccount.risk.tradeoff import Bound, TradeOff
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
-    from pyaccount.document import Risk
+    from pyaccount.document.sections import Risk
 
 
 class Enclosure(NamedTuple):

@@ -9,7 +9,7 @@ from pyaccount.risk.gaussian_mu import GaussianBudget
 from pyaccount.risk.rate import RateBudget
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.risk.budget import Budget
 
 BUDGETS: tuple[type[Budget], ...] = (AdvantageBudget, RateBudget, GaussianBudget)

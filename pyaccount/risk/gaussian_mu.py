@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import Direction
-    from pyaccount.document import Risk
+    from pyaccount.document.sections import Risk
 
 #: No δ that a document may tell lies beyond, for the largest μ that it may say: 10²/2 + 10·36. e^ε is a double there.
 FARTHEST = 600.0

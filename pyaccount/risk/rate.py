@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import Direction
-    from pyaccount.document import Risk
+    from pyaccount.document.sections import Risk
     from pyaccount.risk.tradeoff import Bound, TradeOff
 
 #: What lower bounds are moved by, relatively and absolutely.

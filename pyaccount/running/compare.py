@@ -16,7 +16,7 @@ from pyaccount.running.plan import Plan, compile_document
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.document.overrides import Overrides
     from pyaccount.execute.progress import Report
 
@@ -37,7 +37,7 @@ def comparable(
         from pyaccount.certificate.reading import parse  # seldom needed
 
         return Certificate(parse(source.data, source.name).certificate())
-    from pyaccount.document import load
+    from pyaccount.document.loading import load
 
     return compile_document(load(source, overrides=overrides))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyaccount import plan as planning
 from pyaccount.arguments import threads_of
 from pyaccount.pages.readable import Readable
-from pyaccount.plan import CompiledDocument
+from pyaccount.plan.compiled import CompiledDocument
+from pyaccount.plan.compiling import compile_as
 
 if TYPE_CHECKING:
     import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
     from pyaccount.certificate.matrix_description import MatrixDescription
     from pyaccount.cluster import Cluster
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.execute.options import RunOptions
     from pyaccount.execute.progress import Report
     from pyaccount.execute.sampling.jobs import Runner
@@ -169,5 +169,4 @@ def compile_document(document: Document) -> Plan:
 
     A document with `choose:` lists is planned as the first of its candidates; `Plan.candidates` holds them all.
     """
-    found = planning.compile_document(document)
-    return Plan(**{field.name: getattr(found, field.name) for field in fields(found)})
+    return compile_as(document, Plan)

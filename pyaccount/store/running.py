@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyaccount.certificate import Certificate
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.execute.sampling.jobs import Runner
     from pyaccount.store.database import Run
     from pyaccount.store.kept import Strictness

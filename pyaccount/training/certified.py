@@ -13,12 +13,13 @@ from pyaccount.accountant.planned import planned
 from pyaccount.certificate import Certificate
 from pyaccount.certificate.claimed import claimed_document
 from pyaccount.certificate.compared import is_certificate
-from pyaccount.document import Document, load
+from pyaccount.document.document import Document
+from pyaccount.document.loading import load
 from pyaccount.errors import DocumentError, PlanExceededError
 from pyaccount.plan.common import whole
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body
+    from pyaccount.document.views import Body
 
 RunSource = str | os.PathLike[str] | Mapping[str, Any] | Document | Certificate
 

@@ -13,7 +13,7 @@ from pyaccount.training.source import RowStream, tag_of_rows
 from pyaccount.training.sums import ALONE, Array
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.training.certified import BodyRun
     from pyaccount.training.key import RunKey
     from pyaccount.training.record import RecordedRelease

@@ -19,7 +19,8 @@ from pyaccount.plan.matrices import strategy
 from pyaccount.training.sums import ALONE
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.training.certified import Certified
     from pyaccount.training.key import RunKey
 

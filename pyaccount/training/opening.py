@@ -21,7 +21,7 @@ from pyaccount.training.folder import CERTIFICATE, LOOKING, PATIENCE, RECORD
 from pyaccount.training.record import begun, version_of
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
 
 #: The time limit for certifying a document when a run is opened; a document that needs longer must be certified first.
 MOST_SECONDS = 60.0

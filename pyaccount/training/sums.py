@@ -15,7 +15,7 @@ from pyaccount.training.key import RunKey
 from pyaccount.training.record import Layout
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body
+    from pyaccount.document.views import Body
 
 #: Noisy sums are rounded to a grid that is this many binary digits finer than the noise's standard deviation.
 GRID = 20

@@ -19,7 +19,7 @@ from pyaccount import cli, schemas
 from pyaccount._core import Inspection, RoundProfile
 from pyaccount.certificate.amplification import amplify
 from pyaccount.certificate.report.amplified import aligned_profile
-from pyaccount.document import load_any
+from pyaccount.document.loading import load_any
 from pyaccount.errors import DocumentError, MissingExtraError
 from pyaccount.pages.figure import figure
 

@@ -24,7 +24,8 @@ from pyaccount.certificate.comparison import Comparison
 from pyaccount.certificate.reading import read
 from pyaccount.certificate.report import page_of
 from pyaccount.certificate.report.planned import amplification_plan_page
-from pyaccount.document import Amplification, load_any
+from pyaccount.document.amplification import Amplification
+from pyaccount.document.loading import load_any
 from pyaccount.pages.layout import TextTable, wrapped
 from pyaccount.pages.page import Page
 from pyaccount.pages.terminal import terminal

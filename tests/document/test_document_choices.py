@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from document_samples import edited, found, load_text, problems_of, written
 
-from pyaccount.document import Document, load
+from pyaccount.document.document import Document
+from pyaccount.document.loading import load
 from pyaccount.errors import DocumentError
 
 HEAD: dict[str, Any] = {

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyaccount.adapters import opacus
-from pyaccount.document import load
 from pyaccount.document.epochs import epochs_of, iterations_of
+from pyaccount.document.loading import load
 from pyaccount.document.notes import notes
 
 POISSON = {"kind": "poisson"}

@@ -12,7 +12,8 @@ import pytest
 import yaml
 from document_samples import BASE, CHOOSING, PHASED, written
 
-from pyaccount.document import Document, load
+from pyaccount.document.document import Document
+from pyaccount.document.loading import load
 from pyaccount.errors import SLUGS, DocumentError
 
 JUNK: list[Any] = [

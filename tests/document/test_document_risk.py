@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from document_samples import problems_of
 
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.document.risk import usual_delta
 
 RATES = {"true_positive_rate": 0.01, "false_positive_rate": 1e-3}

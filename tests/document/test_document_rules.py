@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from document_samples import BASE, edited, found, load_text, problems_of, written
 
-from pyaccount.document import load
+from pyaccount.document.loading import load
 
 HEAD = """\
 pyaccount: 1

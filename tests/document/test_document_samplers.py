@@ -9,8 +9,10 @@ import pytest
 from document_samples import edited, found, load_text, problems_of, written
 
 import pyaccount
-from pyaccount.document import BallsInBins, Body, Document
+from pyaccount.document.document import Document
 from pyaccount.document.ranges import RATE_AGREEMENT
+from pyaccount.document.samplers import BallsInBins
+from pyaccount.document.views import Body
 from pyaccount.errors import DocumentError
 
 HEAD = """\

@@ -12,7 +12,11 @@ from typing import Any
 import pytest
 from document_samples import BASE, PHASED, edited, load_text, problems_of, written
 
-from pyaccount.document import SOLVE, Accounting, Document, Identity, load
+from pyaccount.document.document import Document
+from pyaccount.document.fields import SOLVE
+from pyaccount.document.loading import load
+from pyaccount.document.matrices import Identity
+from pyaccount.document.sections import Accounting
 from pyaccount.errors import DocumentError, Problem
 
 MAPPING: dict[str, Any] = {

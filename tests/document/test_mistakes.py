@@ -12,7 +12,8 @@ from places import EXAMPLES, ROOT
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.document import load_written, reader
+from pyaccount.document import reader
+from pyaccount.document.loading import load_written
 from pyaccount.document.numerals import meant, parse_number
 from pyaccount.document.spelling import FOREIGN_KEYS
 

@@ -26,7 +26,7 @@ import click
 from pyaccount import reference, schemas
 from pyaccount.cli.init import init
 from pyaccount.cli.completion import overridable
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.document.samplers import SAMPLERS
 from pyaccount.document.shape import union_of
 from pyaccount.document.models import SingleDocument

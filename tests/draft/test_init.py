@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import pyaccount
 from pyaccount import cli, schemas
-from pyaccount.document import Document
+from pyaccount.document.document import Document
 from pyaccount.draft.draft import completed, drafted
 from pyaccount.draft.interview import default, offered
 from pyaccount.draft.questions import QUESTIONS, DraftQuestion, meanings

@@ -20,7 +20,7 @@ from scipy.stats import binom
 
 import pyaccount
 from pyaccount import _core, cli
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.errors import NumericsError
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import betting_choice, evidence, tests_of_claims

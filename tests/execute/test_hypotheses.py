@@ -17,7 +17,7 @@ from exact_mixtures import hockey_stick, nothing
 from false_claims import SMALL_BETS, Q, accepted, betting, by_rounds, few_busy, most, small
 
 from pyaccount import _core
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.errors import DocumentError, DomainError, NumericsError
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import tests_of_claims

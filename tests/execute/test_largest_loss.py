@@ -18,7 +18,7 @@ from pyaccount import _core
 from pyaccount.errors import DocumentError, DomainError, NumericsError
 from pyaccount.execute import Engine, Question
 from pyaccount.execute.curve import MOST, CurvePoint, between
-from pyaccount.plan import compile_document
+from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.largest_loss import LargestLoss, largest_loss
 from pyaccount.plan.rounds import Part, Rounds, gaussian
 

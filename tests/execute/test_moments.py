@@ -18,7 +18,7 @@ from sampled_tools import lower_toeplitz, renewal_law
 
 import pyaccount
 from pyaccount import _core
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.execute.sampling.moments import chernoff
 from pyaccount.plan.compiling import compile_document
 

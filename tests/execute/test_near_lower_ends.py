@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.evidence import SampledEvidence
 from pyaccount.execute.sampling.execute import execute_sampled

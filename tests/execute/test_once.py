@@ -17,7 +17,7 @@ from scipy.stats import binom, norm
 import pyaccount
 from pyaccount import cli
 from pyaccount.directions import Direction
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.betting_choice import Claim
 from pyaccount.execute.sampling.calibrate import noise_search

@@ -20,7 +20,7 @@ from pyaccount.execute.optimal.parametrisation import LEAST, BufferedColumns
 from pyaccount.execute.options import RunOptions
 from pyaccount.plan.compiled import CompiledDocument
 from pyaccount.plan.compiling import compile_document
-from pyaccount.strategies import optimal_blt
+from pyaccount.strategies.inverse import optimal_blt
 
 N, BINS, DELTA = 12, 2, 1e-2
 

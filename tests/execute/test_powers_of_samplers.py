@@ -16,7 +16,7 @@ from sampled_tools import allocation_law, bin_law, lower_toeplitz, phase_law, us
 
 import pyaccount
 from pyaccount import _core
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.errors import DocumentError, LimitError, NumericsError
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.betting_choice import Claim, choose_betting

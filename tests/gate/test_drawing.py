@@ -11,7 +11,7 @@ import pytest
 from places import ROOT
 
 from pyaccount.certificate.history import drawing_of
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.plan.compiling import compile_document

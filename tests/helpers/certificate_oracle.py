@@ -825,7 +825,7 @@ def _sampled(data: CertificateModel, risk: RiskRecord, budget: Budget) -> Iterat
 
 def _budget(risk: RiskRecord) -> Budget | None:
     """Return the budget of a risk block; None if no document can have it."""
-    from pyaccount.document import Risk
+    from pyaccount.document.sections import Risk
 
     said: dict[str, Any] = {risk.measure: risk.budget, "false_positive_rate": risk.false_positive_rate}
     stated = Risk.model_construct(None, **said)

@@ -14,7 +14,8 @@ from pyaccount.plan.samplers import poisson
 from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
 
 
 def words(document: Document, body: Body) -> Reduction:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pyaccount.document import Document, load
+from pyaccount.document.document import Document
+from pyaccount.document.loading import load
 from pyaccount.errors import DocumentError, Problem
 
 BASE = """\

@@ -13,7 +13,7 @@ from plain_documents import document
 from scipy import linalg  # type: ignore[import-untyped]
 
 import pyaccount
-from pyaccount.strategies import optimal_toeplitz
+from pyaccount.strategies.toeplitz import optimal_toeplitz
 from pyaccount.training.key import RunKey
 from pyaccount.training.noise import Noise, noise_of
 

@@ -22,9 +22,9 @@ from places import ROOT
 
 import pyaccount
 from pyaccount import cli
-from pyaccount.document import load_written
+from pyaccount.document.loading import load_written
 from pyaccount.document.sweeps import is_sweep, load_grid
-from pyaccount.plan import compile_document
+from pyaccount.plan.compiling import compile_document
 
 DOCS = ROOT / "docs"
 PAGES = [

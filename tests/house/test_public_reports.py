@@ -15,7 +15,7 @@ from places import ROOT
 import pyaccount
 from pyaccount import cli
 from pyaccount.certificate import Certificate
-from pyaccount.document import Document
+from pyaccount.document.document import Document
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(
     (ROOT / "tests" / "golden" / "public_reports.yaml").read_text(encoding="utf-8")

@@ -14,8 +14,9 @@ import pytest
 from places import CERTIFICATES, EXAMPLES, ROOT
 
 from pyaccount import cli
-from pyaccount.document import Document
-from pyaccount.plan import CompiledDocument, compiling
+from pyaccount.document.document import Document
+from pyaccount.plan import compiling
+from pyaccount.plan.compiled import CompiledDocument
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 #: A policy is not a mechanism document; tests/gate/test_gate.py tests it.

@@ -11,7 +11,10 @@ from places import EXAMPLES, ROOT
 
 import pyaccount
 from pyaccount import schemas
-from pyaccount.document import Amplification, Document, Policy, load_written
+from pyaccount.document.amplification import Amplification
+from pyaccount.document.document import Document
+from pyaccount.document.loading import load_written
+from pyaccount.document.policy import Policy
 
 DOCUMENTS = sorted(EXAMPLES.glob("*.yaml"))
 

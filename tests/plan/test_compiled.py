@@ -11,10 +11,12 @@ import pytest
 
 import pyaccount
 from pyaccount import _core
-from pyaccount.document import Document
+from pyaccount.document.document import Document
 from pyaccount.errors import DocumentError
-from pyaccount.plan import CompiledDocument, DirectedBounds, compile_document
 from pyaccount.plan import compiling as compiling_module
+from pyaccount.plan.compiled import CompiledDocument
+from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.rounds import DirectedBounds
 
 EXAMPLES = [
     path

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from plain_documents import changed
 
 import pyaccount
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.errors import DocumentError
-from pyaccount.plan import compile_document
+from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.samplers.allocation import MOST_KINDS, graded

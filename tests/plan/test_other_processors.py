@@ -17,7 +17,7 @@ from processors import PROCESSORS, environment
 PROGRAM = """\
 import hashlib, json, sys
 import numpy as np
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.plan.matrices import strategy
 
 BASE = {"pyaccount": 1, "privacy": {"adjacency": "zero-out", "epsilon": 2, "delta": 1e-5}, "noise": {"multiplier": "solve"}}

@@ -16,9 +16,9 @@ from plain_documents import changed
 from sampled_tools import Array
 
 import pyaccount
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.errors import DocumentError
-from pyaccount.plan import compile_document
+from pyaccount.plan.compiling import compile_document
 
 BASE: dict[str, Any] = {
     "pyaccount": 1,

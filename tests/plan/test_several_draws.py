@@ -21,9 +21,9 @@ from scipy.stats import norm  # type: ignore[import-untyped]
 
 import pyaccount
 from pyaccount import Accountant
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.errors import DocumentError
-from pyaccount.plan import compile_document
+from pyaccount.plan.compiling import compile_document
 
 EPSILONS = [0.0, 0.3, 1.0, 2.5]
 BASE: dict[str, Any] = {

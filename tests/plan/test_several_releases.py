@@ -22,10 +22,10 @@ from scipy import integrate, optimize  # type: ignore[import-untyped]
 
 import pyaccount
 from pyaccount import Accountant
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.document.releases import effective
 from pyaccount.errors import DocumentError
-from pyaccount.plan import compile_document
+from pyaccount.plan.compiling import compile_document
 
 DELTA = 1e-5
 EPSILONS = [0.0, 0.2, 0.7]

@@ -12,16 +12,8 @@ from scipy import linalg, optimize  # type: ignore[import-untyped]
 import pyaccount
 from pyaccount.errors import DocumentError
 from pyaccount.plan.matrices import strategy
-from pyaccount.strategies import (
-    banded_inverse,
-    banded_square_root,
-    blt,
-    inverse_square_root,
-    normalized,
-    optimal_blt,
-    optimal_toeplitz,
-    toeplitz_error,
-)
+from pyaccount.strategies.inverse import banded_inverse, blt, inverse_square_root, optimal_blt
+from pyaccount.strategies.toeplitz import banded_square_root, normalized, optimal_toeplitz, toeplitz_error
 
 
 def matrix(column: Any) -> Any:

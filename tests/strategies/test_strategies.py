@@ -16,21 +16,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, signal  # type: ignore[import-untyped]
 
-from pyaccount.strategies import (
+from pyaccount.strategies.dense import (
     LARGEST,
     MatrixFileError,
-    banded_square_root,
     bands_of,
     column_norms,
     dense_error,
     load_dense,
-    normalized,
     normalized_columns_max,
+)
+from pyaccount.strategies.sums import quotient
+from pyaccount.strategies.toeplitz import (
+    banded_square_root,
+    log_objective,
+    normalized,
     optimal_toeplitz,
     toeplitz_error,
 )
-from pyaccount.strategies.sums import quotient
-from pyaccount.strategies.toeplitz import log_objective
 
 # (1/n)·‖A·C⁻¹‖_F² at unit column norm, n = 2000: bands, optimal, banded square root.
 REFERENCE = [

@@ -9,18 +9,16 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize  # type: ignore[import-untyped]
 
-from pyaccount.strategies import (
-    PREFIX_SUMS,
-    Workload,
+from pyaccount.strategies.dense import dense_error
+from pyaccount.strategies.inverse import blt, optimal_blt
+from pyaccount.strategies.measure import PREFIX_SUMS, Workload
+from pyaccount.strategies.toeplitz import (
     banded_square_root,
-    blt,
-    dense_error,
+    log_objective,
     normalized,
-    optimal_blt,
     optimal_toeplitz,
     toeplitz_error,
 )
-from pyaccount.strategies.toeplitz import log_objective
 
 Array = NDArray[np.float64]
 

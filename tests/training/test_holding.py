@@ -16,8 +16,9 @@ from plain_documents import changed
 import pyaccount
 from pyaccount import cli
 from pyaccount.certificate import Certificate
-from pyaccount.document import Document, load_any
-from pyaccount.plan import compile_document
+from pyaccount.document.document import Document
+from pyaccount.document.loading import load_any
+from pyaccount.plan.compiling import compile_document
 from pyaccount.training import TrainingRun
 from pyaccount.training.assumptions import BEGINNINGS, held
 from pyaccount.training.holding import hold_record

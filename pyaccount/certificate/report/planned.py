@@ -27,8 +27,8 @@ from pyaccount.plan.workload import has_workload
 if TYPE_CHECKING:
     from pyaccount.execute.forecast import Price
     from pyaccount.execute.sampling.forecast import Forecast
-    from pyaccount.plan import CompiledDocument
     from pyaccount.plan.amplification import AmplificationPlan
+    from pyaccount.plan.compiled import CompiledDocument
 
 
 def plan_page(plan: CompiledDocument, price: Price | None = None) -> Page:

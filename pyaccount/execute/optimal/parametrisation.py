@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyaccount.strategies import blt, normalized
+from pyaccount.strategies.inverse import blt
+from pyaccount.strategies.toeplitz import normalized
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
 
     Vector = NDArray[np.float64]
 

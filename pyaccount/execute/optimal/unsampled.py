@@ -21,7 +21,7 @@ from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.proposed import proposed
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.workload import workload_of
-from pyaccount.strategies import optimal_spaced
+from pyaccount.strategies.spaced import optimal_spaced
 
 if TYPE_CHECKING:
     from pyaccount.execute.optimal.parametrisation import Vector

@@ -16,7 +16,7 @@ from pyaccount.execute.sampling.estimates import Effort
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.compiled import Instance
     from pyaccount.risk.budget import Budget

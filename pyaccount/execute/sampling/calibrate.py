@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pyaccount.document import load
+from pyaccount.document.loading import load
 from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import NOISE_RANGE, Question
 from pyaccount.execute.sampling.error_probability import STARTS, of_claim

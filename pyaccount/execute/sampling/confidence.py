@@ -21,7 +21,7 @@ from pyaccount.execute.sampling.pilot import Crossing, crossing_root, epsilon_mo
 from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.document.policy import GuaranteeKind
     from pyaccount.execute.sampling.evidence import SampledEvidence
     from pyaccount.execute.sampling.session import Session

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyaccount.execute.sampling.tests_of_claims import FixedSample, plan_fixed_sample
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
 
 #: The probability of accepting a false claim, as a share of δ.
 FAILURE_SHARE = 0.01

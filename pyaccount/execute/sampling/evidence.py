@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.directions import Direction
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
     from pyaccount.document.policy import GuaranteeKind
     from pyaccount.execute.sampling.error_probability import Acceptance
     from pyaccount.execute.sampling.estimates import Estimate

@@ -20,8 +20,9 @@ from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:
     from pyaccount import _core
-    from pyaccount.document import Body, Document
-    from pyaccount.strategies import WorkloadError
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+    from pyaccount.strategies.measure import WorkloadError
 
 __all__ = [
     "PLANS",

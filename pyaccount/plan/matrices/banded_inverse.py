@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.document import BandedInverse
+from pyaccount.document.matrices import BandedInverse
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, rounds_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
@@ -14,7 +14,8 @@ from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
 
 #: Nanoseconds that the transforms of a full column take, for a sample and a step.
 TRANSFORM_COST = 20.0
@@ -57,7 +58,7 @@ class BandedInversePlan(MatrixPlan):
 
     def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
         """Keep the coefficients exactly and apply the normalisation to the noise, as for a BLT."""
-        from pyaccount.strategies import inverse_square_root  # numpy
+        from pyaccount.strategies.inverse import inverse_square_root  # numpy
 
         matrix = _matrix(body)
         listed = matrix.inverse_coefficients
@@ -84,7 +85,7 @@ def _largest_ratio(coefficients: Sequence[float], inverse: list[float]) -> float
     """
     import numpy as np
 
-    from pyaccount.strategies import banded_inverse
+    from pyaccount.strategies.inverse import banded_inverse
 
     run, cut = np.asarray(coefficients), banded_inverse(inverse, len(coefficients))
     counted = run > run[0] * NOTHING
@@ -93,7 +94,7 @@ def _largest_ratio(coefficients: Sequence[float], inverse: list[float]) -> float
 
 @lru_cache(maxsize=16)
 def _inverse(bands: int | None, inverse: tuple[float, ...] | None, iterations: int, *, normalize: bool) -> Strategy:
-    from pyaccount.strategies import banded_inverse, inverse_square_root
+    from pyaccount.strategies.inverse import banded_inverse, inverse_square_root
 
     if inverse is None:
         assert bands is not None

@@ -6,14 +6,15 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.document import BLT
+from pyaccount.document.matrices import BLT
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, rounds_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
 from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.plan.matrices.base import Listed
     from pyaccount.strategies.measure import Workload
 
@@ -39,7 +40,7 @@ class BLTPlan(MatrixPlan):
 
     def search_starts(self, body: Body) -> list[Listed]:
         """Return the matrices of least error for the sampler's usual participations, and for a single participation."""
-        from pyaccount.strategies import optimal_blt
+        from pyaccount.strategies.inverse import optimal_blt
 
         n, buffers = rounds_of(body), _matrix(body).buffers
         assert buffers is not None
@@ -85,7 +86,7 @@ def _buffers(body: Body) -> int:
 def _optimal_blt(
     buffers: int, iterations: int, pattern: tuple[int, int], workload: Workload, *, normalize: bool
 ) -> Strategy:
-    from pyaccount.strategies import optimal_blt
+    from pyaccount.strategies.inverse import optimal_blt
 
     scales, decays = optimal_blt(iterations, buffers, *pattern, workload)
     return _blt(tuple(scales.tolist()), tuple(decays.tolist()), iterations, normalize=normalize)
@@ -93,7 +94,7 @@ def _optimal_blt(
 
 @lru_cache(maxsize=16)
 def _blt(scales: tuple[float, ...], decays: tuple[float, ...], iterations: int, *, normalize: bool) -> Strategy:
-    from pyaccount.strategies import blt
+    from pyaccount.strategies.inverse import blt
 
     built = toeplitz_strategy(tuple(blt(scales, decays, iterations).tolist()), iterations, normalize=normalize)
     return replace(built, buffers=(scales, decays))

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pyaccount.strategies import WorkloadError
-    from pyaccount.strategies.measure import Workload
+    from pyaccount.strategies.measure import Workload, WorkloadError
 
 #: The unit roundoff of double precision.
 _UNIT = 2.0**-53
@@ -50,7 +49,7 @@ class Strategy:
         """Return the number of non-zero diagonals."""
         if self.coefficients is not None:
             return len(self.coefficients)
-        from pyaccount.strategies import bands_of
+        from pyaccount.strategies.dense import bands_of
 
         assert self.dense is not None
         return int(bands_of(self.dense))
@@ -125,7 +124,9 @@ class Strategy:
 
 @lru_cache(maxsize=16)
 def _error(built: Strategy, workload: Workload) -> WorkloadError:
-    from pyaccount.strategies import PREFIX_SUMS, dense_error, toeplitz_error
+    from pyaccount.strategies.dense import dense_error
+    from pyaccount.strategies.measure import PREFIX_SUMS
+    from pyaccount.strategies.toeplitz import toeplitz_error
 
     if workload == PREFIX_SUMS:
         return built.error
@@ -158,7 +159,7 @@ def toeplitz_strategy(coefficients: tuple[float, ...], iterations: int, *, norma
 
         error = WorkloadError(mean_square=(iterations + 1) / 2, max_square=float(iterations))
         return Strategy(iterations, coefficients, None, error, 1.0)
-    from pyaccount.strategies import normalized, toeplitz_error
+    from pyaccount.strategies.toeplitz import normalized, toeplitz_error
 
     first = coefficients[0]
     if normalize:

@@ -6,14 +6,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.document import Dense
+from pyaccount.document.matrices import Dense
 from pyaccount.errors import DocumentError
 from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
 from pyaccount.plan.matrices.built import Strategy, scaled_by
 from pyaccount.plan.matrices.modes import disjoint
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
 
 #: Nanoseconds that each entry of a column takes, for a sample and a step.
 ENTRY_COST = 0.15
@@ -44,7 +45,7 @@ class DensePlan(MatrixPlan):
         return built
 
     def _read(self, document: Document, body: Body, matrix: Dense) -> Strategy:
-        from pyaccount.strategies import MatrixFileError
+        from pyaccount.strategies.dense import MatrixFileError
 
         folder = Path(document.file).parent if document.file is not None else Path()
         try:
@@ -79,7 +80,7 @@ class DensePlan(MatrixPlan):
 def _dense(path: Path, iterations: int, normalize: bool, stamp: tuple[int, ...] | None) -> Strategy:
     import hashlib
 
-    from pyaccount.strategies import column_norms, dense_error, load_dense, normalized_columns_max
+    from pyaccount.strategies.dense import column_norms, dense_error, load_dense, normalized_columns_max
 
     matrix = load_dense(path, iterations)
     fingerprint = hashlib.sha256(matrix.tobytes()).hexdigest()

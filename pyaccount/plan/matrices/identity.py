@@ -8,7 +8,8 @@ from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
 
 
 class IdentityPlan(MatrixPlan):

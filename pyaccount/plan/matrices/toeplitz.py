@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pyaccount.document import BandedSquareRoot, OptimalToeplitz, Toeplitz
+from pyaccount.document.matrices import BandedSquareRoot, OptimalToeplitz, Toeplitz
 from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
 from pyaccount.plan.workload import workload_of
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.plan.matrices.base import Listed
     from pyaccount.strategies.measure import Workload
 
@@ -58,7 +59,7 @@ class OptimalToeplitzPlan(MatrixPlan):
 
     def search_starts(self, body: Body) -> list[Listed]:
         """Return the matrix of least error for its column norm, and the square root."""
-        from pyaccount.strategies import banded_square_root, optimal_toeplitz  # numpy
+        from pyaccount.strategies.toeplitz import banded_square_root, optimal_toeplitz  # numpy
 
         bands = body.matrix.diagonals()
         assert bands is not None
@@ -67,7 +68,7 @@ class OptimalToeplitzPlan(MatrixPlan):
 
 @lru_cache(maxsize=64)
 def _square_root(bands: int, iterations: int, *, normalize: bool) -> Strategy:
-    from pyaccount.strategies import banded_square_root  # numpy
+    from pyaccount.strategies.toeplitz import banded_square_root  # numpy
 
     coefficients = tuple(float(c) for c in banded_square_root(bands))
     return toeplitz_strategy(coefficients, iterations, normalize=normalize)
@@ -75,7 +76,7 @@ def _square_root(bands: int, iterations: int, *, normalize: bool) -> Strategy:
 
 @lru_cache(maxsize=64)
 def _optimal(bands: int, iterations: int, workload: Workload, *, normalize: bool) -> Strategy:
-    from pyaccount.strategies import optimal_toeplitz  # numpy
+    from pyaccount.strategies.toeplitz import optimal_toeplitz  # numpy
 
     coefficients = tuple(float(c) for c in optimal_toeplitz(iterations, bands, workload))
     return toeplitz_strategy(coefficients, iterations, normalize=normalize)

@@ -12,7 +12,8 @@ from pyaccount.plan.noises import gaussian, laplace
 from pyaccount.plan.noises.base import NoisePlan
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
 
 __all__ = ["PLANS", "NoisePlan", "conventions", "noise_plan"]
 

@@ -13,7 +13,8 @@ from pyaccount.plan.rounds import enclosed, gaussian
 from pyaccount.plan.samplers import sampler_plan, truncated
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.plan.reduction import Analysis
     from pyaccount.plan.rounds import DirectedBounds
 

@@ -11,7 +11,8 @@ from pyaccount.plan.rounds import DirectedBounds, Part, tight
 from pyaccount.plan.samplers.deterministic import order_assumptions
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
 
 SCALAR = (

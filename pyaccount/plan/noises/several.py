@@ -16,7 +16,8 @@ from pyaccount.plan.rounds import Bounds
 from pyaccount.rounding import plain
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
     from pyaccount.plan.reduction import Reduction
     from pyaccount.plan.rounds import DirectedBounds

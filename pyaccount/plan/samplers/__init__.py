@@ -25,7 +25,7 @@ from pyaccount.plan.samplers import (
 from pyaccount.plan.samplers.base import SamplerPlan, Worst
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body
+    from pyaccount.document.views import Body
 
 __all__ = ["PLANS", "SamplerPlan", "Worst", "sampler_plan"]
 

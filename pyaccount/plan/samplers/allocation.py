@@ -18,7 +18,7 @@ from pyaccount.plan.common import number
 from pyaccount.plan.rounds import DirectedBounds, Part, enclosed, gaussian
 
 if TYPE_CHECKING:
-    from pyaccount.document import Document
+    from pyaccount.document.document import Document
 
 #: Values of ‖m‖²/σ² in ascending order, each with the number of rounds that have it.
 Squares = tuple[tuple[float, int], ...]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.document import BMinSep
+from pyaccount.document.samplers import BMinSep
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.samplers import poisson
 from pyaccount.plan.samplers.renewal import Renewal
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
     from pyaccount.plan.reduction import Analysis
 

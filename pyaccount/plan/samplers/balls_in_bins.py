@@ -20,7 +20,8 @@ from pyaccount.plan.samplers.whole_run import WholeRun
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
     from pyaccount.plan.reduction import Reduction
     from pyaccount.plan.rounds import DirectedBounds

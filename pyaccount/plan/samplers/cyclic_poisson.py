@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
-from pyaccount.document import CyclicPoisson
+from pyaccount.document.samplers import CyclicPoisson
 from pyaccount.plan.common import (
     BANDED,
     NO_ITERATIONS,
@@ -36,7 +36,8 @@ from pyaccount.plan.samplers.whole_run import WholeRun
 
 if TYPE_CHECKING:
     from pyaccount.directions import Direction
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.document import Deterministic
+from pyaccount.document.samplers import Deterministic
 from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, moves, number, shown, whole
 from pyaccount.plan.matrices import matrix_text, strategy
 from pyaccount.plan.reduction import Analysis, Reduction
@@ -13,7 +13,8 @@ from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst, moved
 from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
     from pyaccount.plan.matrices import Strategy
 

@@ -19,7 +19,8 @@ from pyaccount.plan.rounds import DirectedBounds, Part, enclosed, tight
 from pyaccount.plan.samplers.base import DrawnBatch, SamplerPlan, Worst
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Path, Problem
 
 REVERSED, FORWARD = (("reverse", True),), (("reverse", False),)

@@ -9,7 +9,8 @@ from pyaccount.plan.samplers.base import EVERY_ROUND, Worst
 from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Path
 
 

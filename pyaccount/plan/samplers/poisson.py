@@ -14,7 +14,8 @@ from pyaccount.plan.samplers.base import EVERY_ROUND, Worst
 from pyaccount.plan.samplers.renewal import Renewal
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
 
 

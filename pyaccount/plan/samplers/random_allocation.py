@@ -31,7 +31,8 @@ from pyaccount.plan.samplers.base import SamplerPlan, Worst
 
 if TYPE_CHECKING:
     from pyaccount import _core
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
 
 ONE_OF_MANY = (

@@ -20,7 +20,8 @@ from pyaccount.rounding import up
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
 
 SOURCE = "what rare truncation adds: proven beside the code, in pyaccount.plan.rare_truncation"
 

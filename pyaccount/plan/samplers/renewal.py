@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from pyaccount import _core
     from pyaccount.directions import Direction
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.plan.rare_truncation import RareTruncation
 
 #: Nanoseconds of the kernel for a sample and a step, on one core of a machine of 2024; and for each further record of a user.

@@ -23,7 +23,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.document import UserBMinSep
+from pyaccount.document.samplers import UserBMinSep
 from pyaccount.plan.common import (
     GROUP_LEMMA,
     NO_ITERATIONS,
@@ -40,7 +40,8 @@ from pyaccount.plan.rounds import DirectedBounds, Part, enclosed
 from pyaccount.plan.samplers.renewal import START
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
     from pyaccount.plan.matrices import Strategy
 

@@ -17,7 +17,8 @@ from pyaccount.rounding import up
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
 
 NORMALISATION = (

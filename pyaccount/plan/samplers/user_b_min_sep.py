@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.document import UserBMinSep
+from pyaccount.document.samplers import UserBMinSep
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.samplers import shared_records
 from pyaccount.plan.samplers.renewal import START, Renewal
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount import _core
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
     from pyaccount.plan.reduction import Analysis
     from pyaccount.plan.samplers.base import Differentiable

@@ -31,7 +31,8 @@ from pyaccount.plan.samplers.base import SamplerPlan
 if TYPE_CHECKING:
     from pyaccount import _core
     from pyaccount.directions import Direction
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Problem
     from pyaccount.plan.rare_truncation import RareTruncation
     from pyaccount.plan.sampled import SampledMechanism

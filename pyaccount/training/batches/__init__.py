@@ -35,7 +35,8 @@ from pyaccount.training.batches.repeated import Repeated
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.training.batches.attribution import Attributed
     from pyaccount.training.key import RunKey
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyaccount import _core
-from pyaccount.document import BMinSep
+from pyaccount.document.samplers import BMinSep
 from pyaccount.forks import cached_property
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
 

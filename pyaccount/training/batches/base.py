@@ -18,7 +18,8 @@ from pyaccount.plan.samplers import sampler_plan
 from pyaccount.training.batches.batch import Batch
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Path
     from pyaccount.training.key import RunKey
 

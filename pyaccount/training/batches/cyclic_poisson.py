@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pyaccount import _core
-from pyaccount.document import CyclicPoisson
+from pyaccount.document.samplers import CyclicPoisson
 from pyaccount.forks import cached_property
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pyaccount.document import Deterministic
+from pyaccount.document.samplers import Deterministic
 from pyaccount.training.batches.base import Drawing, Records, RunBatches
 
 

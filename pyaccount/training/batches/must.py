@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pyaccount.document import MustOW, MustWO, MustWW
+from pyaccount.document.samplers import MustOW, MustWO, MustWW
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices
 
 

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyaccount import _core
-from pyaccount.document import UserBMinSep
+from pyaccount.document.samplers import UserBMinSep
 from pyaccount.errors import RunError
 from pyaccount.forks import cached_property
 from pyaccount.training.batches.base import Drawing, Records, RunBatches, indices, listable
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body
+    from pyaccount.document.views import Body
 
 
 class UserBatches(RunBatches):

@@ -21,7 +21,8 @@ from pyaccount.training.noise.nonces import WITHOUT_NONCE, check_nonces, new_non
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
-    from pyaccount.document import Body, Document
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.training.key import RunKey
 
 #: The kinds of noise that can be drawn.

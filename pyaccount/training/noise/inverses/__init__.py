@@ -16,7 +16,7 @@ from pyaccount.training.noise.inverses.identity import IdentityRows
 from pyaccount.training.noise.inverses.toeplitz import ToeplitzRows
 
 if TYPE_CHECKING:
-    from pyaccount.document import Body
+    from pyaccount.document.views import Body
     from pyaccount.plan.matrices import Strategy
 
 __all__ = ["INVERSES", "InverseRows", "Row", "inverse_rows"]
