@@ -1,10 +1,10 @@
-"""What in a certificate contradicts the rest of it.
+"""Reports what in a certificate contradicts the rest of it.
 
-None of this recomputes a bound. It finds careless changes: a number, a date or an assumption that somebody edited. Certificates
-have the hash of their content, which any such change breaks. Of all certificates, also older ones without that hash, the
-invariants on which a gate relies are checked: the hash of the document, the sentence, bounds in order, the claim, and an accepted
-test that implies the guarantee. Somebody who forges a certificate can satisfy all of this: against forgery there are signatures
-and `pyaccount verify`.
+None of this recomputes a bound. It finds careless changes: a number, a date or an assumption that somebody edited. A
+certificate contains the hash of its content, which any such change breaks. For all certificates, including older ones
+without that hash, the invariants on which a gate relies are checked: the hash of the document, the sentence, the order
+of bounds, the claim, and an accepted test that implies the guarantee. A forged certificate can satisfy all of this;
+against forgery use signatures and `pyaccount verify`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate.evidence import SamplingRecord, TestRecord
     from pyaccount.certificate.model import CertificateModel, DirectionResult, Guarantee
 
-#: The field with the hash of all others.
+#: The field that contains the hash of all other fields.
 CONTENT = "content_sha256"
 
 
@@ -98,7 +98,7 @@ def claim_of(document: dict[str, Any]) -> tuple[float, float] | None:
 
 
 def _statement(data: CertificateModel) -> Iterator[Inconsistency]:
-    """The sentence says what the fields say."""
+    """Check that the sentence says what the fields say."""
     derived = statement(
         data.name,
         data.privacy,
@@ -113,7 +113,7 @@ def _statement(data: CertificateModel) -> Iterator[Inconsistency]:
 
 
 def _claim(data: CertificateModel) -> Iterator[Inconsistency]:
-    """What is guaranteed is what the document asks for, of the same neighbours."""
+    """Check that the guarantee is what the document asks for, for the same neighbours."""
     guarantee, privacy, written = data.guarantee, data.privacy, at(data.document, "privacy", default={})
     for path, stated, said in (
         ("name", data.name, data.document.get("name")),
@@ -137,7 +137,7 @@ def _claim(data: CertificateModel) -> Iterator[Inconsistency]:
 
 
 def _order(data: CertificateModel) -> Iterator[Inconsistency]:
-    """Lower bounds are below upper bounds, and no point of the profile refutes the guarantee."""
+    """Check that lower bounds are below upper bounds, and that no point of the profile refutes the guarantee."""
     guarantee, sides = data.guarantee, {"remove": data.directions.remove, "add": data.directions.add}
     yield from _ends("guarantee", guarantee)
     for name, side in sides.items():
@@ -168,7 +168,7 @@ def _ends(path: str, ends: Guarantee | DirectionResult) -> Iterator[Inconsistenc
 
 
 def _evidence(data: CertificateModel) -> Iterator[Inconsistency]:
-    """The kind of guarantee is one that the evidence can give, and an accepted test in each direction implies it."""
+    """Check that the evidence can give this kind of guarantee, and that accepted tests in each direction imply it."""
     guarantee, sampling = data.guarantee, data.evidence.sampling
     stated = guarantee.failure_probability
     if sampling is None:
@@ -187,17 +187,18 @@ def _evidence(data: CertificateModel) -> Iterator[Inconsistency]:
 
 
 def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsistency]:
-    """In every direction an accepted test must imply the guarantee, with the wealth and the probability stated.
+    """Check that in every direction an accepted test implies the guarantee, with the stated wealth and probability.
 
-    The test may be of a harder claim: a smaller ε or δ, or less noise where σ was solved for. More noise is post-processing.
+    The test may be of a stronger claim: a smaller ε or δ, or less noise if σ was solved for. More noise is
+    post-processing.
     """
     guarantee, q = data.guarantee, sampling.total_probability
     noises, solved = {phase.noise_multiplier for phase in data.phases}, _solved_noise(data)
-    # ln(1/q) of one sequence; where it is 0, no wealth certifies.
+    # This is ln(1/q) of one test sequence. If q is 0, no wealth is sufficient.
     log_target = -math.log(sampling.test_probability) if sampling.test_probability > 0.0 else math.inf
 
     def implies(test: TestRecord) -> bool:
-        # Folded into δ, or stated beside it.
+        # A verified guarantee includes q in δ; other kinds state it separately.
         delta = test.threshold + (q * (1.0 - test.threshold) if guarantee.kind == "verified" else 0.0)
         return (
             test.accepted
@@ -205,7 +206,7 @@ def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsi
             and test.epsilon <= guarantee.epsilon
             and delta <= guarantee.delta * (1.0 + 1e-9)
             and test.log_target >= log_target * (1.0 - 1e-9)
-            # A test with a fixed number of samples has no betting fractions, and no wealth.
+            # A test with a fixed number of samples has no betting fractions and no wealth.
             and (not test.stakes or test.log_capital >= test.log_target)
             and (test.second_moment is None or test.second_moment.log_capital >= test.log_target)
         )
@@ -218,7 +219,7 @@ def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsi
 
 
 def _solved_noise(data: CertificateModel) -> float | None:
-    """The σ that was solved for, which tests are of; None where the noise was given."""
+    """Return the σ that was solved for, which is the σ of the tests; None if the noise was given."""
     for index, phase in enumerate(data.phases):
         for path in ("noise.multiplier", f"phases[{index}].noise.multiplier"):
             if data.solved is not None and data.solved.path == path:
@@ -227,7 +228,7 @@ def _solved_noise(data: CertificateModel) -> float | None:
 
 
 def at(value: object, *path: str, default: object = None) -> Any:
-    """Return what stands at a path of a mapping that may have any shape."""
+    """Return the value at a path of nested mappings, or `default` if there is none; `value` may have any shape."""
     for part in path:
         if not isinstance(value, dict) or part not in value:
             return default
@@ -237,5 +238,5 @@ def at(value: object, *path: str, default: object = None) -> Any:
 
 def is_number(value: object) -> bool:
     """Return whether a value of a document is a number."""
-    # An integer that no double holds is no number of a document.
+    # An integer too large for a double does not count as a number of a document.
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e300

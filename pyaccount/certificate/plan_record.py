@@ -130,7 +130,7 @@ class PlanRecord(Record):
     )
 
     def to_json(self) -> str:
-        """The plan as JSON text."""
+        """Return the plan as JSON text."""
         return self.model_dump_json(indent=2) + "\n"
 
 
@@ -152,12 +152,12 @@ class AmplificationPlanRecord(Record):
     )
 
     def to_json(self) -> str:
-        """The plan as JSON text."""
+        """Return the plan as JSON text."""
         return self.model_dump_json(indent=2) + "\n"
 
 
 def plan_record(plan: CompiledDocument, price: Price | None = None) -> PlanRecord:
-    """A plan as data, with its price and the pilot's estimates where they were asked for."""
+    """Return a plan as data, with its price and the pilot's estimates if `price` is given."""
     asked = plan.asked or plan.document
     estimate = None if plan.sampled else composing_cost(plan)
     return PlanRecord(
@@ -202,7 +202,7 @@ def plan_record(plan: CompiledDocument, price: Price | None = None) -> PlanRecor
 
 
 def _forecast(price: Price) -> ForecastRecord:
-    from pyaccount.execute.sampling.forecast import cheaper  # what was estimated is told only if it was
+    from pyaccount.execute.sampling.forecast import cheaper  # needed only for estimates
 
     found = price.sampled
     return ForecastRecord(
@@ -248,7 +248,7 @@ def _forecast(price: Price) -> ForecastRecord:
 
 
 def amplification_plan_record(plan: AmplificationPlan) -> AmplificationPlanRecord:
-    """The plan of an amplification as data."""
+    """Return the plan of an amplification as data."""
     document = plan.document
     return AmplificationPlanRecord(
         pyaccount=1,
