@@ -1,4 +1,4 @@
-"""A certificate signed, about files."""
+"""Signs certificates for files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyaccount.errors import AttestationError, CertificateError, DomainError, pr
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
 
-#: Gives the secret of a name: the passphrase of a file, the PIN of a token.
+#: Returns the secret with a given name: the passphrase of a file or the PIN of a token.
 Secret = Callable[[str], str]
 
 
@@ -32,13 +32,13 @@ def attest(
     public_key: str | os.PathLike[str] | None = None,
     secret: Secret | None = None,
 ) -> Attestation:
-    """Sign a certificate as being about files, which are read to the end.
+    """Sign a certificate for files, whose contents are hashed.
 
-    `key` is a file with one private key (PKCS #8 in PEM) that others may neither read nor write, or a URI of securesystemslib
-    (`awskms:…`, `gcpkms:…`, `azurekms:…`, `hsm:…` and others), which needs the file of its `public_key`. `secret` gives a key's
-    passphrase or PIN.
-    Raises `CertificateError` for what is no certificate; `AttestationError` for one that contradicts itself or whose claim does
-    not hold, and if nothing could be signed; `DomainError`; `MissingExtraError`.
+    `key` is a file with one private key (PKCS #8 in PEM) that others may neither read nor write, or a URI of
+    securesystemslib (`awskms:…`, `gcpkms:…`, `azurekms:…`, `hsm:…` and others), which needs the file of its
+    `public_key`. `secret` returns a key's passphrase or PIN. Raises `CertificateError` if the source is not a
+    certificate, `AttestationError` if it contradicts itself, if its claim does not hold, or if signing failed,
+    `DomainError`, and `MissingExtraError`.
     """
     if isinstance(subjects, str | os.PathLike):
         raise TypeError("subjects is a list of files, not one: attest(certificate, [file], key)")
@@ -60,16 +60,16 @@ def attest(
     envelope = library().Envelope(statement_bytes(about, found.raw), PAYLOAD_TYPE, {})
     try:
         envelope.sign(signer)
-        # A service that signs with another key than the public one given would be found out only at the gate.
+        # Check that the service signed with the given public key; otherwise only the gate would detect it.
         envelope.verify([signer.public_key], 1)
-    except Exception as error:  # The library says that a signer may raise anything.
+    except Exception as error:  # According to its documentation, a signer of the library may raise any exception.
         raise AttestationError(f"key {printable(os.fsdecode(key))}: nothing was signed: {error}") from error
     text = json.dumps(envelope.to_dict(), indent=2) + "\n"
     return Attestation(text, about, signer.public_key.keyid)
 
 
 def _signer(key: str, public_key: str | os.PathLike[str] | None, secret: Secret | None) -> Any:
-    """Who signs. Raises `DomainError`."""
+    """Return the signer for a key. Raises `DomainError`."""
     used = library()
     scheme, colon, _ = key.partition(":")
     if not colon or scheme not in used.signer.SIGNER_FOR_URI_SCHEME:
@@ -79,12 +79,12 @@ def _signer(key: str, public_key: str | os.PathLike[str] | None, secret: Secret 
     if public_key is None:
         raise DomainError(f"key {printable(key)}: public_key is missing: the file of the public key that belongs to it")
     if scheme == used.signer.CryptoSigner.SCHEME:
-        # The library reads the file itself, below the folder of this variable.
+        # The library reads the file itself, relative to the folder in this variable.
         check_private(Path(os.environ.get(used.signer.CryptoSigner.PREFIX_ENV_VAR, ""), urlsplit(key).path))
     public = trusted_key(Path(public_key)).key
     try:
         return used.signer.Signer.from_priv_key_uri(key, public, secret)
-    except Exception as error:  # As above.
+    except Exception as error:  # Any exception is possible, as above.
         raise AttestationError(f"key {printable(key)}: cannot be used: {error}") from error
 
 

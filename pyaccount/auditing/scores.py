@@ -1,4 +1,4 @@
-"""Canaries' scores, and whether each was included: from a file or from arrays."""
+"""Reads scores of canaries, and whether each was included, from a file or from arrays."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from pyaccount.errors import DomainError
 from pyaccount.tables import blocks, line_of, refuse
 
 COLUMNS = ("score", "included")
-#: How a table says whether a canary was included.
+#: The words in a table for whether a canary was included.
 WORDS = {"1": True, "0": False, "true": True, "false": False, "yes": True, "no": False}
-#: More canaries than any run has room for.
+#: The most canaries of an audit.
 MOST_CANARIES = 10**6
 
 Scores = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 
 def scores_of(scores: Any, included: Any = None) -> Scores:
-    """Scores and whether each canary was included: a CSV, Parquet or npz file, a mapping of both, or two sequences.
+    """Return scores and whether each canary was included, from a CSV, Parquet or npz file, a mapping, or two sequences.
 
-    Raises `TableError` with the line of what is wrong, `DomainError`, `MissingExtraError`.
+    Raises `TableError` with the line of the error, `DomainError`, or `MissingExtraError`.
     """
     file = os.fsdecode(scores) if isinstance(scores, str | os.PathLike) else None
     if file is not None:
@@ -67,7 +67,7 @@ def _columns(file: str) -> tuple[list[Any], list[Any]]:
 
 
 def _checked(scores: Sequence[Any] | NDArray[Any], included: Sequence[Any] | NDArray[Any], file: str | None) -> Scores:
-    """Finite scores and truth values, as many as one another."""
+    """Return scores and truth values as arrays, after checking that they are valid and equally many."""
     if np.ndim(scores) != 1 or np.ndim(included) != 1 or len(scores) != len(included):
         raise DomainError("scores and included are two lists of one length")
     if len(scores) > MOST_CANARIES:
