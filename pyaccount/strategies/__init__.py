@@ -1,10 +1,10 @@
-"""Strategy matrices: which C correlates the noise, and how accurate the training it gives is.
+"""Strategy matrices: which C correlates the noise, and the error that training has with it.
 
-The room takes plain numbers, arrays and the path of a file. It gives lower-triangular matrices with non-negative
-entries (Toeplitz ones as their coefficients, dense ones as arrays), their column norms and their errors under a workload for
-noise of unit scale. It must not know documents, mechanisms, samplers or privacy: any matrix from here is a valid
-strategy, and only its accuracy depends on how it was found. numpy and scipy are loaded with the first name that needs
-them.
+This room takes plain numbers, arrays and the path of a file. It gives lower-triangular matrices with non-negative
+entries (Toeplitz ones as their coefficients, dense ones as arrays), their column norms, and their errors under a
+workload for noise of unit scale. It must not know documents, mechanisms, samplers or privacy: any matrix from here is a
+valid strategy, and how it was found affects only its accuracy. numpy and scipy are loaded with the first name that
+needs them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyaccount.strategies.spaced import SpacedOptimum, optimal_spaced
     from pyaccount.strategies.toeplitz import banded_square_root, normalized, optimal_toeplitz, toeplitz_error
 
-#: Where each name lives; numpy and scipy are imported with the first name that needs them.
+#: The module of each name; numpy and scipy are imported with the first name that needs them.
 _HOMES = {
     "LARGEST": "dense",
     "MatrixFileError": "dense",
