@@ -62,7 +62,7 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) 
 
 
 def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplification | Policy | SweepGrid:
-    """A document that can be planned; a sweep, of which some cells can. Raises `DocumentError`."""
+    """Return a document that can be planned, or a sweep of which some cells can. Raises `DocumentError`."""
     from pyaccount.document import Amplification, Document, load_written
     from pyaccount.document.sweeps import PROBES, is_sweep, load_grid
     from pyaccount.plan import compile_document
@@ -92,7 +92,7 @@ def _notes(loaded: Document | Amplification | Policy | SweepGrid | None) -> list
 def _record(
     file: str, loaded: Document | Amplification | Policy | SweepGrid | None, error: DocumentError | None
 ) -> ValidatedRecord:
-    """What was found of a document, as data."""
+    """Return the result of validating a document, as data."""
     from pyaccount.document import Document, Policy
     from pyaccount.document.sweeps import SweepGrid
     from pyaccount.messages import ValidatedRecord, errors_of

@@ -22,7 +22,7 @@ from pyaccount.cli.outputs import RequestedOutput, hand_over
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.document.files import named_files
 
-#: What a matrix can be printed as.
+#: The formats in which a matrix can be printed.
 MATRICES = ["text", "json"]
 
 

@@ -78,7 +78,7 @@ def _list(store: Store, form: str) -> int:
 
 
 def _named(store: Store, name: str) -> Run:
-    """The one run whose id begins so."""
+    """Return the run whose identifier begins with `name`. Raises a usage error unless there is exactly one."""
     found = [run for run in store.runs() if run.id.startswith(name)] if name else []
     if len(found) == 1:
         return found[0]

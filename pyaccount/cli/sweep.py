@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyaccount.store import Strictness
     from pyaccount.sweeping import Sweep
 
-#: More cells than this are run only if that is confirmed.
+#: With more cells than this, the sweep must be confirmed.
 MOST = 10_000
 
 
@@ -162,7 +162,7 @@ def sweep(
 
 
 def _check_axes(varied: Sequence[str], *asked: str | None) -> None:
-    """Refuse what cannot be drawn, before the work."""
+    """Reject axes that cannot be drawn, before the work begins."""
     from pyaccount.sweeping.picture import QUANTITIES
 
     for name in asked:
