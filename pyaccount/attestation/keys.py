@@ -96,10 +96,12 @@ def trusted_keys(folder: str | os.PathLike[str], origin: str) -> TrustedKeys:
     files = [path for path in entries if path.suffix in (*PEM, JSON)]
     if not files:
         raise DomainError(
-            f"trusted_keys = {printable(place)}: no public key is in this folder, no .pem, .pub or .json file"
+            f"trusted_keys = {printable(place)}: this folder contains no public key: no .pem, .pub or .json file"
         )
     if len(files) > MOST_KEYS:
-        raise DomainError(f"trusted_keys = {printable(place)}: {len(files)} keys, where at most {MOST_KEYS} are read")
+        raise DomainError(
+            f"trusted_keys = {printable(place)}: this folder contains {len(files)} keys, but at most {MOST_KEYS} are read"
+        )
     for path in (Path(place), *files):
         check_trusted(path)
     return TrustedKeys(origin, tuple(trusted_key(path) for path in files))
@@ -119,8 +121,8 @@ def trusted_key(path: Path) -> TrustedKey:
 def _in_pem(path: Path, data: bytes) -> TrustedKey:
     if b"PRIVATE KEY" in data:
         raise DomainError(
-            f"{printable(str(path))}: this is a private key, which belongs to who signs: `openssl pkey -pubout` makes the public "
-            "one"
+            f"{printable(str(path))}: this is a private key, which only the signer may have: give the "
+            "public key, which `openssl pkey -pubout` makes"
         )
     _one_key(path, data.decode(errors="replace"))
     used = library()
@@ -136,7 +138,7 @@ def _one_key(path: Path, text: str) -> None:
     keys = text.count("-----BEGIN ")
     if keys > 1:
         raise DomainError(
-            f"{printable(str(path))}: {keys} keys are in this file, of which only the first would be trusted: a file has one key"
+            f"{printable(str(path))}: this file contains {keys} keys, and only the first would be trusted: give each key a file"
         )
 
 
@@ -145,7 +147,7 @@ def _in_json(path: Path, raw: dict[str, Any]) -> TrustedKey:
     until = created_at(expires) if isinstance(expires, str) else None
     if expires is not None and until is None:
         raise DomainError(
-            f"{printable(str(path))}: expires = {shown(expires)} is no time, such as 2027-01-31T00:00:00+00:00"
+            f"{printable(str(path))}: expires = {shown(expires)} is not a time such as 2027-01-31T00:00:00+00:00"
         )
     value = raw.get("keyval")
     if isinstance(value, dict):
@@ -179,7 +181,7 @@ def check_private(path: Path) -> None:
     if mode & (_ALL | (_GROUP if own else 0)):
         raise DomainError(
             f"key {printable(str(path))}: others may use this key (its permissions are {mode:04o}) and sign in its holder's "
-            "name: chmod 600, and if anybody may have read it, make a new one"
+            "name: run chmod 600 on it, and make a new key if anybody may have read it"
         )
 
 
@@ -190,7 +192,7 @@ def check_trusted(path: Path) -> None:
         mode, what = stat.S_IMODE(status.st_mode), "folder" if stat.S_ISDIR(status.st_mode) else "file"
         raise DomainError(
             f"trusted_keys: everybody may write to the {what} {printable(str(path))} (its permissions are {mode:04o}), and so "
-            "decide which keys are trusted: chmod o-w"
+            "decide which keys are trusted: run chmod o-w on it"
         )
 
 

@@ -93,8 +93,8 @@ class Envelope(NamedTuple):
                     return Signed(key)
                 late = key
         if late is not None and late.expires is not None:
-            return Signed(None, f"signed by {late.name}, which is trusted until {late.expires.isoformat()} only")
-        return Signed(None, "no trusted key signed this: nothing of it was looked at")
+            return Signed(None, f"signed by {late.name}, which was trusted only until {late.expires.isoformat()}")
+        return Signed(None, "no trusted key signed this, so nothing in it was read")
 
     def statement(self) -> InTotoStatement:
         """Return the Statement inside. Call this only after `signed` found a key. Raises `CertificateError`."""
@@ -122,9 +122,7 @@ def parse_envelope(data: bytes, file: str) -> Envelope:
     """Read an envelope from bytes; `file` is the name to use in messages. Raises `CertificateError`."""
     raw = object_of(data, file, WHAT)
     if "payload" not in raw and raw.get("kind") == reading.CERTIFICATE:
-        message = (
-            f"a certificate that nobody signed, not {WHAT}: `pyaccount attest CERT --subject FILE --key KEY` makes one"
-        )
+        message = f"an unsigned certificate, not {WHAT}: sign it with `pyaccount attest CERT --subject FILE --key KEY`"
         raise refused(file, message)
     try:
         written = _Envelope.model_validate(raw)
@@ -152,4 +150,4 @@ def _decoded(text: str, file: str, path: tuple[str | int, ...]) -> bytes:
             continue
         if encode(data).decode() == text:
             return data
-    raise refused(file, "not base64 as it is written", path)
+    raise refused(file, "not base64 in its standard spelling", path)

@@ -48,7 +48,9 @@ def attest(
     data = found.certificate()
     if contradictory := inconsistencies(data):
         said = "\n".join(f"{printable(found.file)}: {one.path}: {one.message}" for one in contradictory)
-        raise AttestationError(f"{printable(found.file)}: contradicts itself, and is not attested:\n{said}")
+        raise AttestationError(
+            f"{printable(found.file)}: the certificate contradicts itself, so it is not signed:\n{said}"
+        )
     if not data.holds:
         raise AttestationError(
             f"{printable(found.file)}: its document's claim was not certified, so there is nothing to attest"
@@ -74,10 +76,14 @@ def _signer(key: str, public_key: str | os.PathLike[str] | None, secret: Secret 
     scheme, colon, _ = key.partition(":")
     if not colon or scheme not in used.signer.SIGNER_FOR_URI_SCHEME:
         if public_key is not None:
-            raise DomainError("public_key is for keys that are no files: that of a private key's file is known")
+            raise DomainError(
+                "public_key is only for keys that are not files: leave it out, since the file of a private key contains it"
+            )
         return _of_file(key, secret)
     if public_key is None:
-        raise DomainError(f"key {printable(key)}: public_key is missing: the file of the public key that belongs to it")
+        raise DomainError(
+            f"key {printable(key)}: public_key is missing: give the file of the public key that belongs to this key"
+        )
     if scheme == used.signer.CryptoSigner.SCHEME:
         # The library reads the file itself, relative to the folder in this variable.
         check_private(Path(os.environ.get(used.signer.CryptoSigner.PREFIX_ENV_VAR, ""), urlsplit(key).path))
@@ -99,12 +105,13 @@ def _of_file(key: str, secret: Secret | None) -> Any:
         check_private(Path(key))
     if keys > 1:
         raise DomainError(
-            f"key {printable(key)}: {keys} private keys are in this file, of which only the first would sign: give one"
+            f"key {printable(key)}: this file contains {keys} private keys, and only the first would sign: "
+            "give a file with one key"
         )
     passphrase = None
     if b"ENCRYPTED" in data:
         if secret is None:
-            raise DomainError(f"key {printable(key)}: is encrypted, and nobody says its passphrase")
+            raise DomainError(f"key {printable(key)}: is encrypted, and no passphrase was given")
         passphrase = secret("passphrase").encode()
     try:
         return used.signer.CryptoSigner(used.serialization.load_pem_private_key(data, passphrase))

@@ -43,7 +43,7 @@ def _digest(path: str) -> str:
     """Return the SHA-256 of a regular file, read in pieces."""
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
-            raise DomainError(f"subject {printable(path)}: not a regular file; give each file of the model by itself")
+            raise DomainError(f"subject {printable(path)}: not a regular file; give each file of the model separately")
         with Path(path).open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except DomainError:
@@ -115,7 +115,7 @@ def read_statement(payload: bytes, file: str, sha256: str) -> InTotoStatement:
     if written.type != STATEMENT:
         raise refused(file, f"{shown(written.type)} is not {STATEMENT}, which is read here", ("_type",))
     if written.predicate_type != PREDICATE:
-        message = f"{shown(written.predicate_type)} is not {PREDICATE}: it attests something else than a certificate"
+        message = f"{shown(written.predicate_type)} is not {PREDICATE}: it attests something other than a certificate"
         raise refused(file, message, ("predicateType",))
     subjects = tuple(Subject(one.name, one.digest.sha256) for one in written.subject)
     return InTotoStatement(subjects, of_object(written.predicate, file, sha256))

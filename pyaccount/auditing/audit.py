@@ -82,7 +82,7 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
     asked = _Case(data, trade_off(data), 1.0 - confidence, seed)
     if runs == "one":
         if threshold is not None:
-            raise DomainError("`threshold` is for many runs: in one run the guesses are counted, by `guesses`")
+            raise DomainError("`threshold` is only for many runs: for one run give the numbers of guesses as `guesses`")
         tests = _one_run(asked, values, coins, guesses)
         several = None
         probability = min(1.0, len(tests) * min(test.probability for test in tests))
@@ -90,7 +90,7 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
         refuted = probability <= asked.level or epsilon_lower > data.guarantee.epsilon
     elif runs == "many":
         if guesses is not None:
-            raise DomainError("`guesses` is for one run: many runs have a `threshold`")
+            raise DomainError("`guesses` is only for one run: for many runs give a `threshold`")
         tests, probability = (), None
         several = _many_runs(asked, values, coins, threshold)
         epsilon_lower = several.epsilon_lower
@@ -139,8 +139,8 @@ def _one_run(asked: _Case, *found: Any) -> tuple[OneRunTest, ...]:
     count = int(coins.sum())
     if stats.binomtest(count, len(values)).pvalue < FAIR:
         raise DomainError(
-            f"{count:_} of {len(values):_} canaries were included: the bound for one run needs each to be included by a fair "
-            'coin of its own; scores of runs of their own are for runs="many"'
+            f"{count:_} of {len(values):_} canaries were included, which fair coins hardly ever give: with one run, each canary "
+            'must be included by its own fair coin; if each score is from a separate run, use runs="many"'
         )
     sides = _choices(len(values)) if guesses is None else [_sides(guesses, len(values))]
     level = asked.level / len(sides)
@@ -231,10 +231,8 @@ def _rated(asked: _Case, scores: Scores, threshold: float, *, chosen: bool) -> M
     included = int(scores[1].sum())
     excluded = len(scores[1]) - included
     if included == 0 or excluded == 0:
-        half = " in each half of them, of which one chooses the threshold" if chosen else ""
-        raise DomainError(
-            f"many runs are told apart by runs with the canary and runs without it: give some of both{half}"
-        )
+        half = " in each half of them, since one half chooses the threshold" if chosen else ""
+        raise DomainError(f"many runs must include runs with the canary and runs without it: give some of both{half}")
     false_positives, false_negatives, *rates = _rates(asked, scores, threshold)
     return ManyRunsTest(
         threshold=threshold,

@@ -31,7 +31,7 @@ def scores_of(scores: Any, included: Any = None) -> Scores:
     file = os.fsdecode(scores) if isinstance(scores, str | os.PathLike) else None
     if file is not None:
         if included is not None:
-            raise DomainError("a file of scores says itself who was included: leave out `included`")
+            raise DomainError("a file of scores also says who was included: leave out `included`")
         if Path(file).suffix.lower() == ".npz":
             return _checked(*_npz(file), file)
         return _checked(*_columns(file), file)
@@ -39,7 +39,9 @@ def scores_of(scores: Any, included: Any = None) -> Scores:
         try:
             scores, included = (scores[column] for column in COLUMNS)
         except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise DomainError("scores are a file, a mapping with score and included, or given with included") from error
+            raise DomainError(
+                "scores must be a file, a mapping with score and included, or a sequence with included as a second one"
+            ) from error
     return _checked(np.asarray(scores), np.asarray(included), None)
 
 
@@ -48,7 +50,7 @@ def _npz(file: str) -> tuple[NDArray[Any], NDArray[Any]]:
         with np.load(file, allow_pickle=False) as held:
             missing = [column for column in COLUMNS if column not in held.files]
             if missing:
-                refuse(file, f"the archive holds no array {missing[0]}: it holds {', '.join(held.files)}")
+                refuse(file, f"the archive contains no array {missing[0]}: it contains {', '.join(held.files)}")
             first, second = (held[column] for column in COLUMNS)
             return first, second
     except (OSError, ValueError, EOFError) as error:
@@ -69,19 +71,19 @@ def _columns(file: str) -> tuple[list[Any], list[Any]]:
 def _checked(scores: Sequence[Any] | NDArray[Any], included: Sequence[Any] | NDArray[Any], file: str | None) -> Scores:
     """Return scores and truth values as arrays, after checking that they are valid and equally many."""
     if np.ndim(scores) != 1 or np.ndim(included) != 1 or len(scores) != len(included):
-        raise DomainError("scores and included are two lists of one length")
+        raise DomainError("scores and included must be two lists of the same length")
     if len(scores) > MOST_CANARIES:
         raise DomainError(f"an audit takes at most {MOST_CANARIES:_} canaries")
     if len(scores) == 0:
-        refuse(file, "there is no canary: each has a row with its score and whether it was included")
+        refuse(file, "there are no canaries: give a row for each, with its score and whether it was included")
     numbers = np.empty(len(scores), dtype=np.float64)
     coins = np.empty(len(scores), dtype=np.bool_)
     for row, (score, coin) in enumerate(zip(_plain(scores), _plain(included), strict=True)):
         number, word = _number(score), _truth(coin)
         if number is None:
-            _wrong(file, row, "score", "a score is a finite number", score)
+            _wrong(file, row, "score", "a score must be a finite number", score)
         if word is None:
-            _wrong(file, row, "included", f"whether a canary was included is one of {', '.join(WORDS)}", coin)
+            _wrong(file, row, "included", f"whether a canary was included must be one of {', '.join(WORDS)}", coin)
         numbers[row], coins[row] = number, word
     return numbers, coins
 

@@ -115,12 +115,12 @@ def remarks(rows: Sequence[ComparedRecord]) -> list[str]:
     """Return the reasons why the numbers of different rows cannot be compared."""
     found = []
     if not alike(rows):
-        found.append("The documents protect against different changes: their ε do not compare.")
+        found.append("The documents protect against different changes: their ε cannot be compared.")
     if len({row.workload for row in rows if row.workload}) > 1:
-        found.append("The workloads differ: their errors do not compare.")
+        found.append("The workloads differ: their errors cannot be compared.")
     if len({row.delta for row in rows}) > 1 and len({row.epsilon for row in rows}) > 1:
         found.append(
-            "The δ differ: the same mechanism has a smaller ε at a larger δ, so that neither compares by itself."
+            "The δ differ: the same mechanism has a smaller ε at a larger δ, so neither can be compared alone."
         )
     return found
 

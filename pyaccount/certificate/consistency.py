@@ -66,20 +66,19 @@ def inconsistencies(data: CertificateModel | AmplificationData) -> list[Inconsis
 def _hashes(data: CertificateModel | AmplificationData) -> Iterator[Inconsistency]:
     of_document = sha256_of(data.document)
     if of_document != data.document_sha256:
+        stated = shown(data.document_sha256)
         message = (
-            f"the document inside has the hash {of_document}, stated is {shown(data.document_sha256)}: one was changed"
+            f"the document inside has the hash {of_document}, but the certificate states {stated}: one was changed"
         )
         yield Inconsistency("document_sha256", message)
     if data.content_sha256 is not None and data.content_sha256 != (of_content := content_sha256(data)):
-        message = (
-            f"the certificate has the hash {of_content}, stated is {shown(data.content_sha256)}: something was changed"
-        )
+        message = f"its contents have the hash {of_content}, but it states {shown(data.content_sha256)}: something was changed"
         yield Inconsistency(CONTENT, message)
 
 
 def _time(created: str) -> Iterator[Inconsistency]:
     if created_at(created) is None:
-        yield Inconsistency("created", f"{shown(created)} is no time with a zone in ISO 8601")
+        yield Inconsistency("created", f"{shown(created)} is not a time with a zone in ISO 8601")
 
 
 def created_at(created: str) -> datetime | None:
@@ -121,7 +120,7 @@ def _claim(data: CertificateModel) -> Iterator[Inconsistency]:
         ("privacy.group_size", privacy.group_size, at(written, "group_size", default=1)),
     ):
         if said not in (stated, "solve"):
-            yield Inconsistency(path, f"{shown(stated)}, where the document says {shown(said)}")
+            yield Inconsistency(path, f"{shown(stated)}, but the document says {shown(said)}")
     for name in ("epsilon", "delta"):
         bound, claimed = getattr(guarantee, name), at(written, name)
         if data.holds and is_number(claimed) and bound > claimed:
@@ -130,10 +129,10 @@ def _claim(data: CertificateModel) -> Iterator[Inconsistency]:
     if data.risk is not None:
         kept = data.risk.value is not None and data.risk.value <= data.risk.budget
         if data.holds != kept:
-            message = f"{data.holds}, where the risk is {data.risk.value!r} and the budget {data.risk.budget!r}"
+            message = f"{data.holds}, but the risk is {data.risk.value!r} and the budget {data.risk.budget!r}"
             yield Inconsistency("holds", message)
     elif not data.holds and claim_of(data.document) is None:
-        yield Inconsistency("holds", "false, where the document claims nothing that could fail")
+        yield Inconsistency("holds", "false, but the document has no claim that could fail")
 
 
 def _order(data: CertificateModel) -> Iterator[Inconsistency]:
@@ -153,9 +152,13 @@ def _order(data: CertificateModel) -> Iterator[Inconsistency]:
                 yield Inconsistency(f"{path}[{index}].delta", message)
     for index, point in enumerate(data.profile):
         if point.epsilon >= guarantee.epsilon and point.delta_lower > guarantee.delta:
-            yield Inconsistency(f"profile[{index}].delta_lower", "above the guarantee's delta, at no smaller an ε")
+            yield Inconsistency(
+                f"profile[{index}].delta_lower", "above the guarantee's delta, although its ε is no smaller"
+            )
         if point.epsilon <= guarantee.epsilon and point.delta < guarantee.delta_lower:
-            yield Inconsistency(f"profile[{index}].delta", "below the guarantee's delta_lower, at no larger an ε")
+            yield Inconsistency(
+                f"profile[{index}].delta", "below the guarantee's delta_lower, although its ε is no larger"
+            )
 
 
 def _ends(path: str, ends: Guarantee | DirectionResult) -> Iterator[Inconsistency]:
@@ -173,7 +176,7 @@ def _evidence(data: CertificateModel) -> Iterator[Inconsistency]:
     stated = guarantee.failure_probability
     if sampling is None:
         if guarantee.kind != "deterministic":
-            yield Inconsistency("evidence.sampling", f"null, where the guarantee is {guarantee.kind}")
+            yield Inconsistency("evidence.sampling", f"null, but the guarantee is {guarantee.kind}")
     elif guarantee.kind != "deterministic":
         yield from _tests(data, sampling)
     elif sampling.moment is not None:
@@ -182,7 +185,7 @@ def _evidence(data: CertificateModel) -> Iterator[Inconsistency]:
                 yield Inconsistency(f"evidence.sampling.moment.{name}", "above the guarantee's δ")
     expected = 0.0 if sampling is None or guarantee.kind != "confidence" else sampling.total_probability
     if stated != expected:
-        message = f"{stated!r}, where the evidence of a {guarantee.kind} guarantee makes it {expected!r}"
+        message = f"{stated!r}, but by the evidence of a {guarantee.kind} guarantee it is {expected!r}"
         yield Inconsistency("guarantee.failure_probability", message)
 
 
@@ -214,7 +217,7 @@ def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsi
     needed = sampled_directions(data.privacy.adjacency)
     missing = [side for side in needed if not any(test.direction == side and implies(test) for test in sampling.tests)]
     if missing:
-        message = f"none that was accepted implies the guarantee ({', '.join(missing)})"
+        message = f"no accepted test implies the guarantee ({', '.join(missing)})"
         yield Inconsistency("evidence.sampling.tests", message)
 
 

@@ -96,7 +96,7 @@ class ErrorLines:
             lines.setdefault(row.series(alike=same), []).append(point)
             in_order.append((row.series(alike=same), point))
         if not lines:
-            raise DomainError("nothing to draw: no certificate that holds has a finite ε and one error")
+            raise DomainError("nothing to draw: no certificate that holds has a finite ε and a single error")
         return cls(
             {label: tuple(sorted(points, key=lambda one: (one.epsilon, one.error))) for label, points in lines.items()},
             tuple(in_order),

@@ -71,7 +71,7 @@ class StrategyMatrix:
         if record.coefficients is not None:
             return np.array(record.coefficients)
         if record.sha256 is not None:
-            raise CertificateError("a matrix from a file has no coefficients: `dense` builds it")
+            raise CertificateError("a matrix from a file has no coefficients: use `dense`")
         if record.buffers is not None and record.normalization is not None:
             from pyaccount.strategies import blt
 
@@ -136,4 +136,6 @@ class StrategyMatrix:
 
 
 def _unstated(what: str) -> CertificateError:
-    return CertificateError(f"this certificate was made before {what} was part of one: certify its document anew")
+    return CertificateError(
+        f"this certificate was made before {what} was part of certificates: certify its document again"
+    )

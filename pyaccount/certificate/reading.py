@@ -28,7 +28,7 @@ CERTIFICATE, AMPLIFICATION = "certificate", "amplification-certificate"
 
 #: Other files by their `kind`: what they are, and what to do with them.
 OTHER_KINDS = {
-    "comparison": "a comparison of certificates, which `pyaccount compare` made: each command is about a certificate by itself",
+    "comparison": "a comparison of certificates, which `pyaccount compare` made: give a single certificate",
     "amplification": "a document; certify it first: `pyaccount certify DOC -o CERT`",
     "policy": "a policy: `pyaccount check CERT --policy FILE`",
 }
@@ -55,7 +55,7 @@ class Read(NamedTuple):
 
         if self.kind != CERTIFICATE:
             message = (
-                "certifies one draw before a mechanism, not a training run: there is no adjacency or claim to judge"
+                "certifies one draw for a mechanism, not a training run: it has no adjacency and no claim to check"
             )
             raise refused(self.file, message)
         return self._typed(CertificateModel)
@@ -92,7 +92,7 @@ def parse(data: bytes, file: str) -> Read:
 def of_object(raw: dict[str, Any], file: str, sha256: str) -> Read:
     """Read a certificate from an object that was read strictly; `sha256` is the hash of the file that contains it."""
     if "payloadType" in raw:
-        message = "an attestation, not a certificate by itself: `pyaccount check --attestation FILE --trusted-keys DIR`"
+        message = "an attestation, not a certificate: use `pyaccount check --attestation FILE --trusted-keys DIR`"
         raise refused(file, message)
     version, kind = raw.get("pyaccount"), raw.get("kind")
     other = kind if kind is not None else "amplification" if "privacy" in raw and "guarantee" not in raw else None
@@ -114,5 +114,5 @@ def taken_for_certificate(text: str, file: str) -> str | None:
     if re.search(r"^pyaccount: ", text, flags=re.MULTILINE):
         return f"a document, not a certificate (not JSON); certify it first: pyaccount certify {file} -o CERT"
     if re.match(r"\s*<!doctype html", text, flags=re.IGNORECASE):
-        return "a report, not a certificate: the JSON file is needed that `pyaccount certify -o` wrote"
+        return "a report, not a certificate: give the JSON file that `pyaccount certify -o` wrote"
     return None

@@ -118,7 +118,7 @@ def _oddities(raw: dict[str, Any]) -> Oddities:
         elif isinstance(value, str) and _broken(value):
             found.append((path, "this text cannot be written as UTF-8"))
         elif isinstance(value, float) and not math.isfinite(value):
-            found.append((path, "this is no finite number"))
+            found.append((path, "this is not a finite number"))
     return found
 
 

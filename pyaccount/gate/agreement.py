@@ -146,7 +146,11 @@ def _compared(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Dif
         # The samples decide whether an estimate exists.
         drawn = terms.mode == "bounds" and path[-1] in ("delta_estimate", "standard_error") and None in (stated, fresh)
         yield Difference(
-            path_text(path), stated, fresh, drawn, "seen in one of the samples only" if drawn else "of another type"
+            path_text(path),
+            stated,
+            fresh,
+            drawn,
+            "only one of the samples gave a value" if drawn else "of another type",
         )
     elif stated != fresh:
         place = path_text(path)
@@ -193,7 +197,7 @@ def _curve(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Differ
             yield Difference(path_text(below), delta, found, *_one_sided("upper", below, delta, found, terms))
     if list(bounds) != places:
         sizes = f"{len(places)} points", f"{len(bounds)} points"
-        yield Difference(path_text(path), *sizes, True, "other points: each one stated is a bound by itself")
+        yield Difference(path_text(path), *sizes, True, "other points: each stated point is a bound of its own")
 
 
 def _column(path: Path, stated: list[float], fresh: list[float], terms: Terms) -> Iterator[Difference]:
@@ -203,7 +207,9 @@ def _column(path: Path, stated: list[float], fresh: list[float], terms: Terms) -
         if one != other:
             distance = abs(one - other) / largest if largest > 0.0 else math.inf
             agrees = terms.mode != "bits" and distance <= ROUNDING
-            reason = f"{distance:.2g} of the largest apart; {0.0 if terms.mode == 'bits' else ROUNDING:.2g} may be"
+            reason = (
+                f"differs by {distance:.2g} of the largest; {0.0 if terms.mode == 'bits' else ROUNDING:.2g} is allowed"
+            )
             yield Difference(path_text((*path, index)), one, other, agrees, reason)
 
 
@@ -239,7 +245,7 @@ def _asked(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool,
     index = path[-2]
     assert isinstance(index, int)
     listed = terms.points is not None and stated in terms.points[index : index + 1]
-    return listed, "where the certificate's own ε puts it" if listed else "not where the document asks for it"
+    return listed, "a default point for the certificate's own ε" if listed else "not an ε that the document asks for"
 
 
 def _reached(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool, str] | None:
@@ -248,7 +254,7 @@ def _reached(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[boo
     if terms.same_run:
         return None
     if _CHOSEN.fullmatch(place):
-        return True, "of the choice, not of the guarantee"
+        return True, "about the choice, not about the guarantee"
     if not _EFFORT.fullmatch(place):
         return None
     if path[-1] in ("lower", "upper"):
@@ -260,7 +266,7 @@ def _computed(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bo
     """Compare composed numbers that are not ends of an interval."""
     solved = path[0] == "solved"
     if isinstance(stated, int) and isinstance(fresh, int) and not solved:
-        return False, "a whole number, and not the same"
+        return False, "a different whole number"
     agrees, reason = _near(stated, fresh, _precision(path, terms.tolerance))
     if solved and isinstance(stated, int) and isinstance(fresh, int) and abs(stated - fresh) == 1:
         # Adjacent whole numbers are the closest that can differ; the claim is checked with each of them.
@@ -313,7 +319,7 @@ def _of_samples(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[
     if path[-1] == "delta_estimate":
         return _judged(path, stated, terms)
     if isinstance(stated, int) and isinstance(fresh, int):
-        return False, "a whole number, and not the same"
+        return False, "a different whole number"
     return _near(stated, fresh, ROUNDING)
 
 
@@ -333,7 +339,7 @@ def _precision(path: Path, tolerance: float) -> float:
 def _near(stated: float, fresh: float, precision: float) -> tuple[bool, str]:
     size = max(abs(stated), abs(fresh))
     distance = abs(stated - fresh) / size if math.isfinite(size) else math.inf
-    words = f"{distance:.2g} apart, relatively; {precision:.2g} may be"
+    words = f"differs by {distance:.2g}, relatively; {precision:.2g} is allowed"
     return distance <= precision, words
 
 
@@ -341,8 +347,11 @@ def _alike(stated: float, fresh: float) -> tuple[bool, str]:
     """Return whether two efforts or errors are of the same order of magnitude; 0 is of no order."""
     small, large = sorted((abs(stated), abs(fresh)))
     if small == 0.0:
-        return False, "nothing is another order of magnitude than something"
-    return large <= MAGNITUDE * small, f"part of how it was computed: {large / small:.2g} times; {MAGNITUDE:g} may be"
+        return False, "one of the two is 0, so their orders of magnitude differ"
+    return (
+        large <= MAGNITUDE * small,
+        f"part of how it was computed: differs by a factor of {large / small:.2g}; {MAGNITUDE:g} is allowed",
+    )
 
 
 def _word(place: str, terms: Terms) -> tuple[bool, str]:
@@ -350,11 +359,11 @@ def _word(place: str, terms: Terms) -> tuple[bool, str]:
         # `consistency` checks that the statement fits the certificate's own numbers.
         return True, "the numbers in it differ"
     if not terms.same_run and _CHOSEN.fullmatch(place):
-        return True, "of the choice, not of the guarantee"
+        return True, "about the choice, not about the guarantee"
     if terms.mode == "bounds" and _DRAWN.fullmatch(place):
         return True, "from other samples"
     if not terms.same_version and _WORDS.fullmatch(place):
-        return True, "said otherwise by another version"
+        return True, "worded differently by another version"
     return False, "not the same"
 
 

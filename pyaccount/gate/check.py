@@ -61,7 +61,9 @@ def check(  # noqa: PLR0913 - everything that a verdict depends on
         raise CertificateError("no certificate was given, so there is nothing that could pass")
     for source in (*sources, *attestations):
         if not isinstance(source, str | os.PathLike) and not hasattr(source, "to_json"):
-            several = ": give each by itself, as in check(*paths)" if isinstance(source, list | tuple | set) else ""
+            several = (
+                ": give each as an argument, as in check(*paths)" if isinstance(source, list | tuple | set) else ""
+            )
             kind = type(source).__name__
             raise TypeError(f"a certificate is the path of a JSON file or a Certificate, not {kind}{several}")
     asked, used, loaded = [], None, None
@@ -80,7 +82,9 @@ def check(  # noqa: PLR0913 - everything that a verdict depends on
     if attestations:
         seal.check_subjects(any_subject=any_subject)
     elif any_subject:
-        raise DomainError("`any_subject` is for an attestation: a certificate by itself is about no file")
+        raise DomainError(
+            "`any_subject` is only for attestations: leave it out, since a certificate alone is about no file"
+        )
     shown_only = [(caller, name) for name in unlimited]
     judged = []
     for source in sources:
@@ -122,7 +126,7 @@ def _with(rules: tuple[Rule, ...], judged: Judged) -> Judged:
 def _about(documents: Sequence[FilePath | Handed | Mapping[str, Any] | Document], origin: str) -> About:
     """Return the documents that certificates must be about, with their hashes. Raises `DocumentError`."""
     if not documents:
-        raise DomainError("document is a document, or a list of at least one: of none is no certificate")
+        raise DomainError("document is an empty list, so no certificate could pass: give at least one document")
     from pyaccount.document import load  # the models of documents are needed only if a document is given
 
     loaded = [load(document) for document in documents]

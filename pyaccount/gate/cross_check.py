@@ -84,27 +84,27 @@ class ComposedCrossCheck:
                 if held >= stated:
                     return True, f"cross-checked: at least {held!r}"
                 if bound < stated:
-                    return False, f"refuted: no more than {bound!r} is shown to be exceeded"
+                    return False, f"refuted: no lower bound above {bound!r} can be proven"
             else:
                 if held <= stated:
                     return True, f"cross-checked: at most {held!r}"
                 if bound > stated:
                     return False, f"refuted: the bound is at least {bound!r}"
             if tolerance <= FINEST or not (answer.within_tolerance or composed_alike(bounds)):
-                return False, f"could not be confirmed: recomputed {held!r}, and no finer"
+                return False, f"could not be confirmed: recomputed {held!r}, and no finer result is possible"
             tolerance = max(FINEST, 0.1 * tolerance)
 
     def _risk(self, stated: float, *, lower: bool) -> tuple[bool, str]:
         """Return whether a bound on a risk measure holds, and the reason."""
         budget, tolerance = budget_of(self.plan.document), COARSEST
         if budget is None:
-            return False, "the document has no budget of risk"
+            return False, "the document has no risk budget"
         while True:
             if lower:
                 found = risk_attained(self.engine, self.bounds, budget, tolerance)
                 if found >= stated:
                     return True, f"cross-checked: at least {found!r}"
-                told = f"no more than {found!r} is shown to be exceeded"
+                told = f"recomputed {found!r}"
             else:
                 risk = risk_of_bound(self.engine, self.bounds, budget, tolerance)
                 if risk.upper <= stated:
@@ -113,7 +113,7 @@ class ComposedCrossCheck:
                     return False, f"refuted: the bound is at least {risk.lower!r}"
                 told = f"recomputed {risk.upper!r}"
             if tolerance <= RiskTarget.finest:
-                return False, f"could not be confirmed: {told}, and no finer"
+                return False, f"could not be confirmed: {told}, and no finer result is possible"
             tolerance = max(RiskTarget.finest, 0.1 * tolerance)
 
     def _beyond(self, path: Path, stated: float) -> tuple[bool, str] | None:
@@ -122,7 +122,7 @@ class ComposedCrossCheck:
         At the nearest δ in that range an upper end would be too small, or a lower one too large. No better bounds are
         known than the guarantee's ε and 0.
         """
-        delta, told = self.stated["guarantee"]["delta"], "nothing better is known at this δ"
+        delta, told = self.stated["guarantee"]["delta"], "no better bound is known at this δ"
         if "profile" in path or not str(path[-1]).startswith("epsilon"):
             return None
         if path[-1] == "epsilon" and delta < RESOLVED[0] and asked_at(self.bounds, delta) != delta:
@@ -231,4 +231,4 @@ class SampledCrossCheck:
 
 
 def _told(epsilon: float, estimate: float, error: float) -> str:
-    return f"held against new samples: δ({epsilon:.6g}) is estimated to be {estimate:.6g} ± {error:.2g}"
+    return f"compared with new samples: δ({epsilon:.6g}) is estimated to be {estimate:.6g} ± {error:.2g}"

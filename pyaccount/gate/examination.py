@@ -83,7 +83,7 @@ class Examination:
 
     def another_version(self) -> Verification:
         """Return the verdict for a certificate of another version if only those of this version are accepted."""
-        reason = "another version, where only the recomputing one is accepted: nothing was recomputed"
+        reason = "made by another version, and only this version is accepted: nothing was recomputed"
         here = versions()
         found = [
             Difference(f"versions.{name}", self.made_by.get(name), here[name], False, reason)
@@ -106,19 +106,17 @@ class Examination:
             made = ", ".join(f"{name} {self.made_by.get(name, 'unknown')}" for name in _COMPUTED_BY)
             here = ", ".join(f"{name} {versions()[name]}" for name in _COMPUTED_BY)
             promise = {
-                "digits": "digits may move within the stated precision",
+                "digits": "digits may differ within the stated precision",
                 "bits": "",
-                "bounds": "bits are not promised, so the statement was retested",
+                "bounds": "equal bits are not promised, so the statement was retested",
             }
             done = promise[terms.mode] if fresh is not None else "nothing was compared"
             # The file itself states which version made it; with --same-version only this one is accepted.
-            notes.append(f"made, it says, by {made}; recomputed by {here}: {done}")
+            notes.append(f"made by {made}, as the certificate says; recomputed by {here}: {done}")
         if terms.seed is not None:
-            notes.append(f"held against samples of the seed {terms.seed}, not of the recorded one")
+            notes.append(f"compared with samples of the seed {terms.seed}, not of the recorded one")
         if terms.filled:
-            notes.append(
-                "the certificate's own value of the blank was put into the document, and the claim judged with it"
-            )
+            notes.append("the certificate's own value of the blank was filled in, and the claim was checked with it")
         notes += self.notes
         return Verification(
             pyaccount=1,

@@ -36,7 +36,7 @@ LAST_DIGITS = (
 )
 STATED_MATRIX = (
     "the search for its matrix is not repeated: everything is recomputed with the coefficients that the certificate states, and "
-    "what it tells of the search is taken from it"
+    "its account of the search is kept"
 )
 #: Blanks that are a bound of the guarantee itself: they are recomputed, not filled in.
 _BOUNDS = ("epsilon", "delta")
@@ -155,7 +155,7 @@ class Recomputation:
         fresh = json.loads(certificate.to_json())
         if not set(fresh.get("not_computed") or ()) <= set(self.data.not_computed):
             # A missing part would not be compared.
-            raise LimitError(TIME_IS_UP, stage="recomputing what stands beside the guarantee")
+            raise LimitError(TIME_IS_UP, stage="recomputing the parts beside the guarantee")
         return self._told(fresh)
 
     def _told(self, fresh: dict[str, Any]) -> dict[str, Any]:
@@ -224,7 +224,7 @@ class Recomputation:
         total = guarantee.failure_probability if sampling is None else sampling.total_probability
         claims = blank not in _BOUNDS and data.holds
         if guarantee.kind != "deterministic" and (guarantee.kind == "verified") != claims:
-            reason = "verified is a claim of the document that holds, confidence what was found instead"
+            reason = "the kind must be verified if the document has a claim that holds, and confidence otherwise"
             return Difference("guarantee.kind", guarantee.kind, None, False, reason)
         least, most = (share * guarantee.delta for share in PROBABILITY_SHARES)
         if (
@@ -232,7 +232,7 @@ class Recomputation:
             and guarantee.kind == "confidence"
             and not least * (1.0 - ROUNDING) <= total <= most * (1.0 + ROUNDING)
         ):
-            reason = f"not between {least:.4g} and {most:.4g}, as for this δ"
+            reason = f"not between {least:.4g} and {most:.4g}, as it must be for this δ"
             return Difference("evidence.sampling.total_probability", total, None, False, reason)
         return Statement(
             kind=guarantee.kind,
@@ -319,7 +319,7 @@ def _refused(found: Retest) -> str:
         if last.standard_error is None
         else f"δ({last.epsilon:.6g}) is estimated to be {last.mean:.4g} ± {last.standard_error:.2g}"
     )
-    return f"retested, and not accepted: {estimate}, claimed is {last.threshold:.6g}"
+    return f"retested, and not accepted: {estimate}, but the claim is {last.threshold:.6g}"
 
 
 def _seed(stated: dict[str, Any], fresh: dict[str, Any]) -> list[Difference]:
@@ -334,7 +334,7 @@ def _seed(stated: dict[str, Any], fresh: dict[str, Any]) -> list[Difference]:
     one, other = estimates(stated), estimates(fresh)
     if not one or one & other:
         return []
-    reason = "no sample stated comes from this seed"
+    reason = "none of the stated samples comes from this seed"
     return [
         Difference("evidence.sampling.seed", (stated["evidence"]["sampling"] or {}).get("seed"), None, False, reason)
     ]

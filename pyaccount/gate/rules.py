@@ -188,7 +188,7 @@ def _other_rules(data: CertificateModel, origin: str, limits: Limits, now: datet
             if age is None
             else "the certificate says it was made in the future"
             if age < -CLOCK_SKEW
-            else "by the certificate's own word"
+            else "as the certificate itself says"
         )
         yield Rule("max_age", origin, limits.max_age, age, passes, remark)
     if limits.document_sha256 is not None:

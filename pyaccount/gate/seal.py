@@ -44,16 +44,14 @@ class Seal(NamedTuple):
         If a policy requires files, the verdict reports it instead. Raises `DomainError`.
         """
         if self.files and any_subject:
-            raise DomainError(
-                "`subjects` and `any_subject` contradict each other: give the files, or say that any will do"
-            )
+            raise DomainError("`subjects` and `any_subject` contradict each other: give only one of them")
         if not (self.files or any_subject or self.required_by):
             raise DomainError(NO_SUBJECT)
 
     def signatures(self, envelope: Envelope) -> tuple[list[Rule], list[SignedBy]]:
         """Return a rule for each set of keys, and the keys that signed."""
         if not self.keys:
-            message = "an attestation is worth what its key is: give the folder of the public keys that are trusted"
+            message = "an attestation proves nothing without a trusted key: give the folder of the trusted public keys"
             raise DomainError(f"trusted_keys is missing: {message}")
         rules, signers = [], []
         for trusted in self.keys:
@@ -80,7 +78,7 @@ class Seal(NamedTuple):
             known = {one.sha256 for one in attested}
             wrong = [one for one in self.files if one.sha256 not in known]
             remark = "\n".join(
-                f"{printable(one.name)} has the SHA-256 {one.sha256}, and the attestation is not about that"
+                f"{printable(one.name)} has the SHA-256 {one.sha256}, which the attestation is not about"
                 for one in wrong
             )
             rules.append(Rule(SUBJECTS, self.origin, _names(self.files), names, not wrong, remark or None))
@@ -89,13 +87,13 @@ class Seal(NamedTuple):
             rules.append(Rule(SUBJECTS, origin, "required", names, given, None if given else "no file was given"))
         if not rules:
             rules.append(
-                Rule(SUBJECTS, ALWAYS, None, names, True, "shown only: no file was given to hold against these")
+                Rule(SUBJECTS, ALWAYS, None, names, True, "shown only: no file was given to compare with these")
             )
         return rules
 
     def unsigned(self) -> Iterator[Rule]:
         """Yield the rules that a certificate without an attestation fails."""
-        remark = "a certificate by itself: nobody signed it, and it is about no file"
+        remark = "a certificate without an attestation: nobody signed it, and it is about no file"
         for trusted in self.keys:
             yield Rule(KEYS, trusted.origin, trusted.names, None, False, remark)
         if self.files:

@@ -201,7 +201,7 @@ def test_a_key_is_trusted_until_it_expires(project: Signing, tmp_path: Path) -> 
         ).certificates
         assert judged.passes == passes
         assert judged.rules[0].passes == passes
-    assert judged.rules[0].remark == f"signed by release.json, which is trusted until {until.isoformat()} only"
+    assert judged.rules[0].remark == f"signed by release.json, which was trusted only until {until.isoformat()}"
     assert judged.attestation is None
 
 
@@ -251,8 +251,8 @@ def test_what_cannot_be_signed(change: dict[str, Any], error: type[Exception], m
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, "no public key is in this folder"),
-        ({"README": b"none"}, "no public key is in this folder"),
+        ({}, "this folder contains no public key"),
+        ({"README": b"none"}, "this folder contains no public key"),
         ({"a.pem": b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"}, "a.pem: not a public key"),
         ({"a.pem": b""}, "a.pem: not a public key"),
         ({"a.pem": b"x" * 70_000}, "at most 65_536 bytes"),

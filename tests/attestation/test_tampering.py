@@ -201,9 +201,9 @@ def test_base64_has_one_spelling(project: Signing) -> None:
     spellings = (sig[:-1], sig[:-2], sig + "=", sig + "====", " " + sig, sig + "\n", sig[:-3] + loose + "==", sig + "A")
     for spelled in spellings:
         made = {**project.envelope, "signatures": [{**signature, "sig": spelled}]}
-        assert "not base64 as it is written" in refused(project, made).error
+        assert "not base64 in its standard spelling" in refused(project, made).error
     for spelled in ("\u00e9", project.envelope["payload"] + "\n", "*"):
-        assert "not base64 as it is written" in refused(project, {**project.envelope, "payload": spelled}).error
+        assert "not base64 in its standard spelling" in refused(project, {**project.envelope, "payload": spelled}).error
     # DSSE leaves the alphabet open; it is the same bytes.
     urlsafe = base64.urlsafe_b64encode(base64.b64decode(sig)).decode()
     assert project.verdict({**project.envelope, "signatures": [{**signature, "sig": urlsafe}]})
@@ -232,7 +232,7 @@ def test_another_key(project: Signing) -> None:
     payload = base64.b64decode(project.envelope["payload"])
     for key_id in (None, project.signer.public_key.keyid):
         judged = refused(project, envelope(payload, other, key_id=key_id))
-        assert judged.rules[0].remark == "no trusted key signed this: nothing of it was looked at"
+        assert judged.rules[0].remark == "no trusted key signed this, so nothing in it was read"
 
 
 def test_the_type_is_signed_with_the_payload(project: Signing) -> None:
