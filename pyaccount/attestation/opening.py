@@ -127,8 +127,8 @@ def parse_envelope(data: bytes, file: str) -> Envelope:
     try:
         written = _Envelope.model_validate(raw)
     except ValidationError as error:
-        found = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
-        raise refusal(file, WHAT, found) from error
+        problems = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
+        raise refusal(file, WHAT, problems) from error
     if written.payload_type != PAYLOAD_TYPE:
         raise refused(file, f"{shown(written.payload_type)} is not {PAYLOAD_TYPE}", ("payloadType",))
     payload = _decoded(written.payload, file, ("payload",))

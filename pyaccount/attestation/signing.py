@@ -44,22 +44,24 @@ def attest(
         raise TypeError("subjects is a list of files, not one: attest(certificate, [file], key)")
     if not isinstance(source, str | os.PathLike) and not hasattr(source, "to_json"):
         raise TypeError(f"certificate is the path of a JSON file or a Certificate, not {type(source).__name__}")
-    found = read(source) if isinstance(source, str | os.PathLike) else parse(source.to_json().encode(), "certificate")
-    data = found.certificate()
+    certificate = (
+        read(source) if isinstance(source, str | os.PathLike) else parse(source.to_json().encode(), "certificate")
+    )
+    data = certificate.certificate()
     if contradictory := inconsistencies(data):
-        said = "\n".join(f"{printable(found.file)}: {one.path}: {one.message}" for one in contradictory)
+        contradictions = "\n".join(f"{printable(certificate.file)}: {one.path}: {one.message}" for one in contradictory)
         raise AttestationError(
-            f"{printable(found.file)}: the certificate contradicts itself, so it is not signed:\n{said}"
+            f"{printable(certificate.file)}: the certificate contradicts itself, so it is not signed:\n{contradictions}"
         )
     if not data.holds:
         raise AttestationError(
-            f"{printable(found.file)}: its document's claim was not certified, so there is nothing to attest"
+            f"{printable(certificate.file)}: its document's claim was not certified, so there is nothing to attest"
         )
     about = subjects_of(subjects)
     if not 0 < len(about) <= MOST_SUBJECTS:
         raise DomainError(f"`subjects` is at least one file that the certificate is about, and at most {MOST_SUBJECTS}")
     signer = _signer(os.fsdecode(key), public_key, secret)
-    envelope = library().Envelope(statement_bytes(about, found.raw), PAYLOAD_TYPE, {})
+    envelope = library().Envelope(statement_bytes(about, certificate.raw), PAYLOAD_TYPE, {})
     try:
         envelope.sign(signer)
         # Check that the service signed with the given public key; otherwise only the gate would detect it.

@@ -110,8 +110,8 @@ def read_statement(payload: bytes, file: str, sha256: str) -> InTotoStatement:
     try:
         written = _Written.model_validate(raw)
     except ValidationError as error:
-        found = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
-        raise refusal(file, WHAT, found) from error
+        problems = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
+        raise refusal(file, WHAT, problems) from error
     if written.type != STATEMENT:
         raise refused(file, f"{shown(written.type)} is not {STATEMENT}, which is read here", ("_type",))
     if written.predicate_type != PREDICATE:

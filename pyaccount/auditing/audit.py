@@ -150,10 +150,10 @@ def _one_run(asked: _Case, *found: Any) -> tuple[OneRunTest, ...]:
 
 def _choices(canaries: int) -> list[tuple[int, int]]:
     """Return the choices, by the number of canaries alone: half of them on each side (or less), a quarter, …"""
-    found = [min(max(1, canaries // 2), MOST_GUESSES // 2)]
-    while len(found) < MOST_CHOICES and found[-1] // 2 >= LEAST_GUESSES:
-        found.append(found[-1] // 2)
-    return [(one, min(one, canaries - one)) for one in found]
+    counts = [min(max(1, canaries // 2), MOST_GUESSES // 2)]
+    while len(counts) < MOST_CHOICES and counts[-1] // 2 >= LEAST_GUESSES:
+        counts.append(counts[-1] // 2)
+    return [(one, min(one, canaries - one)) for one in counts]
 
 
 def _sides(guesses: tuple[int, int], canaries: int) -> tuple[int, int]:
@@ -249,12 +249,12 @@ def _rated(asked: _Case, scores: Scores, threshold: float, *, chosen: bool) -> M
 
 def _epsilon(asked: _Case, false_positive: float, false_negative: float, *, signed: bool = False) -> float:
     """Return max(0, ln((1 − β − δ)/α), ln((1 − α − δ)/β)), a lower bound on ε, rounded down; `signed` omits the 0."""
-    delta, found = asked.data.guarantee.delta, [-math.inf if signed else 0.0]
+    delta, bounds = asked.data.guarantee.delta, [-math.inf if signed else 0.0]
     for one, other in ((false_positive, false_negative), (false_negative, false_positive)):
         gap = (1.0 - other - delta) * (1.0 - 1e-12) - 1e-15
         if gap > 0.0:
-            found.append(math.log(gap / one) * (1.0 - 1e-12))
-    return max(found)
+            bounds.append(math.log(gap / one) * (1.0 - 1e-12))
+    return max(bounds)
 
 
 def _above(curve: TradeOff, found: ManyRunsTest) -> bool:

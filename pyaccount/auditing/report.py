@@ -176,14 +176,14 @@ class Audit(Readable):
 
     def _threshold(self) -> list[Block]:
         """Return the rows of the threshold on the score and its error rates."""
-        found = self.many_runs
-        if found is None:
+        test = self.many_runs
+        if test is None:
             return []
-        how = "chosen by the other half of the runs" if found.chosen_by_half else "fixed beforehand"
-        facts = [Fact("threshold", (every_digit(found.threshold, "score", "audit"),), (how,))]
+        how = "chosen by the other half of the runs" if test.chosen_by_half else "fixed beforehand"
+        facts = [Fact("threshold", (every_digit(test.threshold, "score", "audit"),), (how,))]
         for label, wrong, runs, rate in (
-            ("false positives", found.false_positives, found.excluded, found.false_positive_rate),
-            ("false negatives", found.false_negatives, found.included, found.false_negative_rate),
+            ("false positives", test.false_positives, test.excluded, test.false_positive_rate),
+            ("false negatives", test.false_negatives, test.included, test.false_negative_rate),
         ):
             content = (_count(wrong), " of ", _count(runs), ": rate ", *directed(at_most(rate, "rate", "audit", 4)))
             facts.append(Fact(label, content))

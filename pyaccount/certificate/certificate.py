@@ -168,12 +168,12 @@ def chosen(data: CertificateModel, document: Document) -> Document:
         # The certificate was read from a file, which may say anything.
         return candidates[0]
     phase = data.phases[0]
-    said = {"kind": phase.matrix.kind, "bands": phase.matrix.bands, **(phase.chosen or {})}
+    stated = {"kind": phase.matrix.kind, "bands": phase.matrix.bands, **(phase.chosen or {})}
 
     def fits(body: Body) -> bool:
         sections = {"matrix": body.matrix, "sampler": body.sampler}
         return all(
-            getattr(sections[str(path[-2])], str(path[-1])) == said.get(str(path[-1])) for path in document.choices
+            getattr(sections[str(path[-2])], str(path[-1])) == stated.get(str(path[-1])) for path in document.choices
         )
 
     return next((one for one in candidates if fits(one.bodies[0])), candidates[0])

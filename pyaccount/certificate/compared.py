@@ -113,16 +113,16 @@ def alike(rows: Sequence[ComparedRecord]) -> bool:
 
 def remarks(rows: Sequence[ComparedRecord]) -> list[str]:
     """Return the reasons why the numbers of different rows cannot be compared."""
-    found = []
+    reasons = []
     if not alike(rows):
-        found.append("The documents protect against different changes: their ε cannot be compared.")
+        reasons.append("The documents protect against different changes: their ε cannot be compared.")
     if len({row.workload for row in rows if row.workload}) > 1:
-        found.append("The workloads differ: their errors cannot be compared.")
+        reasons.append("The workloads differ: their errors cannot be compared.")
     if len({row.delta for row in rows}) > 1 and len({row.epsilon for row in rows}) > 1:
-        found.append(
+        reasons.append(
             "The δ differ: the same mechanism has a smaller ε at a larger δ, so neither can be compared alone."
         )
-    return found
+    return reasons
 
 
 def row_of(data: CertificateModel, seconds: float, *, finished: bool = False) -> ComparedRecord:

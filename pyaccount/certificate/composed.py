@@ -169,7 +169,7 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
 
 def _alike(bounds: DirectedBounds) -> AlikeRecord | None:
     """Return how many kinds of rounds exist and were composed, in the direction with most; None if none is grouped."""
-    found = [
+    counts = [
         (bounds[side].kinds or 0, len(bounds[side].upper)) for side in DIRECTIONS if bounds[side].kinds is not None
     ]
-    return AlikeRecord(kinds=max(found)[0], composed=max(found)[1]) if found else None
+    return AlikeRecord(kinds=max(counts)[0], composed=max(counts)[1]) if counts else None

@@ -57,10 +57,10 @@ def _stated(value: Any) -> Any:
 
 def inconsistencies(data: CertificateModel | AmplificationData) -> list[Inconsistency]:
     """Return what in a certificate contradicts the rest of it."""
-    found = [*_hashes(data), *_time(data.created)]
+    contradictions = [*_hashes(data), *_time(data.created)]
     if data.kind == "certificate":
-        found += [*_statement(data), *_claim(data), *_order(data), *_evidence(data)]
-    return [Inconsistency(printable(one.path), printable(one.message)) for one in found]
+        contradictions += [*_statement(data), *_claim(data), *_order(data), *_evidence(data)]
+    return [Inconsistency(printable(one.path), printable(one.message)) for one in contradictions]
 
 
 def _hashes(data: CertificateModel | AmplificationData) -> Iterator[Inconsistency]:

@@ -60,8 +60,8 @@ class ErrorLines:
     @property
     def one_epsilon(self) -> float | None:
         """The largest ε if all agree to `AGREEMENT`, so that bars replace the curve over ε; otherwise None."""
-        found = [point.epsilon for points in self.lines.values() for point in points]
-        return max(found) if max(found) <= (1.0 + AGREEMENT) * min(found) else None
+        epsilons = [point.epsilon for points in self.lines.values() for point in points]
+        return max(epsilons) if max(epsilons) <= (1.0 + AGREEMENT) * min(epsilons) else None
 
     def bars(self) -> tuple[Bar, ...]:
         """Return a bar for each certificate, labelled by sampler and matrix, and by name if several have the same."""

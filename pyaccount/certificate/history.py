@@ -57,12 +57,12 @@ def is_older(path: str, made_by: Mapping[str, str], created: str) -> bool:
 
 def drawing_of(made_by: Mapping[str, str], created: str) -> DrawingRule:
     """Return the last drawing rule that was in use when a certificate was made, by the version and date it states."""
-    found = DrawingRule.BEFORE_POWERS
+    latest = DrawingRule.BEFORE_POWERS
     for rule in DrawingRule:
         version, since = rule.value
         if not _before(Beginning(version, created_at(since or "")), made_by, created):
-            found = rule
-    return found
+            latest = rule
+    return latest
 
 
 def _before(beginning: Beginning, made_by: Mapping[str, str], created: str) -> bool:
@@ -75,5 +75,5 @@ def _before(beginning: Beginning, made_by: Mapping[str, str], created: str) -> b
 
 def _version(text: str) -> tuple[int, ...] | None:
     """Return the numbers of a version; None if the text does not begin with three of them."""
-    found = re.match(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?!\d)", text)
-    return None if found is None else tuple(map(int, found.groups()))
+    match = re.match(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?!\d)", text)
+    return None if match is None else tuple(map(int, match.groups()))

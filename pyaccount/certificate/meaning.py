@@ -175,5 +175,5 @@ def point_failure_probability(sampling: SamplingRecord) -> float:
 
 def _larger(mus: list[float | None]) -> float | None:
     """Return the largest of several bounds; None if one of them is None, that is, unbounded."""
-    found = [mu for mu in mus if mu is not None]
-    return max(found) if len(found) == len(mus) else None
+    bounds = [mu for mu in mus if mu is not None]
+    return max(bounds) if len(bounds) == len(mus) else None

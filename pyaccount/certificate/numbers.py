@@ -71,22 +71,22 @@ def considered(plan: CompiledDocument) -> list[ConsideredRecord]:
 
 def searched(plan: CompiledDocument) -> SearchedRecord | None:
     """Return how the plan's matrix was found; None if it was not searched for."""
-    found = plan.searched
-    if found is None:
+    search = plan.searched
+    if search is None:
         return None
     stated = has_workload(plan.document)
     return SearchedRecord(
         optimized_for="sampling",
-        start_noise_multiplier_estimate=found.start.noise_multiplier,
-        start_prefix_sum_mse_estimate=found.start.prefix_sum_mse,
-        noise_multiplier_estimate=found.found.noise_multiplier,
-        prefix_sum_mse_estimate=found.found.prefix_sum_mse,
-        start_workload_error_estimate=found.start.squared_error if stated else None,
-        workload_error_estimate=found.found.squared_error if stated else None,
-        gradient_norm_estimate=found.gradient_norm,
-        gradient_error_estimate=found.gradient_error,
-        rounds=found.rounds,
-        note=found.note,
+        start_noise_multiplier_estimate=search.start.noise_multiplier,
+        start_prefix_sum_mse_estimate=search.start.prefix_sum_mse,
+        noise_multiplier_estimate=search.found.noise_multiplier,
+        prefix_sum_mse_estimate=search.found.prefix_sum_mse,
+        start_workload_error_estimate=search.start.squared_error if stated else None,
+        workload_error_estimate=search.found.squared_error if stated else None,
+        gradient_norm_estimate=search.gradient_norm,
+        gradient_error_estimate=search.gradient_error,
+        rounds=search.rounds,
+        note=search.note,
     )
 
 

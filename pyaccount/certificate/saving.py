@@ -60,9 +60,9 @@ def _json(data: Record) -> str:
 
 
 def _contradictory(data: Record, found: Sequence[str]) -> str:
-    said = {name: value for name, value in json.loads(_json(data)).items() if name != "holds"}
+    fields = {name: value for name, value in json.loads(_json(data)).items() if name != "holds"}
     report = ContradictoryCertificate(
-        pyaccount=1, kind="contradictory-certificate", contradictions=list(found), certificate=said
+        pyaccount=1, kind="contradictory-certificate", contradictions=list(found), certificate=fields
     )
     return _json(report)
 
@@ -76,7 +76,7 @@ def save(data: CertificateModel | AmplificationData, path: str | os.PathLike[str
     """Write a certificate, whole or not at all, as `form` or the file's ending. Raises `DomainError`, `OSError`."""
     if form is not None and form not in FORMS:
         raise DomainError(f"form = {form!r} is outside its domain: {', '.join(FORMS)}")
-    form, told = form_of(Path(path), form, "form")
-    if told is not None:
-        warnings.warn(told, stacklevel=3)
+    form, warning = form_of(Path(path), form, "form")
+    if warning is not None:
+        warnings.warn(warning, stacklevel=3)
     write_atomically(Path(path), written(data, form))

@@ -58,9 +58,9 @@ def object_of(
     raw = _json(data, file, what, taken_for)
     if not isinstance(raw, dict):
         raise refused(file, f"not {what}: an object is expected, not {shown(raw)}")
-    found = list(_oddities(raw))
-    if found:
-        raise refusal(file, what, found)
+    oddities = list(_oddities(raw))
+    if oddities:
+        raise refusal(file, what, oddities)
     return raw
 
 

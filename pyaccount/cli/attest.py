@@ -94,9 +94,9 @@ def attest(certificate: str, subjects: tuple[str, ...], key: str, public_key: st
 
 def _secret(name: str) -> str:
     """Return the passphrase or PIN of a key, from the environment or asked for on the terminal."""
-    found = os.environ.get(PASSPHRASE)
-    if found is not None:
-        return found
+    secret = os.environ.get(PASSPHRASE)
+    if secret is not None:
+        return secret
     if not sys.stdin.isatty():
         raise click.UsageError(f"--key needs a {name}: set {PASSPHRASE}, or start the command on a terminal")
     return str(click.prompt(f"{name} of the key", hide_input=True, err=True))

@@ -80,17 +80,17 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
             "--record: a certificate in JSON does not contain a run; use verify --record … --format json to get the "
             "verdict"
         )
-    found = read(certificate).any()
-    inconsistencies = contradictions(found)
+    data = read(certificate).any()
+    inconsistencies = contradictions(data)
     for inconsistency in inconsistencies:
         tell(f"{certificate}: contradicts itself: {inconsistency}")
     verdict = None if record is None else _recorded(record, certificate)
     if verdict is not None and not verdict.agrees:
         tell(f"{record}: does not agree with {certificate}: {verdict.problems[0]}")
     if form == "json":
-        text = written(found, form, inconsistencies)
+        text = written(data, form, inconsistencies)
     else:
-        page = page_of(found, inconsistencies)
+        page = page_of(data, inconsistencies)
         page = page if verdict is None else with_run(page, verdict)
         if output is None and form == "text":
             print_page(page)

@@ -266,17 +266,17 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
     if not isinstance(loaded, Document):
         return _plan_amplification(loaded, asked)
     compiled = compile_document(loaded)
-    found = None
+    estimates = None
     if estimate:
         from pyaccount.execute.forecast import price
 
         with progress(quiet=False) as report:
-            found = price(compiled, threads=threads, report=report)
+            estimates = price(compiled, threads=threads, report=report)
 
     def as_json(_: str = "json") -> str:
         from pyaccount.certificate.plan_record import plan_record
 
-        return plan_record(compiled, found).to_json()
+        return plan_record(compiled, estimates).to_json()
 
     def show_it(form: str) -> None:
         from pyaccount.certificate.report.planned import plan_page
@@ -284,7 +284,7 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
         if form == "json":
             click.echo(as_json(), nl=False)
         else:
-            print_page(plan_page(compiled, found))
+            print_page(plan_page(compiled, estimates))
 
     delivered = hand_over("plan", as_json, show_it, asked)
     tell_notes(loaded)

@@ -233,8 +233,8 @@ def _about(error: DocumentError, answers: Answers) -> set[str]:
     """Return the names of the questions whose answers the problems are about."""
     from pyaccount.draft.draft import question_of
 
-    found = (question_of(problem, answers) for problem in error.problems)
-    return {question.name for question in found if question is not None}
+    questions = (question_of(problem, answers) for problem in error.problems)
+    return {question.name for question in questions if question is not None}
 
 
 def _as_options(error: DocumentError, answers: Answers) -> str:

@@ -51,11 +51,11 @@ class RequestedOutput(NamedTuple):
         from pyaccount.forms import form_of
 
         try:
-            written, told = form_of(Path(output), form, "--format", forms=forms, otherwise=otherwise)
+            written, warning = form_of(Path(output), form, "--format", forms=forms, otherwise=otherwise)
         except DomainError as error:
             raise click.UsageError(f"--output {error}") from error
-        if told is not None:
-            tell(f"--output {told}")
+        if warning is not None:
+            tell(f"--output {warning}")
         return cls(output, form, written, quiet)
 
 

@@ -153,9 +153,9 @@ def _compared(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Dif
             "only one of the samples gave a value" if drawn else "of another type",
         )
     elif stated != fresh:
-        place = path_text(path)
-        agrees, reason = _number(path, stated, fresh, terms) if _is_number(stated) else _word(place, terms)
-        yield Difference(place, stated, fresh, agrees, reason)
+        field = path_text(path)
+        agrees, reason = _number(path, stated, fresh, terms) if _is_number(stated) else _word(field, terms)
+        yield Difference(field, stated, fresh, agrees, reason)
 
 
 def _absent(path: Path, fresh: Any, terms: Terms) -> Difference:
@@ -190,11 +190,11 @@ def _curve(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Differ
     bounds = {} if fresh is None else dict(zip(fresh["epsilon"], fresh["delta"], strict=False))
     places, deltas = ([], []) if stated is None else (stated["epsilon"], stated["delta"])
     for index, (epsilon, delta) in enumerate(zip(places, deltas, strict=False)):
-        below, found = (*path, "delta", index), bounds.get(epsilon)
-        if found is None:
+        below, recomputed = (*path, "delta", index), bounds.get(epsilon)
+        if recomputed is None:
             yield Difference(path_text(below), delta, None, *_judged(below, delta, terms))
-        elif delta != found:
-            yield Difference(path_text(below), delta, found, *_one_sided("upper", below, delta, found, terms))
+        elif delta != recomputed:
+            yield Difference(path_text(below), delta, recomputed, *_one_sided("upper", below, delta, recomputed, terms))
     if list(bounds) != places:
         sizes = f"{len(places)} points", f"{len(bounds)} points"
         yield Difference(path_text(path), *sizes, True, "other points: each stated point is a bound of its own")
@@ -221,9 +221,9 @@ def _number(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool
     if path[0] == "solved" and terms.blank is not None:
         # The solved value is a bound of the guarantee, and the value at which it fails is the lower bound.
         path = ("guarantee", terms.blank if path[-1] == "value" else f"{terms.blank}_lower")
-    found = _asked(path, stated, fresh, terms) or _reached(path, stated, fresh, terms)
-    if found is not None:
-        return found
+    judged = _asked(path, stated, fresh, terms) or _reached(path, stated, fresh, terms)
+    if judged is not None:
+        return judged
     end = _end(path)
     if end is not None:
         return _one_sided(end, path, stated, fresh, terms)
@@ -250,12 +250,12 @@ def _asked(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool,
 
 def _reached(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool, str] | None:
     """Compare fields on how the numbers were computed, if they may differ; `None` for other fields and otherwise."""
-    place = path_text(path)
+    field = path_text(path)
     if terms.same_run:
         return None
-    if _CHOSEN.fullmatch(place):
+    if _CHOSEN.fullmatch(field):
         return True, "about the choice, not about the guarantee"
-    if not _EFFORT.fullmatch(place):
+    if not _EFFORT.fullmatch(field):
         return None
     if path[-1] in ("lower", "upper"):
         return _near(stated, fresh, max(terms.tolerance, PROFILE_TOLERANCE))

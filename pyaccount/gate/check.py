@@ -90,8 +90,10 @@ def check(  # noqa: PLR0913 - everything that a verdict depends on
     for source in sources:
         file = os.fsdecode(source) if isinstance(source, str | os.PathLike) else "certificate"
         try:
-            found = read(source) if isinstance(source, str | os.PathLike) else parse(source.to_json().encode(), file)
-            judged.append(_with(tuple(seal.unsigned()), judge(found, asked, about=about, shown_only=shown_only)))
+            certificate = (
+                read(source) if isinstance(source, str | os.PathLike) else parse(source.to_json().encode(), file)
+            )
+            judged.append(_with(tuple(seal.unsigned()), judge(certificate, asked, about=about, shown_only=shown_only)))
         except CertificateError as error:
             judged.append(Judged(file=file, passes=False, error=str(error), problems=Unreadable.of(error)))
     for attestation in attestations:
@@ -99,7 +101,9 @@ def check(  # noqa: PLR0913 - everything that a verdict depends on
         try:
             envelope = envelope_of(attestation)
             judged.append(
-                _attested(envelope, seal, lambda found: judge(found, asked, about=about, shown_only=shown_only))
+                _attested(
+                    envelope, seal, lambda certificate: judge(certificate, asked, about=about, shown_only=shown_only)
+                )
             )
         except CertificateError as error:
             judged.append(Judged(file=file, passes=False, error=str(error), problems=Unreadable.of(error)))

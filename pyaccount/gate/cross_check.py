@@ -101,19 +101,19 @@ class ComposedCrossCheck:
             return False, "the document has no risk budget"
         while True:
             if lower:
-                found = risk_attained(self.engine, self.bounds, budget, tolerance)
-                if found >= stated:
-                    return True, f"cross-checked: at least {found!r}"
-                told = f"recomputed {found!r}"
+                attained = risk_attained(self.engine, self.bounds, budget, tolerance)
+                if attained >= stated:
+                    return True, f"cross-checked: at least {attained!r}"
+                outcome = f"recomputed {attained!r}"
             else:
                 risk = risk_of_bound(self.engine, self.bounds, budget, tolerance)
                 if risk.upper <= stated:
                     return True, f"cross-checked: at most {risk.upper!r}"
                 if risk.lower > stated:
                     return False, f"refuted: the bound is at least {risk.lower!r}"
-                told = f"recomputed {risk.upper!r}"
+                outcome = f"recomputed {risk.upper!r}"
             if tolerance <= RiskTarget.finest:
-                return False, f"could not be confirmed: {told}, and no finer result is possible"
+                return False, f"could not be confirmed: {outcome}, and no finer result is possible"
             tolerance = max(RiskTarget.finest, 0.1 * tolerance)
 
     def _beyond(self, path: Path, stated: float) -> tuple[bool, str] | None:
@@ -122,13 +122,13 @@ class ComposedCrossCheck:
         At the nearest δ in that range an upper end would be too small, or a lower one too large. No better bounds are
         known than the guarantee's ε and 0.
         """
-        delta, told = self.stated["guarantee"]["delta"], "no better bound is known at this δ"
+        delta, reason = self.stated["guarantee"]["delta"], "no better bound is known at this δ"
         if "profile" in path or not str(path[-1]).startswith("epsilon"):
             return None
         if path[-1] == "epsilon" and delta < RESOLVED[0] and asked_at(self.bounds, delta) != delta:
-            return stated >= self.stated["guarantee"]["epsilon"], told
+            return stated >= self.stated["guarantee"]["epsilon"], reason
         if path[-1] == "epsilon_lower" and delta > RESOLVED[1]:
-            return stated == 0.0, told
+            return stated == 0.0, reason
         return None
 
     def _ask(self, path: Path, bounds: DirectedBounds, tolerance: float) -> Answer:
@@ -157,11 +157,11 @@ class ComposedCrossCheck:
         sides = [side for side in answer.directions if direction in (None, side)]
         directions = [answer.directions[side] for side in sides]
         if str(path[-1]).endswith("_lower"):
-            found = [
+            limits = [
                 one.lower_account.upper if bounds[side].kinds is None else one.upper
                 for side, one in zip(sides, directions, strict=True)
             ]
-            return max(one.lower for one in directions), max(found)
+            return max(one.lower for one in directions), max(limits)
         most = 1.0 if "delta" in path else math.inf
         least = max(bound_at_least(bounds[side], answer.directions[side]) for side in sides)
         return min(most, max(one.upper for one in directions)), least
@@ -204,19 +204,19 @@ class SampledCrossCheck:
                 if abs(least - estimate) >= STANDARD_ERRORS * error:
                     break
             return least <= estimate - STANDARD_ERRORS * error, _told(epsilon, estimate, error)
-        found = self.retest.point(epsilon, direction)
+        point_bounds = self.retest.point(epsilon, direction)
         estimate, error = self.retest.estimate(epsilon, direction, below=leaf == "delta_lower")
-        told = _told(epsilon, estimate, error)
+        reason = _told(epsilon, estimate, error)
         if leaf == "delta_lower":
-            most = max(found.lower, estimate - STANDARD_ERRORS * error)
-            return stated <= most, f"{told}, and at least {found.lower:.6g}"
+            most = max(point_bounds.lower, estimate - STANDARD_ERRORS * error)
+            return stated <= most, f"{reason}, and at least {point_bounds.lower:.6g}"
         if leaf == "delta":
-            least_shown = max(estimate + STANDARD_ERRORS * error, UNSEEN * found.upper)
-            least = min(least_shown, found.upper)
-            return stated >= least, f"{told}, and at most {found.upper:.6g}"
+            least_shown = max(estimate + STANDARD_ERRORS * error, UNSEEN * point_bounds.upper)
+            least = min(least_shown, point_bounds.upper)
+            return stated >= least, f"{reason}, and at most {point_bounds.upper:.6g}"
         # An estimate from fewer samples has a larger variance.
         spread = 2.0 * STANDARD_ERRORS * error
-        return found.lower - spread <= stated <= found.upper + spread, told
+        return point_bounds.lower - spread <= stated <= point_bounds.upper + spread, reason
 
     def _told_epsilon(self, leaf: str, stated: float) -> tuple[bool, str]:
         """Check an end of the ε reported with a risk budget. The ends of the measure follow from the guarantee's."""
@@ -224,10 +224,10 @@ class SampledCrossCheck:
             return True, "follows from the guarantee and the ends of its directions"
         delta, upper = self.stated["risk"]["delta"], leaf == "epsilon"
         found, (estimate, error) = self.retest.point(stated), self.retest.estimate(stated, below=not upper)
-        told = _told(stated, estimate, error)
+        reason = _told(stated, estimate, error)
         if upper:
-            return delta >= min(found.upper, max(estimate + STANDARD_ERRORS * error, UNSEEN * found.upper)), told
-        return delta <= max(found.lower, estimate - STANDARD_ERRORS * error), told
+            return delta >= min(found.upper, max(estimate + STANDARD_ERRORS * error, UNSEEN * found.upper)), reason
+        return delta <= max(found.lower, estimate - STANDARD_ERRORS * error), reason
 
 
 def _told(epsilon: float, estimate: float, error: float) -> str:

@@ -41,10 +41,10 @@ class Examination:
     @classmethod
     def of(cls, read: Read, data: CertificateModel | AmplificationData) -> Examination:
         """Examine a certificate as it was read: find contradictions, and a missing hash of the content."""
-        found = inconsistencies(data)
+        contradictions = inconsistencies(data)
         if data.content_sha256 is None and not is_older(CONTENT, data.versions, data.created):
-            found.append(Inconsistency(CONTENT, LEFT_OUT))
-        return cls(read, data.name, found, dict(data.versions))
+            contradictions.append(Inconsistency(CONTENT, LEFT_OUT))
+        return cls(read, data.name, contradictions, dict(data.versions))
 
     @property
     def same_version(self) -> bool:
@@ -85,22 +85,22 @@ class Examination:
         """Return the verdict for a certificate of another version if only those of this version are accepted."""
         reason = "made by another version, and only this version is accepted: nothing was recomputed"
         here = versions()
-        found = [
+        differing = [
             Difference(f"versions.{name}", self.made_by.get(name), here[name], False, reason)
             for name in _COMPUTED_BY
             if self.made_by.get(name) != here[name]
         ]
-        return self.verdict(None, Terms("digits", 0.0, same_version=False), found)
+        return self.verdict(None, Terms("digits", 0.0, same_version=False), differing)
 
     def verdict(self, fresh: dict[str, Any] | None, terms: Terms, more: list[Difference]) -> Verification:
         """Return the verdict, given the recomputed certificate; without one (`None`) the certificate does not agree."""
         if fresh is not None:
             fresh = _as_far(fresh, self.read.raw)
             terms = replace(terms, older=self._older)
-        found = [*more, *([] if fresh is None else differences(self.read.raw, fresh, terms))]
+        differing = [*more, *([] if fresh is None else differences(self.read.raw, fresh, terms))]
         # An allowed difference is left out if its field is inconsistent, because it would be shown as agreeing.
         wrong = {inconsistency.path for inconsistency in self.inconsistencies}
-        found = [one for one in found if not (one.agrees and one.path in wrong)]
+        differing = [one for one in differing if not (one.agrees and one.path in wrong)]
         notes = []
         if not self.same_version:
             made = ", ".join(f"{name} {self.made_by.get(name, 'unknown')}" for name in _COMPUTED_BY)
@@ -125,15 +125,17 @@ class Examination:
             sha256=self.read.sha256,
             certificate_kind=self.read.kind,
             name=self.name,
-            agrees=fresh is not None and not self.inconsistencies and all(one.agrees for one in found),
-            identical=fresh is not None and not self.inconsistencies and all(one.reason == UNSTATED for one in found),
+            agrees=fresh is not None and not self.inconsistencies and all(one.agrees for one in differing),
+            identical=fresh is not None
+            and not self.inconsistencies
+            and all(one.reason == UNSTATED for one in differing),
             compared=terms.mode,
             seed=terms.seed,
             tolerance=terms.tolerance,
             made_by=self.made_by,
             recomputed_by=versions(),
             flaws=tuple(self.inconsistencies),
-            differences=tuple(found),
+            differences=tuple(differing),
             notes=tuple(notes),
         )
 
@@ -149,8 +151,8 @@ def _as_far(fresh: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
     cut["directions"] = {side: {**numbers, **left} for side, numbers in fresh["directions"].items()}
     if "profile" in missing:
         cut["profile"] = []
-    wider, found = stated["unamplified"]["epsilon"], fresh["unamplified"]["epsilon"]
-    if wider is not None and found is not None and wider > found:
+    wider, recomputed = stated["unamplified"]["epsilon"], fresh["unamplified"]["epsilon"]
+    if wider is not None and recomputed is not None and wider > recomputed:
         # With a time limit the contrast may be a looser bound, which is still valid.
         cut["unamplified"] = {**fresh["unamplified"], "epsilon": wider}
     if "group lemma" in missing:

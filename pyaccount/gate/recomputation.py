@@ -132,7 +132,7 @@ class Recomputation:
         if document is None:
             return False
         terms = Terms("bounds", tolerance, same_version=True)
-        found = [
+        differing = [
             difference
             for body, asked, phase in zip(document.bodies, self.document.bodies, self.data.phases, strict=False)
             for difference in differences(
@@ -141,7 +141,7 @@ class Recomputation:
                 terms,
             )
         ]
-        return bool(found) and all(difference.agrees for difference in found)
+        return bool(differing) and all(difference.agrees for difference in differing)
 
     def _run(self, plan: Plan, deadline: float | None) -> dict[str, Any]:
         """Return the recomputed certificate. Raises `LimitError` if the time ended before all parts were computed."""
@@ -196,23 +196,25 @@ class Recomputation:
         sampling, filled, statement = self.data.evidence.sampling, self._filled(), self._statement()
         if isinstance(statement, Difference) or sampling is None or filled is None:
             place, reason = "evidence.sampling", "the statement cannot be tested: the certificate contradicts itself"
-            told = statement if isinstance(statement, Difference) else Difference(place, None, None, False, reason)
-            return self.examination.verdict(None, terms, [told])
+            problem = statement if isinstance(statement, Difference) else Difference(place, None, None, False, reason)
+            return self.examination.verdict(None, terms, [problem])
         if filled.risk is not None:
             # Samples test the (ε, δ) that implies the risk budget; other checks show that it does.
             filled = filled.claiming(self.data.guarantee.epsilon, self.data.guarantee.delta)
         recorded = sampling.seed if filled.accounting.seed is None else filled.accounting.seed
         plan = replace(compile_document(filled), drawing=self._drawing())
         seed = recorded if self.seed is None else self.seed
-        found = retest(plan, statement, threads=self.threads, time_limit=left(deadline), report=self.report, seed=seed)
+        outcome = retest(
+            plan, statement, threads=self.threads, time_limit=left(deadline), report=self.report, seed=seed
+        )
         more = []
-        if not found.accepted:
-            more.append(Difference(self._tested(), self.data.statement, None, False, _refused(found)))
-        fresh = self._told(json.loads(issue(replace(plan, asked=self.document), found.evidence).to_json()))
+        if not outcome.accepted:
+            more.append(Difference(self._tested(), self.data.statement, None, False, _refused(outcome)))
+        fresh = self._told(json.loads(issue(replace(plan, asked=self.document), outcome.evidence).to_json()))
         # The seed is an input: the comparison is whether the certificate has the seed of its document.
         fresh["evidence"]["sampling"]["seed"] = recorded
         return self.examination.verdict(
-            fresh, replace(terms, judge=SampledCrossCheck(self.examination.read.raw, found)), more
+            fresh, replace(terms, judge=SampledCrossCheck(self.examination.read.raw, outcome)), more
         )
 
     def _statement(self) -> Statement | Difference:
@@ -327,9 +329,9 @@ def _seed(stated: dict[str, Any], fresh: dict[str, Any]) -> list[Difference]:
 
     def estimates(certificate: dict[str, Any]) -> set[float]:
         tests = (certificate["evidence"]["sampling"] or {}).get("tests", [])
-        found = [test["mean"] for test in tests] + [point.get("delta_estimate") for point in certificate["profile"]]
+        values = [test["mean"] for test in tests] + [point.get("delta_estimate") for point in certificate["profile"]]
         # Any seed can give an estimate of 0.
-        return {estimate for estimate in found if estimate}
+        return {estimate for estimate in values if estimate}
 
     one, other = estimates(stated), estimates(fresh)
     if not one or one & other:

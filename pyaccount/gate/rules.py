@@ -55,11 +55,11 @@ def judge(
     origin of the option that allowed this.
     """
     data = read.certificate()
-    found = inconsistencies(data)
-    remark = "\n".join(f"{inconsistency.path}: {inconsistency.message}" for inconsistency in found)
+    contradictions = inconsistencies(data)
+    remark = "\n".join(f"{inconsistency.path}: {inconsistency.message}" for inconsistency in contradictions)
     holds = None if data.holds else "the document's claim was not certified"
     rules = [
-        Rule("intact", ALWAYS, True, not found, not found, remark or None),
+        Rule("intact", ALWAYS, True, not contradictions, not contradictions, remark or None),
         Rule("holds", ALWAYS, True, data.holds, data.holds, holds),
     ]
     used = []

@@ -58,12 +58,12 @@ def verify(source: str | os.PathLike[str] | Certificate | AmplificationCertifica
     and `LimitError`; Ctrl-C raises `KeyboardInterrupt`.
     """
     if isinstance(source, Certificate | AmplificationCertificate):
-        found = parse(source.to_json().encode(), "certificate")
+        certificate = parse(source.to_json().encode(), "certificate")
     elif isinstance(source, str | os.PathLike):
-        found = read(source)
+        certificate = read(source)
     else:
         raise TypeError(f"certificate is the path of a JSON file or a Certificate, not {type(source).__name__}")
-    return _recompute(found, how)
+    return _recompute(certificate, how)
 
 
 def verify_attestation(
@@ -89,8 +89,8 @@ def verify_attestation(
     wrong = [rule.remark or rule.rule for rule in rules if not rule.passes]
     if statement is None or wrong:
         raise AttestationError("\n".join(f"{printable(envelope.file)}: {why}" for why in wrong))
-    found = _recompute(statement.certificate, how)
-    return replace(found, attestation=Attested(tuple(signers), statement.subjects))
+    verification = _recompute(statement.certificate, how)
+    return replace(verification, attestation=Attested(tuple(signers), statement.subjects))
 
 
 def _recompute(found: Read, how: How) -> Verification:

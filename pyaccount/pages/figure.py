@@ -177,8 +177,8 @@ def _round_ticks(axes: Axes) -> None:
             # The axis has labels that are words, or none.
             continue
         low, high = limits
-        found = round_ticks(low, high, log=scale == "log", most=most)
-        axis.set_ticks([value for value, _ in found], labels=[label for _, label in found])
+        ticks = round_ticks(low, high, log=scale == "log", most=most)
+        axis.set_ticks([value for value, _ in ticks], labels=[label for _, label in ticks])
         axis.set_ticks([], minor=True)
         axis.set_tick_params(labelsize=SMALL)
     # Setting ticks must not change the limits.

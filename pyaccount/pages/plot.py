@@ -33,8 +33,8 @@ class Axis:
         if self.log:
             low, high, at = math.log(low), math.log(high), math.log(max(value, low))
         # The position is the middle if the axis has no length, or if its length exceeds every double.
-        place = (at - low) / (high - low) if 0.0 < high - low < math.inf else 0.5
-        return min(1.0, max(0.0, place))
+        position = (at - low) / (high - low) if 0.0 < high - low < math.inf else 0.5
+        return min(1.0, max(0.0, position))
 
     def ticks(self) -> list[tuple[float, str]]:
         """Return round values with their labels; none if the axis is too short or too long for doubles."""

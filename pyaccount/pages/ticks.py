@@ -31,8 +31,8 @@ def round_ticks(low: float, high: float, *, log: bool = False, most: int = MOST)
         return [(10.0**k, power(k)) for k in range(last, first - 1, -stride)]
     slack = 1e-9 * (high - low)
     for mantissas in _MANTISSAS:
-        found = [(digit, k) for k in range(last + 1, first - 2, -1) for digit in reversed(mantissas)]
-        inside = [(digit, k) for digit, k in found if low - slack <= digit * 10.0**k <= high + slack]
+        candidates = [(digit, k) for k in range(last + 1, first - 2, -1) for digit in reversed(mantissas)]
+        inside = [(digit, k) for digit, k in candidates if low - slack <= digit * 10.0**k <= high + slack]
         if FEWEST <= len(inside) <= most:
             return [(digit * 10.0**k, _scaled(digit, k)) for digit, k in inside]
     return _linear(low, high, most)

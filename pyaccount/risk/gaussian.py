@@ -145,7 +145,7 @@ def hull(points: Sequence[Bound]) -> list[Bound]:
 def sharpened(points: Sequence[Bound]) -> list[Bound]:
     """Return each point with the best bound that all points together give at its ε."""
     corners = hull(points)
-    found = []
+    bounds = []
     for point in points:
         left = max((corner for corner in corners if corner.epsilon <= point.epsilon), key=lambda corner: corner.epsilon)
         right = min(
@@ -154,8 +154,8 @@ def sharpened(points: Sequence[Bound]) -> list[Bound]:
         # The rounding of the chord is relative to its higher end; that of its differences of ε grows with their size.
         rounding = (right.epsilon - left.epsilon + 8.0) * 2.0**-51
         best = left.delta if left == right else chord(left, right, point.epsilon) + rounding * left.delta
-        found.append(Bound(point.epsilon, min(point.delta, best)))
-    return found
+        bounds.append(Bound(point.epsilon, min(point.delta, best)))
+    return bounds
 
 
 def chord(left: Bound, right: Bound, epsilon: float) -> float:
@@ -191,8 +191,8 @@ def _tests(corners: Sequence[Bound]) -> list[Condition]:
 
 
 def _least(tests: list[Condition]) -> float | None:
-    found = _bracket(tests)[1]
-    return found if math.isfinite(found) else None
+    least = _bracket(tests)[1]
+    return least if math.isfinite(least) else None
 
 
 def _may_reach(mu: float, point: Bound) -> bool:
@@ -215,10 +215,10 @@ def _above_chord(mu: float, left: Bound, right: Bound) -> bool:
         return False
     slope = (left.delta - right.delta) / math.expm1(width) * math.exp(-min(left.epsilon, OVERFLOW))
     # The point where −Φ(−μ/2 − ε/μ) is the slope of the chord, or else the nearer end.
-    place = -mu * (mu / 2.0 + _NORMAL.inv_cdf(slope)) if 0.0 < slope < 1.0 else right.epsilon
-    place = min(max(place, left.epsilon), right.epsilon)
-    terms = gaussian_terms(mu, place)
-    return all(terms.tail_low - terms.rest_high * math.exp(end.epsilon - place) >= end.delta for end in (left, right))
+    contact = -mu * (mu / 2.0 + _NORMAL.inv_cdf(slope)) if 0.0 < slope < 1.0 else right.epsilon
+    contact = min(max(contact, left.epsilon), right.epsilon)
+    terms = gaussian_terms(mu, contact)
+    return all(terms.tail_low - terms.rest_high * math.exp(end.epsilon - contact) >= end.delta for end in (left, right))
 
 
 def _bracket(tests: list[Condition]) -> tuple[float, float]:

@@ -101,8 +101,8 @@ class GaussianBudget(Budget):
 
     def at_most(self, points: Points) -> float:
         """Return the larger upper bound of both directions; ∞ if δ is indistinguishable from 1."""
-        found = [needed_within_range(_upper(points[side])) for side in DIRECTIONS]
-        return max(math.inf if mu is None else mu for mu in found)
+        bounds = [needed_within_range(_upper(points[side])) for side in DIRECTIONS]
+        return max(math.inf if mu is None else mu for mu in bounds)
 
     def at_least(self, points: Points) -> float:
         """Return the larger lower bound of both directions."""

@@ -107,13 +107,13 @@ class TradeOff:
         """
         lines = _envelope(self._lines)
         best = min(line.intercept for line in lines if line.excess <= 0.0)
-        place = next(k for k, line in enumerate(lines) if line.excess <= 0.0)
-        if place > 0:
+        position = next(k for k, line in enumerate(lines) if line.excess <= 0.0)
+        if position > 0:
             a, delta, b, c = (
-                lines[place - 1].excess,
-                lines[place - 1].intercept,
-                -lines[place].excess,
-                lines[place].intercept,
+                lines[position - 1].excess,
+                lines[position - 1].intercept,
+                -lines[position].excess,
+                lines[position].intercept,
             )
             # Written as a weighted mean, so that products of the smallest doubles do not vanish.
             best = min(best, b / (a + b) * delta + a / (a + b) * c)

@@ -254,7 +254,7 @@ def _check_entries(path: Path, matrix: Matrix) -> None:
 
 def _refuse_first(path: Path, matrix: Matrix, wrong: NDArray[np.bool_], rule: str) -> None:
     """Reject the first entry, row by row, that breaks the rule."""
-    place = int(wrong.argmax())
-    if wrong.flat[place]:
-        row, column = divmod(place, matrix.shape[1])
+    position = int(wrong.argmax())
+    if wrong.flat[position]:
+        row, column = divmod(position, matrix.shape[1])
         raise MatrixFileError(f"{path}: the entry at row {row}, column {column} is {matrix[row, column]}, but {rule}")

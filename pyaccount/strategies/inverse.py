@@ -156,7 +156,7 @@ def optimal_blt(
     bounds = [(-30.0, 3.0)] * buffers + [(-np.log(1e3 * iterations), np.log1p(-1e-3))] * buffers
 
     def descend(start: Vector) -> Vector:
-        found = optimize.minimize(
+        outcome = optimize.minimize(
             evaluate,
             start,
             jac=True,
@@ -164,7 +164,7 @@ def optimal_blt(
             bounds=bounds,
             options={"maxiter": 500, "ftol": 1e-13, "gtol": 1e-8},
         )
-        return np.asarray(found.x if found.fun <= evaluate(start)[0] else start)
+        return np.asarray(outcome.x if outcome.fun <= evaluate(start)[0] else start)
 
     # The matrix should forget what was before the last participation, so shorter times are tried as the longest one too.
     near = min(apart or iterations, iterations)

@@ -72,7 +72,7 @@ def optimal_spaced(  # noqa: PLR0913, PLR0917 - a pattern and an error
     best = min(
         (one if overlapping else one * (first / one[0]) for one in starts), key=lambda one: float(evaluate(one)[0])
     )
-    found = optimize.minimize(
+    outcome = optimize.minimize(
         evaluate,
         best,
         jac=True,
@@ -81,7 +81,7 @@ def optimal_spaced(  # noqa: PLR0913, PLR0917 - a pattern and an error
         callback=lambda _: step(),
         options={"maxcor": 30, "ftol": 1e-15, "gtol": 1e-10, "maxiter": 2000, "maxfun": 4000},
     )
-    best = np.asarray(found.x) if found.fun < evaluate(best)[0] else best
+    best = np.asarray(outcome.x) if outcome.fun < evaluate(best)[0] else best
     best /= np.sqrt(np.square(column(best)).sum())
     _, gradient = evaluate(best)
     free = (best > 0.0) | (gradient < 0.0)

@@ -120,7 +120,7 @@ def optimal_toeplitz(iterations: int, bands: int, workload: Workload = PREFIX_SU
     # The descent's own status is ignored: with tolerances at the limit of rounding it may end at the optimum on a step
     # without
     # progress.
-    found = optimize.minimize(
+    outcome = optimize.minimize(
         free,
         start[1:],
         jac=True,
@@ -128,7 +128,7 @@ def optimal_toeplitz(iterations: int, bands: int, workload: Workload = PREFIX_SU
         bounds=[(0.0, None)] * (bands - 1),
         options={"maxcor": 20, "ftol": 1e-15, "gtol": 1e-10, "maxiter": 2000, "maxfun": 4000},
     )
-    best = np.concatenate(([1.0], found.x))
+    best = np.concatenate(([1.0], outcome.x))
     return normalized(best if objective(best)[0] < objective(start)[0] else start)
 
 

@@ -94,7 +94,10 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "a seed": ("--seed 3: ", ["certify", str(EXAMPLES / "one-draw.yaml"), "--seed", "3"]),
     "confidence": ("--confidence = ", ["audit", CERTIFICATE, SCORES, "--confidence", "2"]),
     "threshold": ("--threshold is only for many runs", ["audit", CERTIFICATE, SCORES, "--threshold", "1"]),
-    "guesses": ("--guesses is only for one run", ["audit", CERTIFICATE, SCORES, "--runs", "many", "--guesses", "1", "1"]),
+    "guesses": (
+        "--guesses is only for one run",
+        ["audit", CERTIFICATE, SCORES, "--runs", "many", "--guesses", "1", "1"],
+    ),
     "how many guesses": ("--guesses = ", ["audit", CERTIFICATE, SCORES, "--guesses", "1000000", "1"]),
     "unfair coins": ("--runs many", ["audit", CERTIFICATE, "unfair.csv"]),
     "two ways": (

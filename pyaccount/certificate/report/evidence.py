@@ -281,10 +281,10 @@ def budget_section(data: CertificateModel) -> PageSection:
     labels = list(dict.fromkeys(line.direction for line in budget))
     rows = []
     for source in dict.fromkeys(line.source for line in budget):
-        found = {line.direction: line.contribution for line in budget if line.source == source}
+        contributions = {line.direction: line.contribution for line in budget if line.source == source}
         cells: list[Content] = [(source,)]
         for label in labels:
-            value = found.get(label)
+            value = contributions.get(label)
             cells.append(("none",) if value is None else (at_most(value, "δ (or as the line says)", "budget", 2),))
         rows.append(tuple(cells))
     caption = (

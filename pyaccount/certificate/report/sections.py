@@ -82,7 +82,7 @@ MOST_PHASES = 40
 
 def certificate_page(data: CertificateModel, contradictions: Sequence[str] = ()) -> Page:
     """Return the page of a privacy certificate. `contradictions` are those found in it, with paths."""
-    found = meaning(data)
+    consequences = meaning(data)
     return Page(
         title="Privacy certificate",
         name=data.name,
@@ -92,7 +92,7 @@ def certificate_page(data: CertificateModel, contradictions: Sequence[str] = ())
         headline=_headline(data),
         sections=(
             PageSection("guarantee", "The guarantee", (FactList(guarantee_facts(data)),)),
-            attack_section(data, found),
+            attack_section(data, consequences),
             profile_section(data),
             PageSection("mechanism", "The mechanism", _mechanism(data)),
             PageSection("assumptions", "What must be true of the training run", _assumptions(data)),
