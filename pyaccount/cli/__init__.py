@@ -153,10 +153,10 @@ def run(arguments: list[str] | None = None) -> int:
         if isinstance(error, click.NoSuchOption):
             error = _elsewhere(error)
         _show(error)
-        return _told(arguments, WRONG, error)
+        return _exit_code(arguments, WRONG, error)
     except (KeyboardInterrupt, click.Abort) as error:
         click.echo("interrupted: there is no result", err=True)
-        return _told(arguments, INTERRUPTED, error)
+        return _exit_code(arguments, INTERRUPTED, error)
     except OSError as error:
         tell(f"{error.filename or 'input or output'}: {error.strerror or error}")
         try:
@@ -164,10 +164,10 @@ def run(arguments: list[str] | None = None) -> int:
         except OSError:
             # The interpreter would report a full disk a second time at exit, with another exit code.
             streams.give_up()
-        return _told(arguments, STOPPED, error)
+        return _exit_code(arguments, STOPPED, error)
     except MemoryError as error:
         tell("there is not enough memory: nothing was certified")
-        return _told(arguments, STOPPED, error)
+        return _exit_code(arguments, STOPPED, error)
     except Exception as error:
         from pyaccount.errors import DomainError, PyaccountError
 
@@ -178,7 +178,7 @@ def run(arguments: list[str] | None = None) -> int:
             # Functions name their arguments in messages; users of commands know the options.
             error = DomainError(in_options(str(error), _command(called).params))
         tell(str(error))
-        return _told(arguments, error.exit_code, error)
+        return _exit_code(arguments, error.exit_code, error)
 
 
 def _show(error: click.ClickException) -> None:
@@ -188,7 +188,7 @@ def _show(error: click.ClickException) -> None:
     tell(stream.getvalue().rstrip("\n"))
 
 
-def _told(arguments: list[str] | None, code: int, error: BaseException) -> int:
+def _exit_code(arguments: list[str] | None, code: int, error: BaseException) -> int:
     """Return the exit code of an error that was printed as text; print it as data if the command asks for JSON."""
     if as_data(arguments):
         tell_errors(command_of(arguments, _HOMES), code, error)
@@ -214,7 +214,7 @@ def main() -> None:
 
         traceback.print_exc()
         click.echo("this is a bug of pyaccount; it says nothing about the document or the certificate", err=True)
-        code = _told(None, BUG, error)
+        code = _exit_code(None, BUG, error)
     gc.freeze()
     # Python remembers a KeyboardInterrupt that passed through an `exec` of a library, and would end by that signal
     # instead of

@@ -393,7 +393,7 @@ def compare(
             tell(str(error))
             wrong.append(error)
     if wrong:
-        return _told(wrong, form)
+        return _exit_code(wrong, form)
     asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet)
     with progress(quiet=quiet) as report:
         comparison = compute(plans, threads=threads, report=report)
@@ -418,7 +418,7 @@ def compare(
     return HOLDS if not whys and all(row.holds for row in comparison.rows) else FAILS
 
 
-def _told(wrong: Sequence[CertificateError | DocumentError], form: str | None) -> int:
+def _exit_code(wrong: Sequence[CertificateError | DocumentError], form: str | None) -> int:
     """Return the exit code for sources that cannot be compared; print their errors as data if `form` is json."""
     if form == "json":
         tell_errors("compare", WRONG, *wrong)

@@ -186,7 +186,7 @@ class SampledCrossCheck:
         """Return whether a bound or an estimate from other samples is compatible with the new ones, and the reason."""
         leaf, direction, guarantee = str(path[-1]), _direction(path), self.stated["guarantee"]
         if path[0] == "risk":
-            return self._told_epsilon(leaf, stated)
+            return self._risk_epsilon(leaf, stated)
         if "profile" not in path and leaf in ("epsilon", "delta"):
             return False, "not what was retested"
         epsilon = stated if leaf == "epsilon_lower" else guarantee["epsilon"]
@@ -203,10 +203,10 @@ class SampledCrossCheck:
                 estimate, error = self.retest.estimate(epsilon, direction, below=True, times=times)
                 if abs(least - estimate) >= STANDARD_ERRORS * error:
                     break
-            return least <= estimate - STANDARD_ERRORS * error, _told(epsilon, estimate, error)
+            return least <= estimate - STANDARD_ERRORS * error, _estimate_words(epsilon, estimate, error)
         point_bounds = self.retest.point(epsilon, direction)
         estimate, error = self.retest.estimate(epsilon, direction, below=leaf == "delta_lower")
-        reason = _told(epsilon, estimate, error)
+        reason = _estimate_words(epsilon, estimate, error)
         if leaf == "delta_lower":
             most = max(point_bounds.lower, estimate - STANDARD_ERRORS * error)
             return stated <= most, f"{reason}, and at least {point_bounds.lower:.6g}"
@@ -218,17 +218,17 @@ class SampledCrossCheck:
         spread = 2.0 * STANDARD_ERRORS * error
         return point_bounds.lower - spread <= stated <= point_bounds.upper + spread, reason
 
-    def _told_epsilon(self, leaf: str, stated: float) -> tuple[bool, str]:
+    def _risk_epsilon(self, leaf: str, stated: float) -> tuple[bool, str]:
         """Check an end of the ε reported with a risk budget. The ends of the measure follow from the guarantee's."""
         if leaf not in ("epsilon", "epsilon_lower"):
             return True, "follows from the guarantee and the ends of its directions"
         delta, upper = self.stated["risk"]["delta"], leaf == "epsilon"
         found, (estimate, error) = self.retest.point(stated), self.retest.estimate(stated, below=not upper)
-        reason = _told(stated, estimate, error)
+        reason = _estimate_words(stated, estimate, error)
         if upper:
             return delta >= min(found.upper, max(estimate + STANDARD_ERRORS * error, UNSEEN * found.upper)), reason
         return delta <= max(found.lower, estimate - STANDARD_ERRORS * error), reason
 
 
-def _told(epsilon: float, estimate: float, error: float) -> str:
+def _estimate_words(epsilon: float, estimate: float, error: float) -> str:
     return f"compared with new samples: δ({epsilon:.6g}) is estimated to be {estimate:.6g} ± {error:.2g}"

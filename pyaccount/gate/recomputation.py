@@ -156,9 +156,9 @@ class Recomputation:
         if not set(fresh.get("not_computed") or ()) <= set(self.data.not_computed):
             # A missing part would not be compared.
             raise LimitError(TIME_IS_UP, stage="recomputing the parts beside the guarantee")
-        return self._told(fresh)
+        return self._with_stated_search(fresh)
 
-    def _told(self, fresh: dict[str, Any]) -> dict[str, Any]:
+    def _with_stated_search(self, fresh: dict[str, Any]) -> dict[str, Any]:
         """Return the recomputed certificate with the stated results of the matrix search, which is not repeated."""
         if self.document.searched:
             for key in ("considered", "searched"):
@@ -210,7 +210,7 @@ class Recomputation:
         more = []
         if not outcome.accepted:
             more.append(Difference(self._tested(), self.data.statement, None, False, _refused(outcome)))
-        fresh = self._told(json.loads(issue(replace(plan, asked=self.document), outcome.evidence).to_json()))
+        fresh = self._with_stated_search(json.loads(issue(replace(plan, asked=self.document), outcome.evidence).to_json()))
         # The seed is an input: the comparison is whether the certificate has the seed of its document.
         fresh["evidence"]["sampling"]["seed"] = recorded
         return self.examination.verdict(
