@@ -100,7 +100,7 @@ def trusted_keys(folder: str | os.PathLike[str], origin: str) -> TrustedKeys:
         )
     if len(files) > MOST_KEYS:
         raise DomainError(
-            f"trusted_keys = {printable(place)}: this folder contains {len(files)} keys, but at most {MOST_KEYS} are read"
+            f"trusted_keys = {printable(place)}: there are {len(files)} keys, but at most {MOST_KEYS} are read"
         )
     for path in (Path(place), *files):
         check_trusted(path)
@@ -138,7 +138,8 @@ def _one_key(path: Path, text: str) -> None:
     keys = text.count("-----BEGIN ")
     if keys > 1:
         raise DomainError(
-            f"{printable(str(path))}: this file contains {keys} keys, and only the first would be trusted: give each key a file"
+            f"{printable(str(path))}: this file contains {keys} keys, and only the first would be trusted: "
+            "give each key a file"
         )
 
 

@@ -79,7 +79,8 @@ def _signer(key: str, public_key: str | os.PathLike[str] | None, secret: Secret 
     if not colon or scheme not in used.signer.SIGNER_FOR_URI_SCHEME:
         if public_key is not None:
             raise DomainError(
-                "public_key is only for keys that are not files: leave it out, since the file of a private key contains it"
+                "public_key is only for keys that are not files: leave it out, since "
+                "the file of a private key contains it"
             )
         return _of_file(key, secret)
     if public_key is None:

@@ -139,8 +139,8 @@ def _one_run(asked: _Case, *found: Any) -> tuple[OneRunTest, ...]:
     count = int(coins.sum())
     if stats.binomtest(count, len(values)).pvalue < FAIR:
         raise DomainError(
-            f"{count:_} of {len(values):_} canaries were included, which fair coins hardly ever give: with one run, each canary "
-            'must be included by its own fair coin; if each score is from a separate run, use runs="many"'
+            f"{count:_} of {len(values):_} canaries were included, which fair coins hardly ever give: with one run, "
+            'each canary must be included by its own fair coin; if each score is from a separate run, use runs="many"'
         )
     sides = _choices(len(values)) if guesses is None else [_sides(guesses, len(values))]
     level = asked.level / len(sides)

@@ -1,42 +1,44 @@
 """Bounds how often an attack on one run is right, if the certificate is true.
 
-Each of m canaries is included by its own fair coin s_j ∈ {0, 1}. From the run's outcome y an attacker makes r guesses, at
-most one for each canary; which canaries are guessed, and how, is a function of y alone. W is the number of right guesses. For
-a mechanism that is private with respect to one canary, the laws of y given s_j = 1 and s_j = 0 (and all other coins) are hard
-to distinguish.
+Each of m canaries is included by its own fair coin s_j ∈ {0, 1}. From the run's outcome y an attacker makes r guesses,
+at most one for each canary; which canaries are guessed, and how, is a function of y alone. W is the number of right
+guesses. For a mechanism that is private with respect to one canary, the laws of y given s_j = 1 and s_j = 0 (and all
+other coins) are hard to distinguish.
 
-The audit is that of Steinke, Nasr & Jagielski 2023 (arXiv:2305.08846); the bound is the recursion of Mahloujifar, Melis &
-Chaudhuri 2024 (arXiv:2410.22235) for trade-off curves; the proof here also covers curves that differ by direction, and
-abstentions. Let g₁ and g₀ be concave with Pr[y ∈ E | s_j = 1] ≤ g₁(Pr[y ∈ E | s_j = 0]) and the same with 0 and 1 exchanged
-for g₀, for every E: the certified true-positive rates. Fix j, i and the other coins, and let E₁ be the outcomes in which j is
-guessed to be included and at least i other guesses are right; E₀ those in which it is guessed to be excluded. Then the
-probabilities that j is right, or wrong, with at least i others right are C = ½(P₁(E₁) + P₀(E₀)) and I = ½(P₀(E₁) + P₁(E₀)),
-and
+The audit is that of Steinke, Nasr & Jagielski 2023 (arXiv:2305.08846); the bound is the recursion of Mahloujifar, Melis
+& Chaudhuri 2024 (arXiv:2410.22235) for trade-off curves; the proof here also covers curves that differ by direction,
+and abstentions. Let g₁ and g₀ be concave with Pr[y ∈ E | s_j = 1] ≤ g₁(Pr[y ∈ E | s_j = 0]) and the same with 0 and 1
+exchanged for g₀, for every E: the certified true-positive rates. Fix j, i and the other coins, and let E₁ be the
+outcomes in which j is guessed to be included and at least i other guesses are right; E₀ those in which it is guessed to
+be excluded. Then the probabilities that j is right, or wrong, with at least i others right are C = ½(P₁(E₁) + P₀(E₀))
+and I = ½(P₀(E₁) + P₁(E₀)), and
 
     C ≤ ½ g₁(P₀(E₁)) + ½ g₀(P₁(E₀)) ≤ G(I),    G(z) = max {½ g₁(u) + ½ g₀(v) : ½(u + v) = z},
 
-where G is concave; if nobody is ever guessed to be excluded, E₀ is empty and G(z) = ½ g₁(2z), and likewise for the other
-guess. By Jensen this stays true on average over the other coins and over j = 1 … m. With M_i = Pr[W ≥ i] the means are
+where G is concave; if nobody is ever guessed to be excluded, E₀ is empty and G(z) = ½ g₁(2z), and likewise for the
+other guess. By Jensen this stays true on average over the other coins and over j = 1 … m. With M_i = Pr[W ≥ i] the
+means are
 
     a_{i+1} = (1/m) E[W; W ≥ i + 1] = ((i + 1) M_{i+1} + Σ_{w > i+1} M_w)/m,
     b_i = (1/m) E[r − W; W ≥ i] = ((r − i) M_i − Σ_{w > i} M_w)/m,
 
-since "j right and at least i others right" is "j right and W ≥ i + 1", and "j wrong …" is "j wrong and W ≥ i". So a_{i+1} ≤
-G(b_i), that is,
+since "j right and at least i others right" is "j right and W ≥ i + 1", and "j wrong …" is "j wrong and W ≥ i". So
+a_{i+1} ≤ G(b_i), that is,
 
     M_i ≥ (Σ_{w > i} M_w + m G⁻¹(a_{i+1}))/(r − i)   and   M_i ≥ M_{i+1},    i = 0 … r − 1,
 
-with right sides that do not fall in any M_w. Starting from M_v = t and M_w = 0 for w > v and taking the least M_i that both
-allow, for i = v − 1 down to 0, gives lower bounds on the true M_i whenever Pr[W ≥ v] ≥ t. If they end above M_0 = 1, then
-Pr[W ≥ v] < t.
+with right sides that do not fall in any M_w. Starting from M_v = t and M_w = 0 for w > v and taking the least M_i that
+both allow, for i = v − 1 down to 0, gives lower bounds on the true M_i whenever Pr[W ≥ v] ≥ t. If they end above M_0 =
+1, then Pr[W ≥ v] < t.
 
-For (ε, δ) alone g₁ and g₀ are its two lines. The formula published for that (the code of arXiv:2305.08846, Appendix D: a
-binomial tail and 2mδ times a slope of it) is not an upper bound: three canaries and an outcome that is each vector of guesses
-with probability 0.13125, but all of them wrong with 0.08125, is (0, 0.05)-private, and has a right guess with probability
-0.91875, where the formula says at most 0.9125. Where both can be used they give nearly the same ε.
+For (ε, δ) alone g₁ and g₀ are its two lines. The formula published for that (the code of arXiv:2305.08846, Appendix D:
+a binomial tail and 2mδ times a slope of it) is not an upper bound: three canaries and an outcome that is each vector of
+guesses with probability 0.13125, but all of them wrong with 0.08125, is (0, 0.05)-private, and has a right guess with
+probability 0.91875, where the formula says at most 0.9125. Where both can be used they give nearly the same ε.
 
 **Rounding.** G⁻¹ is evaluated at an argument that is smaller by a relative 1e-12, more than the rounding of the
-interpolation. The test against 1 requires 1 + 1e-9, more than the rounding of sums of at most `MOST_GUESSES` positive terms.
+interpolation. The test against 1 requires 1 + 1e-9, more than the rounding of sums of at most `MOST_GUESSES` positive
+terms.
 """
 
 from __future__ import annotations

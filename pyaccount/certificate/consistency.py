@@ -72,7 +72,8 @@ def _hashes(data: CertificateModel | AmplificationData) -> Iterator[Inconsistenc
         )
         yield Inconsistency("document_sha256", message)
     if data.content_sha256 is not None and data.content_sha256 != (of_content := content_sha256(data)):
-        message = f"its contents have the hash {of_content}, but it states {shown(data.content_sha256)}: something was changed"
+        stated = shown(data.content_sha256)
+        message = f"its contents have the hash {of_content}, but it states {stated}: something was changed"
         yield Inconsistency(CONTENT, message)
 
 

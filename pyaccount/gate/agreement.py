@@ -290,7 +290,7 @@ def _end(path: Path) -> End | None:
 
 
 def _one_sided(end: End, path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool, str]:
-    """Compare ends: to the engine's tolerance on the safe side; on the other to the last digits, or by a cross-check."""
+    """Compare ends: to the engine's tolerance on the safe side, else to the last digits, or by a cross-check."""
     closed = path[0] in ("eta", "effects")
     sampled = terms.mode == "bounds"
     safe = stated > fresh if end == "upper" else stated < fresh

@@ -210,7 +210,9 @@ class Recomputation:
         more = []
         if not outcome.accepted:
             more.append(Difference(self._tested(), self.data.statement, None, False, _refused(outcome)))
-        fresh = self._with_stated_search(json.loads(issue(replace(plan, asked=self.document), outcome.evidence).to_json()))
+        fresh = self._with_stated_search(
+            json.loads(issue(replace(plan, asked=self.document), outcome.evidence).to_json())
+        )
         # The seed is an input: the comparison is whether the certificate has the seed of its document.
         fresh["evidence"]["sampling"]["seed"] = recorded
         return self.examination.verdict(

@@ -1,31 +1,33 @@
 """The true-positive rate at a false-positive rate as a budget.
 
-Write x = e^ε and δ(x) = H_x(P‖Q) for all x > 0. The largest true-positive rate of a test for presence at the false-positive
-rate α is
+Write x = e^ε and δ(x) = H_x(P‖Q) for all x > 0. The largest true-positive rate of a test for presence at the
+false-positive rate α is
 
     t(α) = min over x > 0 of g(x),   g(x) = α x + δ(x)
 
-(Dong, Roth & Su 2022, Proposition 2.12: the trade-off function is the conjugate of the profile). Its points with x ≥ 1 are
-those of the direction *remove*; with H_x(P‖Q) = 1 − x + x H_{1/x}(Q‖P), those with x ≤ 1 are those of *add*. For absence P
-and Q are exchanged. The budget is kept if both rates are at most the limit. **From above** every point gives a bound:
-`TradeOff`.
+(Dong, Roth & Su 2022, Proposition 2.12: the trade-off function is the conjugate of the profile). Its points with x ≥ 1
+are those of the direction *remove*; with H_x(P‖Q) = 1 − x + x H_{1/x}(Q‖P), those with x ≤ 1 are those of *add*. For
+absence P and Q are exchanged. The budget is kept if both rates are at most the limit. **From above** every point gives
+a bound: `TradeOff`.
 
-**From below.** δ(x) is convex and decreasing, with slopes of at least −1, and δ(x) ≥ (1 − x)₊. So g is convex and its slopes
-are between α − 1 and α. Between two neighbouring points g is above the line through the two points to the left (with the
-lower bound on δ at the nearer one and the upper bound at the farther one), or with the slope α − 1 if there are not two. It is
-likewise above the line through the two points to the right. The minimum of the larger of the two lines, at an end or where
-they cross, is a lower bound on g there. Beyond the last point g ≥ α x, before the first g ≥ 1 − (1 − α) x, which closes both
-ends. Bounds of the two directions need not be of one pair, so the points of each direction are treated separately.
+**From below.** δ(x) is convex and decreasing, with slopes of at least −1, and δ(x) ≥ (1 − x)₊. So g is convex and its
+slopes are between α − 1 and α. Between two neighbouring points g is above the line through the two points to the left
+(with the lower bound on δ at the nearer one and the upper bound at the farther one), or with the slope α − 1 if there
+are not two. It is likewise above the line through the two points to the right. The minimum of the larger of the two
+lines, at an end or where they cross, is a lower bound on g there. Beyond the last point g ≥ α x, before the first g ≥ 1
+− (1 − α) x, which closes both ends. Bounds of the two directions need not be of one pair, so the points of each
+direction are treated separately.
 
-**One point is a proof.** t(α) ≤ T follows from any (ε, δ) in both directions with e^ε α + δ ≤ T, and likewise for absence. If
-α + T ≤ 1, nothing is lost by requiring ε ≥ 0, provided that one direction is the larger one for all ε: the trade-off function
-of the larger profile is symmetric and convex, so that its slope at a point above the diagonal is −1 or steeper.
+**One point is a proof.** t(α) ≤ T follows from any (ε, δ) in both directions with e^ε α + δ ≤ T, and likewise for
+absence. If α + T ≤ 1, nothing is lost by requiring ε ≥ 0, provided that one direction is the larger one for all ε: the
+trade-off function of the larger profile is symmetric and convex, so that its slope at a point above the diagonal is −1
+or steeper.
 
 **Rounding.** x·|δ′(x)| ≤ P(L ≥ ε) ≤ 1 for x ≥ 1, and |g′| ≤ 1 for x ≤ 1, so the rounding of x changes g by no more than
-(1 + α x) units. Together with the rounding of the sum this is below `UNITS` times (1 + α x). The bounds at each point are
-moved apart by that much, so that slopes between close points remain bounds. A value read off the lines is below 1: a height,
-and a slope times a distance no larger than the two together. These are some ten roundings, for which `GUARD` and `SMALLEST`
-are subtracted.
+(1 + α x) units. Together with the rounding of the sum this is below `UNITS` times (1 + α x). The bounds at each point
+are moved apart by that much, so that slopes between close points remain bounds. A value read off the lines is below 1:
+a height, and a slope times a distance no larger than the two together. These are some ten roundings, for which `GUARD`
+and `SMALLEST` are subtracted.
 """
 
 from __future__ import annotations

@@ -126,13 +126,14 @@ def optimal_blt(
 ) -> tuple[Vector, Vector]:
     """Return the scales and decays of a BLT with the least mean square error, given how often a record takes part.
 
-    Minimises (1/n)·‖A·C⁻¹‖_F²·‖Cx‖² over ω ≥ 0 and 0 < θ < 1, n = iterations, x = e_1 + e_{1+apart} + … with `participations`
-    terms (one: ‖Cx‖ is the column norm), from fits of the square root's coefficients with decays evenly spaced in
-    ln(1 − θ). A, and the alternative to the mean, are those of `toeplitz.optimal_toeplitz`.
+    Minimises (1/n)·‖A·C⁻¹‖_F²·‖Cx‖² over ω ≥ 0 and 0 < θ < 1, n = iterations, x = e_1 + e_{1+apart} + … with
+    `participations` terms (one: ‖Cx‖ is the column norm), from fits of the square root's coefficients with decays
+    evenly spaced in ln(1 − θ). A, and the alternative to the mean, are those of `toeplitz.optimal_toeplitz`.
 
-    Takes 1 ≤ buffers ≤ `MOST_BUFFERS`. Every result is a valid strategy; that no other is better is observed for few buffers,
-    not proven. Deterministic. Time O(n²) per step. Raises ValueError if the arguments are out of range. Source of the objective:
-    McMahan, Xu & Zhang 2024 (arXiv:2408.08868), BLTs for several participations; starts and bounds of the search are our own.
+    Takes 1 ≤ buffers ≤ `MOST_BUFFERS`. Every result is a valid strategy; that no other is better is observed for few
+    buffers, not proven. Deterministic. Time O(n²) per step. Raises ValueError if the arguments are out of range. Source
+    of the objective: McMahan, Xu & Zhang 2024 (arXiv:2408.08868), BLTs for several participations; starts and bounds of
+    the search are our own.
     """
     from scipy import optimize  # type: ignore[import-untyped]  # known matrices do not need it
 
@@ -166,7 +167,7 @@ def optimal_blt(
         )
         return np.asarray(outcome.x if outcome.fun <= evaluate(start)[0] else start)
 
-    # The matrix should forget what was before the last participation, so shorter times are tried as the longest one too.
+    # The matrix should forget what was before the last participation, so shorter values of the longest time are tried too.
     near = min(apart or iterations, iterations)
     starts = [_fitted(iterations, buffers, longest) for longest in sorted({iterations, near, near // 4})]
     best = min(map(descend, starts), key=lambda parameters: evaluate(parameters)[0])

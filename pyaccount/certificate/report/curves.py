@@ -73,7 +73,7 @@ def profile(data: CertificateModel) -> Figure:
 
 
 def stated_profile(data: CertificateModel) -> Plot:
-    """Return the plot of the bounds on δ over ε at the certificate's points; lines between them are only for the eye."""
+    """Return the plot of the bounds on δ over ε at the certificate's points; the lines between them are no bounds."""
     upper = tuple((point.epsilon, point.delta) for point in data.profile)
     lower = tuple((point.epsilon, point.delta_lower) for point in data.profile)
     last = max((point.epsilon for point in data.profile), default=1.0) or 1.0
