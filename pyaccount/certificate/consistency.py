@@ -73,7 +73,7 @@ def _hashes(data: CertificateModel | AmplificationData) -> Iterator[Inconsistenc
         yield Inconsistency("document_sha256", message)
     if data.content_sha256 is not None and data.content_sha256 != (of_content := content_sha256(data)):
         stated = shown(data.content_sha256)
-        message = f"its contents have the hash {of_content}, but it states {stated}: something was changed"
+        message = f"the certificate has the hash {of_content}, but it states {stated}: something was changed"
         yield Inconsistency(CONTENT, message)
 
 

@@ -121,8 +121,8 @@ def test_keys_given_twice(project: Signing) -> None:
     [
         ({"_type": "https://in-toto.io/Statement/v0.1"}, "_type: 'https://in-toto.io/Statement/v0.1' is not"),
         ({"_type": None}, "_type"),
-        ({"predicateType": "https://slsa.dev/provenance/v1"}, "it attests something else than a certificate"),
-        ({"predicateType": PREDICATE + "0"}, "it attests something else than a certificate"),
+        ({"predicateType": "https://slsa.dev/provenance/v1"}, "it attests something other than a certificate"),
+        ({"predicateType": PREDICATE + "0"}, "it attests something other than a certificate"),
         ({"subject": []}, "subject"),
         ({"subject": [{"name": "model.safetensors"}]}, "subject[0].digest"),
         ({"subject": [{"name": "model.safetensors", "digest": {"sha1": "0" * 40}}]}, "subject[0].digest.sha256"),
@@ -165,7 +165,7 @@ def test_the_envelope_stripped_and_filled(project: Signing) -> None:
         kept = {key: value for key, value in project.envelope.items() if key != name}
         assert name in refused(project, kept).error
     assert "extra" in refused(project, {**project.envelope, "extra": 1}).error
-    assert "a certificate that nobody signed" in refused(project, project.statement["predicate"]).error
+    assert "an unsigned certificate" in refused(project, project.statement["predicate"]).error
     assert "attestation" in refused(project, project.statement).error
     (signature,) = project.envelope["signatures"]
     for signatures in (

@@ -224,7 +224,7 @@ def test_other_designs_are_refused(certificate: pyaccount.Certificate) -> None:
     for wrong in ([1.0, 2.0], 7):
         with pytest.raises(pyaccount.DomainError):
             pyaccount.audit(certificate, wrong)
-    with pytest.raises(pyaccount.DomainError, match="of one length"):
+    with pytest.raises(pyaccount.DomainError, match="of the same length"):
         pyaccount.audit(certificate, [1.0, 2.0], [True])
 
 

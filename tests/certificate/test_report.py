@@ -533,7 +533,7 @@ def test_of_what_contradicts_itself_nothing_says_that_it_holds(
         code, fine, _ = run(capsys, "report", str(RUNS["deterministic"]), "--format", form)
         code, out, err = run(capsys, "report", str(bad), "--format", form)
         assert code == 0
-        assert "contradicts itself: created: '2026-02-11' is no time" in err
+        assert "contradicts itself: created: '2026-02-11' is not a time" in err
         for said in ("HOLDS", "— holds", ">holds<", '"holds"'):
             assert said not in out
         assert any(said in fine for said in ("HOLDS", "— holds", ">holds<", '"holds"'))
