@@ -37,8 +37,7 @@ class AttackRate:
     #: The bound for a test that decides "the sensitive records were absent".
     absence: float
     #: The value below which more points in the profile cannot lower the larger of the two; not a bound on attacks. None
-    #: if the
-    #: certificate has a curve of many points.
+    #: if the certificate has a curve of many points.
     finer: float | None = None
 
     @property
@@ -52,12 +51,10 @@ class GaussianComparison:
     """The μ of Gaussian differential privacy, as far as the points of a profile determine it."""
 
     #: An upper bound: δ(ε) ≤ δ_μ(ε) for this μ in each direction, at each ε of its profile and of the guarantee. It
-    #: claims nothing
-    #: between these points. None if no μ was found.
+    #: claims nothing between these points. None if no μ was found.
     mu_at_points: float | None
     #: An upper bound: δ(ε) ≤ δ_μ(ε) for this μ and every ε from `first_epsilon` to `last_epsilon`. It claims nothing
-    #: outside that
-    #: range, so it is not a statement of μ-GDP. None if no μ was found.
+    #: outside that range, so it is not a statement of μ-GDP. None if no μ was found.
     mu_within_range: float | None
     #: A lower bound: for the protected group, the run is not μ-GDP for any smaller μ.
     mu_lower: float

@@ -198,8 +198,7 @@ def _exit_code(arguments: list[str] | None, code: int, error: BaseException) -> 
 def main() -> None:
     """The `pyaccount` command."""
     # A command ends soon and leaves few cycles. Searching all imported objects for cycles, sometimes and again at the
-    # end, takes
-    # a fifth of the time of a quick command.
+    # end, takes a fifth of the time of a quick command.
     gc.set_threshold(100_000)
     # Finding pydantic's plugins means reading about every installed package; and no plugin may change what a document
     # means.
@@ -217,7 +216,6 @@ def main() -> None:
         code = _exit_code(None, BUG, error)
     gc.freeze()
     # Python remembers a KeyboardInterrupt that passed through an `exec` of a library, and would end by that signal
-    # instead of
-    # with this code. Another `exec` clears it.
+    # instead of with this code. Another `exec` clears it.
     exec("")
     sys.exit(code)

@@ -74,8 +74,7 @@ def prepare() -> None:
     """Set up the streams of a command. Output is UTF-8 in every locale, because results contain ε and δ."""
     fill()
     # On stdout only a reader that has gone is ignored: if the disk is full, a result is lost. An error on stderr cannot
-    # be
-    # reported anywhere and must not change the exit code.
+    # be reported anywhere and must not change the exit code.
     for name, lost_by in (("stdout", BrokenPipeError), ("stderr", OSError)):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):

@@ -38,8 +38,7 @@ UNCOMPARED = ("created", "versions", "content_sha256")
 #: The relative error by which rounding alone may change numbers that follow from the document.
 ROUNDING = 1e-6
 #: The same for ends on the side on which they promise more: units in the last place, times their growth in tails. A
-#: profile may
-#: fall by any factor within 1e-6 of an ε; ends that differ by more are cross-checked.
+#: profile may fall by any factor within 1e-6 of an ε; ends that differ by more are cross-checked.
 LAST_DIGITS = 1e-12
 #: The relative width to which the black-box lemma is known: it is a contrast that a separate search computes.
 CONTRAST = 1e-2
@@ -59,8 +58,7 @@ _EFFORT = re.compile(r"evidence\.(compositions|error_budget|sampling\.composed_c
 #: The candidates of a choice, which enter no guarantee.
 _CHOSEN = re.compile(r"evidence\.considered.*")
 #: Numbers that follow from a linear system or from matrices that a search found: their last digits depend on the
-#: machine, and
-#: no guarantee contains them.
+#: machine, and no guarantee contains them.
 _MACHINE = re.compile(r"evidence\.considered\[\d+\]\.\w+_estimate|utility\.(workload\.)?\w+")
 #: Fields that exist only if a test draws from a power of the likelihood ratio, or of a mean; its pilot decides that.
 _POWER = re.compile(r"evidence\.sampling\.tests\[\d+\]\.(proposal\.(order|block|most_busy|log_sobolev)|second_moment)")

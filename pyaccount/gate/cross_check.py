@@ -29,17 +29,14 @@ FINEST = ClaimTarget.finest
 #: The relative width at the start, which refutes most false values at little cost.
 COARSEST = 1e-2
 #: A bound from other samples must be this many standard errors beyond an estimate from the new ones. A valid bound is
-#: about five of
-#: its own beyond the truth, and those are about twice the new ones: the check fails for it with probability 1e-3 or
-#: less.
+#: about five of its own beyond the truth, and those are about twice the new ones: the check fails for it with
+#: probability 1e-3 or less.
 STANDARD_ERRORS = 4.0
 #: The multiples of the usual number of samples with which a lower end is compared, until it differs significantly from
-#: the
-#: estimate: the distribution that it was drawn from may have a much smaller variance.
+#: the estimate: the distribution that it was drawn from may have a much smaller variance.
 LOOKS = (1, 4, 16)
 #: The least ratio of an upper bound to what the new samples prove. If hardly any sample is informative about δ,
-#: estimates say
-#: nothing, and bounds fall only with the number of samples, of which the certificate has a fourth.
+#: estimates say nothing, and bounds fall only with the number of samples, of which the certificate has a fourth.
 UNSEEN = 0.5
 
 

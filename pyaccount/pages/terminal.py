@@ -86,7 +86,7 @@ class _Printer:
 
     @property
     def _room(self) -> int | None:
-        """Return the width inside a section."""
+        """The width inside a section; None if it is not limited."""
         return None if self.width is None else max(1, self.width - INDENT)
 
     def _block(self, block: Block) -> list[str]:
@@ -134,7 +134,7 @@ class _Printer:
                 below = wrapped(aside, narrow) if aside else []
                 yield from self._labelled(name, [*wrapped(statement, narrow), *below], label)
             return
-        # If no statement has a note, statements take the whole width.
+        # A statement without a note takes the whole line, so only rows with a note count here.
         content, note = (max((cell_len(row[k]) for row in cells if row[2]), default=0) for k in (1, 2))
         room = None if width is None else width - label - INDENT
         if room is not None and content + note + WIDE > room:

@@ -210,7 +210,7 @@ def _parse(path: Path, row: int, line: str, delimiter: str | None) -> Matrix:
     try:
         return np.loadtxt([line], delimiter=delimiter, comments=None, ndmin=1)
     except ValueError:
-        # The parser's message counts rows and columns differently, so the entry is searched here.
+        # The parser's message counts rows and columns differently, so the wrong entry is located here.
         for column, entry in enumerate(line.split(delimiter)):
             if not _is_number(entry):
                 raise MatrixFileError(

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float64]
 
 #: For inverses whose terms cancel: the binary places of the fixed-point arithmetic, the most products, and the exponent
-#: of a value
-#: that is too large.
+#: of a value that is too large.
 BITS = 256
 MOST_PRODUCTS = 20_000_000
 LARGEST = 900

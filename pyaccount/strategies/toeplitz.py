@@ -118,8 +118,7 @@ def optimal_toeplitz(iterations: int, bands: int, workload: Workload = PREFIX_SU
         return value, gradient[1:]
 
     # The descent's own status is ignored: with tolerances at the limit of rounding it may end at the optimum on a step
-    # without
-    # progress.
+    # without progress.
     outcome = optimize.minimize(
         free,
         start[1:],
