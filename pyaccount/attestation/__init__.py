@@ -1,6 +1,7 @@
-"""Attestations: that the holder of a key says a certificate, and about which files.
+"""Attestations: a signature that states that the holder of a key issues a certificate for certain files.
 
-An attestation is an in-toto Statement (v1), whose subjects are files by their SHA-256 and whose predicate is the certificate, in
-a DSSE envelope. `signing` makes one; `opening` tells whose signatures an envelope has, and what was signed, in this order.
-Cryptography is that of securesystemslib, which only `library` imports. This room judges no certificate; the gate does.
+An attestation is an in-toto Statement (v1) in a DSSE envelope. The subjects of the Statement are files by their
+SHA-256, and its predicate is the certificate. `signing` makes one; `opening` first finds out who signed an envelope,
+and only then reads what was signed. The cryptography is that of securesystemslib, which only `library` imports. This
+room judges no certificate; the gate does.
 """

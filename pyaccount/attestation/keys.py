@@ -1,7 +1,7 @@
-"""The public keys that are trusted, the permissions of the files of keys, and the library that reads keys.
+"""Reads trusted public keys, checks the permissions of key files, and imports the library for keys.
 
-Only POSIX systems say who may read a private key or write to the folder of trusted keys; elsewhere a warning says that this is
-not checked.
+Only POSIX systems report who may read a private key or write to the folder of trusted keys. On other systems a warning
+says that this is not checked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyaccount.files import HAS_MODES, warn_without_modes
 
 
 def library() -> Any:
-    """What is used of securesystemslib and of the package that reads its keys. Raises `MissingExtraError`."""
+    """Return what is used of securesystemslib and of cryptography. Raises `MissingExtraError`."""
     try:
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives import serialization
@@ -34,57 +34,57 @@ def library() -> Any:
         signer=signer,
         serialization=serialization,
         Unverified=UnverifiedSignatureError,
-        #: What a key that cannot be read or used raises.
+        #: The exceptions for a key that cannot be read or used.
         unusable=(ValueError, TypeError, KeyError, AttributeError, UnsupportedAlgorithm),
     )
 
 
-#: The endings of the files that are read.
+#: The endings of the files that are read as keys.
 PEM, JSON = (".pem", ".pub"), ".json"
-#: No key has as many bytes.
+#: The most bytes of a key file.
 LARGEST_KEY = 1 << 16
-#: So many keys are read at most.
+#: The most keys that are read.
 MOST_KEYS = 1000
 
 
 class TrustedKey(NamedTuple):
-    """A public key, and the file that says it is trusted."""
+    """A trusted public key, and the name of its file."""
 
     name: str
     key_id: str
-    #: securesystemslib's.
+    #: The key as an object of securesystemslib.
     key: Any
-    #: Until when it is trusted; without one, as long as the file is there.
+    #: When trust in the key ends; `None`: it is trusted as long as the file exists.
     expires: datetime | None = None
 
     def expired(self, now: datetime) -> bool:
-        """Whether it was trusted once."""
+        """Return whether the key is not trusted any more."""
         return self.expires is not None and now >= self.expires
 
 
 class TrustedKeys(NamedTuple):
-    """The keys of one folder, and who asks for one of them."""
+    """The keys of one folder, one of which must have signed, and who requires this."""
 
     origin: str
     keys: tuple[TrustedKey, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the keys' files are called."""
+        """The names of the files of the keys."""
         return tuple(key.name for key in self.keys)
 
 
 def trusted_keys(folder: str | os.PathLike[str], origin: str) -> TrustedKeys:
-    """The public keys in a folder: PEM in files that end in .pem or .pub, and securesystemslib's form in .json.
+    """Return the public keys in a folder: PEM in files that end in .pem or .pub, securesystemslib's format in .json.
 
-    A file in JSON is `{"keyid", "keytype", "scheme", "keyval": {"public"}}`, for schemes and names that PEM cannot say, and
-    `expires`, a time after which the key is trusted no more. Other files are not looked at. Raises `DomainError`: a
-    key that cannot be read is not passed over, a folder without one trusts nobody, and one that everybody may write
-    trusts anybody.
+    A JSON file is `{"keyid", "keytype", "scheme", "keyval": {"public"}}`, for schemes and names that PEM cannot
+    express; `expires` is an optional time after which the key is no longer trusted. Other files are ignored. Raises
+    `DomainError` if a key cannot be read (it is not skipped), if the folder contains no key, and if everybody may write
+    to it, since anybody could then add a key.
     """
     place = os.fsdecode(folder)
     if not place:
-        # The working folder would be meant, and an unset variable.
+        # An empty path, such as that of an unset variable, would mean the working folder.
         raise DomainError("trusted_keys is empty: give the folder of the public keys that are trusted")
     try:
         entries = sorted(Path(place).iterdir())
@@ -96,17 +96,19 @@ def trusted_keys(folder: str | os.PathLike[str], origin: str) -> TrustedKeys:
     files = [path for path in entries if path.suffix in (*PEM, JSON)]
     if not files:
         raise DomainError(
-            f"trusted_keys = {printable(place)}: no public key is in this folder, no .pem, .pub or .json file"
+            f"trusted_keys = {printable(place)}: this folder contains no public key: no .pem, .pub or .json file"
         )
     if len(files) > MOST_KEYS:
-        raise DomainError(f"trusted_keys = {printable(place)}: {len(files)} keys, where at most {MOST_KEYS} are read")
+        raise DomainError(
+            f"trusted_keys = {printable(place)}: there are {len(files)} keys, but at most {MOST_KEYS} are read"
+        )
     for path in (Path(place), *files):
         check_trusted(path)
     return TrustedKeys(origin, tuple(trusted_key(path) for path in files))
 
 
 def trusted_key(path: Path) -> TrustedKey:
-    """The public key in a file. Raises `DomainError`."""
+    """Return the public key in a file. Raises `DomainError`."""
     try:
         data = bytes_of(str(path), "a public key", LARGEST_KEY)
         if path.suffix == JSON:
@@ -119,8 +121,8 @@ def trusted_key(path: Path) -> TrustedKey:
 def _in_pem(path: Path, data: bytes) -> TrustedKey:
     if b"PRIVATE KEY" in data:
         raise DomainError(
-            f"{printable(str(path))}: this is a private key, which belongs to who signs: `openssl pkey -pubout` makes the public "
-            "one"
+            f"{printable(str(path))}: this is a private key, which only the signer may have: give the "
+            "public key, which `openssl pkey -pubout` makes"
         )
     _one_key(path, data.decode(errors="replace"))
     used = library()
@@ -132,11 +134,12 @@ def _in_pem(path: Path, data: bytes) -> TrustedKey:
 
 
 def _one_key(path: Path, text: str) -> None:
-    """Refuse a file with several keys, of which only the first would be read. Raises `DomainError`."""
+    """Reject a file with several keys, since only the first would be read. Raises `DomainError`."""
     keys = text.count("-----BEGIN ")
     if keys > 1:
         raise DomainError(
-            f"{printable(str(path))}: {keys} keys are in this file, of which only the first would be trusted: a file has one key"
+            f"{printable(str(path))}: this file contains {keys} keys, and only the first would be trusted: "
+            "give each key a file"
         )
 
 
@@ -145,7 +148,7 @@ def _in_json(path: Path, raw: dict[str, Any]) -> TrustedKey:
     until = created_at(expires) if isinstance(expires, str) else None
     if expires is not None and until is None:
         raise DomainError(
-            f"{printable(str(path))}: expires = {shown(expires)} is no time, such as 2027-01-31T00:00:00+00:00"
+            f"{printable(str(path))}: expires = {shown(expires)} is not a time such as 2027-01-31T00:00:00+00:00"
         )
     value = raw.get("keyval")
     if isinstance(value, dict):
@@ -166,9 +169,10 @@ _ALL, _GROUP, _WRITE_BY_ALL = 0o007, 0o070, 0o002
 
 
 def check_private(path: Path) -> None:
-    """Refuse a private key that others may read or replace, as ssh does. Raises `DomainError`.
+    """Reject a private key that others may read or replace, as ssh does. Raises `DomainError`.
 
-    A key that belongs to somebody else, as where a service mounts it, may be given to this process by its group.
+    If the key belongs to another user (for example because a service mounts it), its group may have access: this
+    process may be in it.
     """
     status = _status(path)
     if status is None:
@@ -178,23 +182,23 @@ def check_private(path: Path) -> None:
     if mode & (_ALL | (_GROUP if own else 0)):
         raise DomainError(
             f"key {printable(str(path))}: others may use this key (its permissions are {mode:04o}) and sign in its holder's "
-            "name: chmod 600, and if anybody may have read it, make a new one"
+            "name: run chmod 600 on it, and make a new key if anybody may have read it"
         )
 
 
 def check_trusted(path: Path) -> None:
-    """Refuse a folder or a file of trusted keys that everybody may write: anybody could add a key. Raises `DomainError`."""
+    """Reject a folder or file of trusted keys that everybody may write and so change. Raises `DomainError`."""
     status = _status(path)
     if status is not None and status.st_mode & _WRITE_BY_ALL:
         mode, what = stat.S_IMODE(status.st_mode), "folder" if stat.S_ISDIR(status.st_mode) else "file"
         raise DomainError(
             f"trusted_keys: everybody may write to the {what} {printable(str(path))} (its permissions are {mode:04o}), and so "
-            "decide which keys are trusted: chmod o-w"
+            "decide which keys are trusted: run chmod o-w on it"
         )
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """What the system says of a file; None where it says nothing of permissions, or where reading it will say what is wrong."""
+    """Return the status of a file; None if the system has no permissions, or if the file cannot be read."""
     if not HAS_MODES:
         warn_without_modes()
         return None

@@ -1,7 +1,8 @@
-"""Envelopes, read strictly, and their signatures. What was signed is parsed only after a trusted key is known to have signed it.
+"""Reads envelopes strictly and checks their signatures. The payload is parsed only if a trusted key signed it.
 
-The signature covers the payload's bytes and its type, not the envelope around them. So that nothing in an envelope can be changed
-unseen, only one spelling of it is read: exactly these fields, and base64 that is what encoding the bytes again gives.
+The signature covers the bytes and the type of the payload, not the envelope around them. To detect every change of an
+envelope, only one spelling is accepted: exactly these fields, and exactly the base64 that encoding the decoded bytes
+gives.
 """
 
 from __future__ import annotations
@@ -27,34 +28,34 @@ from pyaccount.files import write_atomically
 if TYPE_CHECKING:
     from pyaccount.attestation.keys import TrustedKey, TrustedKeys
 
-#: What DSSE calls the type of an in-toto Statement.
+#: The name of in-toto Statements in DSSE.
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
-#: An envelope holds a certificate in base64, and little else.
+#: The most bytes of an envelope: a certificate in base64, and little else.
 LARGEST_FILE = reading.LARGEST_FILE // 3 * 4 + (1 << 20)
-#: So many may have signed one.
+#: The most signatures of an envelope.
 MOST_SIGNATURES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Attestation:
-    """A signed certificate: the envelope as it is written, what it is about, and the name of the key."""
+    """A signed certificate: the text of the envelope, its subjects, and the name of the key."""
 
     text: str
     subjects: tuple[Subject, ...]
     key_id: str
 
     def to_json(self) -> str:
-        """The envelope as JSON text."""
+        """Return the envelope as JSON text."""
         return self.text
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the envelope whole or not at all."""
+        """Write the envelope, completely or not at all."""
         write_atomically(Path(path), self.text)
 
 
 class _Signature(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
-    #: DSSE lets it be left out. Here it is required: which key is meant shall not be open.
+    #: DSSE makes this optional. It is required here, so that it is clear which key is meant.
     keyid: str = Field(min_length=1)
     sig: str
 
@@ -67,24 +68,24 @@ class _Envelope(BaseModel):
 
 
 class Signed(NamedTuple):
-    """Whether one of some keys signed an envelope: its key, or why there is none."""
+    """The trusted key that signed an envelope, or the reason why there is none."""
 
     by: TrustedKey | None
     why: str = ""
 
 
 class Envelope(NamedTuple):
-    """An envelope whose signatures nobody has looked at."""
+    """An envelope whose signatures are not checked yet."""
 
     file: str
     #: The hash of the file's bytes.
     sha256: str
     payload: bytes
-    #: By the names of the keys.
+    #: The signatures, by the names of their keys.
     signatures: dict[str, bytes]
 
     def signed(self, trusted: TrustedKeys, now: datetime | None = None) -> Signed:
-        """Whether one of these keys signed it, and is trusted still. Raises `MissingExtraError`."""
+        """Return the key that signed the envelope, if one did that is still trusted. Raises `MissingExtraError`."""
         now, late = now or datetime.now(UTC), None
         for key in trusted.keys:
             if self._by(key):
@@ -92,11 +93,11 @@ class Envelope(NamedTuple):
                     return Signed(key)
                 late = key
         if late is not None and late.expires is not None:
-            return Signed(None, f"signed by {late.name}, which is trusted until {late.expires.isoformat()} only")
-        return Signed(None, "no trusted key signed this: nothing of it was looked at")
+            return Signed(None, f"signed by {late.name}, which was trusted only until {late.expires.isoformat()}")
+        return Signed(None, "no trusted key signed this, so nothing in it was read")
 
     def statement(self) -> InTotoStatement:
-        """What it says, which is only worth reading once `signed` says who did. Raises `CertificateError`."""
+        """Return the Statement inside. Call this only after `signed` found a key. Raises `CertificateError`."""
         return read_statement(self.payload, self.file, self.sha256)
 
     def _by(self, key: TrustedKey) -> bool:
@@ -110,7 +111,7 @@ class Envelope(NamedTuple):
 
 
 def envelope_of(source: str | os.PathLike[str] | Attestation) -> Envelope:
-    """The envelope in a file, or of an attestation in memory. Raises `CertificateError`."""
+    """Return the envelope in a file, or that of an attestation in memory. Raises `CertificateError`."""
     if not isinstance(source, str | os.PathLike):
         return parse_envelope(source.to_json().encode(), "attestation")
     file = os.fsdecode(source)
@@ -118,18 +119,16 @@ def envelope_of(source: str | os.PathLike[str] | Attestation) -> Envelope:
 
 
 def parse_envelope(data: bytes, file: str) -> Envelope:
-    """The envelope in a text; `file` is what messages call it. Raises `CertificateError`."""
+    """Read an envelope from bytes; `file` is the name to use in messages. Raises `CertificateError`."""
     raw = object_of(data, file, WHAT)
     if "payload" not in raw and raw.get("kind") == reading.CERTIFICATE:
-        message = (
-            f"a certificate that nobody signed, not {WHAT}: `pyaccount attest CERT --subject FILE --key KEY` makes one"
-        )
+        message = f"an unsigned certificate, not {WHAT}: sign it with `pyaccount attest CERT --subject FILE --key KEY`"
         raise refused(file, message)
     try:
         written = _Envelope.model_validate(raw)
     except ValidationError as error:
-        found = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
-        raise refusal(file, WHAT, found) from error
+        problems = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
+        raise refusal(file, WHAT, problems) from error
     if written.payload_type != PAYLOAD_TYPE:
         raise refused(file, f"{shown(written.payload_type)} is not {PAYLOAD_TYPE}", ("payloadType",))
     payload = _decoded(written.payload, file, ("payload",))
@@ -142,7 +141,7 @@ def parse_envelope(data: bytes, file: str) -> Envelope:
 
 
 def _decoded(text: str, file: str, path: tuple[str | int, ...]) -> bytes:
-    """Bytes in base64, in the one spelling that they have; DSSE leaves open which of its two alphabets is used."""
+    """Decode base64 in its only valid spelling, in either of the two alphabets that DSSE allows."""
     for encode in (base64.standard_b64encode, base64.urlsafe_b64encode):
         altered = b"-_" if encode is base64.urlsafe_b64encode else None
         try:
@@ -151,4 +150,4 @@ def _decoded(text: str, file: str, path: tuple[str | int, ...]) -> bytes:
             continue
         if encode(data).decode() == text:
             return data
-    raise refused(file, "not base64 as it is written", path)
+    raise refused(file, "not base64 in its standard spelling", path)

@@ -1,4 +1,4 @@
-"""A certificate signed, about files."""
+"""Signs certificates for files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyaccount.errors import AttestationError, CertificateError, DomainError, pr
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
 
-#: Gives the secret of a name: the passphrase of a file, the PIN of a token.
+#: Returns the secret with a given name: the passphrase of a file or the PIN of a token.
 Secret = Callable[[str], str]
 
 
@@ -32,59 +32,68 @@ def attest(
     public_key: str | os.PathLike[str] | None = None,
     secret: Secret | None = None,
 ) -> Attestation:
-    """Sign a certificate as being about files, which are read to the end.
+    """Sign a certificate for files, whose contents are hashed.
 
-    `key` is a file with one private key (PKCS #8 in PEM) that others may neither read nor write, or a URI of securesystemslib
-    (`awskms:…`, `gcpkms:…`, `azurekms:…`, `hsm:…` and others), which needs the file of its `public_key`. `secret` gives a key's
-    passphrase or PIN.
-    Raises `CertificateError` for what is no certificate; `AttestationError` for one that contradicts itself or whose claim does
-    not hold, and if nothing could be signed; `DomainError`; `MissingExtraError`.
+    `key` is a file with one private key (PKCS #8 in PEM) that others may neither read nor write, or a URI of
+    securesystemslib (`awskms:…`, `gcpkms:…`, `azurekms:…`, `hsm:…` and others), which needs the file of its
+    `public_key`. `secret` returns a key's passphrase or PIN. Raises `CertificateError` if the source is not a
+    certificate, `AttestationError` if it contradicts itself, if its claim does not hold, or if signing failed,
+    `DomainError`, and `MissingExtraError`.
     """
     if isinstance(subjects, str | os.PathLike):
         raise TypeError("subjects is a list of files, not one: attest(certificate, [file], key)")
     if not isinstance(source, str | os.PathLike) and not hasattr(source, "to_json"):
         raise TypeError(f"certificate is the path of a JSON file or a Certificate, not {type(source).__name__}")
-    found = read(source) if isinstance(source, str | os.PathLike) else parse(source.to_json().encode(), "certificate")
-    data = found.certificate()
+    certificate = (
+        read(source) if isinstance(source, str | os.PathLike) else parse(source.to_json().encode(), "certificate")
+    )
+    data = certificate.certificate()
     if contradictory := inconsistencies(data):
-        said = "\n".join(f"{printable(found.file)}: {one.path}: {one.message}" for one in contradictory)
-        raise AttestationError(f"{printable(found.file)}: contradicts itself, and is not attested:\n{said}")
+        contradictions = "\n".join(f"{printable(certificate.file)}: {one.path}: {one.message}" for one in contradictory)
+        raise AttestationError(
+            f"{printable(certificate.file)}: the certificate contradicts itself, so it is not signed:\n{contradictions}"
+        )
     if not data.holds:
         raise AttestationError(
-            f"{printable(found.file)}: its document's claim was not certified, so there is nothing to attest"
+            f"{printable(certificate.file)}: its document's claim was not certified, so there is nothing to attest"
         )
     about = subjects_of(subjects)
     if not 0 < len(about) <= MOST_SUBJECTS:
         raise DomainError(f"`subjects` is at least one file that the certificate is about, and at most {MOST_SUBJECTS}")
     signer = _signer(os.fsdecode(key), public_key, secret)
-    envelope = library().Envelope(statement_bytes(about, found.raw), PAYLOAD_TYPE, {})
+    envelope = library().Envelope(statement_bytes(about, certificate.raw), PAYLOAD_TYPE, {})
     try:
         envelope.sign(signer)
-        # A service that signs with another key than the public one given would be found out only at the gate.
+        # Check that the service signed with the given public key; otherwise only the gate would detect it.
         envelope.verify([signer.public_key], 1)
-    except Exception as error:  # The library says that a signer may raise anything.
+    except Exception as error:  # According to its documentation, a signer of the library may raise any exception.
         raise AttestationError(f"key {printable(os.fsdecode(key))}: nothing was signed: {error}") from error
     text = json.dumps(envelope.to_dict(), indent=2) + "\n"
     return Attestation(text, about, signer.public_key.keyid)
 
 
 def _signer(key: str, public_key: str | os.PathLike[str] | None, secret: Secret | None) -> Any:
-    """Who signs. Raises `DomainError`."""
+    """Return the signer for a key. Raises `DomainError`."""
     used = library()
     scheme, colon, _ = key.partition(":")
     if not colon or scheme not in used.signer.SIGNER_FOR_URI_SCHEME:
         if public_key is not None:
-            raise DomainError("public_key is for keys that are no files: that of a private key's file is known")
+            raise DomainError(
+                "public_key is only for keys that are not files: leave it out, since "
+                "the file of a private key contains it"
+            )
         return _of_file(key, secret)
     if public_key is None:
-        raise DomainError(f"key {printable(key)}: public_key is missing: the file of the public key that belongs to it")
+        raise DomainError(
+            f"key {printable(key)}: public_key is missing: give the file of the public key that belongs to this key"
+        )
     if scheme == used.signer.CryptoSigner.SCHEME:
-        # The library reads the file itself, below the folder of this variable.
+        # The library reads the file itself, relative to the folder in this variable.
         check_private(Path(os.environ.get(used.signer.CryptoSigner.PREFIX_ENV_VAR, ""), urlsplit(key).path))
     public = trusted_key(Path(public_key)).key
     try:
         return used.signer.Signer.from_priv_key_uri(key, public, secret)
-    except Exception as error:  # As above.
+    except Exception as error:  # Any exception is possible, as above.
         raise AttestationError(f"key {printable(key)}: cannot be used: {error}") from error
 
 
@@ -99,12 +108,13 @@ def _of_file(key: str, secret: Secret | None) -> Any:
         check_private(Path(key))
     if keys > 1:
         raise DomainError(
-            f"key {printable(key)}: {keys} private keys are in this file, of which only the first would sign: give one"
+            f"key {printable(key)}: this file contains {keys} private keys, and only the first would sign: "
+            "give a file with one key"
         )
     passphrase = None
     if b"ENCRYPTED" in data:
         if secret is None:
-            raise DomainError(f"key {printable(key)}: is encrypted, and nobody says its passphrase")
+            raise DomainError(f"key {printable(key)}: is encrypted, and no passphrase was given")
         passphrase = secret("passphrase").encode()
     try:
         return used.signer.CryptoSigner(used.serialization.load_pem_private_key(data, passphrase))

@@ -1,5 +1,6 @@
-"""The files that an attestation is about, and what is signed: an in-toto Statement, version 1, with the files as its subjects and
-a certificate as its predicate.
+"""The files that an attestation is about, and the signed text.
+
+The text is an in-toto Statement, version 1, with the files as its subjects and a certificate as its predicate.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Subject:
 
 
 def subjects_of(files: Iterable[str | os.PathLike[str]]) -> tuple[Subject, ...]:
-    """Files by their digests. Each is called by its name, or as it was given where two share one. Raises `DomainError`."""
+    """Return files with their digests, by file name, or by path if several have the same name. Raises `DomainError`."""
     paths = [os.fsdecode(file) for file in files]
     names = [Path(path).name for path in paths]
     return tuple(
@@ -39,10 +40,10 @@ def subjects_of(files: Iterable[str | os.PathLike[str]]) -> tuple[Subject, ...]:
 
 
 def _digest(path: str) -> str:
-    """The SHA-256 of a regular file, read piece by piece."""
+    """Return the SHA-256 of a regular file, read in pieces."""
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
-            raise DomainError(f"subject {printable(path)}: not a regular file; give each file of the model by itself")
+            raise DomainError(f"subject {printable(path)}: not a regular file; give each file of the model separately")
         with Path(path).open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except DomainError:
@@ -52,25 +53,25 @@ def _digest(path: str) -> str:
         raise DomainError(f"subject {printable(path)}: cannot be read: {reason or error}") from error
 
 
-#: What in-toto calls a Statement of version 1.
+#: The type of an in-toto Statement of version 1.
 STATEMENT = "https://in-toto.io/Statement/v1"
-#: That the predicate is a certificate of format version 1. A name and no address, like those of the schemas: nothing is fetched.
+#: The predicate type of a certificate of format version 1. It is a name and not an address, since nothing is fetched.
 PREDICATE = "urn:pyaccount:certificate:v1"
-#: More subjects than the files of any model.
+#: The most subjects: more than the files of any model.
 MOST_SUBJECTS = 10_000
-#: What messages say that a file is not.
+#: What messages say the file is not.
 WHAT = "an attestation"
 
 
 class InTotoStatement(NamedTuple):
-    """What a Statement says."""
+    """The contents of a Statement."""
 
     subjects: tuple[Subject, ...]
     certificate: Read
 
 
 class _Digest(BaseModel):
-    """A file's digests; those of other algorithms are not looked at."""
+    """The digests of a file; those of other algorithms are ignored."""
 
     model_config = ConfigDict(strict=True, defer_build=True)
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
@@ -83,7 +84,7 @@ class _Resource(BaseModel):
 
 
 class _Written(BaseModel):
-    """The fields of a Statement; in-toto says that further ones are not looked at."""
+    """The fields of a Statement; in-toto requires that unknown ones are ignored."""
 
     model_config = ConfigDict(strict=True, defer_build=True)
     type: str = Field(alias="_type")
@@ -93,7 +94,7 @@ class _Written(BaseModel):
 
 
 def statement_bytes(subjects: Iterable[Subject], predicate: dict[str, Any]) -> bytes:
-    """A Statement as the JSON text that is signed."""
+    """Return a Statement as the JSON text that is signed."""
     statement = {
         "_type": STATEMENT,
         "subject": [{"name": one.name, "digest": {"sha256": one.sha256}} for one in subjects],
@@ -104,17 +105,17 @@ def statement_bytes(subjects: Iterable[Subject], predicate: dict[str, Any]) -> b
 
 
 def read_statement(payload: bytes, file: str, sha256: str) -> InTotoStatement:
-    """The Statement in what was signed. Raises `CertificateError`; `file` and its hash are those of the envelope."""
+    """Read a Statement from the signed bytes. `file` and `sha256` are the envelope's. Raises `CertificateError`."""
     raw = object_of(payload, file, WHAT)
     try:
         written = _Written.model_validate(raw)
     except ValidationError as error:
-        found = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
-        raise refusal(file, WHAT, found) from error
+        problems = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
+        raise refusal(file, WHAT, problems) from error
     if written.type != STATEMENT:
         raise refused(file, f"{shown(written.type)} is not {STATEMENT}, which is read here", ("_type",))
     if written.predicate_type != PREDICATE:
-        message = f"{shown(written.predicate_type)} is not {PREDICATE}: it attests something else than a certificate"
+        message = f"{shown(written.predicate_type)} is not {PREDICATE}: it attests something other than a certificate"
         raise refused(file, message, ("predicateType",))
     subjects = tuple(Subject(one.name, one.digest.sha256) for one in written.subject)
     return InTotoStatement(subjects, of_object(written.predicate, file, sha256))

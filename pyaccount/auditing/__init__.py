@@ -1,5 +1,6 @@
-"""Auditing what ran: scores of canaries in, an empirical lower bound on ε out, held against a certificate's curve.
+"""Audits training runs: compares a lower bound on ε, from scores of canaries, with a certificate.
 
-This room takes a certificate and scores, and gives a verdict: consistent with what is certified, or refuted at a confidence
-that is proven. It must not know how a certificate was computed. It is not called `audit`, since the package's function is.
+This room takes a certificate and scores. The verdict is that they are consistent, or that the certificate is refuted,
+with proven confidence. The room must not know how a certificate was computed. It is not called `audit` because that is
+the public function.
 """

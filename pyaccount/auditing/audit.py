@@ -1,15 +1,15 @@
-"""Audits: scores of canaries held against a certificate, after one run or many.
+"""Compares scores of canaries with a certificate, after one run or many.
 
-**One run.** How many canaries are guessed must not be chosen by looking at who was included. Several choices are fixed
-beforehand, by the number of canaries alone, and each is tested at its share of 1 − confidence (a union bound); or the caller
-fixes one. For one choice the probability of so many right guesses is bounded under the certified curve, in each direction its
-own. ε at least is the largest ε found for which (ε, δ), at the certificate's δ, is refuted at that level: whoever satisfies a
-smaller ε satisfies it too.
+**One run.** The number of canaries that are guessed must not depend on who was included. Several choices are fixed in
+advance from the number of canaries alone, and each is tested at its share of 1 − confidence (a union bound); or the
+caller fixes one choice. For each choice, the probability of at least so many right guesses is bounded under the
+certified curve, which may differ by direction. The lower bound on ε is the largest ε found for which (ε, δ), at the
+certificate's δ, is refuted at that level: every mechanism that satisfies a smaller ε satisfies it too.
 
-**Many runs.** Scores are independent, so the two error rates of a threshold are bounded by Clopper & Pearson, each at half of
-1 − confidence. The threshold is fixed by the caller, or chosen by a random half of the runs that is left out afterwards. A
-certified curve is refuted by a pair of rates above it; ε at least is ln((TPR − δ)/FPR) with the bounds, for presence or for
-absence.
+**Many runs.** Scores are independent, so the two error rates of a threshold are bounded by Clopper & Pearson, each at
+half of 1 − confidence. The caller fixes the threshold, or a random half of the runs chooses it and is left out
+afterwards. A certified curve is refuted by a pair of rates above it; the lower bound on ε is ln((TPR − δ)/FPR) at the
+bounds on the rates, for presence or for absence.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from pyaccount.document.ranges import SEED
 from pyaccount.errors import DomainError, shown
 from pyaccount.risk.tradeoff import Bound, TradeOff
 
-#: Of each side at least so many are guessed, unless the caller says otherwise; and at most so many choices are made.
+#: The fewest guesses on each side (unless the caller fixes them), and the most choices that are tested.
 LEAST_GUESSES, MOST_CHOICES = 4, 8
-#: A count of included canaries that fair coins give more seldom is the result of another design.
+#: If fair coins give a count of included canaries with a smaller p-value, the design was another one.
 FAIR = 1e-9
-#: No ε above is looked for.
+#: The search for ε stops here.
 LARGEST_EPSILON = 100.0
-#: Thresholds that are tried on the half that chooses.
+#: How many thresholds are tried on the half that chooses.
 THRESHOLDS = 50
 
 
@@ -65,14 +65,14 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
     threshold: float | None = None,
     seed: int = 0,
 ) -> Audit:
-    """Hold scores of canaries against a certificate: an empirical lower bound on ε at its δ, and whether it refutes the curve.
+    """Compare scores of canaries with a certificate: a lower bound on ε at its δ, and whether its curve is refuted.
 
-    `scores` is a file with the columns `score` and `included`, a mapping with these, or the scores, with `included` beside; a
-    high score says that the canary took part. With `runs="one"` all canaries were in one run, each by a fair coin of its own;
-    `guesses` are how many are guessed to be included and excluded, fixed before anybody looked (`None`: several choices, paid
-    for). With `runs="many"` every score comes from a run of its own, and `threshold` may be fixed likewise. Both bounds are
-    proven: a true certificate is refuted with probability at most 1 − confidence. Raises `CertificateError`, `TableError`,
-    `DomainError`.
+    `scores` is a file with the columns `score` and `included`, a mapping with these, or the scores alone with
+    `included` as a second argument; a high score indicates that the canary took part. With `runs="one"` all canaries
+    were in one run, each included by its own fair coin; `guesses` are how many are guessed to be included and to be
+    excluded, fixed in advance (`None`: several choices with a union bound). With `runs="many"` every score comes from
+    its own run, and `threshold` may be fixed in advance. Both bounds are proven: a true certificate is refuted with
+    probability at most 1 − `confidence`. Raises `CertificateError`, `TableError`, `DomainError`.
     """
     confidence = number_of("confidence", confidence, "greater than 0 and less than 1", 5e-324, 1.0)
     seed = whole_of("seed", seed, SEED)
@@ -82,7 +82,7 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
     asked = _Case(data, trade_off(data), 1.0 - confidence, seed)
     if runs == "one":
         if threshold is not None:
-            raise DomainError("`threshold` is for many runs: in one run the guesses are counted, by `guesses`")
+            raise DomainError("`threshold` is only for many runs: for one run give the numbers of guesses as `guesses`")
         tests = _one_run(asked, values, coins, guesses)
         several = None
         probability = min(1.0, len(tests) * min(test.probability for test in tests))
@@ -90,7 +90,7 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
         refuted = probability <= asked.level or epsilon_lower > data.guarantee.epsilon
     elif runs == "many":
         if guesses is not None:
-            raise DomainError("`guesses` is for one run: many runs have a `threshold`")
+            raise DomainError("`guesses` is only for one run: for many runs give a `threshold`")
         tests, probability = (), None
         several = _many_runs(asked, values, coins, threshold)
         epsilon_lower = several.epsilon_lower
@@ -122,7 +122,7 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
 
 
 class _Case(NamedTuple):
-    """What an audit is of, and at which level."""
+    """The certificate that is audited, its trade-off curve, and the level and seed of the audit."""
 
     data: CertificateModel
     curve: TradeOff
@@ -134,13 +134,13 @@ class _Case(NamedTuple):
 
 
 def _one_run(asked: _Case, *found: Any) -> tuple[OneRunTest, ...]:
-    """Every choice of guesses, tested."""
+    """Return the test of every choice of guesses."""
     values, coins, guesses = found
     count = int(coins.sum())
     if stats.binomtest(count, len(values)).pvalue < FAIR:
         raise DomainError(
-            f"{count:_} of {len(values):_} canaries were included: the bound for one run needs each to be included by a fair "
-            'coin of its own; scores of runs of their own are for runs="many"'
+            f"{count:_} of {len(values):_} canaries were included, which fair coins hardly ever give: with one run, "
+            'each canary must be included by its own fair coin; if each score is from a separate run, use runs="many"'
         )
     sides = _choices(len(values)) if guesses is None else [_sides(guesses, len(values))]
     level = asked.level / len(sides)
@@ -149,11 +149,11 @@ def _one_run(asked: _Case, *found: Any) -> tuple[OneRunTest, ...]:
 
 
 def _choices(canaries: int) -> list[tuple[int, int]]:
-    """A half of the canaries on each side, as far as that can be computed, a quarter, and so on: by their number alone."""
-    found = [min(max(1, canaries // 2), MOST_GUESSES // 2)]
-    while len(found) < MOST_CHOICES and found[-1] // 2 >= LEAST_GUESSES:
-        found.append(found[-1] // 2)
-    return [(one, min(one, canaries - one)) for one in found]
+    """Return the choices, by the number of canaries alone: half of them on each side (or less), a quarter, …"""
+    counts = [min(max(1, canaries // 2), MOST_GUESSES // 2)]
+    while len(counts) < MOST_CHOICES and counts[-1] // 2 >= LEAST_GUESSES:
+        counts.append(counts[-1] // 2)
+    return [(one, min(one, canaries - one)) for one in counts]
 
 
 def _sides(guesses: tuple[int, int], canaries: int) -> tuple[int, int]:
@@ -170,7 +170,7 @@ def _sides(guesses: tuple[int, int], canaries: int) -> tuple[int, int]:
 
 
 def _tested(asked: _Case, certified: Corners, guesses: Guesses, level: float) -> OneRunTest:
-    """One choice: how improbable it is under the certificate, and which ε it refutes."""
+    """Test one choice: how improbable it is under the certificate, and which ε it refutes."""
     delta = asked.data.guarantee.delta
 
     def refuted(epsilon: float) -> bool:
@@ -182,7 +182,7 @@ def _tested(asked: _Case, certified: Corners, guesses: Guesses, level: float) ->
 
 
 def _largest(refuted: Callable[[float], bool]) -> float:
-    """A refuted ε beside one that is not, 0 if that is not: all below a refuted one are refuted too."""
+    """Return a refuted ε close to one that is not refuted, or 0 if not even that is. Every smaller ε is refuted too."""
     if not refuted(0.0):
         return 0.0
     below, above = 0.0, 1.0
@@ -200,7 +200,7 @@ def _largest(refuted: Callable[[float], bool]) -> float:
 def _many_runs(
     asked: _Case, values: NDArray[np.float64], coins: NDArray[np.bool_], threshold: float | None
 ) -> ManyRunsTest:
-    """A threshold and its error rates; of half of the runs where the other half chose it."""
+    """Return a threshold and its error rates; unless given, half of the runs choose it and the rest are counted."""
     if threshold is not None:
         fixed = number_of("threshold", threshold, "a finite number", -math.inf, math.inf)
         if not math.isfinite(fixed):
@@ -215,7 +215,7 @@ def _many_runs(
 
 
 def _rates(asked: _Case, scores: Scores, threshold: float) -> tuple[int, int, float, float]:
-    """The false positives and negatives of "included if the score is at least the threshold", and their rates at most."""
+    """Return the errors of "included if the score is at least the threshold": counts, and bounds on the rates."""
     values, coins = scores
     guessed = values >= threshold
     false_positives, false_negatives = int((guessed & ~coins).sum()), int((~guessed & coins).sum())
@@ -231,10 +231,8 @@ def _rated(asked: _Case, scores: Scores, threshold: float, *, chosen: bool) -> M
     included = int(scores[1].sum())
     excluded = len(scores[1]) - included
     if included == 0 or excluded == 0:
-        half = " in each half of them, of which one chooses the threshold" if chosen else ""
-        raise DomainError(
-            f"many runs are told apart by runs with the canary and runs without it: give some of both{half}"
-        )
+        half = " in each half of them, since one half chooses the threshold" if chosen else ""
+        raise DomainError(f"many runs must include runs with the canary and runs without it: give some of both{half}")
     false_positives, false_negatives, *rates = _rates(asked, scores, threshold)
     return ManyRunsTest(
         threshold=threshold,
@@ -250,17 +248,17 @@ def _rated(asked: _Case, scores: Scores, threshold: float, *, chosen: bool) -> M
 
 
 def _epsilon(asked: _Case, false_positive: float, false_negative: float, *, signed: bool = False) -> float:
-    """ε at least: the larger of ln((1 − β − δ)/α) and ln((1 − α − δ)/β); rounded down, and 0 where it would be negative."""
-    delta, found = asked.data.guarantee.delta, [-math.inf if signed else 0.0]
+    """Return max(0, ln((1 − β − δ)/α), ln((1 − α − δ)/β)), a lower bound on ε, rounded down; `signed` omits the 0."""
+    delta, bounds = asked.data.guarantee.delta, [-math.inf if signed else 0.0]
     for one, other in ((false_positive, false_negative), (false_negative, false_positive)):
         gap = (1.0 - other - delta) * (1.0 - 1e-12) - 1e-15
         if gap > 0.0:
-            found.append(math.log(gap / one) * (1.0 - 1e-12))
-    return max(found)
+            bounds.append(math.log(gap / one) * (1.0 - 1e-12))
+    return max(bounds)
 
 
 def _above(curve: TradeOff, found: ManyRunsTest) -> bool:
-    """Whether a pair of rates lies above the certified curve, as a test for presence or for absence."""
+    """Return whether a pair of rates is above the certified curve, as a test for presence or for absence."""
     alpha, beta = found.false_positive_rate, found.false_negative_rate
     return any(
         (1.0 - other) * (1.0 - 1e-12) > side.true_positive_rate(one)
@@ -272,7 +270,7 @@ def _above(curve: TradeOff, found: ManyRunsTest) -> bool:
 
 
 def _assumptions(data: CertificateModel, runs: str, *, fixed: bool) -> tuple[str, ...]:
-    """What must be true of the canaries for the verdict to hold."""
+    """Return what must be true of the canaries for the verdict to hold."""
     privacy = data.privacy
     unit = "a user with all of its records" if privacy.unit == "user" else "a record"
     group = "" if privacy.group_size == 1 else f", or a group of up to {privacy.group_size} that is included as one"

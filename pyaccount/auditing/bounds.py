@@ -1,42 +1,44 @@
-"""How often an attack on one run is right, at most, if the certificate is true.
+"""Bounds how often an attack on one run is right, if the certificate is true.
 
-m canaries are each included by a fair coin of their own, s_j ∈ {0, 1}. Of the run's outcome y an attacker makes r guesses, at
-most one for each canary; which canaries are guessed, and how, is a function of y alone. W is the number of right guesses. For
-a mechanism that is private with respect to one canary, the laws of y given s_j = 1 and s_j = 0 (and all other coins) are hard
-to tell apart.
+Each of m canaries is included by its own fair coin s_j ∈ {0, 1}. From the run's outcome y an attacker makes r guesses,
+at most one for each canary; which canaries are guessed, and how, is a function of y alone. W is the number of right
+guesses. For a mechanism that is private with respect to one canary, the laws of y given s_j = 1 and s_j = 0 (and all
+other coins) are hard to distinguish.
 
-The audit is that of Steinke, Nasr & Jagielski 2023 (arXiv:2305.08846), the bound the recursion of Mahloujifar, Melis &
-Chaudhuri 2024 (arXiv:2410.22235) for trade-off curves; the proof here covers curves that differ by direction, and
-abstentions. Let g₁ and g₀ be concave with Pr[y ∈ E | s_j = 1] ≤ g₁(Pr[y ∈ E | s_j = 0]) and the same with 0 and 1 exchanged
-for g₀, for every E: the certified true-positive rates. Fix j, i and the other coins, and let E₁ be the outcomes in which j is
-guessed to be included and at least i other guesses are right; E₀ those in which it is guessed to be excluded. Then the
-probabilities that j is right, or wrong, with at least i others right are C = ½(P₁(E₁) + P₀(E₀)) and I = ½(P₀(E₁) + P₁(E₀)),
-and
+The audit is that of Steinke, Nasr & Jagielski 2023 (arXiv:2305.08846); the bound is the recursion of Mahloujifar, Melis
+& Chaudhuri 2024 (arXiv:2410.22235) for trade-off curves; the proof here also covers curves that differ by direction,
+and abstentions. Let g₁ and g₀ be concave with Pr[y ∈ E | s_j = 1] ≤ g₁(Pr[y ∈ E | s_j = 0]) and the same with 0 and 1
+exchanged for g₀, for every E: the certified true-positive rates. Fix j, i and the other coins, and let E₁ be the
+outcomes in which j is guessed to be included and at least i other guesses are right; E₀ those in which it is guessed to
+be excluded. Then the probabilities that j is right, or wrong, with at least i others right are C = ½(P₁(E₁) + P₀(E₀))
+and I = ½(P₀(E₁) + P₁(E₀)), and
 
     C ≤ ½ g₁(P₀(E₁)) + ½ g₀(P₁(E₀)) ≤ G(I),    G(z) = max {½ g₁(u) + ½ g₀(v) : ½(u + v) = z},
 
-where G is concave; if nobody is ever guessed to be excluded, E₀ is empty and G(z) = ½ g₁(2z), and likewise for the other
-guess. By Jensen this stays true in the mean over the other coins and over j = 1 … m. With M_i = Pr[W ≥ i] the means are
+where G is concave; if nobody is ever guessed to be excluded, E₀ is empty and G(z) = ½ g₁(2z), and likewise for the
+other guess. By Jensen this stays true on average over the other coins and over j = 1 … m. With M_i = Pr[W ≥ i] the
+means are
 
     a_{i+1} = (1/m) E[W; W ≥ i + 1] = ((i + 1) M_{i+1} + Σ_{w > i+1} M_w)/m,
     b_i = (1/m) E[r − W; W ≥ i] = ((r − i) M_i − Σ_{w > i} M_w)/m,
 
-since "j right and at least i others right" is "j right and W ≥ i + 1", and "j wrong …" is "j wrong and W ≥ i". So a_{i+1} ≤
-G(b_i), that is,
+since "j right and at least i others right" is "j right and W ≥ i + 1", and "j wrong …" is "j wrong and W ≥ i". So
+a_{i+1} ≤ G(b_i), that is,
 
     M_i ≥ (Σ_{w > i} M_w + m G⁻¹(a_{i+1}))/(r − i)   and   M_i ≥ M_{i+1},    i = 0 … r − 1,
 
-with right sides that do not fall in any M_w. Starting from M_v = t and M_w = 0 for w > v and taking the least M_i that both
-allow, for i = v − 1 down to 0, gives lower bounds on the true M_i whenever Pr[W ≥ v] ≥ t. If they end above M_0 = 1, then
-Pr[W ≥ v] < t.
+with right sides that do not fall in any M_w. Starting from M_v = t and M_w = 0 for w > v and taking the least M_i that
+both allow, for i = v − 1 down to 0, gives lower bounds on the true M_i whenever Pr[W ≥ v] ≥ t. If they end above M_0 =
+1, then Pr[W ≥ v] < t.
 
-For (ε, δ) alone g₁ and g₀ are its two lines. The formula published for that (the code of arXiv:2305.08846, Appendix D: a
-binomial tail and 2mδ times a slope of it) is no upper bound: three canaries and an outcome that is each vector of guesses
-with probability 0.13125, but all of them wrong with 0.08125, is (0, 0.05)-private, and has a right guess with probability
-0.91875, where the formula says at most 0.9125. Where both can be used they give nearly the same ε.
+For (ε, δ) alone g₁ and g₀ are its two lines. The formula published for that (the code of arXiv:2305.08846, Appendix D:
+a binomial tail and 2mδ times a slope of it) is not an upper bound: three canaries and an outcome that is each vector of
+guesses with probability 0.13125, but all of them wrong with 0.08125, is (0, 0.05)-private, and has a right guess with
+probability 0.91875, where the formula says at most 0.9125. Where both can be used they give nearly the same ε.
 
-**Rounding.** G⁻¹ is taken of a number smaller by 1e-12 of itself, more than interpolation rounds; what must exceed 1 must
-exceed it by 1e-9, more than the sums of at most `MOST_GUESSES` positive terms round.
+**Rounding.** G⁻¹ is evaluated at an argument that is smaller by a relative 1e-12, more than the rounding of the
+interpolation. The test against 1 requires 1 + 1e-9, more than the rounding of sums of at most `MOST_GUESSES` positive
+terms.
 """
 
 from __future__ import annotations
@@ -52,15 +54,15 @@ from scipy import special  # type: ignore[import-untyped]
 
 from pyaccount.risk.tradeoff import TradeOff
 
-#: The recursion takes a step for each guess.
+#: The most guesses: the recursion takes one step for each.
 MOST_GUESSES = 20_000
-#: See above.
+#: The relative decrease and the margin of the section "Rounding" above.
 SLACK, MARGIN = 1e-12, 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """How many canaries there are, how many are guessed to be included and to be excluded, and how many guesses are right."""
+    """The numbers of canaries, of those guessed to be included and to be excluded, and of right guesses."""
 
     canaries: int
     included: int
@@ -69,33 +71,33 @@ class Guesses:
 
     @property
     def total(self) -> int:
-        """r: all guesses."""
+        """The number r of all guesses."""
         return self.included + self.excluded
 
 
 class Corners(NamedTuple):
-    """A trade-off curve by its corners (wrong, right at most), for guesses of presence and of absence: g₁ and g₀."""
+    """The corners (false-positive rate, upper bound on the true-positive rate) of g₁ (presence) and g₀ (absence)."""
 
     presence: list[tuple[float, float]]
     absence: list[tuple[float, float]]
 
     @classmethod
     def of(cls, curve: TradeOff) -> Corners:
-        """Those of a certified curve."""
+        """Return the corners of a certified curve."""
         presence = curve.vertices()
         return cls(presence, presence if curve.symmetric else curve.swapped.vertices())
 
 
 @dataclass(frozen=True, slots=True)
 class PairCurve:
-    """G: how often a guess is right at most, as a function of how often it is wrong; a concave polygon from 0 on."""
+    """G: the largest probability of a right guess as a function of that of a wrong one; a concave polygon from 0 on."""
 
     wrong: tuple[float, ...]
     right: tuple[float, ...]
 
     @classmethod
     def of(cls, curve: Corners, guesses: Guesses) -> PairCurve:
-        """That of a certified trade-off curve, for the guesses that are made: steepest pieces of both directions first."""
+        """Return G for a certified curve and the guesses that are made: steepest pieces of both directions first."""
         sides = [curve.presence] * (guesses.included > 0) + [curve.absence] * (guesses.excluded > 0)
         start, pieces = 0.0, []
         for corners in sides:
@@ -110,7 +112,7 @@ class PairCurve:
         return cls(tuple(wrong), tuple(right))
 
     def inverse(self, right: float) -> float:
-        """The least that guesses must be wrong to be right so often; rounded down. ∞ where they cannot be."""
+        """Return G⁻¹: the least probability of a wrong guess for that of a right one, rounded down; ∞ if none."""
         y = right * (1.0 - SLACK)
         if y <= self.right[0]:
             return 0.0
@@ -122,9 +124,9 @@ class PairCurve:
 
 
 def impossible(curve: PairCurve, guesses: Guesses, probability: float) -> bool:
-    """Whether Pr[W ≥ v] is proven to be below `probability`, by the recursion above."""
+    """Return whether Pr[W ≥ v] is proven to be below `probability`, by the recursion in the module's docstring."""
     m, r, v = guesses.canaries, guesses.total, guesses.right
-    # M_{i+1}, and the sum of all M_w with w > i + 1.
+    # `tail` is M_{i+1}, and `beyond` is the sum of all M_w with w > i + 1.
     tail, beyond = probability, 0.0
     for i in range(v - 1, -1, -1):
         needed = m * curve.inverse(((i + 1) * tail + beyond) / m)
@@ -136,7 +138,7 @@ def impossible(curve: PairCurve, guesses: Guesses, probability: float) -> bool:
 
 
 def by_curve(curve: PairCurve, guesses: Guesses) -> float:
-    """Pr[W ≥ v] at most, of a mechanism with this trade-off curve: to one part in a thousand, from above."""
+    """Return an upper bound on Pr[W ≥ v] for a mechanism with this curve, accurate to one part in a thousand."""
     above, below = 1.0, 1e-300
     if not impossible(curve, guesses, above):
         return above
@@ -152,16 +154,19 @@ def by_curve(curve: PairCurve, guesses: Guesses) -> float:
 
 
 def binomial_above(successes: int, trials: int, level: float) -> float:
-    """The probability of a success at most, wrong with probability `level`: Clopper & Pearson 1934. Rounded up."""
+    """Return the upper confidence bound of Clopper & Pearson (1934) on a success probability, rounded up.
+
+    It is wrong with probability at most `level`.
+    """
     if successes == trials:
         return 1.0
     return min(1.0, float(special.betainccinv(successes + 1, trials - successes, level)) * (1.0 + MARGIN))
 
 
 def chosen_guesses(scores: Sequence[float], included: Sequence[bool], sides: tuple[int, int], seed: int) -> Guesses:
-    """The highest scores are guessed to be included and the lowest to be excluded, so many of each.
+    """Guess that the highest scores were included and the lowest excluded, with the numbers of guesses in `sides`.
 
-    Equal scores are ordered by the seed: their order in a file may tell who was included.
+    Equal scores are ordered at random by the seed, because their order in a file may reveal who was included.
     """
     random = np.random.default_rng(seed)
     values, coins = np.asarray(scores, dtype=np.float64), np.asarray(included, dtype=np.bool_)

@@ -26,13 +26,13 @@ from pyaccount.pages.page import (
 from pyaccount.pages.readable import Readable
 from pyaccount.rounding import nearest, plain
 
-#: Where the numbers of an audit come from.
+#: The origins of the numbers of an audit.
 ORIGINS = {
     "audit": "Computed from the scores of the canaries.",
     "certificate": "Read from the certificate.",
 }
 
-#: What no audit can tell.
+#: The note on what no audit can show.
 NOT_SHOWN = (
     "Consistent is not proven: an audit finds only what its attack sees, so a run with a larger ε, a weaker attack or too few "
     "canaries look the same; the guarantee rests on the certificate and its assumptions alone."
@@ -43,13 +43,14 @@ NOT_SHOWN = (
 class OneRunTest:
     """One choice of how many canaries are guessed, and how many guesses are right."""
 
-    #: Canaries guessed to be included, those with the highest scores, and to be excluded, those with the lowest.
+    #: Canaries guessed to be included (those with the highest scores) and to be excluded (those with the lowest).
     guessed_included: int
     guessed_excluded: int
     right: int
-    #: Pr[so many right or more] at most if the certificate is true, for this choice alone.
+    #: Upper bound on the probability of at least this many right guesses if the certificate is true, for this choice
+    #: alone.
     probability: float
-    #: ε at least, at the certificate's δ; false with probability at most (1 − confidence)/choices, and what is larger too.
+    #: Lower bound on ε at the certificate's δ; it exceeds the true ε with probability at most (1 − confidence)/choices.
     epsilon_lower: float
 
 
@@ -58,14 +59,14 @@ class ManyRunsTest:
     """A threshold on the score, and the error rates that are proven for it."""
 
     threshold: float
-    #: Whether it was chosen by a random half of the runs, which then was left out.
+    #: Whether a random half of the runs chose it; that half is then left out.
     chosen_by_half: bool
-    #: Runs that the rates are of, with the canary and without it.
+    #: How many runs with the canary, and how many without it, give the rates.
     included: int
     excluded: int
     false_positives: int
     false_negatives: int
-    #: Both at most, at the confidence of the audit together.
+    #: Upper bounds on both rates, which hold together at the confidence of the audit.
     false_positive_rate: float
     false_negative_rate: float
     epsilon_lower: float
@@ -77,28 +78,29 @@ class Audit(Readable):
 
     pyaccount: Literal[1]
     kind: Literal["audit"]
-    #: The certificate's file; None for one in memory.
+    #: The certificate's file; None if it was in memory.
     file: str | None
     name: str
     document_sha256: str
     verdict: Literal["consistent", "refuted"]
-    #: A true certificate is refuted, and `epsilon_lower` exceeds the true ε, with probability at most 1 − confidence each.
+    #: 1 − confidence bounds the probability that a true certificate is refuted, and that `epsilon_lower` exceeds the
+    #: true ε.
     confidence: float
-    #: That of the certificate's own randomness, which a refutation may be due to as well.
+    #: The failure probability of the certificate itself, which may also be the cause of a refutation.
     failure_probability: float
     runs: Literal["one", "many"]
     canaries: int
     included: int
-    #: ε at most, by the certificate, at `delta`.
+    #: The certificate's upper bound on ε at `delta`.
     epsilon: float
     delta: float
-    #: ε at least, by the audit, at `delta`, whichever choice gave it.
+    #: The audit's lower bound on ε at `delta`, the largest over all choices.
     epsilon_lower: float
-    #: Pr[a result like this] at most if the certificate is true, all choices paid for; None for many runs.
+    #: Upper bound on the probability of such a result if the certificate is true, over all choices; None for many runs.
     probability: float | None
     one_run: tuple[OneRunTest, ...]
     many_runs: ManyRunsTest | None
-    #: Of random orders: of equal scores, and of halves.
+    #: The seed of random orders: of equal scores, and of halves.
     seed: int
     #: What must be true of the canaries.
     assumptions: tuple[str, ...]
@@ -106,11 +108,11 @@ class Audit(Readable):
     not_shown: str
 
     def __bool__(self) -> bool:
-        """Whether nothing speaks against the certificate at this confidence."""
+        """Return whether the scores are consistent with the certificate at this confidence."""
         return self.verdict == "consistent"
 
     def to_json(self) -> str:
-        """The verdict as JSON text."""
+        """Return the verdict as JSON text."""
         text = json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False)
         return text.encode(errors="backslashreplace").decode() + "\n"
 
@@ -149,7 +151,7 @@ class Audit(Readable):
         )
 
     def _choices(self) -> list[Block]:
-        """The choices of how many canaries are guessed."""
+        """Return the table of the choices of how many canaries are guessed."""
         if not self.one_run:
             return []
         rows: tuple[tuple[Content, ...], ...] = tuple(
@@ -173,15 +175,15 @@ class Audit(Readable):
         return [PageTable((caption,), headings, rows)]
 
     def _threshold(self) -> list[Block]:
-        """The threshold on the score, and its error rates."""
-        found = self.many_runs
-        if found is None:
+        """Return the rows of the threshold on the score and its error rates."""
+        test = self.many_runs
+        if test is None:
             return []
-        how = "chosen by the other half of the runs" if found.chosen_by_half else "fixed beforehand"
-        facts = [Fact("threshold", (every_digit(found.threshold, "score", "audit"),), (how,))]
+        how = "chosen by the other half of the runs" if test.chosen_by_half else "fixed beforehand"
+        facts = [Fact("threshold", (every_digit(test.threshold, "score", "audit"),), (how,))]
         for label, wrong, runs, rate in (
-            ("false positives", found.false_positives, found.excluded, found.false_positive_rate),
-            ("false negatives", found.false_negatives, found.included, found.false_negative_rate),
+            ("false positives", test.false_positives, test.excluded, test.false_positive_rate),
+            ("false negatives", test.false_negatives, test.included, test.false_negative_rate),
         ):
             content = (_count(wrong), " of ", _count(runs), ": rate ", *directed(at_most(rate, "rate", "audit", 4)))
             facts.append(Fact(label, content))

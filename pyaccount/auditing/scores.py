@@ -1,4 +1,4 @@
-"""Canaries' scores, and whether each was included: from a file or from arrays."""
+"""Reads scores of canaries, and whether each was included, from a file or from arrays."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pyaccount.errors import DomainError
 from pyaccount.tables import blocks, line_of, refuse
 
 COLUMNS = ("score", "included")
-#: How a table says whether a canary was included.
+#: The words in a table for whether a canary was included.
 WORDS = {"1": True, "0": False, "true": True, "false": False, "yes": True, "no": False}
-#: More canaries than any run has room for.
+#: The most canaries of an audit.
 MOST_CANARIES = 10**6
 
 Scores = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 
 def scores_of(scores: Any, included: Any = None) -> Scores:
-    """Scores and whether each canary was included: a CSV, Parquet or npz file, a mapping of both, or two sequences.
+    """Return scores and whether each canary was included, from a CSV, Parquet or npz file, a mapping, or two sequences.
 
-    Raises `TableError` with the line of what is wrong, `DomainError`, `MissingExtraError`.
+    Raises `TableError` with the line of the error, `DomainError`, or `MissingExtraError`.
     """
     file = os.fsdecode(scores) if isinstance(scores, str | os.PathLike) else None
     if file is not None:
         if included is not None:
-            raise DomainError("a file of scores says itself who was included: leave out `included`")
+            raise DomainError("a file of scores also says who was included: leave out `included`")
         if Path(file).suffix.lower() == ".npz":
             return _checked(*_npz(file), file)
         return _checked(*_columns(file), file)
@@ -39,7 +39,9 @@ def scores_of(scores: Any, included: Any = None) -> Scores:
         try:
             scores, included = (scores[column] for column in COLUMNS)
         except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise DomainError("scores are a file, a mapping with score and included, or given with included") from error
+            raise DomainError(
+                "scores must be a file, a mapping with score and included, or a sequence with included as a second one"
+            ) from error
     return _checked(np.asarray(scores), np.asarray(included), None)
 
 
@@ -48,7 +50,7 @@ def _npz(file: str) -> tuple[NDArray[Any], NDArray[Any]]:
         with np.load(file, allow_pickle=False) as held:
             missing = [column for column in COLUMNS if column not in held.files]
             if missing:
-                refuse(file, f"the archive holds no array {missing[0]}: it holds {', '.join(held.files)}")
+                refuse(file, f"the archive contains no array {missing[0]}: it contains {', '.join(held.files)}")
             first, second = (held[column] for column in COLUMNS)
             return first, second
     except (OSError, ValueError, EOFError) as error:
@@ -67,21 +69,21 @@ def _columns(file: str) -> tuple[list[Any], list[Any]]:
 
 
 def _checked(scores: Sequence[Any] | NDArray[Any], included: Sequence[Any] | NDArray[Any], file: str | None) -> Scores:
-    """Finite scores and truth values, as many as one another."""
+    """Return scores and truth values as arrays, after checking that they are valid and equally many."""
     if np.ndim(scores) != 1 or np.ndim(included) != 1 or len(scores) != len(included):
-        raise DomainError("scores and included are two lists of one length")
+        raise DomainError("scores and included must be two lists of the same length")
     if len(scores) > MOST_CANARIES:
         raise DomainError(f"an audit takes at most {MOST_CANARIES:_} canaries")
     if len(scores) == 0:
-        refuse(file, "there is no canary: each has a row with its score and whether it was included")
+        refuse(file, "there are no canaries: give a row for each, with its score and whether it was included")
     numbers = np.empty(len(scores), dtype=np.float64)
     coins = np.empty(len(scores), dtype=np.bool_)
     for row, (score, coin) in enumerate(zip(_plain(scores), _plain(included), strict=True)):
         number, word = _number(score), _truth(coin)
         if number is None:
-            _wrong(file, row, "score", "a score is a finite number", score)
+            _wrong(file, row, "score", "a score must be a finite number", score)
         if word is None:
-            _wrong(file, row, "included", f"whether a canary was included is one of {', '.join(WORDS)}", coin)
+            _wrong(file, row, "included", f"whether a canary was included must be one of {', '.join(WORDS)}", coin)
         numbers[row], coins[row] = number, word
     return numbers, coins
 

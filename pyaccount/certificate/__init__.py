@@ -1,8 +1,9 @@
-"""Evidence in, certificate out: the model, the sentence, and the forms people and machines read; and files read back, strictly.
+"""Builds certificates from evidence: the model, the statement, and the forms for people and programs.
 
-This room words results and decides no policy. What a certificate states was computed before it was made. What is asked of one
-afterwards is computed when it is asked: further points of a `Profile` by the engine, from the document inside; the `meaning` of a
-profile here, from its points. `consistency` says what in a certificate contradicts the rest of it.
+It also reads certificate files, strictly. This room words results and decides no policy. What a certificate states is
+computed before the certificate is made. Two things are computed on request: further points of a `Profile`, by the
+engine from the document inside, and the `meaning` of a profile, from its points. `consistency` reports what in a
+certificate contradicts the rest of it.
 """
 
 from pyaccount.certificate.certificate import Certificate, Interval, Profile

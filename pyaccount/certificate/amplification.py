@@ -1,4 +1,4 @@
-"""How one draw changes the privacy of one mechanism, as data and as text."""
+"""Certificates of amplifications: how one draw changes the privacy of one mechanism, as data and as text."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class AmplificationCertificate(AmplificationData, Readable):
     """The certificate of a document of kind amplification."""
 
     def page(self) -> Page:
-        """The certificate as a page, with what in it contradicts the rest."""
+        """Return the certificate as a page, with a list of what in it contradicts the rest."""
         from pyaccount.certificate.report import page_of
 
         return page_of(self, contradictions(self))
 
     def to_json(self) -> str:
-        """The certificate as JSON text."""
+        """Return the certificate as JSON text."""
         return written(self, "json")
 
     def save(self, path: str | os.PathLike[str], *, form: str | None = None) -> None:
-        """Write the form that the ending of the file's name says, or `form`; as `Certificate.save`."""
+        """Write the certificate as `form`, or as the ending of the file's name says; see `Certificate.save`."""
         save(self, path, form)
 
 
 def amplify(document: Amplification) -> AmplificationCertificate:
-    """Plan, compute and word. Raises `DocumentError`."""
+    """Return the certificate of an amplification document. Raises `DocumentError`."""
     plan = compile_amplification(document)
     eta, effects = plan.run()
     first = effects[0]

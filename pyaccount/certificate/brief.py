@@ -1,4 +1,4 @@
-"""The short answer: what is certified, what was solved for it, and at which noise, each on a line of its own.
+"""The short answer (`--brief`): what is certified, the value that was solved for, and the noise, on one line each.
 
 Upper bounds are rounded up and lower bounds down, as everywhere; the certificate itself has every digit.
 """
@@ -18,9 +18,10 @@ _Lines = list[tuple[str, str]]
 
 
 def brief(data: CertificateModel | AmplificationData) -> _Lines:
-    """Return the lines of the short answer, each with what it is called.
+    """Return the lines of the short answer, each with its label.
 
-    Of a certificate: statement, solved, σ, ε and δ. Of an amplification: the statement, and a line for each ε of the document.
+    A certificate has: statement, solved, σ, ε and δ. An amplification has: the statement, and a line for each ε of the
+    document.
     """
     if data.kind == "certificate":
         from pyaccount.certificate.report.sections import brief_facts
@@ -34,6 +35,6 @@ def brief(data: CertificateModel | AmplificationData) -> _Lines:
 
 
 def text(lines: _Lines) -> str:
-    """Return the lines as text, with what they are called in a column. No line is broken: programs take them apart."""
+    """Return the lines as text, with the labels in a column. Lines are not wrapped, so that programs can parse them."""
     width = max(len(name) for name, _ in lines)
     return "".join(f"{name:<{width}}  {printable(value)}\n" for name, value in lines)

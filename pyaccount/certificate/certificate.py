@@ -1,4 +1,4 @@
-"""The certificate as an object: its data, its profile, and its forms."""
+"""`Certificate`, the public object: its data, its profile, and its forms."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Interval(NamedTuple):
 
 
 class Profile(Readable):
-    """The privacy profile δ(ε) of the certified run: the points of the certificate, and any other on request.
+    """The privacy profile δ(ε) of the certified run: the points of the certificate, and any other point on request.
 
-    `delta` and `epsilon` recompose the document's rounds, so they answer anywhere, in both directions, with proven
-    intervals; iterating gives the certificate's points. For a sampled mechanism they draw new samples with the
-    certificate's seed, and each interval holds with probability at least 1 − 2q, q the certificate's
-    `pointwise_failure_probability`, unless the guarantee is wrong, which bounds the upper ends too; the tolerance then plays no
-    part.
+    Iterating gives the certificate's points. `delta` and `epsilon` give a proven interval at any other point, for the
+    larger of both directions, by composing the rounds of the document once more. For a sampled mechanism they draw new
+    samples with the certificate's seed instead: each interval holds with probability at least 1 − 2q, where q is the
+    certificate's `pointwise_failure_probability`, unless the guarantee itself is wrong (it also bounds the upper ends).
+    `tolerance` then has no effect.
     """
 
     def __init__(self, data: CertificateModel) -> None:
@@ -62,13 +62,13 @@ class Profile(Readable):
         return _hash_of(self._data)
 
     def __reduce__(self) -> tuple[type[Profile], tuple[CertificateModel]]:
-        # Samples that were drawn for points on request are not part of it.
+        # Samples that were drawn for points on request are not pickled.
         return Profile, (self._data,)
 
     def to_dict(self) -> dict[str, list[float | None]]:
-        """The certificate's points as columns: `epsilon`, `delta` (at most) and `delta_lower` (at least).
+        """Return the certificate's points as columns: `epsilon`, `delta` (upper bound) and `delta_lower` (lower bound).
 
-        Of a sampled profile `delta_estimate` and `standard_error` too, which are no bounds.
+        A sampled profile also has `delta_estimate` and `standard_error`, which are not bounds.
         """
         names = ["epsilon", "delta", "delta_lower"]
         if self._data.evidence.sampling is not None:
@@ -76,16 +76,16 @@ class Profile(Readable):
         return {name: [getattr(point, name) for point in self] for name in names}
 
     def to_pandas(self) -> DataFrame:
-        """The columns of `to_dict` as a data frame of pandas. Raises `MissingExtraError`."""
+        """Return the columns of `to_dict` as a pandas data frame. Raises `MissingExtraError`."""
         from pyaccount.tables import data_frame
 
         return data_frame(self.to_dict())
 
     def plot(self) -> Figure:
-        """A picture of the certificate's points: δ at most and δ at least over ε, with matplotlib.
+        """Plot the certificate's points with matplotlib: the upper and the lower bound on δ over ε.
 
-        Gives matplotlib's `Figure`, which a notebook shows and `savefig` writes. Points are joined by straight lines for the eye:
-        nothing is said between them. Raises `MissingExtraError`.
+        Returns matplotlib's `Figure`, which a notebook shows and `savefig` writes. Straight lines join the points only
+        for the eye: they state nothing about δ between the points. Raises `MissingExtraError`.
         """
         from pyaccount.certificate.report.curves import stated_profile
         from pyaccount.pages.figure import figure
@@ -98,13 +98,13 @@ class Profile(Readable):
         return f"<Profile of {json.dumps(self._data.name)}: {len(points)} points{ends}>"
 
     def page(self) -> Page:
-        """The certificate's points as a page."""
+        """Return the certificate's points as a page."""
         from pyaccount.certificate.report.sections import profile_page
 
         return profile_page(self._data)
 
     def delta(self, epsilon: float, *, tolerance: float = 1e-3) -> Interval:
-        """δ at `epsilon` ≥ 0 (nats), to a relative width of `tolerance`: the larger of both directions."""
+        """Return a proven interval for δ at `epsilon` ≥ 0 (nats), of relative width `tolerance`, larger direction."""
         epsilon = number_of("epsilon", epsilon, "at least 0 and finite", 0.0, float("inf"))
         tolerance = _tolerance_of(tolerance)
         if self._data.evidence.sampling is not None:
@@ -114,9 +114,10 @@ class Profile(Readable):
         return Interval(answer.lower, min(1.0, answer.upper))
 
     def epsilon(self, delta: float, *, tolerance: float = 1e-4) -> Interval:
-        """ε at `delta`, to a relative width of `tolerance`: the larger of both directions.
+        """Return a proven interval for ε (nats) at `delta`, of relative width `tolerance`, for the larger direction.
 
-        `delta` is in `ranges.DELTA`, or 0 where all noise is Laplace noise. Raises `DomainError` otherwise.
+        `delta` must be in `ranges.DELTA`; 0 is also allowed if all noise is Laplace noise. Raises `DomainError`
+        otherwise.
         """
         pure = delta == 0 and all(phase.noise == "laplace" for phase in self._data.phases)
         allowed = f"at least {spelled(SMALLEST_DELTA)} and less than 1"
@@ -143,7 +144,7 @@ class Profile(Readable):
         return resolved(self._data, load(self._data.document))
 
     def _ask(self, *, epsilon: float | None, delta: float | None, tolerance: float) -> Answer:
-        # The engine is needed only for points that the certificate does not hold.
+        # The engine is needed only for points that the certificate does not contain.
         from pyaccount.execute.engine import Engine, Question
         from pyaccount.plan.compiling import compile_document
 
@@ -153,7 +154,7 @@ class Profile(Readable):
 
 
 def _hash_of(data: CertificateModel) -> int:
-    """Of what tells most certificates apart; they are equal if all fields are."""
+    """Return a hash of the fields that distinguish most certificates. Certificates are equal only if all fields are."""
     return hash((data.document_sha256, data.created, data.guarantee))
 
 
@@ -162,25 +163,25 @@ def _tolerance_of(tolerance: float) -> float:
 
 
 def chosen(data: CertificateModel, document: Document) -> Document:
-    """The candidate of a document with choices that its certificate is of; the first if it is of none."""
+    """Return the candidate of a document with choices that the certificate is about, or else the first one."""
     candidates = document.candidates()
     if not data.phases:
-        # Read from a file, which may say anything.
+        # The certificate was read from a file, which may say anything.
         return candidates[0]
     phase = data.phases[0]
-    said = {"kind": phase.matrix.kind, "bands": phase.matrix.bands, **(phase.chosen or {})}
+    stated = {"kind": phase.matrix.kind, "bands": phase.matrix.bands, **(phase.chosen or {})}
 
     def fits(body: Body) -> bool:
         sections = {"matrix": body.matrix, "sampler": body.sampler}
         return all(
-            getattr(sections[str(path[-2])], str(path[-1])) == said.get(str(path[-1])) for path in document.choices
+            getattr(sections[str(path[-2])], str(path[-1])) == stated.get(str(path[-1])) for path in document.choices
         )
 
     return next((one for one in candidates if fits(one.bodies[0])), candidates[0])
 
 
 def found(data: CertificateModel, document: Document) -> Document:
-    """A document whose matrix was searched for, with the one that its certificate states. `DocumentError` if it states none."""
+    """Return a document with the matrix that its certificate states. Raises `DocumentError` if that states none."""
     matrix = data.phases[0].matrix if data.phases else None
     if matrix is not None and matrix.buffers is not None:
         return document.with_buffers(matrix.buffers.scales, matrix.buffers.decays)
@@ -188,7 +189,7 @@ def found(data: CertificateModel, document: Document) -> Document:
 
 
 def resolved(data: CertificateModel, document: Document) -> Document:
-    """The document of a certificate with its choices made, its matrix found and its blank filled, as the certificate says."""
+    """Return the document of a certificate with the choices, the matrix and the value of the blank that it states."""
     if document.choices:
         document = chosen(data, document)
     if document.searched:
@@ -199,29 +200,29 @@ def resolved(data: CertificateModel, document: Document) -> Document:
 
 
 class Certificate(Readable):
-    """A privacy certificate. `data` holds every field; the properties are the ones asked for most."""
+    """A privacy certificate. `data` contains every field; the properties are those that are used most."""
 
     def __init__(self, data: CertificateModel) -> None:
         self.data = data
 
     @property
     def epsilon(self) -> float:
-        """ε at most, at `delta`."""
+        """Upper bound on ε (nats), at `delta`."""
         return self.data.guarantee.epsilon
 
     @property
     def epsilon_lower(self) -> float:
-        """No ε below this holds at `delta`."""
+        """Lower bound on ε (nats): no smaller ε holds at `delta`."""
         return self.data.guarantee.epsilon_lower
 
     @property
     def delta(self) -> float:
-        """δ at most, at `epsilon`."""
+        """Upper bound on δ, at `epsilon`."""
         return self.data.guarantee.delta
 
     @property
     def noise_multiplier(self) -> float | None:
-        """σ in units of the clip norm, or None when the phases differ."""
+        """σ in units of the clip norm; None if it differs between phases."""
         return self.data.noise_multiplier
 
     @property
@@ -236,65 +237,68 @@ class Certificate(Readable):
 
     @property
     def profile(self) -> Profile:
-        """The privacy profile."""
+        """The privacy profile, with its methods `delta` and `epsilon` for further points."""
         return Profile(self.data)
 
     @property
     def matrix(self) -> StrategyMatrix | None:
-        """The strategy matrix C to train with: its coefficients, and as an array. None when the phases differ: see `matrices`."""
+        """The strategy matrix C to train with; None if it differs between phases: see `matrices`."""
         first, *others = self.matrices
         return None if any(one != first for one in others) else first
 
     @property
     def matrices(self) -> tuple[StrategyMatrix, ...]:
-        """The strategy matrix of each phase; a document without phases has one."""
-        from pyaccount.certificate.matrix import StrategyMatrix  # for those who train
+        """The strategy matrix of each phase, in order; a document without phases has one."""
+        from pyaccount.certificate.matrix import StrategyMatrix  # only training needs this
 
         return tuple(map(StrategyMatrix.of, self.data.phases))
 
     @property
     def trade_off(self) -> TradeOff:
-        """The certified trade-off function: bounds on the error rates of every attack, from the certificate's points."""
+        """The certified trade-off function: bounds on the error rates of every attack, from its points.
+
+        It has the methods of `TradeOff`.
+        """
         from pyaccount.certificate.meaning import trade_off  # seldom needed
 
         return trade_off(self.data)
 
     @property
     def meaning(self) -> Meaning:
-        """What the numbers mean for an attacker, and which Gaussian mechanism they compare with."""
+        """What the numbers mean for an attacker, and the Gaussian mechanism that they compare with."""
         from pyaccount.certificate.meaning import meaning
 
         return meaning(self.data)
 
     def page(self) -> Page:
-        """The certificate as a page, with what in it contradicts the rest."""
+        """Return the certificate as a page, with a list of what in it contradicts the rest."""
         from pyaccount.certificate.report import page_of
 
         return page_of(self.data, contradictions(self.data))
 
     def to_json(self) -> str:
-        """The certificate as JSON text."""
+        """Return the certificate as JSON text."""
         return written(self.data, "json")
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
-        """Read a certificate; raises `CertificateError` for anything that is not one."""
-        from pyaccount.certificate.reading import parse  # it imports this
+        """Read a certificate from JSON text. Raises `CertificateError` if the text is not a certificate."""
+        from pyaccount.certificate.reading import parse  # `reading` imports this module
 
         return cls(parse(text.encode(errors="surrogatepass"), "certificate").certificate())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Certificate:
-        """Read a certificate's file; raises as `from_json`."""
-        from pyaccount.certificate.reading import read  # it imports this
+        """Read a certificate from a file. Raises `CertificateError` if the file is not a certificate."""
+        from pyaccount.certificate.reading import read  # `reading` imports this module
 
         return cls(read(path).certificate())
 
     def save(self, path: str | os.PathLike[str], *, form: str | None = None) -> None:
         """Write the form that the ending of the file's name says: `.json`, `.html`, `.md` or `.txt`.
 
-        `form` (json, html, markdown, text) says it instead, with a warning where the ending says another one.
-        The file appears whole or not at all. Raises `DomainError` for an ending that says no form, and `OSError`.
+        If `form` (json, html, markdown, text) is given, it decides, with a warning if the ending says another form. The
+        file is written completely or not at all. Raises `DomainError` for an ending that is not known, and `OSError`.
         """
         save(self.data, path, form)
 
@@ -305,7 +309,7 @@ class Certificate(Readable):
         return _hash_of(self.data)
 
     def to_dict(self) -> dict[str, Any]:
-        """The certificate as plain data: what its JSON says."""
+        """Return the certificate as plain data, with the same contents as its JSON."""
         found: dict[str, Any] = json.loads(self.to_json())
         return found
 

@@ -1,4 +1,4 @@
-"""What is compared, as records: certificates in rows, what has none, and which sources are finished certificates."""
+"""The rows of a comparison: certificates, documents without one, and which sources are finished certificates."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.model import CertificateModel, PhaseRecord
 
-#: What every certificate says of itself, and no document: there `kind` is the document's own.
+#: Every certificate contains this, and no document does: the `kind` of a document is another one.
 _CERTIFICATE = re.compile(rb'"kind"\s*:\s*"(?:amplification-)?certificate"')
 
 Why = Literal["wrong", "stopped", "contradictory"]
 
-#: What a table says of a failure, where others have their guarantee.
+#: What a table shows for a failure, where the other rows show their guarantee.
 WORDS: dict[Why, str] = {
     "wrong": "none: the document is wrong",
     "stopped": "none: stopped",
@@ -96,40 +96,40 @@ class ComparedRecord(Record):
     )
 
     def series(self, *, alike: bool) -> str:
-        """What it is a point of in a picture of several: its sampler and matrix, and who is protected unless that is `alike`."""
+        """Return the name of the row's series in a picture: sampler, matrix and, unless `alike`, who is protected."""
         words = [self.sampler, *([] if self.matrix in (None, "identity") else [self.matrix])]
         return ", ".join([*words, *([] if alike else [protects(self)])])
 
 
 def protects(row: ComparedRecord) -> str:
-    """Who is protected, and against which change."""
+    """Return in words who is protected, and against which change."""
     return f"{row.adjacency}, {row.group_size} {row.unit}{'s' if row.group_size > 1 else ''}"
 
 
 def alike(rows: Sequence[ComparedRecord]) -> bool:
-    """Whether all rows protect the same."""
+    """Return whether all rows have the same adjacency, group size and unit."""
     return len({protects(row) for row in rows}) <= 1
 
 
 def remarks(rows: Sequence[ComparedRecord]) -> list[str]:
-    """What keeps the numbers of different rows from being compared."""
-    found = []
+    """Return the reasons why the numbers of different rows cannot be compared."""
+    reasons = []
     if not alike(rows):
-        found.append("The documents protect against different changes: their ε do not compare.")
+        reasons.append("The documents protect against different changes: their ε cannot be compared.")
     if len({row.workload for row in rows if row.workload}) > 1:
-        found.append("The workloads differ: their errors do not compare.")
+        reasons.append("The workloads differ: their errors cannot be compared.")
     if len({row.delta for row in rows}) > 1 and len({row.epsilon for row in rows}) > 1:
-        found.append(
-            "The δ differ: the same mechanism has a smaller ε at a larger δ, so that neither compares by itself."
+        reasons.append(
+            "The δ differ: the same mechanism has a smaller ε at a larger δ, so neither can be compared alone."
         )
-    return found
+    return reasons
 
 
 def row_of(data: CertificateModel, seconds: float, *, finished: bool = False) -> ComparedRecord:
-    """A certificate as a row; `seconds` is what it took."""
+    """Return a certificate as a row; `seconds` is how long certifying took."""
     workload = None if data.utility is None else data.utility.workload
     only = data.phases[0] if len(data.phases) == 1 else None
-    # Told at a larger δ, where this one is too small to resolve, it would be no bound.
+    # At a larger δ (if this one is too small to resolve) the ε would not be a bound at this δ.
     unamplified = data.unamplified.epsilon if data.unamplified.delta <= data.guarantee.delta else None
     return ComparedRecord(
         name=data.name,
@@ -161,7 +161,7 @@ def _matrix(phase: PhaseRecord, data: CertificateModel) -> str:
 
 
 def is_certificate(source: object) -> bool:
-    """Whether a source is a finished certificate: one in memory, or the JSON of one."""
+    """Return whether a source is a finished certificate: one in memory, or the JSON of one."""
     if isinstance(source, Certificate):
         return True
     if isinstance(source, Handed):
@@ -174,7 +174,7 @@ def is_certificate(source: object) -> bool:
             return False
         data = path.read_bytes()
     except (OSError, ValueError):
-        # Who reads documents says what is wrong with it.
+        # Reading it as a document reports what is wrong with it.
         return False
     return _holds_certificate(data)
 

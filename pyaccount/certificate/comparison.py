@@ -1,4 +1,4 @@
-"""Several certificates side by side: what is of interest when choosing a sampler, and why a document has no certificate."""
+"""Several certificates side by side, for choosing a sampler, and the reasons why documents have no certificate."""
 
 from __future__ import annotations
 
@@ -32,35 +32,35 @@ class Comparison(Record, Readable):
     )
 
     def entries(self) -> Iterator[ComparedRecord | FailedRecord]:
-        """Rows and failures in the order of what was compared."""
+        """Yield rows and failures in the order of the sources that were compared."""
         rows, failures = iter(self.rows), {failed.place: failed for failed in self.failures}
         for place in range(len(self.rows) + len(self.failures)):
             yield failures[place] if place in failures else next(rows)
 
     def to_json(self) -> str:
-        """The comparison as JSON text."""
+        """Return the comparison as JSON text."""
         return self.model_dump_json(indent=2) + "\n"
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """The certificates as columns, by the names of `rows`; `failures` has what has none."""
+        """Return the certificates as columns, named as the fields of `rows`. Failures are only in `failures`."""
         return {name: [getattr(row, name) for row in self.rows] for name in ComparedRecord.model_fields}
 
     def to_pandas(self) -> DataFrame:
-        """The columns of `to_dict` as a data frame of pandas. Raises `MissingExtraError`."""
+        """Return the columns of `to_dict` as a pandas data frame. Raises `MissingExtraError`."""
         from pyaccount.tables import data_frame
 
         return data_frame(self.to_dict())
 
     def page(self) -> Page:
-        """The comparison as a page, with a picture of the error against ε where there is one."""
+        """Return the comparison as a page, with a picture of the error against ε if one can be drawn."""
         from pyaccount.certificate.report.comparisons import comparison_page
 
         return comparison_page(self.rows, self.failures)
 
     def plot(self) -> Figure:
-        """The error against ε, with the certified σ, as a figure of matplotlib; bars of both where all have one ε.
+        """Plot the error against ε with matplotlib, labelled with σ; bars of both if all certificates have the same ε.
 
-        Raises `DomainError` where nothing can be drawn, `MissingExtraError`.
+        Raises `DomainError` if nothing can be drawn, and `MissingExtraError`.
         """
         from pyaccount.certificate.error_lines import ErrorLines
         from pyaccount.certificate.report.comparisons import errors_plot
@@ -70,5 +70,5 @@ class Comparison(Record, Readable):
 
 
 def written(data: Comparison, form: str) -> str:
-    """The comparison as text, markdown, json or html."""
+    """Return the comparison as text, markdown, json or html."""
     return data.to_json() if form == "json" else printed(data.page(), form)

@@ -1,4 +1,4 @@
-"""Numbers of a certificate from a composition: proven intervals."""
+"""The numbers of a certificate that come from a composition: proven intervals."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from pyaccount.plan.rounds import DirectedBounds
 
 
-#: The line of laws that are enclosed.
+#: The line of the error budget for laws that are enclosed between two others.
 ENCLOSURE = (
     "law of a likelihood ratio: δ by the law above less δ by the law below, with what the other lines say of both"
 )
-#: The line of rounds that are bounded by others.
+#: The line of the error budget for rounds that are bounded by similar ones.
 ALIKE = (
     "rounds that are nearly alike, bounded by the worst of them: δ by the rounds above less δ by the rounds below, with what "
     "the other lines say of both"
@@ -36,7 +36,7 @@ ALIKE = (
 
 
 def composed(plan: CompiledDocument, evidence: Evidence) -> CertificateNumbers:
-    """The numbers of a certificate; `plan` is the plan that was run."""
+    """Return the numbers of a certificate; `plan` is the plan that was run."""
     claim = evidence.claim
     return CertificateNumbers(
         guarantee=Guarantee(
@@ -71,7 +71,8 @@ def _point(answer: Answer, claim: PinnedClaim, direction: Direction | None = Non
     source = answer if direction is None else answer.directions[direction]
     epsilon = answer.question.epsilon
     assert epsilon is not None
-    # δ falls with ε, and the guarantee was found more finely than the profile: from its ε on, its δ holds in both directions.
+    # δ falls with ε, and the guarantee was found more finely than the profile: from its ε on, its δ bounds both
+    # directions.
     upper = min(source.upper, 1.0 if epsilon < claim.epsilon else claim.delta, 1.0)
     return ProfilePoint(epsilon=epsilon, delta=upper, delta_lower=min(source.lower, upper))
 
@@ -106,13 +107,13 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
     bounds, attained = evidence.bounds, all(reduction.tight for reduction in instance.reductions)
     compositions: list[Composition] = []
     budget: list[BudgetLine] = []
-    # Directions that are one and the same composition are listed once.
+    # If both directions are the same composition, it is listed once.
     shared = bounds["remove"] == bounds["add"]
     for direction in DIRECTIONS[:1] if shared else DIRECTIONS:
         label: Literal["remove", "add", "both"] = "both" if shared else "add" if direction == "add" else "remove"
         answer = anchor.directions[direction]
         rounds = bounds[direction]
-        # Of rounds that are enclosed by laws no composition is the mechanism's own.
+        # If laws enclose the rounds, no composition is that of the mechanism itself.
         laws = set(rounds.inner or ()) - set(rounds.upper)
         accounts = [("mechanism" if attained and not laws else "upper", answer.upper_account)]
         if rounds.lower != rounds.upper and (laws or not attained):
@@ -124,7 +125,8 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
                     bound=bound,  # type: ignore[arg-type]
                     question=question,
                     lower=account.lower,
-                    # What lies below the mechanism is at most what bounds the mechanism, where its own composition says nothing.
+                    # If its own composition gives no upper bound, use that of the mechanism: a δ below the mechanism's
+                    # is at most its bound.
                     upper=account.upper if math.isfinite(account.upper) else answer.upper,
                     spacing=account.spacing,
                     profile_evaluations=account.nodes,
@@ -134,13 +136,14 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
             )
         budget += budget_lines(answer, label)
         if direction in evidence.inner:
-            # Both compositions bound δ of the pair, so that what the law above adds is no more than the distance of their ends.
+            # Both compositions bound δ of the pair, so the law above adds no more than the distance between their ends.
             width = min(claim.at_epsilon.directions[direction].upper, 1.0) - evidence.inner[direction]
             source = ENCLOSURE if rounds.kinds is None else ALIKE
             budget.append(BudgetLine(source=source, direction=label, contribution=max(0.0, width)))
     if evidence.risk is not None:
         measured = evidence.risk.measured
-        # All of it together: the points' lattice, tails, transforms and rounding, and what lies between the points.
+        # This line sums all errors: lattice, tails, transforms and rounding of the points, and the part between the
+        # points.
         words = (
             f"width of the interval of the {measured.budget.words}, in its own unit: profile points, and between them"
         )
@@ -148,7 +151,7 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
         if math.isfinite(width):
             budget.append(BudgetLine(source=words, direction="both", contribution=width))
     alike = _alike(evidence.bounds)
-    # Of groups the whole interval counts, not only what their compositions add.
+    # For groups, the tolerance applies to the whole interval, not only to what their compositions add.
     within = anchor.within_tolerance if alike is None else narrow(anchor, plan.tolerance)
     within = within and (evidence.risk is None or evidence.risk.measured.within_tolerance)
     return EvidenceRecord(
@@ -165,8 +168,8 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
 
 
 def _alike(bounds: DirectedBounds) -> AlikeRecord | None:
-    """How many kinds of rounds there are and were composed, in the direction with the most; None where none was grouped."""
-    found = [
+    """Return how many kinds of rounds exist and were composed, in the direction with most; None if none is grouped."""
+    counts = [
         (bounds[side].kinds or 0, len(bounds[side].upper)) for side in DIRECTIONS if bounds[side].kinds is not None
     ]
-    return AlikeRecord(kinds=max(found)[0], composed=max(found)[1]) if found else None
+    return AlikeRecord(kinds=max(counts)[0], composed=max(counts)[1]) if counts else None

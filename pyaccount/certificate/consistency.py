@@ -1,10 +1,10 @@
-"""What in a certificate contradicts the rest of it.
+"""Reports what in a certificate contradicts the rest of it.
 
-None of this recomputes a bound. It finds careless changes: a number, a date or an assumption that somebody edited. Certificates
-have the hash of their content, which any such change breaks. Of all certificates, also older ones without that hash, the
-invariants on which a gate relies are checked: the hash of the document, the sentence, bounds in order, the claim, and an accepted
-test that implies the guarantee. Somebody who forges a certificate can satisfy all of this: against forgery there are signatures
-and `pyaccount verify`.
+None of this recomputes a bound. It finds careless changes: a number, a date or an assumption that somebody edited. A
+certificate contains the hash of its content, which any such change breaks. For all certificates, including older ones
+without that hash, the invariants on which a gate relies are checked: the hash of the document, the sentence, the order
+of bounds, the claim, and an accepted test that implies the guarantee. A forged certificate can satisfy all of this;
+against forgery use signatures and `pyaccount verify`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate.evidence import SamplingRecord, TestRecord
     from pyaccount.certificate.model import CertificateModel, DirectionResult, Guarantee
 
-#: The field with the hash of all others.
+#: The field that contains the hash of all other fields.
 CONTENT = "content_sha256"
 
 
@@ -57,29 +57,29 @@ def _stated(value: Any) -> Any:
 
 def inconsistencies(data: CertificateModel | AmplificationData) -> list[Inconsistency]:
     """Return what in a certificate contradicts the rest of it."""
-    found = [*_hashes(data), *_time(data.created)]
+    contradictions = [*_hashes(data), *_time(data.created)]
     if data.kind == "certificate":
-        found += [*_statement(data), *_claim(data), *_order(data), *_evidence(data)]
-    return [Inconsistency(printable(one.path), printable(one.message)) for one in found]
+        contradictions += [*_statement(data), *_claim(data), *_order(data), *_evidence(data)]
+    return [Inconsistency(printable(one.path), printable(one.message)) for one in contradictions]
 
 
 def _hashes(data: CertificateModel | AmplificationData) -> Iterator[Inconsistency]:
     of_document = sha256_of(data.document)
     if of_document != data.document_sha256:
+        stated = shown(data.document_sha256)
         message = (
-            f"the document inside has the hash {of_document}, stated is {shown(data.document_sha256)}: one was changed"
+            f"the document inside has the hash {of_document}, but the certificate states {stated}: one was changed"
         )
         yield Inconsistency("document_sha256", message)
     if data.content_sha256 is not None and data.content_sha256 != (of_content := content_sha256(data)):
-        message = (
-            f"the certificate has the hash {of_content}, stated is {shown(data.content_sha256)}: something was changed"
-        )
+        stated = shown(data.content_sha256)
+        message = f"the certificate has the hash {of_content}, but it states {stated}: something was changed"
         yield Inconsistency(CONTENT, message)
 
 
 def _time(created: str) -> Iterator[Inconsistency]:
     if created_at(created) is None:
-        yield Inconsistency("created", f"{shown(created)} is no time with a zone in ISO 8601")
+        yield Inconsistency("created", f"{shown(created)} is not a time with a zone in ISO 8601")
 
 
 def created_at(created: str) -> datetime | None:
@@ -98,7 +98,7 @@ def claim_of(document: dict[str, Any]) -> tuple[float, float] | None:
 
 
 def _statement(data: CertificateModel) -> Iterator[Inconsistency]:
-    """The sentence says what the fields say."""
+    """Check that the sentence says what the fields say."""
     derived = statement(
         data.name,
         data.privacy,
@@ -113,7 +113,7 @@ def _statement(data: CertificateModel) -> Iterator[Inconsistency]:
 
 
 def _claim(data: CertificateModel) -> Iterator[Inconsistency]:
-    """What is guaranteed is what the document asks for, of the same neighbours."""
+    """Check that the guarantee is what the document asks for, for the same neighbours."""
     guarantee, privacy, written = data.guarantee, data.privacy, at(data.document, "privacy", default={})
     for path, stated, said in (
         ("name", data.name, data.document.get("name")),
@@ -121,7 +121,7 @@ def _claim(data: CertificateModel) -> Iterator[Inconsistency]:
         ("privacy.group_size", privacy.group_size, at(written, "group_size", default=1)),
     ):
         if said not in (stated, "solve"):
-            yield Inconsistency(path, f"{shown(stated)}, where the document says {shown(said)}")
+            yield Inconsistency(path, f"{shown(stated)}, but the document says {shown(said)}")
     for name in ("epsilon", "delta"):
         bound, claimed = getattr(guarantee, name), at(written, name)
         if data.holds and is_number(claimed) and bound > claimed:
@@ -130,14 +130,14 @@ def _claim(data: CertificateModel) -> Iterator[Inconsistency]:
     if data.risk is not None:
         kept = data.risk.value is not None and data.risk.value <= data.risk.budget
         if data.holds != kept:
-            message = f"{data.holds}, where the risk is {data.risk.value!r} and the budget {data.risk.budget!r}"
+            message = f"{data.holds}, but the risk is {data.risk.value!r} and the budget {data.risk.budget!r}"
             yield Inconsistency("holds", message)
     elif not data.holds and claim_of(data.document) is None:
-        yield Inconsistency("holds", "false, where the document claims nothing that could fail")
+        yield Inconsistency("holds", "false, but the document has no claim that could fail")
 
 
 def _order(data: CertificateModel) -> Iterator[Inconsistency]:
-    """Lower bounds are below upper bounds, and no point of the profile refutes the guarantee."""
+    """Check that lower bounds are below upper bounds, and that no point of the profile refutes the guarantee."""
     guarantee, sides = data.guarantee, {"remove": data.directions.remove, "add": data.directions.add}
     yield from _ends("guarantee", guarantee)
     for name, side in sides.items():
@@ -153,9 +153,13 @@ def _order(data: CertificateModel) -> Iterator[Inconsistency]:
                 yield Inconsistency(f"{path}[{index}].delta", message)
     for index, point in enumerate(data.profile):
         if point.epsilon >= guarantee.epsilon and point.delta_lower > guarantee.delta:
-            yield Inconsistency(f"profile[{index}].delta_lower", "above the guarantee's delta, at no smaller an ε")
+            yield Inconsistency(
+                f"profile[{index}].delta_lower", "above the guarantee's delta, although its ε is no smaller"
+            )
         if point.epsilon <= guarantee.epsilon and point.delta < guarantee.delta_lower:
-            yield Inconsistency(f"profile[{index}].delta", "below the guarantee's delta_lower, at no larger an ε")
+            yield Inconsistency(
+                f"profile[{index}].delta", "below the guarantee's delta_lower, although its ε is no larger"
+            )
 
 
 def _ends(path: str, ends: Guarantee | DirectionResult) -> Iterator[Inconsistency]:
@@ -168,12 +172,12 @@ def _ends(path: str, ends: Guarantee | DirectionResult) -> Iterator[Inconsistenc
 
 
 def _evidence(data: CertificateModel) -> Iterator[Inconsistency]:
-    """The kind of guarantee is one that the evidence can give, and an accepted test in each direction implies it."""
+    """Check that the evidence can give this kind of guarantee, and that accepted tests in each direction imply it."""
     guarantee, sampling = data.guarantee, data.evidence.sampling
     stated = guarantee.failure_probability
     if sampling is None:
         if guarantee.kind != "deterministic":
-            yield Inconsistency("evidence.sampling", f"null, where the guarantee is {guarantee.kind}")
+            yield Inconsistency("evidence.sampling", f"null, but the guarantee is {guarantee.kind}")
     elif guarantee.kind != "deterministic":
         yield from _tests(data, sampling)
     elif sampling.moment is not None:
@@ -182,22 +186,23 @@ def _evidence(data: CertificateModel) -> Iterator[Inconsistency]:
                 yield Inconsistency(f"evidence.sampling.moment.{name}", "above the guarantee's δ")
     expected = 0.0 if sampling is None or guarantee.kind != "confidence" else sampling.total_probability
     if stated != expected:
-        message = f"{stated!r}, where the evidence of a {guarantee.kind} guarantee makes it {expected!r}"
+        message = f"{stated!r}, but by the evidence of a {guarantee.kind} guarantee it is {expected!r}"
         yield Inconsistency("guarantee.failure_probability", message)
 
 
 def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsistency]:
-    """In every direction an accepted test must imply the guarantee, with the wealth and the probability stated.
+    """Check that in every direction an accepted test implies the guarantee, with the stated wealth and probability.
 
-    The test may be of a harder claim: a smaller ε or δ, or less noise where σ was solved for. More noise is post-processing.
+    The test may be of a stronger claim: a smaller ε or δ, or less noise if σ was solved for. More noise is
+    post-processing.
     """
     guarantee, q = data.guarantee, sampling.total_probability
     noises, solved = {phase.noise_multiplier for phase in data.phases}, _solved_noise(data)
-    # ln(1/q) of one sequence; where it is 0, no wealth certifies.
+    # This is ln(1/q) of one test sequence. If q is 0, no wealth is sufficient.
     log_target = -math.log(sampling.test_probability) if sampling.test_probability > 0.0 else math.inf
 
     def implies(test: TestRecord) -> bool:
-        # Folded into δ, or stated beside it.
+        # A verified guarantee includes q in δ; other kinds state it separately.
         delta = test.threshold + (q * (1.0 - test.threshold) if guarantee.kind == "verified" else 0.0)
         return (
             test.accepted
@@ -205,7 +210,7 @@ def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsi
             and test.epsilon <= guarantee.epsilon
             and delta <= guarantee.delta * (1.0 + 1e-9)
             and test.log_target >= log_target * (1.0 - 1e-9)
-            # A test with a fixed number of samples has no betting fractions, and no wealth.
+            # A test with a fixed number of samples has no betting fractions and no wealth.
             and (not test.stakes or test.log_capital >= test.log_target)
             and (test.second_moment is None or test.second_moment.log_capital >= test.log_target)
         )
@@ -213,12 +218,12 @@ def _tests(data: CertificateModel, sampling: SamplingRecord) -> Iterator[Inconsi
     needed = sampled_directions(data.privacy.adjacency)
     missing = [side for side in needed if not any(test.direction == side and implies(test) for test in sampling.tests)]
     if missing:
-        message = f"none that was accepted implies the guarantee ({', '.join(missing)})"
+        message = f"no accepted test implies the guarantee ({', '.join(missing)})"
         yield Inconsistency("evidence.sampling.tests", message)
 
 
 def _solved_noise(data: CertificateModel) -> float | None:
-    """The σ that was solved for, which tests are of; None where the noise was given."""
+    """Return the σ that was solved for, which is the σ of the tests; None if the noise was given."""
     for index, phase in enumerate(data.phases):
         for path in ("noise.multiplier", f"phases[{index}].noise.multiplier"):
             if data.solved is not None and data.solved.path == path:
@@ -227,7 +232,7 @@ def _solved_noise(data: CertificateModel) -> float | None:
 
 
 def at(value: object, *path: str, default: object = None) -> Any:
-    """Return what stands at a path of a mapping that may have any shape."""
+    """Return the value at a path of nested mappings, or `default` if there is none; `value` may have any shape."""
     for part in path:
         if not isinstance(value, dict) or part not in value:
             return default
@@ -237,5 +242,5 @@ def at(value: object, *path: str, default: object = None) -> Any:
 
 def is_number(value: object) -> bool:
     """Return whether a value of a document is a number."""
-    # An integer that no double holds is no number of a document.
+    # An integer too large for a double does not count as a number of a document.
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e300

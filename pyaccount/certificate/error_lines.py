@@ -1,4 +1,4 @@
-"""The error against ε of what is compared: which certificates that picture shows, and in which lines."""
+"""The data of the picture "error against ε" of a comparison: which certificates it shows, and in which lines."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from pyaccount.certificate.compared import ComparedRecord
 
 
-#: ε that differ by less are one target: blanks are solved to a tolerance.
+#: Values of ε that differ by less count as one target, because blanks are solved to a tolerance.
 AGREEMENT = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A certificate among others at the same ε: what it is called, the certified σ, and the root mean square error."""
+    """One certificate of several at the same ε: its label, the certified σ, and the root mean square error."""
 
     label: str
     noise_multiplier: float | None
@@ -31,9 +31,9 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A certificate: ε at most, the root mean square error, and the certified σ, where it has one."""
+    """One certificate: upper bound on ε, root mean square error, and the certified σ if there is a single one."""
 
-    #: What the document calls the mechanism.
+    #: The name of the mechanism in the document.
     name: str
     epsilon: float
     error: float
@@ -41,30 +41,30 @@ class Point:
 
     @property
     def noise(self) -> str:
-        """The certified σ in words, rounded up."""
+        """The certified σ in words, rounded up; empty if there is no single σ."""
         return "" if self.noise_multiplier is None else f"σ {up(self.noise_multiplier, 3)}"
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorLines:
-    """Lines of points by rising ε, by what they are called: the sampler with its matrix."""
+    """The lines of the picture by their labels (the sampler with its matrix), each with its points by rising ε."""
 
     lines: Mapping[str, tuple[Point, ...]]
-    #: The points in the order of what was compared, each with what its line is called.
+    #: The points in the order of the comparison, each with the label of its line.
     in_order: tuple[tuple[str, Point], ...]
-    #: What the error is of: prefix sums, or a workload in words.
+    #: The quantity whose error is shown: prefix sums, or a workload in words.
     error_of: str
-    #: The δ at which ε is certified, in words.
+    #: The values of δ at which ε is certified, in words.
     deltas: str
 
     @property
     def one_epsilon(self) -> float | None:
-        """The largest ε, where all agree to `AGREEMENT`: then there is no curve over ε to draw, and bars compare the errors."""
-        found = [point.epsilon for points in self.lines.values() for point in points]
-        return max(found) if max(found) <= (1.0 + AGREEMENT) * min(found) else None
+        """The largest ε if all agree to `AGREEMENT`, so that bars replace the curve over ε; otherwise None."""
+        epsilons = [point.epsilon for points in self.lines.values() for point in points]
+        return max(epsilons) if max(epsilons) <= (1.0 + AGREEMENT) * min(epsilons) else None
 
     def bars(self) -> tuple[Bar, ...]:
-        """A bar for each certificate, by its sampler with its matrix; where several have the same, also by its name."""
+        """Return a bar for each certificate, labelled by sampler and matrix, and by name if several have the same."""
         return tuple(
             Bar(label if len(self.lines[label]) == 1 else f"{label}: {point.name}", point.noise_multiplier, point.error)
             for label, point in self.in_order
@@ -72,14 +72,15 @@ class ErrorLines:
 
     @classmethod
     def of(cls, compared: Sequence[ComparedRecord]) -> ErrorLines:
-        """The error is that of prefix sums or, where all have the same workload, of that.
+        """Collect the lines. The error is that of prefix sums, or that of the workload if all have the same one.
 
-        What does not hold, has no finite ε or no one error is left out. Raises `DomainError` where nothing is left.
+        Rows that do not hold, or that have no finite ε or no single error, are left out. Raises `DomainError` if no row
+        remains.
         """
         rows = [
             row
             for row in compared
-            # Neither an ε nor an error of 0 has a place on a logarithmic axis.
+            # An ε or an error of 0 cannot be shown on a logarithmic axis.
             if (row.prefix_sum_mse or 0.0) > 0.0 and row.holds and 0.0 < row.epsilon < math.inf
         ]
         workloads = {row.workload for row in rows}
@@ -95,7 +96,7 @@ class ErrorLines:
             lines.setdefault(row.series(alike=same), []).append(point)
             in_order.append((row.series(alike=same), point))
         if not lines:
-            raise DomainError("nothing to draw: no certificate that holds has a finite ε and one error")
+            raise DomainError("nothing to draw: no certificate that holds has a finite ε and a single error")
         return cls(
             {label: tuple(sorted(points, key=lambda one: (one.epsilon, one.error))) for label, points in lines.items()},
             tuple(in_order),

@@ -360,7 +360,7 @@ class SearchedRecord(LaterRecord):
 
     @property
     def by_samples(self) -> bool:
-        """Whether any were needed; the gradient then has an error."""
+        """Whether the search needed samples; if so, its gradient has an error."""
         return self.gradient_error_estimate > 0.0
 
 

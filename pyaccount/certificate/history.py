@@ -1,7 +1,7 @@
-"""Fields that certificates did not always have: a certificate that lacks one may be older than the field.
+"""When optional fields were introduced: a certificate that lacks one may be older than the field.
 
-Every other optional field was written from the first certificate on, so that one without it was changed. A new optional field of
-the model has its line here, with the version that begins to write it.
+Every other optional field has been written since the first certificate, so a certificate without it was changed. If you
+add an optional field to the model, add a line here with the first version that writes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyaccount.plan.drawing import DrawingRule
 
 
 class Beginning(NamedTuple):
-    """The first version that writes a field, and since when, where that version did not from its beginning."""
+    """The first version that writes a field; `since`, if set, is the time when that version began to."""
 
     version: tuple[int, ...]
     since: datetime | None = None
@@ -26,7 +26,7 @@ def _on(day: int, hour: int, minute: int) -> Beginning:
     return Beginning((0, 1, 0), datetime(2026, 11, day, hour, minute, tzinfo=UTC))
 
 
-#: By the path of a field.
+#: The beginning of each field, by a pattern of its path.
 _BEGINNINGS: tuple[tuple[re.Pattern[str], Beginning], ...] = (
     (re.compile(r"directions\.\w+\.curve"), _on(22, 10, 6)),
     (
@@ -48,7 +48,7 @@ _BEGINNINGS: tuple[tuple[re.Pattern[str], Beginning], ...] = (
 
 
 def is_older(path: str, made_by: Mapping[str, str], created: str) -> bool:
-    """Whether a certificate is, by its own word, from before certificates had the field at a path."""
+    """Return whether a certificate, by the version and date it states, was made before the field at a path existed."""
     for pattern, beginning in _BEGINNINGS:
         if pattern.fullmatch(path):
             return _before(beginning, made_by, created)
@@ -56,24 +56,24 @@ def is_older(path: str, made_by: Mapping[str, str], created: str) -> bool:
 
 
 def drawing_of(made_by: Mapping[str, str], created: str) -> DrawingRule:
-    """The last rule of drawing that was in use, by a certificate's own word, when it was made."""
-    found = DrawingRule.BEFORE_POWERS
+    """Return the last drawing rule that was in use when a certificate was made, by the version and date it states."""
+    latest = DrawingRule.BEFORE_POWERS
     for rule in DrawingRule:
         version, since = rule.value
         if not _before(Beginning(version, created_at(since or "")), made_by, created):
-            found = rule
-    return found
+            latest = rule
+    return latest
 
 
 def _before(beginning: Beginning, made_by: Mapping[str, str], created: str) -> bool:
-    """Whether a certificate is from before something began."""
+    """Return whether a certificate was made before a given beginning."""
     version, made = _version(made_by.get("pyaccount", "")), created_at(created)
     earlier = beginning.since is not None and made is not None and made < beginning.since
-    # Where the version is not told, only the day can say it.
+    # If the version is not stated, only the date can tell.
     return earlier if version is None or version == beginning.version else version < beginning.version
 
 
 def _version(text: str) -> tuple[int, ...] | None:
-    """A version's numbers; None for a text that has none."""
-    found = re.match(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?!\d)", text)
-    return None if found is None else tuple(map(int, found.groups()))
+    """Return the numbers of a version; None if the text does not begin with three of them."""
+    match = re.match(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?!\d)", text)
+    return None if match is None else tuple(map(int, match.groups()))

@@ -1,7 +1,7 @@
-"""What tells machines apart that need not give the same: versions, the sums of some samples, and a composed δ, to the last bit.
+"""The identity of a machine's computations: versions, the sums of some samples, and a composed δ, to the last bit.
 
-What was sampled by another core may be other samples. So a worker of a cluster states what its core gives, and whoever asks
-compares that with its own; and a run store keeps what was computed by it.
+Another core may draw other samples. Therefore a worker of a cluster states its identity and the caller compares it with
+its own, and a run store keeps the identity of the machine that computed its contents.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pyaccount.certificate.provenance import versions
 from pyaccount.execute.sampling.jobs import BetTable, Job, Proposal
 from pyaccount.plan.recipe import Recipe, fingerprint
 
-#: A mechanism that takes no time: its first column, rounds, separation and probability.
+#: A mechanism that takes almost no time: its first column, rounds, separation and probability.
 _SMALL: tuple[object, ...] = ((1.0, 0.5, 0.375), 17, 3, 0.125, False)
 
 
 @cache
 def identity() -> tuple[tuple[str, str], ...]:
-    """The versions of all that computes, and the fingerprints of one shard of samples and of a composition. A moment, once."""
+    """Return all versions, and fingerprints of one shard of samples and of a composition. Fast; computed once."""
     made = versions() | {"numpy": version("numpy"), "scipy": version("scipy")}
     recipe: Recipe[_core.Sampled] = Recipe("Sampled.renewal", _SMALL)
     job = Job(recipe, None, "remove", Proposal(1.0, 1.0), (BetTable(0.5, 2.0),), (1, 2, 3, 0), (-10.0, 0.01))

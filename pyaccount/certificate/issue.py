@@ -1,4 +1,4 @@
-"""Evidence in, certificate out: the statement, its assumptions and its proof of work."""
+"""Makes a certificate from a plan and its evidence: statement, assumptions, and how the numbers were computed."""
 
 from __future__ import annotations
 
@@ -47,10 +47,11 @@ if TYPE_CHECKING:
     from pyaccount.plan.matrices import Strategy
     from pyaccount.plan.reduction import Reduction
 
-#: The longest first column that is listed although its inverse's says it too, and the most rows of a matrix from a file.
+#: The longest first column that is listed although it follows from that of the inverse; the most rows of a matrix from
+#: a file.
 MOST_COEFFICIENTS, MOST_ROWS = 4096, 32
 
-#: In `assumptions` of a guarantee that a test gave.
+#: An assumption of every guarantee that comes from a test.
 RELEASE = (
     "The run takes place only because this test accepted it. The test is not repeated with other seeds until it accepts: "
     "that would void the guarantee."
@@ -58,7 +59,7 @@ RELEASE = (
 
 
 def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certificate:
-    """Word a certificate. `plan` is the plan that was run; the evidence holds the document with its blank filled."""
+    """Return the certificate. `plan` is the plan that was run; `evidence` has the document with its blank filled."""
     document, asked = evidence.document, plan.asked or plan.document
     numbers = composed(plan, evidence) if isinstance(evidence, Evidence) else sampled(plan, evidence, asked.blank)
     worded = evidence.instance.reductions
@@ -136,7 +137,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
 
 
 def _risk(asked: Document, evidence: Evidence | SampledEvidence, numbers: CertificateNumbers) -> RiskRecord | None:
-    """What is certified of the document's budget of risk; None if it has none."""
+    """Return what is certified about the document's risk budget; None if it has none."""
     budget, guarantee = budget_of(asked), numbers.guarantee
     if budget is None:
         return None
@@ -149,13 +150,13 @@ def _risk(asked: Document, evidence: Evidence | SampledEvidence, numbers: Certif
 
 
 def _claim(document: Document) -> tuple[float, float] | None:
-    """The (ε, δ) that a document claims, unless one of them is its blank."""
+    """Return the (ε, δ) that a document claims; None if one of them is its blank."""
     epsilon, delta = document.privacy.epsilon, document.privacy.delta
     return None if epsilon == "solve" or delta == "solve" else (epsilon, delta)
 
 
 def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[str]:
-    """One list for the whole run, each assumption once; what not all phases assume begins with the names of those that do."""
+    """Return each assumption of the run once; one that not all phases share begins with the names of its phases."""
     names = {body.path: body.name or path_text(body.path) for body in document.bodies}
     holders: dict[str, dict[str, None]] = {}
     for reduction in reductions:
@@ -188,7 +189,7 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
 
 
 def matrix_record(body: Body, built: Strategy, asked: Body) -> MatrixRecord:
-    """What C is: enough to train with it. `asked` is the body as the document has it, its matrix perhaps left to a search."""
+    """Return what is stated about C: enough to train with it. `asked` is the body before a matrix was searched for."""
     stated = asked.matrix if asked.matrix.searched else body.matrix
     kind = stated.kind if isinstance(stated.kind, str) else "choose"
     listed: list[float] | None = None
@@ -217,7 +218,7 @@ def matrix_record(body: Body, built: Strategy, asked: Body) -> MatrixRecord:
 
 
 def _epochs(body: Body) -> float | None:
-    """How many epochs the iterations of a body are, if its document counts in epochs."""
+    """Return how many epochs the iterations of a body are; None unless its document counts in epochs."""
     length = None if body.epochs is None else body.epoch()
     if length is None:
         return None
@@ -225,7 +226,7 @@ def _epochs(body: Body) -> float | None:
 
 
 def _utility(document: Document) -> Utility | None:
-    """σ²·(1/n)‖AC⁻¹‖_F², its root, and σ times the largest row norm of AC⁻¹: of prefix sums, and of a workload."""
+    """Return σ²·(1/n)‖AC⁻¹‖_F², its root, and σ times the largest row norm of AC⁻¹: for prefix sums and a workload."""
     if len(document.bodies) != 1 or document.bodies[0].count != 1:
         return None
     body = document.bodies[0]
@@ -242,7 +243,7 @@ def _utility(document: Document) -> Utility | None:
 
 
 def workload_utility(document: Document, body: Body, sigma: float) -> WorkloadUtility | None:
-    """The same under the workload of a body; None where it has none."""
+    """Return the errors of `_utility` under the workload of a body, for noise multiplier σ; None if it has none."""
     if body.workload is None:
         return None
     error = workload_error(document, body)

@@ -1,4 +1,4 @@
-"""What to train with: the strategy matrix C of a phase, from what its certificate states and nothing else."""
+"""The strategy matrix C to train with, built only from what the certificate of a phase states."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 
     from pyaccount.certificate.model import MatrixRecord, PhaseRecord
 
-#: The most rows of a matrix that is built whole: 128 MB as doubles.
+#: The most rows of a matrix that is built as an array: 128 MB as doubles.
 LARGEST = 4096
 
 
 @dataclass(frozen=True)
 class StrategyMatrix:
-    """The strategy matrix C of one phase: training adds C⁻¹Z, Z with independent rows of standard deviation σ clip norms.
+    """The strategy matrix C of one phase.
 
-    C is lower triangular, with a row and a column for each iteration; `record` holds what the certificate states about it. Its
-    numbers are the doubles that were analysed, bit for bit, normalised as the document asks.
+    Training adds C⁻¹Z, where the rows of Z are independent with standard deviation σ clip norms. C is lower triangular,
+    with a row and a column for each iteration; `record` is what the certificate states about it. Its numbers are the
+    doubles that were analysed, bit for bit, normalised as the document asks.
     """
 
     record: MatrixRecord
@@ -34,7 +35,7 @@ class StrategyMatrix:
 
     @classmethod
     def of(cls, phase: PhaseRecord) -> StrategyMatrix:
-        """The matrix of a phase of a certificate."""
+        """Return the matrix of a phase of a certificate."""
         return cls(phase.matrix, phase.iterations)
 
     @property
@@ -44,12 +45,12 @@ class StrategyMatrix:
 
     @property
     def column_norm(self) -> float:
-        """The largest norm of a column."""
+        """The largest Euclidean norm of a column of C."""
         return self.record.column_norm
 
     @property
     def normalization(self) -> float:
-        """What the matrix that the document describes was multiplied by."""
+        """The factor by which the document's matrix was multiplied. Raises `CertificateError` if it is not stated."""
         if self.kind == "identity":
             return 1.0
         if self.record.normalization is None:
@@ -58,11 +59,11 @@ class StrategyMatrix:
 
     @property
     def coefficients(self) -> NDArray[np.float64]:
-        """The first column of a Toeplitz C from the diagonal down, normalised; beyond its end it is 0.
+        """The first column of a Toeplitz C, from the diagonal down, normalised; entries that are not listed are 0.
 
-        Raises `CertificateError` for a matrix that is not Toeplitz, and for a certificate that does not state it.
+        Raises `CertificateError` if the matrix is not Toeplitz, or if the certificate does not state the column.
         """
-        import numpy as np  # for those who train, not for gates
+        import numpy as np  # only training needs numpy, gates do not
 
         record = self.record
         if self.kind == "identity":
@@ -70,7 +71,7 @@ class StrategyMatrix:
         if record.coefficients is not None:
             return np.array(record.coefficients)
         if record.sha256 is not None:
-            raise CertificateError("a matrix from a file has no coefficients: `dense` builds it")
+            raise CertificateError("a matrix from a file has no coefficients: use `dense`")
         if record.buffers is not None and record.normalization is not None:
             from pyaccount.strategies.inverse import blt
 
@@ -83,18 +84,18 @@ class StrategyMatrix:
 
     @property
     def inverse_coefficients(self) -> NDArray[np.float64] | None:
-        """The first column of C⁻¹ from the diagonal down, normalised, for a matrix whose inverse is banded; None for others."""
+        """The first column of C⁻¹, from the diagonal down, normalised; None for kinds whose inverse is not banded."""
         import numpy as np
 
         listed = self.record.inverse_coefficients
         return None if listed is None else np.array(listed)
 
     def dense(self, size: int | None = None, *, file: str | os.PathLike[str] | None = None) -> NDArray[np.float64]:
-        """C as an array, or its first `size` rows and columns: to check an implementation with, not to train with.
+        """Return C as an array, or its first `size` rows and columns. Use it to check an implementation, not to train.
 
-        `file` is the matrix's file, for a matrix from one that is too large to be in the certificate; its entries must have the
-        hash stated. Raises `CertificateError` for another file and for what the certificate does not state, `DomainError` for a
-        size that is no number from 1 to the number of iterations, or above 4096.
+        For a matrix from a file that is too large to be in the certificate, `file` is that file; the hash of its
+        entries must be the one stated. Raises `CertificateError` for another file or if the certificate does not state
+        the matrix, and `DomainError` unless `size` is from 1 to the number of iterations, and at most 4096.
         """
         import numpy as np
 
@@ -135,4 +136,6 @@ class StrategyMatrix:
 
 
 def _unstated(what: str) -> CertificateError:
-    return CertificateError(f"this certificate was made before {what} was part of one: certify its document anew")
+    return CertificateError(
+        f"this certificate was made before {what} was part of certificates: certify its document again"
+    )

@@ -1,4 +1,4 @@
-"""The matrices of a document, before it is certified: what C is, its error, and how training makes C⁻¹Z."""
+"""The matrices of a document before it is certified: what C is, its error, and how training makes C⁻¹Z."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import CompiledDocument
 
 
-#: The most coefficients that are shown; the JSON has them all.
+#: The most coefficients that the page shows; the JSON has all of them.
 SHOWN = 8
 
 
@@ -82,11 +82,11 @@ class MatrixDescription(Record, Readable):
         return tuple(StrategyMatrix(phase.matrix, phase.iterations) for phase in self.phases)
 
     def page(self) -> Page:
-        """The description as a page."""
+        """Return the description as a page."""
         return _page(self)
 
     def to_json(self) -> str:
-        """The description as JSON text."""
+        """Return the description as JSON text."""
         return self.model_dump_json(indent=2) + "\n"
 
 
@@ -133,7 +133,7 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseMatrix:
 
 
 def _page(data: MatrixDescription) -> Page:
-    """The page of the matrices."""
+    """Return the page of the matrices."""
     blocks: list[Block] = [_entry(phase, place) for place, phase in enumerate(data.phases, start=1)]
     sections = [PageSection("matrices", "Matrices to train with", tuple(blocks))]
     if data.searched is not None:

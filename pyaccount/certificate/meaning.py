@@ -1,7 +1,8 @@
-"""What the numbers of a certificate mean for an attacker: upper bounds on attacks, and the Gaussian mechanism to compare with.
+"""What a certificate means for an attacker: upper bounds on attacks, and the Gaussian mechanism that it compares with.
 
-Pure functions of the certificate: no mechanism is reanalysed. What they rest on is the certificate's points, δ at most and
-at least at some ε, in each direction; `tradeoff` and `gaussian` prove what follows from such points.
+These are pure functions of the certificate: no mechanism is analysed a second time. They use only the certificate's
+points, that is, upper and lower bounds on δ at some ε in each direction. `tradeoff` and `gaussian` prove what follows
+from such points.
 """
 
 from __future__ import annotations
@@ -20,42 +21,42 @@ if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel
     from pyaccount.directions import Direction
 
-#: False-positive rates at which attacks are reported.
+#: The false-positive rates for which attacks are reported.
 FALSE_POSITIVE_RATES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-#: A rate is said to be a matter of the points chosen where others could give less than this share of it.
+#: A bound counts as coarse if more points in the profile could lower it below this share of itself.
 COARSE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class AttackRate:
-    """The largest true-positive rates at a false-positive rate: upper bounds, proven and rounded up."""
+    """The largest true-positive rates at one false-positive rate: proven upper bounds, rounded up."""
 
     false_positive_rate: float
-    #: Of a test for "the sensitive records took part".
+    #: The bound for a test that decides "the sensitive records took part".
     presence: float
-    #: Of a test for "they were absent".
+    #: The bound for a test that decides "the sensitive records were absent".
     absence: float
-    #: What more points in the profile could lower the larger of the two to, and no further; None where it has a curve of many
-    #: points. No bound on attacks.
+    #: The value below which more points in the profile cannot lower the larger of the two; not a bound on attacks. None
+    #: if the certificate has a curve of many points.
     finer: float | None = None
 
     @property
     def coarse(self) -> bool:
-        """Whether more points in the profile could make a difference that counts."""
+        """Whether more points in the profile could lower the bound noticeably."""
         return self.finer is not None and self.finer < COARSE * max(self.presence, self.absence)
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianComparison:
-    """The μ of Gaussian differential privacy, as far as points of a profile tell."""
+    """The μ of Gaussian differential privacy, as far as the points of a profile determine it."""
 
-    #: δ(ε) ≤ δ_μ(ε) for this μ in each direction, at each ε of its profile and of the guarantee: at most. None if no μ was found.
-    #: It claims nothing between these points.
+    #: An upper bound: δ(ε) ≤ δ_μ(ε) for this μ in each direction, at each ε of its profile and of the guarantee. It
+    #: claims nothing between these points. None if no μ was found.
     mu_at_points: float | None
-    #: δ(ε) ≤ δ_μ(ε) for this μ and every ε from `first_epsilon` to `last_epsilon`: at most. None if no μ was found. It claims
-    #: nothing outside that range, so it is no statement of μ-GDP.
+    #: An upper bound: δ(ε) ≤ δ_μ(ε) for this μ and every ε from `first_epsilon` to `last_epsilon`. It claims nothing
+    #: outside that range, so it is not a statement of μ-GDP. None if no μ was found.
     mu_within_range: float | None
-    #: For the group protected, the run is not μ-GDP for any μ below this one: at least.
+    #: A lower bound: for the protected group, the run is not μ-GDP for any smaller μ.
     mu_lower: float
     first_epsilon: float
     last_epsilon: float
@@ -67,24 +68,25 @@ class Meaning:
 
     trade_off: TradeOff
     rates: tuple[AttackRate, ...]
-    #: True-positive rate minus false-positive rate, at most, whichever error the attacker chooses.
+    #: Upper bound on true-positive rate minus false-positive rate, whichever error the attacker chooses.
     advantage: float
-    #: The share of right answers of an attacker who must tell presence from absence, each with probability 1/2: at most.
+    #: Upper bound on the share of right answers of an attacker who must decide between presence and absence, if both
+    #: have probability 1/2.
     balanced_accuracy: float
     gaussian: GaussianComparison
-    #: With which at least one bound here may be wrong; 0 for a certificate without samples.
+    #: The probability that at least one bound here is wrong; 0 for a certificate without samples.
     failure_probability: float
-    #: How many points the bounds rest on in each direction, at least: of its profile, its curve and the guarantee.
+    #: The smaller number of points, of both directions, on which the bounds rest: of profile, curve and guarantee.
     points: int
 
 
 def trade_off(data: CertificateModel) -> TradeOff:
-    """The certified trade-off function: an upper bound on every attack. See `tradeoff` for the proof."""
+    """Return the certified trade-off function: an upper bound on every attack. See `tradeoff` for the proof."""
     return TradeOff(upper_points(data, "remove"), upper_points(data, "add"))
 
 
 def meaning(data: CertificateModel) -> Meaning:
-    """What the numbers of a certificate mean. See the fields for what each claims."""
+    """Return what the numbers of a certificate mean. The fields of `Meaning` say what each of them claims."""
     curve = trade_off(data)
     advantage = curve.advantage()
     dense = any(getattr(data.directions, side).curve is not None for side in DIRECTIONS)
@@ -103,7 +105,7 @@ def meaning(data: CertificateModel) -> Meaning:
         trade_off=curve,
         rates=rates,
         advantage=advantage,
-        # The sum may have been rounded down.
+        # `nextafter`, because the sum may have been rounded down.
         balanced_accuracy=min(1.0, math.nextafter(0.5 * (1.0 + advantage), math.inf)),
         gaussian=GaussianComparison(
             mu_at_points=_larger([needed_at_points(points) for points in sides]),
@@ -118,14 +120,14 @@ def meaning(data: CertificateModel) -> Meaning:
 
 
 def upper_points(data: CertificateModel, direction: Direction) -> tuple[Bound, ...]:
-    """Every (ε, δ) at most that the certificate states in one direction: those of `stated_points`, and its curve."""
+    """Return every upper bound (ε, δ) that a certificate states in one direction: `stated_points`, and the curve."""
     curve = getattr(data.directions, direction).curve
     more = () if curve is None else map(Bound, curve.epsilon, curve.delta)
     return tuple(sorted({*stated_points(data, direction), *more}))
 
 
 def stated_points(data: CertificateModel, direction: Direction) -> tuple[Bound, ...]:
-    """The (ε, δ) at most of one direction's profile, and of the guarantee from both sides."""
+    """Return the upper bounds (ε, δ) of one direction's profile, and both of the guarantee."""
     guarantee, result = data.guarantee, getattr(data.directions, direction)
     points = [Bound(point.epsilon, point.delta) for point in result.profile]
     points.append(Bound(guarantee.epsilon, guarantee.delta))
@@ -136,23 +138,24 @@ def stated_points(data: CertificateModel, direction: Direction) -> tuple[Bound, 
 
 
 def lower_points(data: CertificateModel) -> tuple[Bound, ...]:
-    """Every (ε, δ) at least that the certificate states for the larger direction, which is what the guarantee is."""
+    """Return every lower bound (ε, δ) that a certificate states for the larger direction, which is the guarantee."""
     guarantee = data.guarantee
     points = [Bound(point.epsilon, point.delta_lower) for point in data.profile]
     points.append(Bound(guarantee.epsilon, guarantee.delta_lower))
     if guarantee.epsilon_lower > 0.0:
-        # No ε below it holds at δ, and δ(ε) is continuous: at that ε, it is δ or more.
+        # No smaller ε holds at this δ, and δ(ε) is continuous: at this ε it is at least δ.
         points.append(Bound(guarantee.epsilon_lower, guarantee.delta))
     return tuple(sorted(set(points)))
 
 
 def failure_probability(data: CertificateModel) -> float:
-    """With which at least one of the bounds may be wrong, over the accountant's own randomness: a union bound.
+    """Return a union bound on the probability that some bound is wrong, over the accountant's randomness.
 
-    q for the tests behind the guarantee, and the pointwise probability once for each upper and each lower end: two for each point
-    of the profile, which covers both directions, and two for the guarantee's lower ends. 0 without samples. A verified
-    guarantee has its q inside δ; here it is counted again, for the points that no test stands behind. Where the guarantee bounds
-    points of the profile they are wrong if it is, which is the same event for all of them.
+    It adds q for the tests of the guarantee and the pointwise probability for each upper and each lower end: two for
+    each point of the profile (they cover both directions), and two for the lower ends of the guarantee. It is 0 without
+    samples. A verified guarantee includes its q in δ; q is counted here all the same, for the points that no test
+    supports. If the guarantee bounds points of the profile, these are wrong if the guarantee is, which is one event for
+    all of them.
     """
     sampling = data.evidence.sampling
     if sampling is None:
@@ -162,12 +165,12 @@ def failure_probability(data: CertificateModel) -> float:
 
 
 def point_failure_probability(sampling: SamplingRecord) -> float:
-    """With which a bound of one point of a sampled profile may be wrong."""
+    """Return the probability that a bound of one point of a sampled profile is wrong."""
     stated = sampling.profile_failure_probability
     return sampling.pointwise_failure_probability if stated is None else stated
 
 
 def _larger(mus: list[float | None]) -> float | None:
-    """The larger of two bounds, where None is no bound at all."""
-    found = [mu for mu in mus if mu is not None]
-    return max(found) if len(found) == len(mus) else None
+    """Return the largest of several bounds; None if one of them is None, that is, unbounded."""
+    bounds = [mu for mu in mus if mu is not None]
+    return max(bounds) if len(bounds) == len(mus) else None

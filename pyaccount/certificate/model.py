@@ -336,7 +336,7 @@ class CertificateModel(LaterRecord):
 
     later: ClassVar[tuple[str, ...]] = ("risk", "content_sha256")
 
-    # Meanings never change; a new meaning gets a new name or a new version.
+    # The meaning of a field never changes; a new meaning gets a new name or a new format version.
     pyaccount: Literal[1] = Field(description="The version of the certificate format.")
     kind: Literal["certificate"] = Field(description="The kind of this file: a certificate.")
     name: str = Field(description="The name of the mechanism, from the document.")

@@ -1,4 +1,4 @@
-"""What the two kinds of evidence have in common once they are numbers."""
+"""The numbers of a certificate, and the parts that composed and sampled evidence share."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from pyaccount.execute.engine import DirectedAnswer
     from pyaccount.plan.compiled import CompiledDocument
 
-#: The line that is no contribution to δ.
+#: The source of the error budget that is not a contribution to δ.
 RELATIVE = "profile_relative_error"
-#: The lines that are there only where rounds were composed without a lattice, and where one large loss was enough.
+#: Sources that exist only for rounds composed without a lattice, and for a bound by a single large loss.
 CELLS, SEVERAL = "cells", "other_losses"
 
-#: The lines of the error budget, in the order of the computation.
+#: The text of each source of the error budget, in the order of the computation.
 SOURCES = {
     "truncation": "loss beyond the last lattice point of a round, counted as infinite",
     SEVERAL: "losses that sum up to ε otherwise than by one large loss of one round",
@@ -37,7 +37,7 @@ SOURCES = {
 
 @dataclass(frozen=True, slots=True)
 class CertificateNumbers:
-    """The numbers of a certificate."""
+    """The numbers of a certificate, from composed or from sampled evidence."""
 
     guarantee: Guarantee
     solved: Solved | None
@@ -47,14 +47,14 @@ class CertificateNumbers:
 
 
 def ordered(lower: float, upper: float, what: str) -> float:
-    """The lower end, if it does not lie above the upper one: nothing may be certified on bounds that cross."""
+    """Return the lower bound; raises `NumericsError` if it is above the upper one, so that no certificate states it."""
     if lower > upper:
         raise NumericsError(f"the bounds on {what} cross: at least {lower!r}, at most {upper!r}; this is a defect")
     return lower
 
 
 def considered(plan: CompiledDocument) -> list[ConsideredRecord]:
-    """What the plan's choices were made among."""
+    """Return the candidates of the plan's choices."""
     return [
         ConsideredRecord(
             matrix=one.matrix,
@@ -70,28 +70,28 @@ def considered(plan: CompiledDocument) -> list[ConsideredRecord]:
 
 
 def searched(plan: CompiledDocument) -> SearchedRecord | None:
-    """How the plan's matrix was found; None where none was searched for."""
-    found = plan.searched
-    if found is None:
+    """Return how the plan's matrix was found; None if it was not searched for."""
+    search = plan.searched
+    if search is None:
         return None
     stated = has_workload(plan.document)
     return SearchedRecord(
         optimized_for="sampling",
-        start_noise_multiplier_estimate=found.start.noise_multiplier,
-        start_prefix_sum_mse_estimate=found.start.prefix_sum_mse,
-        noise_multiplier_estimate=found.found.noise_multiplier,
-        prefix_sum_mse_estimate=found.found.prefix_sum_mse,
-        start_workload_error_estimate=found.start.squared_error if stated else None,
-        workload_error_estimate=found.found.squared_error if stated else None,
-        gradient_norm_estimate=found.gradient_norm,
-        gradient_error_estimate=found.gradient_error,
-        rounds=found.rounds,
-        note=found.note,
+        start_noise_multiplier_estimate=search.start.noise_multiplier,
+        start_prefix_sum_mse_estimate=search.start.prefix_sum_mse,
+        noise_multiplier_estimate=search.found.noise_multiplier,
+        prefix_sum_mse_estimate=search.found.prefix_sum_mse,
+        start_workload_error_estimate=search.start.squared_error if stated else None,
+        workload_error_estimate=search.found.squared_error if stated else None,
+        gradient_norm_estimate=search.gradient_norm,
+        gradient_error_estimate=search.gradient_error,
+        rounds=search.rounds,
+        note=search.note,
     )
 
 
 def budget_lines(answer: DirectedAnswer, label: Direction | Literal["both"]) -> list[BudgetLine]:
-    """The error budget of a composition in one direction. Each of the core's sources has its words."""
+    """Return the error budget of a composition in one direction, with words for each of the core's sources."""
     budget = answer.upper_account.budget
     return [
         BudgetLine(source=SOURCES[key], direction=label, contribution=_finite(key, budget[key]))
@@ -101,5 +101,5 @@ def budget_lines(answer: DirectedAnswer, label: Direction | Literal["both"]) -> 
 
 
 def _finite(key: str, contribution: float) -> float:
-    """A contribution to δ is at most 1, whatever its bound; a relative error without bound is the largest number there is."""
+    """Limit a contribution: to 1 if it is one to δ, to the largest double if it is a relative error."""
     return max(0.0, min(contribution, sys.float_info.max if key == RELATIVE else 1.0))

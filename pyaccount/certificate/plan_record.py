@@ -130,7 +130,7 @@ class PlanRecord(Record):
     )
 
     def to_json(self) -> str:
-        """The plan as JSON text."""
+        """Return the plan as JSON text."""
         return self.model_dump_json(indent=2) + "\n"
 
 
@@ -152,12 +152,12 @@ class AmplificationPlanRecord(Record):
     )
 
     def to_json(self) -> str:
-        """The plan as JSON text."""
+        """Return the plan as JSON text."""
         return self.model_dump_json(indent=2) + "\n"
 
 
 def plan_record(plan: CompiledDocument, price: Price | None = None) -> PlanRecord:
-    """A plan as data, with its price and the pilot's estimates where they were asked for."""
+    """Return a plan as data, with its price and the pilot's estimates if `price` is given."""
     asked = plan.asked or plan.document
     estimate = None if plan.sampled else composing_cost(plan)
     return PlanRecord(
@@ -202,16 +202,16 @@ def plan_record(plan: CompiledDocument, price: Price | None = None) -> PlanRecor
 
 
 def _forecast(price: Price) -> ForecastRecord:
-    from pyaccount.execute.sampling.forecast import cheaper  # what was estimated is told only if it was
+    from pyaccount.execute.sampling.forecast import cheaper  # needed only for estimates
 
-    found = price.sampled
+    pilot = price.sampled
     return ForecastRecord(
         seconds_estimate=price.seconds,
         stages=price.stages,
-        epsilon=None if found is None else found.epsilon,
-        blank_estimate=None if found is None else found.pilot_value,
+        epsilon=None if pilot is None else pilot.epsilon,
+        blank_estimate=None if pilot is None else pilot.pilot_value,
         directions=[]
-        if found is None
+        if pilot is None
         else [
             EstimatedDirection(
                 direction=direction,
@@ -219,15 +219,15 @@ def _forecast(price: Price) -> ForecastRecord:
                 standard_error=one.standard_error if one.known else None,
                 samples=one.samples,
             )
-            for direction, one in found.estimates.items()
+            for direction, one in pilot.estimates.items()
         ],
         trade=[]
-        if found is None or found.pilot_value is None
+        if pilot is None or pilot.pilot_value is None
         else [
             OfferRecord(
                 value=one.value, distance=one.distance, samples_estimate=one.samples, seconds_estimate=one.seconds
             )
-            for one in found.trade
+            for one in pilot.trade
         ],
         candidates=[
             CandidateRecord(
@@ -242,13 +242,13 @@ def _forecast(price: Price) -> ForecastRecord:
             )
             for one in price.plan.considered
         ],
-        draws=[] if found is None else list(found.draws),
-        cheaper=[] if found is None else list(cheaper(price.plan, found)),
+        draws=[] if pilot is None else list(pilot.draws),
+        cheaper=[] if pilot is None else list(cheaper(price.plan, pilot)),
     )
 
 
 def amplification_plan_record(plan: AmplificationPlan) -> AmplificationPlanRecord:
-    """The plan of an amplification as data."""
+    """Return the plan of an amplification as data."""
     document = plan.document
     return AmplificationPlanRecord(
         pyaccount=1,

@@ -1,4 +1,4 @@
-"""What made a certificate, and when."""
+"""The versions that computed a certificate, and the time."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pyaccount import _core
 
 
 def versions() -> dict[str, str]:
-    """The versions of what computed the numbers."""
+    """Return the versions of pyaccount, its core and Python."""
     return {"pyaccount": _installed(), "core": _core.__version__, "python": platform.python_version()}
 
 
 @cache
 def _installed() -> str:
-    """This package's version; a file with all of its metadata is read for it."""
+    """Return the version of this package, which is read from the file with its metadata."""
     return version("pyaccount")
 
 
 def now() -> str:
-    """The time, to the second, with its zone."""
+    """Return the current time in UTC, to the second, in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")

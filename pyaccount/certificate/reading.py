@@ -1,5 +1,6 @@
-"""A certificate's file, read strictly: JSON that another reader could take for something else is refused, and so are fields of
-the wrong type or out of range, each with its place.
+"""Reads certificate files strictly.
+
+JSON that readers could interpret differently is rejected, and so are fields of the wrong type or out of range.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.model import CertificateModel
 
-#: Larger than the certificate of a document of the largest size.
+#: More bytes than the certificate of a document of the largest size has.
 LARGEST_FILE = 1 << 27
-#: What messages say that a file is not.
+#: What messages say the file is not.
 WHAT, WHOLE = "a certificate", "a certificate of format version 1"
 
 CERTIFICATE, AMPLIFICATION = "certificate", "amplification-certificate"
 
-#: What a file holds that is no certificate, and what to do about it.
+#: Other files by their `kind`: what they are, and what to do with them.
 OTHER_KINDS = {
-    "comparison": "a comparison of certificates, which `pyaccount compare` made: each command is about a certificate by itself",
+    "comparison": "a comparison of certificates, which `pyaccount compare` made: give a single certificate",
     "amplification": "a document; certify it first: `pyaccount certify DOC -o CERT`",
     "policy": "a policy: `pyaccount check CERT --policy FILE`",
 }
@@ -36,37 +37,37 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Read(NamedTuple):
-    """A file that holds JSON of a kind and format version that is known here; its fields are not looked at yet."""
+    """A file that contains JSON of a known kind and format version; its other fields are not validated yet."""
 
     file: str
     raw: dict[str, Any]
-    #: The hash of the file's bytes: which file a verdict is about.
+    #: The hash of the file's bytes, which identifies the file in a verdict.
     sha256: str
 
     @property
     def kind(self) -> str:
-        """What kind of certificate it is."""
+        """The `kind` that the file states."""
         return str(self.raw["kind"])
 
     def certificate(self) -> CertificateModel:
-        """The certificate. Raises `CertificateError`, also for those of amplifications."""
-        from pyaccount.certificate.model import CertificateModel  # another kind has another model
+        """Return the certificate of a training run. Raises `CertificateError`, also for one of an amplification."""
+        from pyaccount.certificate.model import CertificateModel  # other kinds do not need this model
 
         if self.kind != CERTIFICATE:
             message = (
-                "certifies one draw before a mechanism, not a training run: there is no adjacency or claim to judge"
+                "certifies one draw for a mechanism, not a training run: it has no adjacency and no claim to check"
             )
             raise refused(self.file, message)
         return self._typed(CertificateModel)
 
     def amplification(self) -> AmplificationCertificate:
-        """The certificate of an amplification. Raises `CertificateError`."""
+        """Return the certificate of an amplification. Raises `CertificateError`."""
         from pyaccount.certificate.amplification import AmplificationCertificate  # imports the core
 
         return self._typed(AmplificationCertificate)
 
     def any(self) -> CertificateModel | AmplificationCertificate:
-        """The certificate of whichever kind. Raises `CertificateError`."""
+        """Return the certificate, of either kind. Raises `CertificateError`."""
         return self.amplification() if self.kind == AMPLIFICATION else self.certificate()
 
     def _typed(self, model: type[Model]) -> Model:
@@ -78,20 +79,20 @@ class Read(NamedTuple):
 
 
 def read(source: str | os.PathLike[str]) -> Read:
-    """The certificate in a file. Raises `CertificateError` with its place for anything that is none."""
+    """Read a certificate's file. Raises `CertificateError`, with the position of the error, if it is not one."""
     file = os.fsdecode(source)
     return parse(bytes_of(file, WHAT, LARGEST_FILE), file)
 
 
 def parse(data: bytes, file: str) -> Read:
-    """The certificate in a text; `file` is what messages call it."""
+    """Read the bytes of a certificate; `file` is the name to use in messages."""
     return of_object(object_of(data, file, WHAT, taken_for_certificate), file, hashlib.sha256(data).hexdigest())
 
 
 def of_object(raw: dict[str, Any], file: str, sha256: str) -> Read:
-    """The certificate in an object that was read strictly; `sha256` is the hash of the file that it stands in."""
+    """Read a certificate from an object that was read strictly; `sha256` is the hash of the file that contains it."""
     if "payloadType" in raw:
-        message = "an attestation, not a certificate by itself: `pyaccount check --attestation FILE --trusted-keys DIR`"
+        message = "an attestation, not a certificate: use `pyaccount check --attestation FILE --trusted-keys DIR`"
         raise refused(file, message)
     version, kind = raw.get("pyaccount"), raw.get("kind")
     other = kind if kind is not None else "amplification" if "privacy" in raw and "guarantee" not in raw else None
@@ -107,11 +108,11 @@ def of_object(raw: dict[str, Any], file: str, sha256: str) -> Read:
 
 
 def taken_for_certificate(text: str, file: str) -> str | None:
-    """What a text that is no JSON is, if it can be told: a document, before it was certified, or a report."""
+    """Return what a text that is not JSON seems to be (policy, document, report) and what to do; None if unknown."""
     if re.search(r"^kind: *[\"']?policy\b", text, flags=re.MULTILINE):
         return f"a policy, not a certificate: `pyaccount check CERT --policy {file}`"
     if re.search(r"^pyaccount: ", text, flags=re.MULTILINE):
         return f"a document, not a certificate (not JSON); certify it first: pyaccount certify {file} -o CERT"
     if re.match(r"\s*<!doctype html", text, flags=re.IGNORECASE):
-        return "a report, not a certificate: the JSON file is needed that `pyaccount certify -o` wrote"
+        return "a report, not a certificate: give the JSON file that `pyaccount certify -o` wrote"
     return None

@@ -1,4 +1,4 @@
-"""What every part of a certificate is: immutable data with ranges, in which unknown fields are errors.
+"""The base classes of all parts of a certificate: immutable data with ranges, in which unknown fields are errors.
 
 Annotations are not strings in this module, because compiling them would cost every command that reads a certificate
 milliseconds.
@@ -22,12 +22,12 @@ class Record(BaseModel):
 class LaterRecord(Record):
     """A part with fields that older certificates do not have. A field of `later` that is not set is not written."""
 
-    #: The names of these fields. They are None where there is nothing to say.
+    #: The names of these fields; each is None if it does not apply.
     later: ClassVar[tuple[str, ...]]
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_there(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
-        """The type of what is given is not stated, since the JSON Schema would be of that type instead of the fields."""
+        """Serialize without fields of `later` that are not set; untyped, or the JSON Schema would have that type."""
         written: dict[str, Any] = serialize(self)
         for name in self.later:
             if written.get(name) is None:

@@ -1,4 +1,4 @@
-"""The budget of risk in a certificate: what is certified of it, in which words."""
+"""The risk budget in a certificate: what is certified about it, as data and in words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def risk_record(budget: Budget, value: tuple[float, float], told: tuple[float, float, float]) -> RiskRecord:
-    """What is certified of a document's budget: the measure at most and at least; ε at most and at least, and at which δ."""
+    """Return what is certified of a budget: `value` bounds the measure, `told` is ε, its lower bound, and their δ."""
     return RiskRecord(
         measure=budget.measure,  # type: ignore[arg-type]
         budget=budget.limit,
@@ -30,9 +30,9 @@ def risk_record(budget: Budget, value: tuple[float, float], told: tuple[float, f
 
 
 def from_guarantee(budget: Budget, guarantee: Guarantee, directions: Directions) -> tuple[float, float]:
-    """The measure at most and at least, by the guarantee alone, which holds in both directions: see `Budget.claim`."""
+    """Return (upper, lower) bounds on the measure by the guarantee alone, in both directions: see `Budget.claim`."""
     points: Points = {
-        # δ falls, so that what it is at least here it is at ε = 0.
+        # δ falls with ε, so a lower bound on δ here is also one at ε = 0.
         side: [
             *([Enclosure(0.0, ends.delta_lower, 1.0)] if guarantee.epsilon > 0.0 else []),
             Enclosure(guarantee.epsilon, ends.delta_lower, guarantee.delta),
@@ -44,7 +44,7 @@ def from_guarantee(budget: Budget, guarantee: Guarantee, directions: Directions)
 
 
 def risk_words(risk: RiskRecord, value: str) -> str:
-    """A value of the measure, for a sentence: `a membership advantage of at most 0.1`."""
+    """Return a value of the measure as words for a sentence, such as `a membership advantage of at most 0.1`."""
     if risk.measure == "gaussian_mu":
         return f"no larger δ than N({value}, 1) against N(0, 1) at any ε from 0 to {plain(risk.last_epsilon or 0.0)}"
     if risk.measure == "advantage":
@@ -55,7 +55,7 @@ def risk_words(risk: RiskRecord, value: str) -> str:
 
 
 def kept(risk: RiskRecord) -> str:
-    """What is certified, as the end of a sentence about the run."""
+    """Return what is certified, as the end of a sentence about the run."""
     value = "no certified value" if risk.value is None else up(risk.value)
     if risk.measure == "gaussian_mu":
         return f"it has {risk_words(risk, value)}"
@@ -63,7 +63,7 @@ def kept(risk: RiskRecord) -> str:
 
 
 def exceeded(risk: RiskRecord, chance: str) -> str:
-    """What is wrong with a budget that is not kept, as the beginning of a sentence about the run."""
+    """Return why a budget is not kept, as the continuation of a sentence about the run."""
     allowed = risk_words(risk, plain(risk.budget))
     if risk.value_lower > risk.budget:
         return f"does not keep {allowed}: it is at least {down(risk.value_lower)}{chance}"

@@ -1,4 +1,4 @@
-"""Numbers of a certificate from samples: tested claims, confidence bounds and estimates, each in its own field."""
+"""The numbers of a certificate from samples: tested claims, confidence bounds and estimates, in separate fields."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import CompiledDocument
     from pyaccount.risk.polynomials import MomentPolynomial
 
-#: What proves a guarantee where moments do.
+#: The engine of a guarantee that is proven by moments.
 MOMENTS = (
     "moments of the likelihood ratio, by an exact chain over replicas of a record's participations, which prove the claim "
     "without samples; lower ends and the profile are from samples"
@@ -44,7 +44,7 @@ MOMENTS = (
 
 
 def sampled(plan: CompiledDocument, evidence: SampledEvidence, blank: Path | None) -> CertificateNumbers:
-    """The numbers of a certificate; `blank` is where the document said `solve`."""
+    """Return the numbers of a certificate; `blank` is the path at which the document says `solve`."""
     solved = None
     if blank is not None and evidence.solved is not None:
         solved = Solved(path=path_text(blank), value=evidence.solved, fails_at=None)
@@ -98,7 +98,7 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
             engine = MOMENTS
             budget += _moment_lines(evidence.proof)
         elif evidence.composed_profile is None:
-            # The unamplified Gaussian mechanism is what certifies; its directions are one.
+            # The bound is that of the unamplified Gaussian mechanism, whose directions are equal.
             engine = f"closed form (one Gaussian mechanism, not amplified), which no {tried} improved on; {engine}"
             budget += budget_lines(evidence.fallback.directions["remove"], "both")
         else:
@@ -163,14 +163,14 @@ def _evidence(plan: CompiledDocument, evidence: SampledEvidence) -> EvidenceReco
 
 
 def _beside_the_tests(evidence: SampledEvidence) -> float | None:
-    """With which an upper bound of the profile may be wrong, where a guarantee that was tested bounds it; see `proven`."""
+    """Return the probability that an upper bound of the profile is wrong if a tested guarantee bounds it: `proven`."""
     if evidence.kind == "deterministic":
         return None
     return min(1.0, math.nextafter(evidence.pointwise_probability + evidence.total_probability, 1.0))
 
 
 def _moment_lines(proof: MomentProof) -> list[BudgetLine]:
-    """All of either bound counts: how far it is above the truth is not known, and rounding is inside of it."""
+    """Return the budget lines of a proof by moments. All of δ counts, since its distance to the truth is unknown."""
     how = "a moment" if proof.polynomial is None else "moments together"
     return [
         BudgetLine(source=f"bound by {how}, rounded up (all of δ)", direction="remove", contribution=proof.remove),

@@ -43,9 +43,9 @@ class ContradictoryCertificate(Record):
 
 
 def written(data: CertificateModel | AmplificationData, form: str, found: Sequence[str] | None = None) -> str:
-    """Return a certificate in one of `FORMS`, with what contradicts the rest of it.
+    """Return a certificate in one of `FORMS`, with a list of what in it contradicts the rest.
 
-    `found` is what contradicts the rest, each with its place; None: they are looked for, except in JSON.
+    `found` are these contradictions, each with its path. If it is None, they are searched for, except for JSON.
     """
     found = contradictions(data) if found is None and form != "json" else found or ()
     if form == "json":
@@ -60,23 +60,23 @@ def _json(data: Record) -> str:
 
 
 def _contradictory(data: Record, found: Sequence[str]) -> str:
-    said = {name: value for name, value in json.loads(_json(data)).items() if name != "holds"}
+    fields = {name: value for name, value in json.loads(_json(data)).items() if name != "holds"}
     report = ContradictoryCertificate(
-        pyaccount=1, kind="contradictory-certificate", contradictions=list(found), certificate=said
+        pyaccount=1, kind="contradictory-certificate", contradictions=list(found), certificate=fields
     )
     return _json(report)
 
 
 def contradictions(data: CertificateModel | AmplificationData) -> list[str]:
-    """What in a certificate contradicts the rest of it, each with its place."""
+    """Return what in a certificate contradicts the rest of it, each with its path."""
     return [f"{one.path}: {one.message}" for one in inconsistencies(data)]
 
 
 def save(data: CertificateModel | AmplificationData, path: str | os.PathLike[str], form: str | None = None) -> None:
-    """Write a certificate whole or not at all, as `form` or the ending of its name says. Raises `DomainError`, `OSError`."""
+    """Write a certificate, whole or not at all, as `form` or the file's ending. Raises `DomainError`, `OSError`."""
     if form is not None and form not in FORMS:
         raise DomainError(f"form = {form!r} is outside its domain: {', '.join(FORMS)}")
-    form, told = form_of(Path(path), form, "form")
-    if told is not None:
-        warnings.warn(told, stacklevel=3)
+    form, warning = form_of(Path(path), form, "form")
+    if warning is not None:
+        warnings.warn(warning, stacklevel=3)
     write_atomically(Path(path), written(data, form))

@@ -1,4 +1,4 @@
-"""The guarantee in one sentence that can be quoted by itself."""
+"""The guarantee in one sentence that can be quoted alone."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def unit_of(document: Document) -> Literal["record", "user"]:
-    """What is protected: users if the sampler knows them."""
+    """Return what is protected: users if a sampler of the document knows users, otherwise records."""
     return "user" if any(body.sampler.protects_users for body in document.bodies) else "record"
 
 
-def statement(  # noqa: PLR0913 - what a certificate states
+def statement(  # noqa: PLR0913 - everything that the sentence depends on
     name: str,
     privacy: PrivacyUnit,
     guarantee: Guarantee,
@@ -28,11 +28,12 @@ def statement(  # noqa: PLR0913 - what a certificate states
     sampling: SamplingRecord | None,
     risk: RiskRecord | None = None,
 ) -> str:
-    """One English sentence; every number in it is rounded so that the sentence stays true.
+    """Return the guarantee as one English sentence, in which every number is rounded so that the sentence stays true.
 
-    `claim` is the (ε, δ) of a document without a blank in them. Lower ends, which refute a claim, come from samples wherever
-    there is a `sampling`, also beside a guarantee that is proven. Everything is taken from what a certificate states, so that
-    the sentence can be derived again from a certificate: its words are part of the certificate format, and stay.
+    `claim` is the (ε, δ) of a document that has no blank in them. If there is a `sampling`, the lower bounds, which
+    refute a claim, come from samples, even if the guarantee is proven. The sentence depends only on fields of the
+    certificate, so that it can be derived from them to check it. Its words are part of the certificate format and must
+    not change.
     """
     group = f"one {privacy.unit}" if privacy.group_size == 1 else f"up to {privacy.group_size} {privacy.unit}s"
     others = "an arbitrary other one" if privacy.group_size == 1 else "arbitrary others"
@@ -50,7 +51,7 @@ def statement(  # noqa: PLR0913 - what a certificate states
         failure = up(sampling.pointwise_failure_probability)
         chance = f" (with probability at least 1 − {failure} over the accountant's own randomness)"
     if risk is not None:
-        from pyaccount.certificate.risk import exceeded, kept  # few have a budget of risk
+        from pyaccount.certificate.risk import exceeded, kept  # few documents have a risk budget
 
         if holds:
             return f"The training run “{name}” is {proven}; then {kept(risk)}."
@@ -59,7 +60,7 @@ def statement(  # noqa: PLR0913 - what a certificate states
         return f"The training run “{name}” is {proven}."
     epsilon, delta = claim
     claimed = f"({plain(epsilon)}, {plain(delta)})-differentially private"
-    # ε(δ) and δ(ε) fall: what is refuted at one δ is refuted at every smaller one, and likewise for ε.
+    # ε(δ) and δ(ε) are decreasing: what is refuted at one δ is refuted at every smaller δ, and likewise for ε.
     if guarantee.epsilon_lower > epsilon and guarantee.delta >= delta:
         refuted = f"no ε below {down(guarantee.epsilon_lower)} holds at δ = {plain(guarantee.delta)}"
         verdict = f"is not {claimed}: {refuted}{chance}"

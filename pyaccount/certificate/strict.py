@@ -1,7 +1,7 @@
-"""JSON read strictly: what a lenient reader would overlook is an error with its place.
+"""Reads JSON strictly: what a lenient reader would overlook is an error with its position.
 
-Keys given twice (of which other readers may take the other one), numbers that JSON does not have, text that cannot be
-written out again, and more levels than anything here has are all refused. `what` is what messages say that a file is not.
+Rejected are keys that are given twice (other readers may use the other value), numbers that JSON does not have, text
+that cannot be encoded, and too many levels. The argument `what` is what messages say the file is not.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import Any
 from pyaccount.errors import CertificateError, Problem, path_text, printable, shown
 from pyaccount.errors import Path as Place
 
-#: A certificate holds its document, which has at most 50 levels, and few of its own.
+#: The most levels: a certificate contains its document, which has at most 50 levels, and adds few.
 DEEPEST = 64
-#: Of the problems of one file, so many are told.
+#: The most problems of one file that are reported.
 MOST_SHOWN = 20
-#: No double is as large as an integer of so many digits, and Python takes quadratic time for them.
+#: The most digits that are parsed: longer integers exceed every double, and Python takes quadratic time for them.
 _LONGEST_INTEGER = 400
 
 Oddities = list[tuple[Place, str]]
 
 
 def bytes_of(file: str, what: str, largest: int) -> bytes:
-    """The bytes of a regular file of at most a size. Raises `CertificateError`."""
+    """Return the bytes of a regular file of at most `largest` bytes. Raises `CertificateError`."""
     try:
         path = Path(file)
         status = path.stat()
@@ -43,7 +43,7 @@ def bytes_of(file: str, what: str, largest: int) -> bytes:
     except CertificateError:
         raise
     except (OSError, ValueError) as error:
-        # ValueError: a name with a null character.
+        # A name with a null character raises ValueError.
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise refused(file, f"cannot be read: {reason or error}") from error
     if len(data) > largest:
@@ -54,18 +54,18 @@ def bytes_of(file: str, what: str, largest: int) -> bytes:
 def object_of(
     data: bytes, file: str, what: str, taken_for: Callable[[str, str], str | None] | None = None
 ) -> dict[str, Any]:
-    """The object that a JSON text holds; `taken_for` says of a text that is no JSON what it may be. Raises `CertificateError`."""
+    """Return the object in a JSON text; `taken_for` guesses what other text is. Raises `CertificateError`."""
     raw = _json(data, file, what, taken_for)
     if not isinstance(raw, dict):
         raise refused(file, f"not {what}: an object is expected, not {shown(raw)}")
-    found = list(_oddities(raw))
-    if found:
-        raise refusal(file, what, found)
+    oddities = list(_oddities(raw))
+    if oddities:
+        raise refusal(file, what, oddities)
     return raw
 
 
 class _Doubled(dict[str, Any]):
-    """An object of which a key was given twice."""
+    """A JSON object in which a key was given twice."""
 
     key = ""
 
@@ -81,7 +81,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(digits: str) -> int | float:
-    """An integer that is a finite number as a double too: whatever is computed with it starts with that."""
+    """Return an integer, or infinity if it is too large for a double, since later computations convert it to one."""
     whole = int(digits) if len(digits) <= _LONGEST_INTEGER else math.inf
     return whole if abs(whole) <= sys.float_info.max else math.inf
 
@@ -101,7 +101,7 @@ def _json(data: bytes, file: str, what: str, taken_for: Callable[[str, str], str
 
 
 def _oddities(raw: dict[str, Any]) -> Oddities:
-    """What JSON readers let pass, and what could not be written out again."""
+    """Return the problems that JSON readers accept, and the texts that could not be written again."""
     found: Oddities = []
     waiting: list[tuple[Place, Any]] = [((), raw)]
     while waiting and len(found) < MOST_SHOWN:
@@ -118,17 +118,17 @@ def _oddities(raw: dict[str, Any]) -> Oddities:
         elif isinstance(value, str) and _broken(value):
             found.append((path, "this text cannot be written as UTF-8"))
         elif isinstance(value, float) and not math.isfinite(value):
-            found.append((path, "this is no finite number"))
+            found.append((path, "this is not a finite number"))
     return found
 
 
 def _broken(text: str) -> bool:
-    """Whether a text holds half of a surrogate pair."""
+    """Return whether a text contains half of a surrogate pair."""
     return re.search("[\ud800-\udfff]", text) is not None
 
 
 def refusal(file: str, what: str, found: Oddities) -> CertificateError:
-    """The error of a file that is wrong in several places."""
+    """Return the error for a file with several problems."""
     problems = [Problem(CertificateError.slug, message, path, file) for path, message in found[:MOST_SHOWN]]
     lines = [f"{printable(file)}: {problem.path_text}: {problem.message}" for problem in problems]
     if len(found) > MOST_SHOWN:
@@ -139,7 +139,7 @@ def refusal(file: str, what: str, found: Oddities) -> CertificateError:
 def refused(
     file: str, message: str, path: Place = (), place: tuple[int | None, int | None] = (None, None)
 ) -> CertificateError:
-    """The error of a file that is wrong, for one reason."""
+    """Return the error for a file with one problem."""
     problem = Problem(CertificateError.slug, message, path, file, *place)
     where = ":".join(str(part) for part in (printable(file), *place) if part is not None)
     return CertificateError(f"{where}: {path_text(path)}{': ' if path else ''}{message}", [problem])

@@ -1,4 +1,4 @@
-"""Words and writing that the text form and the reports share: each is said in one place, so that the forms agree."""
+"""Words that the text form and the reports share, each in one place, so that the forms agree."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from pyaccount.certificate.evidence import ConsideredRecord, EvidenceRecord, SamplingRecord, SearchedRecord
     from pyaccount.certificate.model import CertificateModel, MatrixRecord, PhaseRecord, RiskRecord
 
-#: What is said first of a certificate whose parts do not fit one another, and instead of whether it holds.
+#: The alert of a certificate that contradicts itself, and the badge that replaces "holds".
 CONTRADICTS = "This certificate contradicts itself: do not rely on its figures."
 CONTRADICTED = "contradicts itself"
 
-#: What an attacker tells apart, by adjacency: the first data set, the second one.
+#: The two hypotheses of an attacker, by adjacency: the first and the second data set.
 HYPOTHESES = {
     "add-remove": ("presence", "absence"),
     "zero-out": ("presence", "absence"),
     "replace-one": ("the original", "the substitute"),
 }
 
-#: The blanks that are bounds themselves.
+#: The blanks whose values are bounds themselves.
 PRIVACY_BLANKS = ("privacy.epsilon", "privacy.delta")
 
-#: What a budget of risk limits.
+#: The measure that a risk budget limits, in words.
 RISKS = {
     "advantage": "membership advantage",
     "true_positive_rate": "true-positive rate",
@@ -38,7 +38,7 @@ _SEEDS = {
     "system": "from the operating system's entropy",
 }
 
-#: Significant digits of a value that was solved for.
+#: The significant digits of a value that was solved for.
 SOLVED_DIGITS = 8
 
 
@@ -56,37 +56,37 @@ def compared(adjacency: str) -> dict[str, str]:
 
 
 def symbol(phase: PhaseRecord) -> str:
-    """What a phase's noise multiplier is called."""
+    """Return the name of a phase's noise multiplier."""
     return "σ" if phase.noise == "gaussian" else "Laplace scale b"
 
 
 def drawn(sampler: str) -> str:
-    """For whom, and when, a sampler's probability is the probability of being drawn."""
-    # Pages are built where documents may not have been read.
+    """Return in words for whom, and when, the sampling probability of a sampler applies."""
+    # This import is lazy because pages are also built without reading a document.
     from pyaccount.document.samplers import BY_WORD, SamplerKind
 
     return BY_WORD.get(sampler, SamplerKind).drawn
 
 
 def met(evidence: EvidenceRecord) -> str:
-    """Whether the tolerance was met."""
+    """Return in words whether the tolerance was met."""
     return "met" if evidence.within_tolerance else "not met: the interval is proven all the same"
 
 
 def seed_source(sampling: SamplingRecord) -> str:
-    """Where the seed comes from."""
+    """Return in words where the seed comes from."""
     return _SEEDS[sampling.seed_source]
 
 
 def smallest(data: CertificateModel) -> str:
-    """What is said beside an ε or δ that was solved for: less may hold where the bound is not the run's own curve."""
+    """Return the note on an ε or δ that was solved for. Unless the bound is the run's own curve, less may hold."""
     if data.evidence.sampling is not None:
         return "the smallest that was certified"
     return "the smallest, rounded up" if _own(data) else "the smallest that the bound gives, rounded up"
 
 
 def risk_note(risk: RiskRecord) -> str:
-    """What a measure of risk is, or where it is limited."""
+    """Return in words what a risk measure is, or where it is limited."""
     if risk.last_epsilon is not None:
         return f"for every ε from 0 to {plain(risk.last_epsilon)}"
     if risk.false_positive_rate is not None:
@@ -95,28 +95,29 @@ def risk_note(risk: RiskRecord) -> str:
 
 
 def enough(path: str, value: float) -> str:
-    """A value that fills a blank, as a number with which the claim still holds.
+    """Return the value that fills a blank as a number with which the claim still holds.
 
-    More noise is no worse, so σ is rounded up; the other blanks are whole numbers, of which every digit is said.
+    More noise is never worse, so σ is rounded up; the other blanks are whole numbers and are shown with every digit.
     """
     return up(value, SOLVED_DIGITS) if is_noise(path) else _whole(value)
 
 
 def too_little(path: str, value: float) -> str:
-    """A value with which the bound fails, as a number with which it fails no less."""
+    """Return a value with which the bound fails, rounded to a number with which it also fails."""
     return down(value, SOLVED_DIGITS) if is_noise(path) else _whole(value)
 
 
 def failing(data: CertificateModel) -> tuple[str, str]:
-    """What is said before and after a value next to the one solved for.
+    """Return the words before and after a value, next to the one solved for, that does not meet the target.
 
-    The run itself fails with it where the bound is its own curve; the sensitivity of a matrix is a bound by its rounding.
+    If the bound is the run's own curve, the run itself fails; otherwise (and for a matrix, whose sensitivity is
+    rounded) the bound.
     """
     return ("", " fails") if _own(data) else ("the bound fails with ", "")
 
 
 def error_titles(considered: Sequence[ConsideredRecord]) -> tuple[str, ...]:
-    """The headings of the errors that candidates were compared by, where these are not those of prefix sums."""
+    """Return the headings of the errors by which candidates were compared, beyond the error of prefix sums."""
     further = ["squared error under the workload"] if any(one.workload_error_estimate for one in considered) else []
     return (
         *further,
@@ -125,22 +126,22 @@ def error_titles(considered: Sequence[ConsideredRecord]) -> tuple[str, ...]:
 
 
 def candidate_name(one: ConsideredRecord) -> str:
-    """The kind of a candidate's matrix, and what of its sampler was open."""
+    """Return the kind of a candidate's matrix, with the values that were chosen for its sampler."""
     return ", ".join([one.matrix, *(f"{name} {value}" for name, value in (one.sampler or {}).items())])
 
 
 def log_of_error(found: SearchedRecord) -> str:
-    """What a search made small, as it was differentiated."""
+    """Return the name of the function that a search minimised, and of which it took gradients."""
     return "ln(MSE)" if found.workload_error_estimate is None else "the error's logarithm"
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things."""
+    """Return a number with its noun, in the plural unless it is 1."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def stated(record: MatrixRecord) -> tuple[int, str] | None:
-    """What of a matrix a certificate states, besides what its kind is: a number of things, and their name."""
+    """Return what a certificate states about a matrix besides its kind, as a count and a noun; None if nothing."""
     if record.buffers is not None and record.normalization is not None:
         return len(record.buffers.scales), "scales and decays"
     if record.coefficients is not None:
@@ -151,12 +152,12 @@ def stated(record: MatrixRecord) -> tuple[int, str] | None:
 
 
 def _own(data: CertificateModel) -> bool:
-    """Whether the bound is the run's own curve."""
+    """Return whether the bound is the privacy curve of the run itself."""
     return all(one.tight for one in data.reductions) and all(phase.matrix.kind == "identity" for phase in data.phases)
 
 
 def is_noise(path: str) -> bool:
-    """Whether this blank is the noise of a phase."""
+    """Return whether this blank is the noise of a phase."""
     return path.endswith("noise.multiplier")
 
 

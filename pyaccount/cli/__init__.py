@@ -1,12 +1,12 @@
-"""The command line: results go to stdout, everything else goes to stderr, and exit codes are as documented.
+"""The command line. Results go to stdout and everything else to stderr; exit codes are as documented.
 
-0: the claim holds; 1: the claim does not hold; 2: the document or the command is wrong, or a package that it needs is not
-installed; 3: a limit of the machine was reached; 130: interrupted; 70: a bug, so that no bug is mistaken for a claim that
-does not hold.
+0: the claim holds; 1: the claim does not hold; 2: the document or the command is wrong, or a package that it needs is
+not installed; 3: a limit of the machine was reached; 130: interrupted; 70: a bug, so that no bug is mistaken for a
+claim that does not hold.
 
-Each group of commands has a module, which turns options into calls and results into text, and does nothing else. Only the
-module of the called command is loaded, and it imports heavy modules inside of its functions, so that `validate` and `check`
-are quick.
+Each group of commands has a module, which turns options into calls and results into text, and does nothing else. Only
+the module of the called command is loaded. It imports heavy modules inside its functions, so that `validate` and
+`check` are quick.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyaccount.cli.common import BUG, COMPLETING, HOLDS, INTERRUPTED, STOPPED, W
 from pyaccount.cli.failures import UnknownWord, as_data, command_of, in_options, tell_errors
 from pyaccount.cli.help import Context
 
-#: The module of each command, in the order in which they are used. One that is not called is not loaded.
+#: The module of each command, in the order of use. Only the module of the called command is loaded.
 _HOMES = {
     "init": "init",
     "prepare": "data",
@@ -46,25 +46,25 @@ _HOMES = {
 
 
 class _InOrder(click.Group):
-    """The commands, in the order in which they are used instead of the alphabetical order."""
+    """A group that lists the commands in the order of use instead of alphabetically."""
 
     context_class = Context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names in that order."""
+        """Return the names of the commands in that order."""
         return list(_HOMES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, loaded."""
+        """Load and return a command; None if there is none with this name."""
         return _command(cmd_name) if cmd_name in _HOMES else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is called; a file in its place gets the command that reads it named."""
+        """Return the called command. If a file is given instead, the error names the command that reads it."""
         word = args[0]
         if ctx.resilient_parsing:
-            # A shell asks what could stand here: nothing is an error.
+            # A shell completes a command line, so no word is an error.
             return super().resolve_command(ctx, args)
         if word not in _HOMES and word.lower().endswith((".yaml", ".yml", ".json")):
             command = "report" if word.lower().endswith(".json") else "certify"
@@ -105,12 +105,12 @@ def _command(name: str) -> click.Command:
 
 
 def all_commands() -> dict[str, click.Command]:
-    """Every command by its name, loaded."""
+    """Load every command and return all by their names."""
     return {name: _command(name) for name in _HOMES}
 
 
 def _elsewhere(error: click.NoSuchOption) -> click.ClickException:
-    """The error of an unknown option, with what to do instead: a key of documents, or an option of other commands."""
+    """Return the error for an unknown option; if a document key or another command has its name, say so."""
     from pyaccount.document.validation import home_of
     from pyaccount.errors import path_text
 
@@ -136,14 +136,14 @@ def _has(command: click.Command, option: str) -> bool:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run a command and return its exit code; every expected failure becomes a message on stderr."""
+    """Run a command and return its exit code. Every expected failure becomes a message on stderr."""
     streams.fill()
     if COMPLETING in os.environ:
-        # A shell asks what could stand where: this knows how bash divides words.
+        # A shell asks for completions; this module supports the way in which bash splits words.
         import_module(f"{__name__}.completion")
     try:
         code = int(commands.main(args=arguments, prog_name="pyaccount", standalone_mode=False) or HOLDS)
-        # What is noticed only at exit would change the exit code there.
+        # Flush here, because an error that is first noticed at exit would change the exit code.
         sys.stdout.flush()
         return code
     except click.exceptions.NoArgsIsHelpError as error:
@@ -153,21 +153,21 @@ def run(arguments: list[str] | None = None) -> int:
         if isinstance(error, click.NoSuchOption):
             error = _elsewhere(error)
         _show(error)
-        return _told(arguments, WRONG, error)
+        return _exit_code(arguments, WRONG, error)
     except (KeyboardInterrupt, click.Abort) as error:
         click.echo("interrupted: there is no result", err=True)
-        return _told(arguments, INTERRUPTED, error)
+        return _exit_code(arguments, INTERRUPTED, error)
     except OSError as error:
         tell(f"{error.filename or 'input or output'}: {error.strerror or error}")
         try:
             sys.stdout.flush()
         except OSError:
-            # A full disk would be told once more at exit, with an exit code of its own.
+            # The interpreter would report a full disk a second time at exit, with another exit code.
             streams.give_up()
-        return _told(arguments, STOPPED, error)
+        return _exit_code(arguments, STOPPED, error)
     except MemoryError as error:
         tell("there is not enough memory: nothing was certified")
-        return _told(arguments, STOPPED, error)
+        return _exit_code(arguments, STOPPED, error)
     except Exception as error:
         from pyaccount.errors import DomainError, PyaccountError
 
@@ -175,21 +175,21 @@ def run(arguments: list[str] | None = None) -> int:
             raise
         called = command_of(arguments, _HOMES)
         if isinstance(error, DomainError) and called is not None:
-            # A function names its arguments; whoever typed a command knows its options.
+            # Functions name their arguments in messages; users of commands know the options.
             error = DomainError(in_options(str(error), _command(called).params))
         tell(str(error))
-        return _told(arguments, error.exit_code, error)
+        return _exit_code(arguments, error.exit_code, error)
 
 
 def _show(error: click.ClickException) -> None:
-    """Print an error of the command line, whose usage click wraps and whose message it does not."""
+    """Print an error of the command line. click wraps its usage but not its message, which is wrapped here."""
     stream = io.StringIO()
     error.show(stream)
     tell(stream.getvalue().rstrip("\n"))
 
 
-def _told(arguments: list[str] | None, code: int, error: BaseException) -> int:
-    """The exit code of an error whose text was told; the error as data goes to stdout if the command line asks for JSON."""
+def _exit_code(arguments: list[str] | None, code: int, error: BaseException) -> int:
+    """Return the exit code of an error that was printed as text; print it as data if the command asks for JSON."""
     if as_data(arguments):
         tell_errors(command_of(arguments, _HOMES), code, error)
     return code
@@ -197,24 +197,25 @@ def _told(arguments: list[str] | None, code: int, error: BaseException) -> int:
 
 def main() -> None:
     """The `pyaccount` command."""
-    # A command is over soon and leaves few cycles: to look for them among all that was imported, now and then and once more at
-    # the end, takes a fifth of the time of a quick command.
+    # A command ends soon and leaves few cycles. Searching all imported objects for cycles, sometimes and again at the
+    # end, takes a fifth of the time of a quick command.
     gc.set_threshold(100_000)
-    # To find pydantic's plugins is to read about every installed package; none may have a say in what a document means.
+    # Finding pydantic's plugins means reading about every installed package; and no plugin may change what a document
+    # means.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     streams.prepare()
     try:
         code = run()
     except (SystemExit, KeyboardInterrupt):
         raise
-    except BaseException as error:  # A panic of the core is no Exception.
+    except BaseException as error:  # A panic of the core is not an `Exception`.
         import traceback
 
         traceback.print_exc()
         click.echo("this is a bug of pyaccount; it says nothing about the document or the certificate", err=True)
-        code = _told(None, BUG, error)
+        code = _exit_code(None, BUG, error)
     gc.freeze()
-    # Python remembers a KeyboardInterrupt that went through an `exec` of a library, and would end by that signal instead of with
-    # this code. Another `exec` makes it forget.
+    # Python remembers a KeyboardInterrupt that passed through an `exec` of a library, and would end by that signal
+    # instead of with this code. Another `exec` clears it.
     exec("")
     sys.exit(code)

@@ -11,7 +11,7 @@ import click
 from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_output, printing, tell
 from pyaccount.cli.completion import FileName, FolderName, certificate_argument
 
-#: Where a passphrase is looked for before it is asked for.
+#: The environment variable with the passphrase. Without it the command asks for the passphrase.
 PASSPHRASE = "PYACCOUNT_KEY_PASSPHRASE"
 
 trusted_keys_option = click.option(
@@ -93,10 +93,10 @@ def attest(certificate: str, subjects: tuple[str, ...], key: str, public_key: st
 
 
 def _secret(name: str) -> str:
-    """The passphrase or the PIN of a key: from the environment, or from whoever sits at the terminal."""
-    found = os.environ.get(PASSPHRASE)
-    if found is not None:
-        return found
+    """Return the passphrase or PIN of a key, from the environment or asked for on the terminal."""
+    secret = os.environ.get(PASSPHRASE)
+    if secret is not None:
+        return secret
     if not sys.stdin.isatty():
         raise click.UsageError(f"--key needs a {name}: set {PASSPHRASE}, or start the command on a terminal")
     return str(click.prompt(f"{name} of the key", hide_input=True, err=True))

@@ -73,7 +73,7 @@ def audit(
     """
     from pyaccount.auditing.audit import audit as hold
 
-    found = hold(
+    verdict = hold(
         certificate,
         scores,
         runs=runs,
@@ -84,7 +84,7 @@ def audit(
     )
     with printing():
         if form == "json":
-            click.echo(found.to_json(), nl=False)
+            click.echo(verdict.to_json(), nl=False)
         else:
-            print_page(found.page())
-    return HOLDS if found else FAILS
+            print_page(verdict.page())
+    return HOLDS if verdict else FAILS

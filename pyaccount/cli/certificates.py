@@ -80,17 +80,17 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
             "--record: a certificate in JSON does not contain a run; use verify --record … --format json to get the "
             "verdict"
         )
-    found = read(certificate).any()
-    inconsistencies = contradictions(found)
+    data = read(certificate).any()
+    inconsistencies = contradictions(data)
     for inconsistency in inconsistencies:
         tell(f"{certificate}: contradicts itself: {inconsistency}")
     verdict = None if record is None else _recorded(record, certificate)
     if verdict is not None and not verdict.agrees:
         tell(f"{record}: does not agree with {certificate}: {verdict.problems[0]}")
     if form == "json":
-        text = written(found, form, inconsistencies)
+        text = written(data, form, inconsistencies)
     else:
-        page = page_of(found, inconsistencies)
+        page = page_of(data, inconsistencies)
         page = page if verdict is None else with_run(page, verdict)
         if output is None and form == "text":
             print_page(page)
@@ -212,7 +212,8 @@ def check(
     if not certificates and not attestations:
         raise click.UsageError("Missing argument 'CERT...', or --attestation FILE.")
     files_of(policy, *documents)
-    # The empty text is a wrong limit, not an absent one: an unset variable of a script shall not open the gate.
+    # An empty text is an invalid limit, not a missing one, so that an unset variable of a script does not open the
+    # gate.
     given = {name: value for name, value in limits.items() if value not in (None, ())}
     places = {
         name: f"--{name.replace('_', '-')} {' '.join(value) if isinstance(value, tuple) else value}"
@@ -237,7 +238,7 @@ def check(
         if form == "json":
             click.echo(verdict.to_json(), nl=False)
         else:
-            # What cannot be read was told on stderr, with the reason.
+            # Files that cannot be read were reported on stderr, with the reason.
             readable = tuple(judged for judged in verdict.certificates if judged.error is None)
             if readable and not (quiet and all(one.passes for one in readable)):
                 print_page(replace(verdict, certificates=readable).page(only_wrong=quiet), piped=None)
@@ -377,7 +378,7 @@ def verify(
 
 
 def _recorded(record: str, certificate: str, expected_head: str | None = None) -> RecordVerdict:
-    """A record held against a certificate."""
+    """Return the verdict on a training record, compared with a certificate."""
     from pyaccount.certificate import Certificate
     from pyaccount.training.holding import hold_record
 

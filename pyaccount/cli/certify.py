@@ -47,7 +47,7 @@ Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
 
 def output_option(what: str) -> Callable[[Decorated], Decorated]:
-    """The option that writes the result to a file."""
+    """Return the option that writes the result to a file; `what` names the result."""
     text = (
         f"Write the {what} to FILE. The format follows from --format or from the ending of FILE. If FILE is -, JSON "
         "is written to stdout. A failure never leaves a partial file."
@@ -129,7 +129,7 @@ def certify(
     if brief:
         _check_brief(output, form)
     if seed is not None:
-        from pyaccount.document.overrides import FromOption  # most state none
+        from pyaccount.document.overrides import FromOption  # most commands give no seed
 
         overrides = (*overrides, FromOption.named(f"accounting.seed={seed}", f"--seed {seed}"))
     loaded = load_any(source_of(document), overrides=overrides)
@@ -163,7 +163,7 @@ def certify(
 
 
 def _check_brief(output: str | None, form: str | None) -> None:
-    """Refuse a short answer where something else was asked for on stdout."""
+    """Reject `--brief` if something else is to be printed on stdout."""
     if output == STDOUT:
         raise click.UsageError(
             "--brief: --output - writes the certificate to stdout, where the short answer goes too; give --output "
@@ -176,7 +176,7 @@ def _check_brief(output: str | None, form: str | None) -> None:
 
 
 def check_plot(plot: str | None, output: str | None, files: Sequence[str]) -> None:
-    """Refuse a picture that could not be written, before the work."""
+    """Reject a picture that cannot be written, before the work begins."""
     if plot is None:
         return
     from pyaccount.pages.figure import ENDINGS
@@ -189,7 +189,7 @@ def check_plot(plot: str | None, output: str | None, files: Sequence[str]) -> No
 
 
 def check_drawing(plot: str | None) -> None:
-    """Raise `MissingExtraError` before the work, where a picture is asked for and what draws it is not installed."""
+    """Raise `MissingExtraError` before the work begins if a picture is asked for and matplotlib is not installed."""
     if plot is not None:
         from pyaccount.pages import figure
 
@@ -211,7 +211,7 @@ def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None, 
 
 
 def _hand_over(data: CertificateModel | AmplificationCertificate, asked: RequestedOutput, *, brief: bool) -> bool:
-    """Write a certificate to where it was asked for, and print it, or the short answer; whether that could be done."""
+    """Write a certificate where it was asked for, and print it or the short answer. Return whether all succeeded."""
     from pyaccount.certificate.saving import written
 
     def show_it(form: str) -> None:
@@ -226,7 +226,7 @@ def _hand_over(data: CertificateModel | AmplificationCertificate, asked: Request
         else:
             click.echo(written(data, form, ()), nl=False)
 
-    # It was made here, and nothing in it contradicts the rest.
+    # The certificate was made here, so it contains no contradictions.
     return hand_over("certificate", lambda form: written(data, form, ()), show_it, asked)
 
 
@@ -268,19 +268,19 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
     if not isinstance(loaded, Document):
         return _plan_amplification(loaded, asked)
     compiled = compile_document(loaded)
-    found = None
+    estimates = None
     if estimate:
         from pyaccount.execute.forecast import price
         from pyaccount.execute.options import RunOptions
         from pyaccount.execute.progress import silent
 
         with progress(quiet=False) as report:
-            found = price(compiled, RunOptions(threads=threads, report=report or silent))
+            estimates = price(compiled, RunOptions(threads=threads, report=report or silent))
 
     def as_json(_: str = "json") -> str:
         from pyaccount.certificate.plan_record import plan_record
 
-        return plan_record(compiled, found).to_json()
+        return plan_record(compiled, estimates).to_json()
 
     def show_it(form: str) -> None:
         from pyaccount.certificate.report.planned import plan_page
@@ -288,7 +288,7 @@ def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int
         if form == "json":
             click.echo(as_json(), nl=False)
         else:
-            print_page(plan_page(compiled, found))
+            print_page(plan_page(compiled, estimates))
 
     delivered = hand_over("plan", as_json, show_it, asked)
     tell_notes(loaded)
@@ -397,7 +397,7 @@ def compare(
             tell(str(error))
             wrong.append(error)
     if wrong:
-        return _told(wrong, form)
+        return _exit_code(wrong, form)
     asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet)
     with progress(quiet=quiet) as report:
         comparison = compute(plans, threads=threads, report=report)
@@ -422,8 +422,8 @@ def compare(
     return HOLDS if not whys and all(row.holds for row in comparison.rows) else FAILS
 
 
-def _told(wrong: Sequence[CertificateError | DocumentError], form: str | None) -> int:
-    """The exit code of what cannot be compared, whose errors were told as text and are told as data if that is asked for."""
+def _exit_code(wrong: Sequence[CertificateError | DocumentError], form: str | None) -> int:
+    """Return the exit code for sources that cannot be compared; print their errors as data if `form` is json."""
     if form == "json":
         tell_errors("compare", WRONG, *wrong)
     return WRONG

@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, options, where output goes."""
+"""Parts that commands share: exit codes, options, and where output goes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HOLDS, FAILS, WRONG, STOPPED, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
-#: Every exit code, for people.
+#: Every exit code and its meaning, for people.
 EXIT_CODES = {
     HOLDS: "Success. The claim holds (certify, compare, sweep), the certificate passes (check) or agrees with what "
     "was recomputed (verify), the audit is consistent (audit), or the command did what it was asked to do.",
@@ -37,35 +37,35 @@ EXIT_CODES = {
     INTERRUPTED: "Interrupted. Nothing was written.",
 }
 
-#: The variable in which a shell says what it wants completed.
+#: The environment variable by which a shell asks for completions.
 COMPLETING = "_PYACCOUNT_COMPLETE"
 #: The width of pages in files and pipes, and of those with wide tables.
 PIPED, WIDE = 110, 180
-#: The name by which `--output` means stdout.
+#: The value of `--output` that means stdout.
 STDOUT = "-"
 
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Print a result whose exit code is known; what does not reach stdout is an error here, and not one of the exit."""
+    """Print a result whose exit code is already known; an error of stdout is raised here and not at exit."""
     yield
     sys.stdout.flush()
 
 
 def print_page(page: Page, *, piped: int | None = PIPED) -> None:
-    """Print a page on stdout as text, as wide as the terminal or COLUMNS says; `piped` is the width in files and pipes."""
+    """Print a page on stdout as text, in the width of the terminal or COLUMNS; `piped` is the width otherwise."""
     from pyaccount.pages.terminal import terminal
 
     click.echo(terminal(page, room(sys.stdout) or piped, color=_colors()), nl=False, color=_colors())
 
 
 def _colors() -> bool:
-    """Whether stdout shows colours, and nobody has asked for none (https://no-color.org)."""
+    """Return whether stdout shows colours and the user did not turn them off (https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def tell_notes(document: Document) -> None:
-    """Say on stderr what a valid document says that its author may not have meant."""
+    """Print on stderr what is valid in a document but may not be what its author meant."""
     from pyaccount.document.notes import notes
 
     for note in notes(document):
@@ -73,13 +73,13 @@ def tell_notes(document: Document) -> None:
 
 
 def tell(text: str, *, indent: int | None = None) -> None:
-    """Say something on stderr that is no result; lines that are too long there go on indented."""
+    """Print a text on stderr that is not a result; lines that are too long are wrapped and indented."""
     click.echo(fitted(_printable_lines(text), room(sys.stderr), indent=indent), err=True)
 
 
 @contextmanager
 def telling_warnings() -> Iterator[None]:
-    """Let warnings be told as everything else is."""
+    """Print warnings in the same way as other messages."""
     import warnings  # few commands warn
 
     with warnings.catch_warnings():
@@ -89,19 +89,19 @@ def telling_warnings() -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """Print plain text that is a result and ends its last line."""
+    """Print plain text that is a result, and end its last line."""
     click.echo(fitted(_printable_lines(text), room(sys.stdout)), nl=False)
 
 
 def _printable_lines(text: str) -> str:
-    """The text with its lines as they are, and nothing else in it that is not printed: it may name a stranger's file."""
-    from pyaccount.errors import printable  # the command line is quick to start
+    """Return the text with everything escaped that is not printable, except line breaks: file names may be hostile."""
+    from pyaccount.errors import printable  # imported here so that commands start quickly
 
     return "\n".join(map(printable, text.split("\n")))
 
 
 def progress(*, quiet: bool) -> AbstractContextManager[Report | None]:
-    """A progress bar on a terminal, nothing elsewhere."""
+    """Return a progress bar on a terminal, and nothing elsewhere."""
     if quiet or not sys.stderr.isatty():
         return nullcontext()
     from pyaccount.execute.progress import progress_bar
@@ -110,12 +110,12 @@ def progress(*, quiet: bool) -> AbstractContextManager[Report | None]:
 
 
 def check_writable(option: str, path: Path, inputs: Iterable[str | Path] = ()) -> None:
-    """Find out before the work, not after it, that the result has nowhere to go, or would take an input's place."""
+    """Check before the work begins that the result can be written, and would not overwrite an input."""
     from pyaccount.files import is_no_file, try_folder
 
     try:
         with suppress(FileNotFoundError, NotADirectoryError):
-            # A name that is too long, or in a folder that may not be looked into.
+            # This raises for a name that is too long, or a folder that may not be searched.
             path.lstat()
     except OSError as error:
         raise click.UsageError(f"{option} {path}: cannot be written: {error.strerror or error}") from error
@@ -138,12 +138,12 @@ def check_writable(option: str, path: Path, inputs: Iterable[str | Path] = ()) -
 
 
 def check_apart(option: str, path: Path, inputs: Iterable[str | Path]) -> None:
-    """Refuse a file to be written that is also read: whoever names one twice means another."""
+    """Reject an output file that is also an input: naming a file twice is a mistake."""
     for file in inputs:
         try:
             same = path.samefile(file)
         except (OSError, ValueError):
-            # One of them is not there, which is for others to say.
+            # One of the files does not exist, which other code reports.
             continue
         if same:
             raise click.UsageError(
@@ -154,7 +154,7 @@ def check_apart(option: str, path: Path, inputs: Iterable[str | Path]) -> None:
 def check_output(
     output: str | None, inputs: Iterable[str], form: str | None = None, *, only: str | None = None
 ) -> None:
-    """Check `--output` before the work; `-` is stdout, where nothing else but the form that is written there fits."""
+    """Check `--output` before the work begins. If it is `-`, stdout can take only the form that is written there."""
     if output is not None and streams.is_closed(output):
         raise click.UsageError(f"--output {output}: standard output is closed")
     if output == STDOUT:

@@ -1,7 +1,7 @@
-"""Completion in the shell: which words are possible where, and the command that prints the script for a shell.
+"""Completion in the shell: the possible words at each position, and the command that prints the shell's script.
 
 The scripts are those of click, except for bash. In bash a word ends at `=`, so `--set privacy.epsilon=solve` arrives in
-pieces, and a path must not be followed by a space. Models are loaded only if something of theirs is completed.
+pieces, and no space may follow a completed path. Models are loaded only if something of theirs is completed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FileName(click.ParamType[str]):
     name = "file"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-        """Whatever the shell completes files to."""
+        """Let the shell complete file names."""
         return [CompletionItem(incomplete, type="file")]
 
 
@@ -38,7 +38,7 @@ class FolderName(click.ParamType[str]):
     name = "folder"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-        """Whatever the shell completes folders to."""
+        """Let the shell complete names of folders."""
         return [CompletionItem(incomplete, type="dir")]
 
 
@@ -51,7 +51,7 @@ class Words(click.ParamType[str]):
         self.limit = limit
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-        """The words of the limit."""
+        """Return the words that the limit accepts."""
         from pyaccount.document.policy import Limits
         from pyaccount.document.shape import words_of
 
@@ -64,13 +64,13 @@ class Seed(click.ParamType[int | Literal["new"]]):
     name = "seed"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | Literal["new"]:
-        """The number, or `new`."""
+        """Return the seed as a number, or `new`."""
         if value == "new":
             return "new"
         return click.IntRange(0, 2**64 - 1).convert(value, param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-        """The word."""
+        """Return the word `new`."""
         return [CompletionItem("new", help="draw a seed now")] if "new".startswith(incomplete) else []
 
 
@@ -83,7 +83,7 @@ class AnswerWord(click.ParamType[str]):
         self.question = question
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-        """The words of a choice, each with a line about it."""
+        """Return the words of a choice, each with a line about it."""
         from pyaccount.draft.questions import QUESTIONS, meanings
 
         words = meanings(QUESTIONS[self.question])
@@ -96,25 +96,25 @@ class SchemaName(click.ParamType[str]):
     name = "name"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-        """The names of the schemas."""
+        """Return the names of the schemas."""
         from pyaccount.schemas import SCHEMAS
 
         return [CompletionItem(name) for name in SCHEMAS if name.startswith(incomplete)]
 
 
 class OverrideType(click.ParamType[str]):
-    """`path=value`: the paths of the models, and the words that are allowed there."""
+    """An option `path=value`, completed with the paths of the models and the words that are allowed there."""
 
     name = "override"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text, which knows that it is from the command line."""
+        """Return the text, marked as coming from the command line."""
         from pyaccount.document.overrides import FromOption  # few commands change a document
 
         return FromOption(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-        """Paths up to the `=`, and words behind it."""
+        """Return paths before the `=`, and allowed words after it."""
         path, equals, value = incomplete.partition("=")
         if not equals:
             return [CompletionItem(f"{text}=", help=line) for text, _, line in overridable() if text.startswith(path)]
@@ -123,7 +123,7 @@ class OverrideType(click.ParamType[str]):
 
 
 def overridable() -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """Each path of a document with one body, the words that may stand there, and what the key means."""
+    """Yield each path of a document with one body, the words that are allowed there, and what the key means."""
     from pyaccount.document.models import SingleDocument
     from pyaccount.document.shape import leaves, words_of
     from pyaccount.errors import path_text
@@ -134,7 +134,7 @@ def overridable() -> Iterator[tuple[str, tuple[str, ...], str]]:
         text = path_text(path)
         words[text] = tuple(dict.fromkeys((*words.get(text, ()), *words_of(field))))
         lines.setdefault(text, str(field.description).split(":")[0].split(". ")[0])
-    # A section has one kind, whichever it is, so the word about one of them says little about the key.
+    # The kinds of a section may describe the same key differently, so no single description fits it.
     for text, allowed in words.items():
         yield text, allowed, "the kind" if text.endswith(".kind") else lines[text]
 
@@ -153,14 +153,14 @@ certificate_argument = click.argument("certificate", metavar="CERT", type=FileNa
 
 
 class BashInPieces(BashComplete):
-    """bash, which passes `path=value` as three words and completes the last one."""
+    """bash, which passes `path=value` as three words and completes only the last one."""
 
     source_template = BashComplete.source_template.replace(
         "COMPREPLY+=($value)", 'COMPREPLY+=("$value")\n            [[ $value == *= ]] && compopt -o nospace'
     )
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The words, with the pieces of each `path=value` put together again."""
+        """Return the words, with the pieces of each `path=value` joined again."""
         words = click.shell_completion.split_arg_string(os.environ["COMP_WORDS"])
         here = int(os.environ["COMP_CWORD"])
         before, incomplete = words[1:here], words[here] if here < len(words) else ""
@@ -183,7 +183,7 @@ class BashInPieces(BashComplete):
         return joined, self.path + incomplete
 
     def format_completion(self, item: CompletionItem[str]) -> str:
-        """A completion without what bash takes for other words."""
+        """Return a completion without the part that bash treats as other words."""
         value = item.value.removeprefix(self.path) if self.path else item.value
         return f"{item.type},{value}"
 

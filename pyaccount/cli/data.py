@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class NeighbourLimit(click.ParamType[int | Literal["rule"]]):
-    """A number of records, or the word for the rule of thumb."""
+    """A number of records, or the word `rule` for the rule of thumb."""
 
     name = "limit"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | Literal["rule"]:
-        """The number, or the word."""
+        """Return the number, or the word `rule`."""
         if value == "rule":
             return "rule"
         return click.IntRange(1).convert(value, param, ctx)
@@ -37,7 +37,7 @@ class RecordsInBatch(click.ParamType[float]):
     name = "records"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number; one that is written as `6.000` may be meant as six thousand, and is refused."""
+        """Return the number. A text such as `6.000` is rejected, because it may mean six thousand."""
         if (text := numerals.grouped(value)) is not None:
             self.fail(numerals.two_readings(text), param, ctx)
         number = numerals.parse_number(value) if isinstance(value, str) else value
@@ -189,7 +189,7 @@ def prepare(
 
 
 def _check_folder(document: Document, output: str | None) -> None:
-    """A file that the document names is looked for beside it, wherever it was read from."""
+    """Reject an output in another folder if the document names files, since they are looked for beside it."""
     folder = Path(document.file or "").parent
     if output is None or not named_files(document) or Path(output).resolve().parent == folder.resolve():
         return
@@ -199,7 +199,7 @@ def _check_folder(document: Document, output: str | None) -> None:
 
 
 def _written(prepared: Prepared, output: str | None, records: str | None) -> bool:
-    """Write both files; whether they are where they were asked for."""
+    """Write both files. Return whether they are where they were asked for."""
     safe = True
     if output is not None:
         try:

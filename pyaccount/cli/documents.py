@@ -64,7 +64,7 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) 
 
 
 def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplification | Policy | SweepGrid:
-    """A document that can be planned; a sweep, of which some cells can. Raises `DocumentError`."""
+    """Return a document that can be planned, or a sweep of which some cells can. Raises `DocumentError`."""
     from pyaccount.document.amplification import Amplification
     from pyaccount.document.document import Document
     from pyaccount.document.loading import load_written
@@ -96,7 +96,7 @@ def _notes(loaded: Document | Amplification | Policy | SweepGrid | None) -> list
 def _record(
     file: str, loaded: Document | Amplification | Policy | SweepGrid | None, error: DocumentError | None
 ) -> ValidatedRecord:
-    """What was found of a document, as data."""
+    """Return the result of validating a document, as data."""
     from pyaccount.document.document import Document
     from pyaccount.document.policy import Policy
     from pyaccount.document.sweeps import SweepGrid

@@ -1,6 +1,6 @@
-"""Errors of a command as JSON on stdout, where `--format json` asks for it: whoever reads stdout reads one JSON value, always.
+"""Prints errors of a command as JSON on stdout if `--format json` is given: stdout always has one JSON value.
 
-The text of the error stays on stderr, and the exit code is the same.
+The text of the error is still printed on stderr, and the exit code is the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class UnknownWord(click.UsageError):
-    """A word of the command line that nothing is called; `possibilities` are what it may have meant, the likeliest first."""
+    """An unknown word in the command line; `possibilities` are what it may have meant, the most likely first."""
 
     def __init__(self, message: str, ctx: click.Context, possibilities: Sequence[str] = ()) -> None:
         super().__init__(message, ctx)
@@ -29,9 +29,9 @@ class UnknownWord(click.UsageError):
 
 
 def as_data(arguments: Sequence[str] | None) -> bool:
-    """Whether a command line asks for JSON. It need not be one that can be parsed."""
+    """Return whether a command line asks for JSON. The command line need not be valid."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    # What follows -- is no option.
+    # Words after `--` are not options.
     words = words[: words.index("--")] if "--" in words else words
     asked = [
         word.removeprefix("--format=")
@@ -42,10 +42,11 @@ def as_data(arguments: Sequence[str] | None) -> bool:
 
 
 def in_options(message: str, options: Iterable[click.Parameter]) -> str:
-    """What a function says of its arguments, in the options of the command that passed them on.
+    """Replace the names of arguments in a function's message by the options of the command.
 
-    A message names an argument in backticks, with what is wrong with its value (`confidence = 2`, `runs="many"`), or by a word
-    that is none of English: `trusted_keys`. Keys of documents that are called the same have their path before them.
+    A message names an argument in backticks, with the wrong value (`confidence = 2`, `runs="many"`), or by a word that
+    is not English, such as `trusted_keys`. Document keys with the same name are preceded by their path and are not
+    replaced.
     """
     for option in options:
         name, flag = option.name, max(option.opts, key=len)
@@ -59,15 +60,15 @@ def in_options(message: str, options: Iterable[click.Parameter]) -> str:
 
 
 def command_of(arguments: Sequence[str] | None, known: Iterable[str]) -> str | None:
-    """The command that a command line calls."""
+    """Return the command that a command line calls; None if there is none."""
     words = sys.argv[1:] if arguments is None else arguments
     first = next((word for word in words if not word.startswith("-")), None)
     return first if first is not None and first in known else None
 
 
 def tell_errors(command: str | None, code: int, *found: BaseException) -> None:
-    """Print errors as one JSON value on stdout, unless nothing can be written there: then the exit code says enough."""
-    from pyaccount.messages import errors  # most commands fail at nothing
+    """Print errors as one JSON value on stdout. If stdout cannot be written, the exit code is enough."""
+    from pyaccount.messages import errors  # needed only after a failure
 
     records = [record for one in found for record in _records(one)]
     try:

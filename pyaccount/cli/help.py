@@ -1,4 +1,4 @@
-"""Help as wide as the terminal: click wraps paragraphs and leaves examples as they are, which here go on in further lines."""
+"""Help in the width of the terminal: click wraps paragraphs, and this module wraps examples, which click does not."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import textwrap
 
 import click
 
-#: What keeps click from wrapping a paragraph.
+#: The mark that keeps click from wrapping a paragraph.
 _AS_IT_IS = "\b\n"
 
 
 class Formatter(click.HelpFormatter):
-    """click's formatter, with examples that fit."""
+    """click's formatter, which also wraps examples."""
 
     def write_text(self, text: str) -> None:
-        """Write paragraphs; those that are not to be wrapped are laid out here."""
+        """Write paragraphs; those that click does not wrap are laid out here."""
         width = max(self.width - self.current_indent, 11)
         parts = re.split(r"\n{2,}", text)
         super().write_text(
@@ -30,8 +30,8 @@ class Context(click.Context):
 
 
 def _laid_out(paragraph: str, width: int) -> str:
-    """A paragraph with line breaks of its own, none of whose lines is too long."""
-    # Whether an example goes on in another line is decided anew.
+    """Return a paragraph with its own line breaks, with no line longer than `width`."""
+    # Existing continuations are joined, because the width decides where lines break.
     lines = re.sub(r" *\\\n\s*", " ", paragraph.removeprefix(_AS_IT_IS)).split("\n")
     if all(len(line) <= width for line in lines):
         return _AS_IT_IS + "\n".join(lines)
@@ -41,13 +41,13 @@ def _laid_out(paragraph: str, width: int) -> str:
 
 
 def _example(line: str, width: int) -> list[str]:
-    """An example in lines that a shell reads as one, and what is said about it in further ones."""
+    """Return an example as lines that a shell reads as one, followed by its comment in further lines."""
     if len(line) <= width:
         return [line]
     command, _, about = re.sub(r"(?<=\S) {2,}", "\0", line).partition("\0")
     before = " " * (len(line) - len(line.lstrip()))
     parts, now = [], before
-    # A quoted value is one word, and an option stays with its value.
+    # A quoted value is one word, and an option stays on the same line as its value.
     for word in re.findall(r'(?:--?[\w-]+ (?=[^-\\>]))?(?:"[^"]*"|\S)+', command):
         if now.strip() and len(now) + len(word) + 2 > width:
             parts.append(f"{now.rstrip()} \\")

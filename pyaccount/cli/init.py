@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from pyaccount.draft.questions import Answers, DraftQuestion
     from pyaccount.errors import DocumentError
 
-#: How far a choice is indented, behind its number.
+#: How far a choice is indented after its number.
 _CHOICE = 6
-#: The answer to a question that returns to the one before.
+#: The answer that returns to the previous question.
 BACK = "back"
 
 
 class _Asking(click.Command):
-    """A command with an option for each question. The questions are those of the models, which load when it is called."""
+    """A command with an option for each question of the models, which are loaded when the command is called."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The argument, an option for each question, and the others."""
+        """Return the argument, an option for each question, and the other options."""
         argument, *rest = super().get_params(ctx)
         return [argument, *_answer_options(), *rest]
 
@@ -105,13 +105,13 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
 
 
 def _tell_next(command: str, about: str) -> None:
-    """A command to go on with; what it is for stands above it where one line is too short for both."""
+    """Print a command to continue with and what it is for, on two lines if one is too short."""
     line, width = f"  {command}# {about}", room(sys.stderr)
     click.echo(line if width is None or len(line) <= width else f"  # {about}\n  {command.rstrip()}", err=True)
 
 
 def _tell_notes(text: str, file: str | None) -> None:
-    """The notes on a document that was just drafted."""
+    """Print the notes on a document that was just drafted."""
     from pyaccount.document.document import Document
     from pyaccount.document.nodes import Table
     from pyaccount.document.reader import read
@@ -122,7 +122,7 @@ def _tell_notes(text: str, file: str | None) -> None:
 
 
 def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
-    """The document, from what was given and what else is asked or has a default."""
+    """Return the document, from the given options and from answers or defaults for the others."""
     from pyaccount.draft.draft import Back, completed, drafted
     from pyaccount.draft.interview import out_of_place
     from pyaccount.draft.questions import QUESTIONS, told
@@ -151,7 +151,7 @@ def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
             else:
                 del answers["sampler"]
             continue
-        # Nothing that was given may get lost: without a matrix there is no place for its bands.
+        # No given option may be lost: without a matrix, for example, its bands have no place.
         if wrong := out_of_place({"matrix": "identity", **complete}):
             raise click.UsageError("\n".join(wrong))
         try:
@@ -165,7 +165,7 @@ def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
 
 
 def _read(question: DraftQuestion, text: str, answers: Answers) -> str:
-    """An answer, or a usage error that names its option."""
+    """Return the checked answer. Raises a usage error that names its option."""
     try:
         return question.read(text, answers)
     except ValueError as error:
@@ -173,14 +173,14 @@ def _read(question: DraftQuestion, text: str, answers: Answers) -> str:
 
 
 def _default_or_missing(question: DraftQuestion, answers: Answers) -> str:
-    """The default; where there is none, all the options that are missing are named at once."""
+    """Return the default of a question. If it has none, raise an error that names all missing options at once."""
     from pyaccount.draft.interview import default, needed
     from pyaccount.draft.questions import QUESTIONS
 
     usual = default(question, answers)
     if usual is not None:
         return usual
-    # Conventions that come later in the order of asking decide what is missing too.
+    # The default of a later question also decides which options are missing.
     answers = {"solve": default(QUESTIONS["solve"], answers) or "", **answers}
     missing = [other for other in needed(answers) if other.name not in answers and default(other, answers) is None]
     lines = [f"  {other.flag}: {other.ask}" for other in missing]
@@ -188,7 +188,7 @@ def _default_or_missing(question: DraftQuestion, answers: Answers) -> str:
 
 
 def _prompt(question: DraftQuestion, answers: Answers) -> str:
-    """Ask on the terminal, with the words that may be chosen and a line about each."""
+    """Ask on the terminal, with the allowed words and a line about each."""
     from pyaccount.draft.draft import Back
     from pyaccount.draft.interview import default, offered
     from pyaccount.draft.questions import meanings
@@ -212,13 +212,13 @@ def _prompt(question: DraftQuestion, answers: Answers) -> str:
             raise ValueError(f"no analysis covers this with the other answers; choose {', '.join(words)}")
         return answer
 
-    # The terminal would break a long line within a word: all but its last part is said before.
+    # The terminal would break a long line within a word, so only its last part is the prompt.
     ask = f"{'Your choice' if words else question.ask}{'' if usual is None else f' [{usual}]'}"
     *above, last = fitted(f"{ask}: ", room(sys.stderr)).split("\n")
     while True:
         for line in above:
             click.echo(line, err=True)
-        # Without a default click asks again and says nothing.
+        # Without a default click would ask again without a message.
         default_text = "" if usual is None else usual
         text: str = click.prompt(f"{last.rstrip(': ')}", default=default_text, show_default=False, err=True)
         if text.strip().lower() == BACK:
@@ -230,15 +230,15 @@ def _prompt(question: DraftQuestion, answers: Answers) -> str:
 
 
 def _about(error: DocumentError, answers: Answers) -> set[str]:
-    """The questions whose answers the problems are about."""
+    """Return the names of the questions whose answers the problems are about."""
     from pyaccount.draft.draft import question_of
 
-    found = (question_of(problem, answers) for problem in error.problems)
-    return {question.name for question in found if question is not None}
+    questions = (question_of(problem, answers) for problem in error.problems)
+    return {question.name for question in questions if question is not None}
 
 
 def _as_options(error: DocumentError, answers: Answers) -> str:
-    """The problems in words of the options: there is no text yet in which they would have a place."""
+    """Return the problems in terms of the options, since there is no document in which they have a position yet."""
     from pyaccount.draft.draft import question_of
 
     lines = []

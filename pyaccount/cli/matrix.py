@@ -22,7 +22,7 @@ from pyaccount.cli.outputs import RequestedOutput, hand_over
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.document.files import named_files
 
-#: What a matrix can be printed as.
+#: The formats in which a matrix can be printed.
 MATRICES = ["text", "json"]
 
 
@@ -57,12 +57,12 @@ def matrix(document: str, overrides: tuple[str, ...], output: str | None, form: 
     plan = compile_document(loaded)
     tell_notes(loaded)
     with progress(quiet=False) as report:
-        found = plan.matrix(threads=threads, report=report)
+        description = plan.matrix(threads=threads, report=report)
 
     def show(form: str) -> None:
         if form == "json":
-            click.echo(found.to_json(), nl=False)
+            click.echo(description.to_json(), nl=False)
         else:
-            print_page(found.page())
+            print_page(description.page())
 
-    return HOLDS if hand_over("matrix", lambda _: found.to_json(), show, asked) else STOPPED
+    return HOLDS if hand_over("matrix", lambda _: description.to_json(), show, asked) else STOPPED

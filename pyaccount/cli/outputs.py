@@ -1,8 +1,9 @@
-"""The result of long work is saved in a place that lasts: the file that was asked for, or another place, which is named.
+"""Saves the result of long work in the requested file, or else in another place that a message names.
 
-A disk may become full and a folder may vanish in the hour between the command and its result. Then the result goes to stdout,
-if nothing else is printed there and somebody reads it, and otherwise to a file in the working folder or the temporary folder.
-The exit code is that of a limit of the machine: the result exists, but not where the next step looks for it.
+A disk may become full, and a folder may disappear, between the start of a command and its result. The result then goes
+to stdout if nothing else is printed there and somebody reads it, and otherwise to a file in the working folder or the
+temporary folder. The exit code is that of a limit of the machine: the result exists, but not where the next step looks
+for it.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from pyaccount.files import write_atomically
 class RequestedOutput(NamedTuple):
     """Where a result was asked for, and in which form."""
 
-    #: A file, `-` for stdout, or none.
+    #: A file, `-` for stdout, or None.
     output: str | None
-    #: What `--format` says.
+    #: The value of `--format`.
     form: str | None
     #: The form of the file.
     written: str = "json"
-    #: Whether nothing is printed unless `--format` asks for it.
+    #: Whether nothing is printed unless `--format` is given.
     quiet: bool = False
 
     @classmethod
@@ -43,27 +44,27 @@ class RequestedOutput(NamedTuple):
         quiet: bool = False,
         otherwise: str = "json",
     ) -> RequestedOutput:
-        """What was asked for; an ending of the file's name that says none of `forms` is found out here, before the work."""
+        """Return the requested output. Raises at once if the ending of the file's name is not one of `forms`."""
         if output in (None, STDOUT):
             return cls(output, form, form or otherwise, quiet)
-        from pyaccount.errors import DomainError  # only where a file is written
+        from pyaccount.errors import DomainError  # needed only if a file is written
         from pyaccount.forms import form_of
 
         try:
-            written, told = form_of(Path(output), form, "--format", forms=forms, otherwise=otherwise)
+            written, warning = form_of(Path(output), form, "--format", forms=forms, otherwise=otherwise)
         except DomainError as error:
             raise click.UsageError(f"--output {error}") from error
-        if told is not None:
-            tell(f"--output {told}")
+        if warning is not None:
+            tell(f"--output {warning}")
         return cls(output, form, written, quiet)
 
 
 def hand_over(
     what: str, text_of: Callable[[str], str | bytes], show: Callable[[str], None], asked: RequestedOutput
 ) -> bool:
-    """Write a result to where it was asked for, and print it; whether both could be done.
+    """Write a result where it was asked for, and print it. Return whether both succeeded.
 
-    `text_of` gives the result in a form, `json` among them, and `show` prints it in one.
+    `text_of` returns the result in a form, among them json, and `show` prints it in a form.
     """
     output, form = asked.output, asked.form
     trouble, safe = [], False
@@ -96,7 +97,7 @@ def hand_over(
 
 
 def put_elsewhere(what: str, text: str, output: str, error: OSError) -> None:
-    """Put a text that cannot be written to `output`, because of `error`, where it can be found, and say where that is."""
+    """Save a text that cannot be written to `output`, because of `error`, in another place, and report where it is."""
     place = "is on standard output"
     try:
         with printing():
@@ -109,12 +110,12 @@ def put_elsewhere(what: str, text: str, output: str, error: OSError) -> None:
 
 
 def _kept(text: str, output: str | None, what: str, ending: str) -> str:
-    """Write a text to a new file in the working or the temporary folder, and give the words that say where it is."""
-    import tempfile  # much for those who write nothing
+    """Write a text to a new file in the working or the temporary folder; return words that say where it is."""
+    import tempfile  # slow to import, and needed only here
 
     stem = Path(output).stem[:64] if output not in (None, STDOUT) else what
     for folder in (Path.cwd, tempfile.gettempdir):
-        # Of folders too one may have vanished.
+        # Even one of these folders may have disappeared.
         with suppress(OSError):
             handle, name = tempfile.mkstemp(prefix=f"{stem}.", suffix=ending, dir=folder())
             try:

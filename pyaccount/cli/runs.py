@@ -55,11 +55,11 @@ def runs(runs: tuple[str, ...], store: str, remove: bool, form: str) -> int:
     with Store(store) as opened:
         if not runs:
             return _list(opened, form)
-        found = [_named(opened, name) for name in runs]
+        chosen = [_named(opened, name) for name in runs]
         if remove:
-            opened.remove([run.id for run in found])
+            opened.remove([run.id for run in chosen])
             return HOLDS
-        return max(_show(run, form) for run in found)
+        return max(_show(run, form) for run in chosen)
 
 
 def _list(store: Store, form: str) -> int:
@@ -78,11 +78,13 @@ def _list(store: Store, form: str) -> int:
 
 
 def _named(store: Store, name: str) -> Run:
-    """The one run whose id begins so."""
-    found = [run for run in store.runs() if run.id.startswith(name)] if name else []
-    if len(found) == 1:
-        return found[0]
-    message = "no run has this identifier" if not found else f"the identifiers of {len(found)} runs begin like this"
+    """Return the run whose identifier begins with `name`. Raises a usage error unless there is exactly one."""
+    matching = [run for run in store.runs() if run.id.startswith(name)] if name else []
+    if len(matching) == 1:
+        return matching[0]
+    message = (
+        "no run has this identifier" if not matching else f"the identifiers of {len(matching)} runs begin like this"
+    )
     raise click.UsageError(f"{name}: {message}; pyaccount runs lists them")
 
 

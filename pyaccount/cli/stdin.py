@@ -12,18 +12,18 @@ from pyaccount.cli import streams
 if TYPE_CHECKING:
     from pyaccount.document.sources import Handed
 
-#: What means standard input, and what errors call it.
+#: The names that mean standard input, and its name in errors.
 SPELLINGS = ("-", "/dev/stdin")
 NAME = "<stdin>"
 
 
 def is_stdin(name: str) -> bool:
-    """Whether an argument stands for standard input; a file of this name is written ./-."""
+    """Return whether an argument means standard input; a file with this name is written ./-."""
     return name in SPELLINGS
 
 
 def files_of(*names: str | None) -> list[str]:
-    """Those of the arguments that name files. At most one of all may be standard input, which is read only once."""
+    """Return the arguments that name files. At most one argument may be standard input, which is read only once."""
     given = [name for name in names if name is not None]
     if sum(map(is_stdin, given)) > 1:
         raise click.UsageError("- means standard input, which can be read only once: give it only once")
@@ -31,17 +31,17 @@ def files_of(*names: str | None) -> list[str]:
 
 
 def source_of(name: str, *, largest: int | None = None) -> str | Handed:
-    """What a document is loaded from: its file's name, or what standard input holds. Raises `DocumentError`.
+    """Return what a document is loaded from: the name of its file, or the contents of standard input.
 
-    `largest` is for what may be another thing than a document, and larger.
+    `largest` is the size limit if the source may be something larger than a document. Raises `DocumentError`.
     """
     if not is_stdin(name):
         return name
-    from pyaccount.document.files import LARGEST_FILE  # nothing is loaded for a file
+    from pyaccount.document.files import LARGEST_FILE  # not needed for a file
     from pyaccount.document.sources import Handed
     from pyaccount.errors import DocumentError, Problem
 
-    # A program that is started without one has none.
+    # A program that was started without standard input has none.
     if streams.stdin_is_closed():
         raise DocumentError([Problem("unreadable-file", "standard input is closed", file=NAME)])
     if sys.stdin.isatty():
@@ -54,5 +54,5 @@ def source_of(name: str, *, largest: int | None = None) -> str | Handed:
 
 
 def called(name: str) -> str:
-    """What messages call an argument."""
+    """Return the name of an argument in messages."""
     return NAME if is_stdin(name) else name

@@ -1,8 +1,8 @@
-"""The standard streams as a gate needs them: closed, full or without a reader, they change no answer.
+"""Makes sure that standard streams which are closed, full or without a reader change no answer.
 
-A supervisor may start a command without streams, and a reader may go when it has seen enough. Neither says anything about a
-claim, so neither may end in an exit code of its own. What was meant to be kept is another matter: `heard` says whether
-stdout is a place for it.
+A supervisor may start a command without streams, and a reader may close a pipe early. Neither says anything about a
+claim, so neither may cause its own exit code. Results that must be kept are different: `heard` says whether stdout is a
+place for them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
-#: What stands in for the standard streams that were closed when the command was started, by their names.
+#: The replacements for standard streams that were closed when the command was started, by their names.
 closed: dict[str, TextIO] = {}
 
-#: What names stdout among files.
+#: The file names that mean stdout.
 _STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 
 class _Stream(io.FileIO):
-    """A stream's descriptor, on which some errors lose what is written instead of being raised."""
+    """The descriptor of a stream. Some errors are not raised: the output is lost instead."""
 
     def __init__(self, descriptor: int, lost_by: type[OSError]) -> None:
         super().__init__(descriptor, "wb", closefd=False)
@@ -34,14 +34,14 @@ class _Stream(io.FileIO):
         self._lost_by = lost_by
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write, or lose what nobody can read any more."""
+        """Write, or discard what nobody can read any more."""
         while not self.gone:
             try:
                 written = super().write(data)
             except self._lost_by:
                 self.gone = True
             else:
-                # A stream that somebody else made non-blocking says None where it would have to wait.
+                # A stream that somebody else made non-blocking returns None if it would have to wait.
                 if written is not None:
                     return written
                 import select
@@ -51,9 +51,10 @@ class _Stream(io.FileIO):
 
 
 def fill() -> None:
-    """Open the null device where a standard stream is closed.
+    """Open the null device in place of each closed standard stream.
 
-    Its descriptor is taken too: else the next file that is opened would get it, and with it what others print there.
+    It also takes the stream's descriptor. Otherwise the next opened file would get that descriptor, and other code
+    might print into it.
     """
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
@@ -64,22 +65,22 @@ def fill() -> None:
                 os.dup2(nowhere, descriptor)
                 os.close(nowhere)
                 nowhere = descriptor
-            # Like the stream that it stands for it stays open until the process ends, whoever wraps it.
+            # Like the stream that it replaces, it stays open until the process ends, even if it is wrapped.
             closed[name] = open(nowhere, "w" if descriptor else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
             setattr(sys, name, closed[name])
 
 
 def prepare() -> None:
-    """Make the streams of this process those of a command. Output is UTF-8, for results hold ε and δ whatever the locale."""
+    """Set up the streams of a command. Output is UTF-8 in every locale, because results contain ε and δ."""
     fill()
-    # Of stdout only a reader that has gone is forgiven: a disk that is full took a result. What cannot be told on stderr
-    # cannot be told anywhere, and must not become an exit code.
+    # On stdout only a reader that has gone is ignored: if the disk is full, a result is lost. An error on stderr cannot
+    # be reported anywhere and must not change the exit code.
     for name, lost_by in (("stdout", BrokenPipeError), ("stderr", OSError)):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.flush()
             buffered = io.BufferedWriter(_Stream(stream.fileno(), lost_by))
-            # Names of files that are no text are spelled out.
+            # Bytes in file names that are not text are escaped.
             ready = io.TextIOWrapper(
                 buffered,
                 encoding="utf-8",
@@ -91,31 +92,31 @@ def prepare() -> None:
 
 
 def is_closed(output: str) -> bool:
-    """Whether a name of `--output` stands for stdout, which was closed when the command was started."""
+    """Return whether a value of `--output` means stdout, which was closed when the command was started."""
     return output in _STDOUT and "stdout" in closed
 
 
 def stdin_is_closed() -> bool:
-    """Whether there is no stdin; what somebody put in its place since is one."""
+    """Return whether there is no stdin. A stream that was put in its place later counts as stdin."""
     return sys.stdin is None or sys.stdin is closed.get("stdin")
 
 
 def give_up() -> None:
-    """Let nothing more be written to stdout, neither now nor by the interpreter at exit, which would tell it once more."""
+    """Discard all further output to stdout. Otherwise the interpreter would report the error again at exit."""
     raw = _raw()
     if raw is not None:
         raw.gone = True
 
 
 def heard() -> bool:
-    """Whether what is printed on stdout goes to somebody: it is open, is not the null device, and its reader is there."""
+    """Return whether stdout goes to somebody: it is open, is not the null device, and its reader exists."""
     raw = _raw()
     if raw is not None and raw.gone:
         return False
     try:
         status, nowhere = os.fstat(sys.stdout.fileno()), Path(os.devnull).stat()
     except (AttributeError, OSError, ValueError):
-        # No descriptor: text in memory, for whoever called.
+        # stdout has no descriptor: it is text in memory, for the caller.
         return sys.stdout is not None
     return not (stat.S_ISCHR(status.st_mode) and status.st_rdev == nowhere.st_rdev)
 

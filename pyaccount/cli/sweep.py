@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyaccount.store import Strictness
     from pyaccount.sweeping import Sweep
 
-#: More cells than this are run only if that is confirmed.
+#: With more cells than this, the sweep must be confirmed.
 MOST = 10_000
 
 
@@ -138,7 +138,7 @@ def sweep(
             certificates=None if certificates is None else Path(certificates),
         )
         try:
-            found = compute(grid, how)
+            results = compute(grid, how)
         except KeyboardInterrupt:
             kept = " and in ".join(place for place in (store, certificates) if place is not None)
             tell(
@@ -148,21 +148,21 @@ def sweep(
 
     def show_it(form: str) -> None:
         if form == "text":
-            print_page(found.page(), piped=WIDE)
+            print_page(results.page(), piped=WIDE)
         else:
-            click.echo(written(found, form), nl=False)
+            click.echo(written(results, form), nl=False)
 
-    delivered = hand_over("table", lambda form: written(found, form), show_it, asked)
+    delivered = hand_over("table", lambda form: written(results, form), show_it, asked)
     if plot is not None:
         try:
-            found.plot(plot, x=plot_x, y=plot_y)
+            results.plot(plot, x=plot_x, y=plot_y)
         except DomainError as error:
             raise click.UsageError(f"--plot {plot}: {error}") from error
-    return _code(found) if delivered else STOPPED
+    return _code(results) if delivered else STOPPED
 
 
 def _check_axes(varied: Sequence[str], *asked: str | None) -> None:
-    """Refuse what cannot be drawn, before the work."""
+    """Reject axes that cannot be drawn, before the work begins."""
     from pyaccount.sweeping.picture import QUANTITIES
 
     for name in asked:

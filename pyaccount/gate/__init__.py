@@ -1,5 +1,5 @@
-"""Finished certificates in, verdicts out: checking them against limits, recomputing them.
+"""Checks finished certificates against limits, and recomputes them; the results are verdicts.
 
-`check` looks at a certificate itself and at the limits of a policy; it computes no privacy and loads no numerics, so that a
-gate costs next to nothing. `verify` recomputes everything and compares. This room issues no certificate and changes none.
+`check` looks only at a certificate and the limits of a policy. It computes no privacy and loads no numerics, so that a
+gate is fast. `verify` recomputes everything and compares. This room issues no certificate and changes none.
 """

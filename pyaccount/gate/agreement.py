@@ -1,19 +1,19 @@
-"""A certificate's fields against recomputed ones: what differs, by how much it may, and why.
+"""Compares a certificate's fields with recomputed ones: what differs, by how much it may, and why.
 
-Three ways of comparing, by how the numbers came about:
+There are three modes of comparison, by how the numbers were computed:
 
-- `digits`: composed or closed-form numbers. The last digits depend on the machine's arithmetic.
-- `bits`: sampled numbers, recomputed with the recorded seed by the same version. Everything is equal, but for the last digits
-  of what enters no guarantee and is computed by the machine's linear algebra.
-- `bounds`: sampled numbers by another version, whose samples may be others, or held against samples of another seed; or of a
-  matrix that was found by a search, which on this machine ends in other last digits. The
-  recomputed ones are of the certificate's own (ε, δ) and noise, with samples of their own; what is no sample is equal.
+- `digits`: composed or closed-form numbers. The last digits depend on the machine's arithmetic. - `bits`: sampled
+numbers, recomputed with the recorded seed by the same version. Everything must be equal, except the last digits of
+numbers that enter no guarantee and that the machine's linear algebra computes. - `bounds`: sampled numbers that need
+not come from the same samples: of another version, compared with samples of another seed, or of a matrix that was found
+by a search (which ends in other last digits on this machine). They are recomputed at the certificate's own (ε, δ) and
+noise with new samples; numbers that do not come from samples must be equal.
 
-Where bits are not compared, an end of an interval has a side on which it may err: an upper end may lie above the recomputed
-one by the engine's tolerance, a lower end below. On the other side it promises more than was recomputed; beyond rounding it
-is cross-checked, whatever the tolerance, which a document chooses for itself.
+Unless bits are compared, each end of an interval has a safe side: an upper end may be above the recomputed one by the
+engine's tolerance, a lower end below it. On the other side the certificate promises more than was recomputed. Beyond
+rounding, such an end is cross-checked, whatever the tolerance, because the document chooses the tolerance.
 
-Every difference is told, also those that agree: nothing that was changed goes unnamed.
+Every difference is reported, also those that are allowed, so that no change goes unnoticed.
 """
 
 from __future__ import annotations
@@ -29,39 +29,40 @@ from pyaccount.execute.long_schedules import PROFILE_TOLERANCE
 
 Mode = Literal["digits", "bits", "bounds"]
 End = Literal["upper", "lower"]
-#: Judges an end that promises more than the recomputed one: its path and value; whether it holds, and what was found.
+#: Judges an end that promises more than the recomputed one, from its path and value. Returns whether it holds, and a
+#: reason.
 Criterion = Callable[[Path, float], tuple[bool, str]]
 
-#: Nobody can recompute these: when the certificate was made, and by what, and the hash of that.
+#: Fields that cannot be recomputed: when and by what the certificate was made, and the hash that covers them.
 UNCOMPARED = ("created", "versions", "content_sha256")
-#: What rounding alone may do to numbers that follow from the document.
+#: The relative error by which rounding alone may change numbers that follow from the document.
 ROUNDING = 1e-6
-#: The same for ends on the side on which they promise more: units in the last place, times what tails make of them. A profile may
-#: fall by any factor within 1e-6 of an ε; what is farther off is judged by itself.
+#: The same for ends on the side on which they promise more: units in the last place, times their growth in tails. A
+#: profile may fall by any factor within 1e-6 of an ε; ends that differ by more are cross-checked.
 LAST_DIGITS = 1e-12
-#: The black-box lemma is a contrast found by a search of its own, to this relative width.
+#: The relative width to which the black-box lemma is known: it is a contrast that a separate search computes.
 CONTRAST = 1e-2
-#: Efforts and errors that depend on where a search ended, or on samples, are of the same order of magnitude.
+#: The factor by which efforts and errors may differ that depend on where a search ended, or on samples.
 MAGNITUDE = 10.0
-#: Of what a certificate does not have that was made before the field existed, or where there is nothing to have.
+#: The reason if a field is missing because it did not exist yet, or because it has no value.
 UNSTATED = "not stated by the certificate"
-#: Of what it does not have although certificates of its version do.
+#: The reason if a field is missing that certificates of this version have.
 LEFT_OUT = "left out: certificates of the version that made it have this field"
-#: Sentences that another version may put differently. The others (assumptions among them) state what is guaranteed.
+#: Sentences that another version may word differently. All others, such as assumptions, state what is guaranteed.
 _WORDS = re.compile(
     r"noise_convention|reductions\[\d+\]\.(subject|theorem|source|pair|rounds|remark)|"
     r"(unamplified|group_lemma)\.description|evidence\.(compositions\[\d+\]\.question|error_budget\[\d+\]\.source)"
 )
-#: How the numbers were reached: efforts and errors.
+#: Fields on how the numbers were computed: efforts and errors.
 _EFFORT = re.compile(r"evidence\.(compositions|error_budget|sampling\.composed_curve).*")
-#: What was chosen among, which enters no guarantee.
+#: The candidates of a choice, which enter no guarantee.
 _CHOSEN = re.compile(r"evidence\.considered.*")
-#: What follows from matrices that a search found, or from a linear system: the last digits are the machine's, and no guarantee
-#: has them.
+#: Numbers that follow from a linear system or from matrices that a search found: their last digits depend on the
+#: machine, and no guarantee contains them.
 _MACHINE = re.compile(r"evidence\.considered\[\d+\]\.\w+_estimate|utility\.(workload\.)?\w+")
-#: Absent where a test does not draw from a power of the likelihood ratio, or of a mean: its pilot decides that.
+#: Fields that exist only if a test draws from a power of the likelihood ratio, or of a mean; its pilot decides that.
 _POWER = re.compile(r"evidence\.sampling\.tests\[\d+\]\.(proposal\.(order|block|most_busy|log_sobolev)|second_moment)")
-#: What differs from samples to samples and bounds nothing. That accepted tests carry the guarantee is looked at elsewhere.
+#: Numbers that differ between samples and bound nothing. `consistency` checks that accepted tests imply the guarantee.
 _DRAWN = re.compile(
     r"evidence\.(within_tolerance|considered.*|sampling\.(samples|tests.*))|.*profile\[\d+\]\.standard_error"
 )
@@ -89,28 +90,28 @@ class Terms:
     seed: int | None = None
     #: The coordinates of the guarantee that the document gives.
     given: frozenset[str] = frozenset()
-    #: Whether the certificate's own value of the blank was put in, which the search then did not find in the same way.
+    #: Whether the certificate's own value of the blank was filled in, because the repeated search found another value.
     filled: bool = False
-    #: The ε values that the profile must have; `None` where that is not known.
+    #: The ε values that the profile must have; `None` if they are not known.
     points: tuple[float, ...] | None = None
-    #: The coordinate of the guarantee that was the blank: what was solved for is that bound.
+    #: The coordinate of the guarantee that was the blank, if any: the solved value is then this bound.
     blank: Literal["epsilon", "delta"] | None = None
     judge: Criterion | None = None
-    #: Whether the certificate is older than the field at a path; `None`: it is not.
+    #: Tells whether the certificate is older than the field at a path; `None` if it is older than no field.
     older: Callable[[str], bool] | None = None
 
     def predates(self, path: Path) -> bool:
-        """Whether the certificate is from before certificates had a field."""
+        """Return whether the certificate is older than the field at a path."""
         return self.older is not None and self.older(path_text(path))
 
     @property
     def same_run(self) -> bool:
-        """Whether efforts and choices must be the same too: one run of one version."""
+        """Whether efforts and choices must be equal too: the same version, and the same search and samples."""
         return self.same_version and not self.filled and self.mode != "bounds"
 
 
 def differences(stated: dict[str, Any], fresh: dict[str, Any], terms: Terms) -> list[Difference]:
-    """Every field of a certificate that differs from the recomputed one."""
+    """Return every field of a certificate that differs from the recomputed one, with whether that is allowed."""
     return list(_compared((), _without(stated), _without(fresh), terms))
 
 
@@ -120,14 +121,14 @@ def _without(certificate: dict[str, Any]) -> dict[str, Any]:
 
 def _compared(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Difference]:
     if isinstance(stated, dict) and isinstance(fresh, dict):
-        # A point's bounds are compared with those at another ε only where they are equal.
+        # Bounds of a point are compared directly only with those at the same ε.
         moved = _in_profile(path) and stated.get("epsilon") != fresh.get("epsilon")
         for key in [*fresh, *(key for key in stated if key not in fresh)]:
             below = (*path, key)
             if terms.mode == "bounds" and (key in stated) != (key in fresh) and _POWER.fullmatch(path_text(below)):
                 yield Difference(path_text(below), stated.get(key), fresh.get(key), True, "from other samples")
             elif key not in stated or (stated[key] is None and fresh.get(key) is not None and terms.predates(below)):
-                # Required fields are never absent: the reader refuses such a certificate.
+                # Only optional fields can be absent: the reader rejects a certificate without a required one.
                 yield _absent(below, fresh[key], terms)
             elif key not in fresh:
                 yield Difference(path_text(below), stated[key], None, False, "not part of the recomputed certificate")
@@ -140,19 +141,23 @@ def _compared(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Dif
     elif isinstance(stated, list) and isinstance(fresh, list):
         yield from _lists(path, stated, fresh, terms)
     elif type(stated) is not type(fresh) and not (_is_number(stated) and _is_number(fresh)):
-        # Whether enough was seen for an estimate is a matter of the samples.
+        # The samples decide whether an estimate exists.
         drawn = terms.mode == "bounds" and path[-1] in ("delta_estimate", "standard_error") and None in (stated, fresh)
         yield Difference(
-            path_text(path), stated, fresh, drawn, "seen in one of the samples only" if drawn else "of another type"
+            path_text(path),
+            stated,
+            fresh,
+            drawn,
+            "only one of the samples gave a value" if drawn else "of another type",
         )
     elif stated != fresh:
-        place = path_text(path)
-        agrees, reason = _number(path, stated, fresh, terms) if _is_number(stated) else _word(place, terms)
-        yield Difference(place, stated, fresh, agrees, reason)
+        field = path_text(path)
+        agrees, reason = _number(path, stated, fresh, terms) if _is_number(stated) else _word(field, terms)
+        yield Difference(field, stated, fresh, agrees, reason)
 
 
 def _absent(path: Path, fresh: Any, terms: Terms) -> Difference:
-    """An optional field that the certificate lacks: nothing is lost where there is nothing, or was no such field yet."""
+    """Return the difference for an optional field that the certificate lacks; allowed if empty, or if it is older."""
     agrees = fresh is None or fresh == [] or terms.predates(path)
     return Difference(path_text(path), None, fresh, agrees, UNSTATED if agrees else LEFT_OUT)
 
@@ -162,7 +167,7 @@ def _lists(path: Path, stated: list[Any], fresh: list[Any], terms: Terms) -> Ite
         yield from _column(path, stated, fresh, terms)
         return
     if path == ("evidence", "error_budget") and terms.mode == "bounds":
-        # Directions are listed as they were tested, which samples decide where they are alike.
+        # Directions are listed in the order of their tests; if they are alike, the samples decide that order.
         order = [line["direction"] for line in stated]
         fresh = sorted(
             fresh, key=lambda line: order.index(line["direction"]) if line["direction"] in order else len(order)
@@ -176,31 +181,33 @@ def _lists(path: Path, stated: list[Any], fresh: list[Any], terms: Terms) -> Ite
 
 
 def _curve(path: Path, stated: Any, fresh: Any, terms: Terms) -> Iterator[Difference]:
-    """The points of a curve, wherever they lie: each is an upper end by itself, and no curve need have them all."""
+    """Compare the points of two curves, which may be at different ε: each stated point is an upper bound of its own."""
     if stated is None and fresh is not None:
         yield _absent(path, fresh, terms)
         return
     bounds = {} if fresh is None else dict(zip(fresh["epsilon"], fresh["delta"], strict=False))
     places, deltas = ([], []) if stated is None else (stated["epsilon"], stated["delta"])
     for index, (epsilon, delta) in enumerate(zip(places, deltas, strict=False)):
-        below, found = (*path, "delta", index), bounds.get(epsilon)
-        if found is None:
+        below, recomputed = (*path, "delta", index), bounds.get(epsilon)
+        if recomputed is None:
             yield Difference(path_text(below), delta, None, *_judged(below, delta, terms))
-        elif delta != found:
-            yield Difference(path_text(below), delta, found, *_one_sided("upper", below, delta, found, terms))
+        elif delta != recomputed:
+            yield Difference(path_text(below), delta, recomputed, *_one_sided("upper", below, delta, recomputed, terms))
     if list(bounds) != places:
         sizes = f"{len(places)} points", f"{len(bounds)} points"
-        yield Difference(path_text(path), *sizes, True, "other points: each one stated is a bound by itself")
+        yield Difference(path_text(path), *sizes, True, "other points: each stated point is a bound of its own")
 
 
 def _column(path: Path, stated: list[float], fresh: list[float], terms: Terms) -> Iterator[Difference]:
-    """The numbers of a matrix: those that a search found are known relative to the largest of them, not each to itself."""
+    """Compare the numbers of a matrix, relative to the largest, which is the precision to which a search knows them."""
     largest = max(map(abs, fresh), default=0.0)
     for index, (one, other) in enumerate(zip(stated, fresh, strict=True)):
         if one != other:
             distance = abs(one - other) / largest if largest > 0.0 else math.inf
             agrees = terms.mode != "bits" and distance <= ROUNDING
-            reason = f"{distance:.2g} of the largest apart; {0.0 if terms.mode == 'bits' else ROUNDING:.2g} may be"
+            reason = (
+                f"differs by {distance:.2g} of the largest; {0.0 if terms.mode == 'bits' else ROUNDING:.2g} is allowed"
+            )
             yield Difference(path_text((*path, index)), one, other, agrees, reason)
 
 
@@ -210,11 +217,11 @@ def _in_profile(path: Path) -> bool:
 
 def _number(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool, str]:
     if path[0] == "solved" and terms.blank is not None:
-        # What was solved for is a bound of the guarantee, and what fails the one below.
+        # The solved value is a bound of the guarantee, and the value at which it fails is the lower bound.
         path = ("guarantee", terms.blank if path[-1] == "value" else f"{terms.blank}_lower")
-    found = _asked(path, stated, fresh, terms) or _reached(path, stated, fresh, terms)
-    if found is not None:
-        return found
+    judged = _asked(path, stated, fresh, terms) or _reached(path, stated, fresh, terms)
+    if judged is not None:
+        return judged
     end = _end(path)
     if end is not None:
         return _one_sided(end, path, stated, fresh, terms)
@@ -224,7 +231,7 @@ def _number(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool
 
 
 def _asked(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool, str] | None:
-    """What must be the same whatever was computed; `None` for other fields."""
+    """Compare fields that must be equal however they were computed; `None` for other fields."""
     if terms.mode == "bits":
         if _MACHINE.fullmatch(path_text(path)):
             return _near(stated, fresh, ROUNDING)
@@ -236,17 +243,17 @@ def _asked(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool,
     index = path[-2]
     assert isinstance(index, int)
     listed = terms.points is not None and stated in terms.points[index : index + 1]
-    return listed, "where the certificate's own ε puts it" if listed else "not where the document asks for it"
+    return listed, "a default point for the certificate's own ε" if listed else "not an ε that the document asks for"
 
 
 def _reached(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool, str] | None:
-    """How the numbers were reached, where that may have been otherwise; `None` for other fields and else."""
-    place = path_text(path)
+    """Compare fields on how the numbers were computed, if they may differ; `None` for other fields and otherwise."""
+    field = path_text(path)
     if terms.same_run:
         return None
-    if _CHOSEN.fullmatch(place):
-        return True, "of the choice, not of the guarantee"
-    if not _EFFORT.fullmatch(place):
+    if _CHOSEN.fullmatch(field):
+        return True, "about the choice, not about the guarantee"
+    if not _EFFORT.fullmatch(field):
         return None
     if path[-1] in ("lower", "upper"):
         return _near(stated, fresh, max(terms.tolerance, PROFILE_TOLERANCE))
@@ -254,19 +261,19 @@ def _reached(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[boo
 
 
 def _computed(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool, str]:
-    """A composed number that is no end of an interval."""
+    """Compare composed numbers that are not ends of an interval."""
     solved = path[0] == "solved"
     if isinstance(stated, int) and isinstance(fresh, int) and not solved:
-        return False, "a whole number, and not the same"
+        return False, "a different whole number"
     agrees, reason = _near(stated, fresh, _precision(path, terms.tolerance))
     if solved and isinstance(stated, int) and isinstance(fresh, int) and abs(stated - fresh) == 1:
-        # Neighbours are as near as whole numbers come; the claim is judged with each.
+        # Adjacent whole numbers are the closest that can differ; the claim is checked with each of them.
         agrees, reason = True, "the next whole number"
     return _judged(path, stated, terms) if agrees and solved and path[-1] == "fails_at" else (agrees, reason)
 
 
 def _end(path: Path) -> End | None:
-    """Which end of an interval for ε or δ, or what closed bound, a field is."""
+    """Return which end of an interval for ε or δ a field is; closed-form bounds are upper ends. `None` for others."""
     top, leaf = path[0], path[-1]
     if top == "eta" or (top == "effects" and leaf in ("delta", "amplified_epsilon", "amplified_delta")):
         return "upper"
@@ -281,7 +288,7 @@ def _end(path: Path) -> End | None:
 
 
 def _one_sided(end: End, path: Path, stated: float, fresh: float, terms: Terms) -> tuple[bool, str]:
-    """An end on its safe side to the engine's tolerance; on the other, to the last digits or as it is cross-checked."""
+    """Compare ends: to the engine's tolerance on the safe side, else to the last digits, or by a cross-check."""
     closed = path[0] in ("eta", "effects")
     sampled = terms.mode == "bounds"
     safe = stated > fresh if end == "upper" else stated < fresh
@@ -310,17 +317,17 @@ def _of_samples(path: Path, stated: float, fresh: float, terms: Terms) -> tuple[
     if path[-1] == "delta_estimate":
         return _judged(path, stated, terms)
     if isinstance(stated, int) and isinstance(fresh, int):
-        return False, "a whole number, and not the same"
+        return False, "a different whole number"
     return _near(stated, fresh, ROUNDING)
 
 
 def _precision(path: Path, tolerance: float) -> float:
-    """The relative width to which a composed number that is no end of an interval agrees."""
+    """Return the relative precision to which composed numbers must agree that are not ends of an interval."""
     top, leaf = str(path[0]), str(path[-1])
     if top == "group_lemma":
         return CONTRAST
     if top == "solved":
-        # Both ends of a bracket as wide as the tolerance may move within it.
+        # Both ends of a bracket of this width may move within it.
         return 2.0 * tolerance
     if top == "evidence" and leaf in ("lower", "upper"):
         return max(tolerance, PROFILE_TOLERANCE)
@@ -330,28 +337,31 @@ def _precision(path: Path, tolerance: float) -> float:
 def _near(stated: float, fresh: float, precision: float) -> tuple[bool, str]:
     size = max(abs(stated), abs(fresh))
     distance = abs(stated - fresh) / size if math.isfinite(size) else math.inf
-    words = f"{distance:.2g} apart, relatively; {precision:.2g} may be"
+    words = f"differs by {distance:.2g}, relatively; {precision:.2g} is allowed"
     return distance <= precision, words
 
 
 def _alike(stated: float, fresh: float) -> tuple[bool, str]:
-    """Whether two efforts or errors have the same order of magnitude; nothing at all has none."""
+    """Return whether two efforts or errors are of the same order of magnitude; 0 is of no order."""
     small, large = sorted((abs(stated), abs(fresh)))
     if small == 0.0:
-        return False, "nothing is another order of magnitude than something"
-    return large <= MAGNITUDE * small, f"part of how it was computed: {large / small:.2g} times; {MAGNITUDE:g} may be"
+        return False, "one of the two is 0, so their orders of magnitude differ"
+    return (
+        large <= MAGNITUDE * small,
+        f"part of how it was computed: differs by a factor of {large / small:.2g}; {MAGNITUDE:g} is allowed",
+    )
 
 
 def _word(place: str, terms: Terms) -> tuple[bool, str]:
     if place == "statement" and terms.mode != "bits":
-        # That it fits the certificate's own numbers is looked at elsewhere.
+        # `consistency` checks that the statement fits the certificate's own numbers.
         return True, "the numbers in it differ"
     if not terms.same_run and _CHOSEN.fullmatch(place):
-        return True, "of the choice, not of the guarantee"
+        return True, "about the choice, not about the guarantee"
     if terms.mode == "bounds" and _DRAWN.fullmatch(place):
         return True, "from other samples"
     if not terms.same_version and _WORDS.fullmatch(place):
-        return True, "said otherwise by another version"
+        return True, "worded differently by another version"
     return False, "not the same"
 
 

@@ -1,4 +1,4 @@
-"""Certificates against a policy, or against limits given one by one: the gate."""
+"""Checks certificates against a policy, or against single limits: the gate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FilePath = str | os.PathLike[str]
 
 
-def check(  # noqa: PLR0913 - what is judged, and by what
+def check(  # noqa: PLR0913 - everything that a verdict depends on
     sources: Sequence[FilePath | Certificate],
     *,
     policy: FilePath | Handed | Mapping[str, Any] | Policy | None = None,
@@ -41,25 +41,29 @@ def check(  # noqa: PLR0913 - what is judged, and by what
     no_limits: bool = False,
     any_subject: bool = False,
 ) -> Verdict:
-    """The verdict on certificates: files, or certificates in memory. What cannot be read is part of the verdict.
+    """Return the verdict on certificates, given as files or in memory. Unreadable files are part of the verdict.
 
-    `policy` is a policy's file or mapping; `limits` are its fields given one by one, and apply in addition. Of `documents` each
-    certificate must be about one. `places` says what messages call the origin of a limit. `attestations` hold certificates that
-    a key in the folder `trusted_keys`, and one in that of the policy, signed; where keys are given, a certificate by itself
-    fails. Each of the files `subjects` must be among what they are about.
+    `policy` is a policy's file or mapping; `limits` are single fields of one, and apply in addition. Each certificate
+    must be about one of `documents`. `places` are the origins of limits for messages. `attestations` contain
+    certificates that must be signed by a key in the folder `trusted_keys`, and by one in the folder of the policy; if
+    such keys are given, a certificate without an attestation fails. Attestations must be about each of the files
+    `subjects`.
 
-    The policy and the limits together must limit ε and δ, or an attack, unless `no_limits` says that they need not; and
-    attestations need `subjects`, unless `any_subject` says that they may be about any file. Neither lifts what a policy asks for.
+    The policy and the limits together must limit ε and δ, or an attack; `no_limits` turns this requirement off.
+    Attestations need `subjects`; with `any_subject` they may be about any files. Neither option turns off what a policy
+    requires.
 
-    Raises `TypeError` for what can be no certificate, `DocumentError` if a policy, a document or a limit is wrong, `DomainError`
-    for keys and files that cannot be read and for a gate that would let through too much, and `CertificateError` if there is no
-    certificate: a pattern that matches nothing shall not open the gate.
+    Raises `TypeError` for a source of another type, `DocumentError` if a policy, a document or a limit is wrong,
+    `DomainError` for keys or files that cannot be read and for a gate that would let through too much, and
+    `CertificateError` if there is no certificate at all, so that a file pattern without a match does not pass.
     """
     if not sources and not attestations:
         raise CertificateError("no certificate was given, so there is nothing that could pass")
     for source in (*sources, *attestations):
         if not isinstance(source, str | os.PathLike) and not hasattr(source, "to_json"):
-            several = ": give each by itself, as in check(*paths)" if isinstance(source, list | tuple | set) else ""
+            several = (
+                ": give each as an argument, as in check(*paths)" if isinstance(source, list | tuple | set) else ""
+            )
             kind = type(source).__name__
             raise TypeError(f"a certificate is the path of a JSON file or a Certificate, not {kind}{several}")
     asked, used, loaded = [], None, None
@@ -78,14 +82,18 @@ def check(  # noqa: PLR0913 - what is judged, and by what
     if attestations:
         seal.check_subjects(any_subject=any_subject)
     elif any_subject:
-        raise DomainError("`any_subject` is for an attestation: a certificate by itself is about no file")
+        raise DomainError(
+            "`any_subject` is only for attestations: leave it out, since a certificate alone is about no file"
+        )
     shown_only = [(caller, name) for name in unlimited]
     judged = []
     for source in sources:
         file = os.fsdecode(source) if isinstance(source, str | os.PathLike) else "certificate"
         try:
-            found = read(source) if isinstance(source, str | os.PathLike) else parse(source.to_json().encode(), file)
-            judged.append(_with(tuple(seal.unsigned()), judge(found, asked, about=about, shown_only=shown_only)))
+            certificate = (
+                read(source) if isinstance(source, str | os.PathLike) else parse(source.to_json().encode(), file)
+            )
+            judged.append(_with(tuple(seal.unsigned()), judge(certificate, asked, about=about, shown_only=shown_only)))
         except CertificateError as error:
             judged.append(Judged(file=file, passes=False, error=str(error), problems=Unreadable.of(error)))
     for attestation in attestations:
@@ -93,7 +101,9 @@ def check(  # noqa: PLR0913 - what is judged, and by what
         try:
             envelope = envelope_of(attestation)
             judged.append(
-                _attested(envelope, seal, lambda found: judge(found, asked, about=about, shown_only=shown_only))
+                _attested(
+                    envelope, seal, lambda certificate: judge(certificate, asked, about=about, shown_only=shown_only)
+                )
             )
         except CertificateError as error:
             judged.append(Judged(file=file, passes=False, error=str(error), problems=Unreadable.of(error)))
@@ -102,7 +112,7 @@ def check(  # noqa: PLR0913 - what is judged, and by what
 
 
 def _attested(envelope: Envelope, seal: Seal, judged_by: Callable[[Read], Judged]) -> Judged:
-    """The verdict on the certificate in an attestation: the signature first, and nothing else where that is not one of ours."""
+    """Return the verdict on the certificate in an attestation. Nothing in it is read unless a trusted key signed it."""
     rules, signers = seal.signatures(envelope)
     if not all(rule.passes for rule in rules):
         return Judged(file=envelope.file, passes=False, sha256=envelope.sha256, rules=tuple(rules))
@@ -113,22 +123,22 @@ def _attested(envelope: Envelope, seal: Seal, judged_by: Callable[[Read], Judged
 
 
 def _with(rules: tuple[Rule, ...], judged: Judged) -> Judged:
-    """A verdict with further rules before its own."""
+    """Return a verdict with further rules before its own."""
     return replace(judged, passes=judged.passes and all(rule.passes for rule in rules), rules=(*rules, *judged.rules))
 
 
 def _about(documents: Sequence[FilePath | Handed | Mapping[str, Any] | Document], origin: str) -> About:
-    """The documents that certificates must be about, by their hashes. Raises `DocumentError` for what is none."""
+    """Return the documents that certificates must be about, with their hashes. Raises `DocumentError`."""
     if not documents:
-        raise DomainError("document is a document, or a list of at least one: of none is no certificate")
-    from pyaccount.document.loading import load  # without a document, none of its models is needed
+        raise DomainError("document is an empty list, so no certificate could pass: give at least one document")
+    from pyaccount.document.loading import load  # the models of documents are needed only if a document is given
 
     loaded = [load(document) for document in documents]
     return About(origin, tuple((document.file or document.name, document.sha256) for document in loaded))
 
 
 def _given(limits: Mapping[str, object], places: Mapping[str, str]) -> Policy:
-    """Limits given one by one, read as those of a policy; problems are located at the option that gave them."""
+    """Return single limits as a policy; errors are located at the option that gave the limit."""
     root, problems = from_value({"pyaccount": VERSION, "kind": "policy", "name": "limits", "limits": limits}, Place())
     assert isinstance(root, Table)
     top, table = root.entries["limits"]

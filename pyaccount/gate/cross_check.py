@@ -1,7 +1,7 @@
-"""Ends of intervals that promise more than the recomputed ones, judged by themselves.
+"""Cross-checks ends of intervals that promise more than the recomputed ones.
 
-A composed end is put to the engine as a question, ever more finely, until the interval lies on one side of it. A sampled one is
-held against new samples. Both give whether it holds, and what was found.
+For a composed end, the engine computes an ever finer interval until it decides whether the end holds. A sampled end is
+compared with new samples. Both return whether the end holds, and the reason.
 """
 
 from __future__ import annotations
@@ -24,29 +24,30 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.rounds import DirectedBounds
 
-#: Intervals are not narrowed below this.
+#: The smallest relative width of intervals.
 FINEST = ClaimTarget.finest
-#: Where judging starts: most of what is not true is told apart at little cost.
+#: The relative width at the start, which refutes most false values at little cost.
 COARSEST = 1e-2
-#: A bound of other samples must lie so many standard errors beyond an estimate of the new ones. An honest bound lies some five
-#: of its own beyond the truth, and those are about twice as large as the new ones: it fails with a probability of 1e-3 or less.
+#: A bound from other samples must be this many standard errors beyond an estimate from the new ones. A valid bound is
+#: about five of its own beyond the truth, and those are about twice the new ones: the check fails for it with
+#: probability 1e-3 or less.
 STANDARD_ERRORS = 4.0
-#: How many times the usual samples a lower end is looked at with, until it is told from the estimate: what it was drawn from may
-#: vary much less than what estimates are drawn from.
+#: The multiples of the usual number of samples with which a lower end is compared, until it differs significantly from
+#: the estimate: the distribution that it was drawn from may have a much smaller variance.
 LOOKS = (1, 4, 16)
-#: Nor may an upper bound be a smaller share of what the new samples prove: where hardly any sample tells of δ, estimates say
-#: nothing, and bounds fall only with the number of samples, of which the certificate has a fourth.
+#: The least ratio of an upper bound to what the new samples prove. If hardly any sample is informative about δ,
+#: estimates say nothing, and bounds fall only with the number of samples, of which the certificate has a fourth.
 UNSEEN = 0.5
 
 
 def _direction(path: Path) -> Direction | None:
-    """The direction that a field belongs to; `None` for the guarantee, which is the larger of both."""
+    """Return the direction that a field belongs to; `None` for the guarantee, which is the larger of both."""
     return path[1] if path[0] == "directions" else None  # type: ignore[return-value]
 
 
 @dataclass(slots=True)
 class ComposedCrossCheck:
-    """Judges composed ends. `instance` is the plan with the blank filled as the certificate says."""
+    """Cross-checks composed ends. `instance` is the plan with the blank filled as the certificate says."""
 
     stated: dict[str, Any]
     plan: CompiledDocument
@@ -54,15 +55,15 @@ class ComposedCrossCheck:
     engine: Engine
     tolerance: float
     _known: dict[Question, Answer] = field(default_factory=dict)
-    #: The rounds themselves, in no groups.
+    #: The rounds of the instance, not grouped.
     bounds: DirectedBounds = field(init=False)
 
     def __post_init__(self) -> None:
-        """Find the rounds."""
+        """Compute the bounds of the rounds."""
         self.bounds = self.instance.bounds()
 
     def __call__(self, path: Path, stated: float) -> tuple[bool, str]:
-        """Whether the end of an interval holds."""
+        """Return whether an end of an interval holds, and the reason."""
         if path[0] == "risk" and str(path[-1]).startswith("value"):
             return self._risk(stated, lower=str(path[-1]).endswith("_lower"))
         return self._beyond(path, stated) or self._within(path, stated)
@@ -72,7 +73,7 @@ class ComposedCrossCheck:
         if path[0] == "solved" and self.plan.document.blank is not None:
             return self.claim(stated).fails, "cross-checked: whether the claim fails with it"
         while True:
-            # Nearly alike rounds of a long schedule are told apart once the interval has to be so narrow.
+            # At a narrower interval, fewer rounds of a long schedule are grouped as nearly alike.
             bounds = self.instance.bounds(None if tolerance <= FINEST else 0.5 * tolerance)
             answer = self._ask(path, bounds, tolerance)
             held, bound = self._ends(answer, bounds, path)
@@ -80,51 +81,51 @@ class ComposedCrossCheck:
                 if held >= stated:
                     return True, f"cross-checked: at least {held!r}"
                 if bound < stated:
-                    return False, f"refuted: no more than {bound!r} is shown to be exceeded"
+                    return False, f"refuted: no lower bound above {bound!r} can be proven"
             else:
                 if held <= stated:
                     return True, f"cross-checked: at most {held!r}"
                 if bound > stated:
                     return False, f"refuted: the bound is at least {bound!r}"
             if tolerance <= FINEST or not (answer.within_tolerance or composed_alike(bounds)):
-                return False, f"could not be confirmed: recomputed {held!r}, and no finer"
+                return False, f"could not be confirmed: recomputed {held!r}, and no finer result is possible"
             tolerance = max(FINEST, 0.1 * tolerance)
 
     def _risk(self, stated: float, *, lower: bool) -> tuple[bool, str]:
-        """Whether an end of a measure of risk holds."""
+        """Return whether a bound on a risk measure holds, and the reason."""
         budget, tolerance = budget_of(self.plan.document), COARSEST
         if budget is None:
-            return False, "the document has no budget of risk"
+            return False, "the document has no risk budget"
         while True:
             if lower:
-                found = risk_attained(self.engine, self.bounds, budget, tolerance)
-                if found >= stated:
-                    return True, f"cross-checked: at least {found!r}"
-                told = f"no more than {found!r} is shown to be exceeded"
+                attained = risk_attained(self.engine, self.bounds, budget, tolerance)
+                if attained >= stated:
+                    return True, f"cross-checked: at least {attained!r}"
+                outcome = f"recomputed {attained!r}"
             else:
                 risk = risk_of_bound(self.engine, self.bounds, budget, tolerance)
                 if risk.upper <= stated:
                     return True, f"cross-checked: at most {risk.upper!r}"
                 if risk.lower > stated:
                     return False, f"refuted: the bound is at least {risk.lower!r}"
-                told = f"recomputed {risk.upper!r}"
+                outcome = f"recomputed {risk.upper!r}"
             if tolerance <= RiskTarget.finest:
-                return False, f"could not be confirmed: {told}, and no finer"
+                return False, f"could not be confirmed: {outcome}, and no finer result is possible"
             tolerance = max(RiskTarget.finest, 0.1 * tolerance)
 
     def _beyond(self, path: Path, stated: float) -> tuple[bool, str] | None:
-        """Whether an ε holds at a δ outside of what the core resolves; `None` inside.
+        """Return whether an ε holds at a δ outside the range that the core resolves; `None` inside it.
 
-        At the nearest δ that it resolves an upper end is too small, or a lower one too large: nothing better is known than the
-        guarantee's ε, or 0.
+        At the nearest δ in that range an upper end would be too small, or a lower one too large. No better bounds are
+        known than the guarantee's ε and 0.
         """
-        delta, told = self.stated["guarantee"]["delta"], "nothing better is known at this δ"
+        delta, reason = self.stated["guarantee"]["delta"], "no better bound is known at this δ"
         if "profile" in path or not str(path[-1]).startswith("epsilon"):
             return None
         if path[-1] == "epsilon" and delta < RESOLVED[0] and asked_at(self.bounds, delta) != delta:
-            return stated >= self.stated["guarantee"]["epsilon"], told
+            return stated >= self.stated["guarantee"]["epsilon"], reason
         if path[-1] == "epsilon_lower" and delta > RESOLVED[1]:
-            return stated == 0.0, told
+            return stated == 0.0, reason
         return None
 
     def _ask(self, path: Path, bounds: DirectedBounds, tolerance: float) -> Answer:
@@ -148,41 +149,41 @@ class ComposedCrossCheck:
 
     @staticmethod
     def _ends(answer: Answer, bounds: DirectedBounds, path: Path) -> tuple[float, float]:
-        """What holds at least (or at most), and beyond what nothing is shown by this bound however finely it is computed."""
+        """Return the bound that holds at this end, and the value beyond which no finer computation proves anything."""
         direction = _direction(path)
         sides = [side for side in answer.directions if direction in (None, side)]
         directions = [answer.directions[side] for side in sides]
         if str(path[-1]).endswith("_lower"):
-            found = [
+            limits = [
                 one.lower_account.upper if bounds[side].kinds is None else one.upper
                 for side, one in zip(sides, directions, strict=True)
             ]
-            return max(one.lower for one in directions), max(found)
+            return max(one.lower for one in directions), max(limits)
         most = 1.0 if "delta" in path else math.inf
         least = max(bound_at_least(bounds[side], answer.directions[side]) for side in sides)
         return min(most, max(one.upper for one in directions)), least
 
     def claim(self, value: float) -> CandidateVerdict:
-        """What is known of the document's claim with a value in its blank. Raises `DocumentError` for what is none."""
+        """Decide the document's claim with a value in its blank. Raises `DocumentError` for an invalid value."""
         document = self.plan.document
         assert document.blank is not None
-        # The value is a stranger's.
+        # The value comes from the certificate, so it is validated here.
         document.with_value(document.blank, value)
         return decide(self.plan.at(value), self.engine, self.tolerance)
 
 
 @dataclass(frozen=True, slots=True)
 class SampledCrossCheck:
-    """Judges sampled ends and estimates by new samples."""
+    """Cross-checks sampled ends and estimates with new samples."""
 
     stated: dict[str, Any]
     retest: Retest
 
     def __call__(self, path: Path, stated: float) -> tuple[bool, str]:
-        """Whether a bound or an estimate of other samples goes with the new ones."""
+        """Return whether a bound or an estimate from other samples is compatible with the new ones, and the reason."""
         leaf, direction, guarantee = str(path[-1]), _direction(path), self.stated["guarantee"]
         if path[0] == "risk":
-            return self._told_epsilon(leaf, stated)
+            return self._risk_epsilon(leaf, stated)
         if "profile" not in path and leaf in ("epsilon", "delta"):
             return False, "not what was retested"
         epsilon = stated if leaf == "epsilon_lower" else guarantee["epsilon"]
@@ -192,39 +193,39 @@ class SampledCrossCheck:
                 point = point[part]
             epsilon = point["epsilon"]
         if leaf.endswith("_lower") and "profile" not in path:
-            # No ε below such an end holds at this δ: there, δ exceeds it.
+            # No smaller ε than this lower end holds at this δ, so δ at this ε is at least this value.
             least = guarantee["delta"] if leaf == "epsilon_lower" else stated
             estimate = error = 0.0
             for times in LOOKS:
                 estimate, error = self.retest.estimate(epsilon, direction, below=True, times=times)
                 if abs(least - estimate) >= STANDARD_ERRORS * error:
                     break
-            return least <= estimate - STANDARD_ERRORS * error, _told(epsilon, estimate, error)
-        found = self.retest.point(epsilon, direction)
+            return least <= estimate - STANDARD_ERRORS * error, _estimate_words(epsilon, estimate, error)
+        point_bounds = self.retest.point(epsilon, direction)
         estimate, error = self.retest.estimate(epsilon, direction, below=leaf == "delta_lower")
-        told = _told(epsilon, estimate, error)
+        reason = _estimate_words(epsilon, estimate, error)
         if leaf == "delta_lower":
-            most = max(found.lower, estimate - STANDARD_ERRORS * error)
-            return stated <= most, f"{told}, and at least {found.lower:.6g}"
+            most = max(point_bounds.lower, estimate - STANDARD_ERRORS * error)
+            return stated <= most, f"{reason}, and at least {point_bounds.lower:.6g}"
         if leaf == "delta":
-            least_shown = max(estimate + STANDARD_ERRORS * error, UNSEEN * found.upper)
-            least = min(least_shown, found.upper)
-            return stated >= least, f"{told}, and at most {found.upper:.6g}"
-        # An estimate of fewer samples varies more.
+            least_shown = max(estimate + STANDARD_ERRORS * error, UNSEEN * point_bounds.upper)
+            least = min(least_shown, point_bounds.upper)
+            return stated >= least, f"{reason}, and at most {point_bounds.upper:.6g}"
+        # An estimate from fewer samples has a larger variance.
         spread = 2.0 * STANDARD_ERRORS * error
-        return found.lower - spread <= stated <= found.upper + spread, told
+        return point_bounds.lower - spread <= stated <= point_bounds.upper + spread, reason
 
-    def _told_epsilon(self, leaf: str, stated: float) -> tuple[bool, str]:
-        """An end of the ε that is told beside a budget of risk; the ends of the measure follow from the guarantee's own."""
+    def _risk_epsilon(self, leaf: str, stated: float) -> tuple[bool, str]:
+        """Check an end of the ε reported with a risk budget. The ends of the measure follow from the guarantee's."""
         if leaf not in ("epsilon", "epsilon_lower"):
             return True, "follows from the guarantee and the ends of its directions"
         delta, upper = self.stated["risk"]["delta"], leaf == "epsilon"
         found, (estimate, error) = self.retest.point(stated), self.retest.estimate(stated, below=not upper)
-        told = _told(stated, estimate, error)
+        reason = _estimate_words(stated, estimate, error)
         if upper:
-            return delta >= min(found.upper, max(estimate + STANDARD_ERRORS * error, UNSEEN * found.upper)), told
-        return delta <= max(found.lower, estimate - STANDARD_ERRORS * error), told
+            return delta >= min(found.upper, max(estimate + STANDARD_ERRORS * error, UNSEEN * found.upper)), reason
+        return delta <= max(found.lower, estimate - STANDARD_ERRORS * error), reason
 
 
-def _told(epsilon: float, estimate: float, error: float) -> str:
-    return f"held against new samples: δ({epsilon:.6g}) is estimated to be {estimate:.6g} ± {error:.2g}"
+def _estimate_words(epsilon: float, estimate: float, error: float) -> str:
+    return f"compared with new samples: δ({epsilon:.6g}) is estimated to be {estimate:.6g} ± {error:.2g}"

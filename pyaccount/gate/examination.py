@@ -1,4 +1,4 @@
-"""What a look at a certificate itself gives, before anything is recomputed, and the verdict's words in the end."""
+"""Examines a certificate before anything is recomputed, and words the verdict at the end."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ if TYPE_CHECKING:
     from pyaccount.certificate.amplification_data import AmplificationData
     from pyaccount.certificate.model import CertificateModel
 
-#: The versions that digits depend on.
+#: The versions on which digits depend.
 _COMPUTED_BY = ("pyaccount", "core")
 
 
 @dataclass(slots=True)
 class Examination:
-    """What a look at the certificate itself gave."""
+    """The findings of an examination of the certificate itself, and the notes for its verdict."""
 
     read: Read
     name: str
     inconsistencies: list[Inconsistency]
     made_by: dict[str, str]
     notes: list[str] = field(default_factory=list)
-    #: The file that relative names in the document refer to; by default the certificate's.
+    #: The file that relative names in the document refer to; by default the certificate's file.
     beside: str | None = None
 
     @classmethod
     def of(cls, read: Read, data: CertificateModel | AmplificationData) -> Examination:
-        """The examination of a certificate as it was read, with what contradicts the rest of it or was left out."""
-        found = inconsistencies(data)
+        """Examine a certificate as it was read: find contradictions, and a missing hash of the content."""
+        contradictions = inconsistencies(data)
         if data.content_sha256 is None and not is_older(CONTENT, data.versions, data.created):
-            found.append(Inconsistency(CONTENT, LEFT_OUT))
-        return cls(read, data.name, found, dict(data.versions))
+            contradictions.append(Inconsistency(CONTENT, LEFT_OUT))
+        return cls(read, data.name, contradictions, dict(data.versions))
 
     @property
     def same_version(self) -> bool:
-        """Whether this version made the certificate."""
+        """Whether this version of pyaccount and of its core made the certificate."""
         here = versions()
         return all(self.made_by.get(name) == here[name] for name in _COMPUTED_BY)
 
     def document(self) -> Document | Amplification | None:
-        """The document inside, with files that it names beside the certificate; `None`, with an inconsistency, if it was broken.
+        """Return the document inside, with its files; `None`, with an inconsistency, if it was damaged.
 
-        A document that never was one belongs to no certificate: `CertificateError`. One that names
-        a file elsewhere: `DocumentError`.
+        Its files are looked for beside the certificate. Raises `CertificateError` if the document is invalid although
+        its hash is right, and `DocumentError` if it names a file in another folder.
         """
         root, problems = from_value(self.read.raw["document"], Place(self.read.file))
         assert isinstance(root, Table)
@@ -74,51 +74,50 @@ class Examination:
                 Inconsistency(path_text(("document", *problem.path)), problem.message) for problem in error.problems
             ]
             return None
-        # Whoever wrote the certificate chose the names of files, and shall not choose what is read here.
+        # The author of the certificate chose these file names, and must not be able to choose which files are read
+        # here.
         return confined(document, Path(file).parent)
 
     def _older(self, place: str) -> bool:
-        """Whether the certificate is, by its own word, older than the field at a path."""
+        """Return whether the certificate, by the version and date it states, is older than the field at a path."""
         return is_older(place, self.made_by, str(self.read.raw["created"]))
 
     def another_version(self) -> Verification:
-        """The verdict where only this version's certificates are accepted."""
-        reason = "another version, where only the recomputing one is accepted: nothing was recomputed"
+        """Return the verdict for a certificate of another version if only those of this version are accepted."""
+        reason = "made by another version, and only this version is accepted: nothing was recomputed"
         here = versions()
-        found = [
+        differing = [
             Difference(f"versions.{name}", self.made_by.get(name), here[name], False, reason)
             for name in _COMPUTED_BY
             if self.made_by.get(name) != here[name]
         ]
-        return self.verdict(None, Terms("digits", 0.0, same_version=False), found)
+        return self.verdict(None, Terms("digits", 0.0, same_version=False), differing)
 
     def verdict(self, fresh: dict[str, Any] | None, terms: Terms, more: list[Difference]) -> Verification:
-        """The verdict, given the recomputed certificate; without one it does not agree."""
+        """Return the verdict, given the recomputed certificate; without one (`None`) the certificate does not agree."""
         if fresh is not None:
             fresh = _as_far(fresh, self.read.raw)
             terms = replace(terms, older=self._older)
-        found = [*more, *([] if fresh is None else differences(self.read.raw, fresh, terms))]
-        # A difference that may be is not told where the same field is among the inconsistencies: it would be said to agree.
+        differing = [*more, *([] if fresh is None else differences(self.read.raw, fresh, terms))]
+        # An allowed difference is left out if its field is inconsistent, because it would be shown as agreeing.
         wrong = {inconsistency.path for inconsistency in self.inconsistencies}
-        found = [one for one in found if not (one.agrees and one.path in wrong)]
+        differing = [one for one in differing if not (one.agrees and one.path in wrong)]
         notes = []
         if not self.same_version:
             made = ", ".join(f"{name} {self.made_by.get(name, 'unknown')}" for name in _COMPUTED_BY)
             here = ", ".join(f"{name} {versions()[name]}" for name in _COMPUTED_BY)
             promise = {
-                "digits": "digits may move within the stated precision",
+                "digits": "digits may differ within the stated precision",
                 "bits": "",
-                "bounds": "bits are not promised, so the statement was retested",
+                "bounds": "equal bits are not promised, so the statement was retested",
             }
             done = promise[terms.mode] if fresh is not None else "nothing was compared"
-            # Which of them made it is the file's own word; --same-version accepts none but this one.
-            notes.append(f"made, it says, by {made}; recomputed by {here}: {done}")
+            # The file itself states which version made it; with --same-version only this one is accepted.
+            notes.append(f"made by {made}, as the certificate says; recomputed by {here}: {done}")
         if terms.seed is not None:
-            notes.append(f"held against samples of the seed {terms.seed}, not of the recorded one")
+            notes.append(f"compared with samples of the seed {terms.seed}, not of the recorded one")
         if terms.filled:
-            notes.append(
-                "the certificate's own value of the blank was put into the document, and the claim judged with it"
-            )
+            notes.append("the certificate's own value of the blank was filled in, and the claim was checked with it")
         notes += self.notes
         return Verification(
             pyaccount=1,
@@ -127,21 +126,23 @@ class Examination:
             sha256=self.read.sha256,
             certificate_kind=self.read.kind,
             name=self.name,
-            agrees=fresh is not None and not self.inconsistencies and all(one.agrees for one in found),
-            identical=fresh is not None and not self.inconsistencies and all(one.reason == UNSTATED for one in found),
+            agrees=fresh is not None and not self.inconsistencies and all(one.agrees for one in differing),
+            identical=fresh is not None
+            and not self.inconsistencies
+            and all(one.reason == UNSTATED for one in differing),
             compared=terms.mode,
             seed=terms.seed,
             tolerance=terms.tolerance,
             made_by=self.made_by,
             recomputed_by=versions(),
             flaws=tuple(self.inconsistencies),
-            differences=tuple(found),
+            differences=tuple(differing),
             notes=tuple(notes),
         )
 
 
 def _as_far(fresh: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
-    """The recomputed certificate as far as the other was computed: what a time limit left out states nothing."""
+    """Return the recomputed certificate without what a time limit left out of the other one."""
     missing = stated.get("not_computed") or []
     if not missing:
         return fresh
@@ -151,9 +152,9 @@ def _as_far(fresh: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
     cut["directions"] = {side: {**numbers, **left} for side, numbers in fresh["directions"].items()}
     if "profile" in missing:
         cut["profile"] = []
-    wider, found = stated["unamplified"]["epsilon"], fresh["unamplified"]["epsilon"]
-    if wider is not None and found is not None and wider > found:
-        # Nor is the contrast composed without the time for it: what stands there then holds, and says less.
+    wider, recomputed = stated["unamplified"]["epsilon"], fresh["unamplified"]["epsilon"]
+    if wider is not None and recomputed is not None and wider > recomputed:
+        # With a time limit the contrast may be a looser bound, which is still valid.
         cut["unamplified"] = {**fresh["unamplified"], "epsilon": wider}
     if "group lemma" in missing:
         cut["group_lemma"] = None

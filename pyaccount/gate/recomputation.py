@@ -1,4 +1,4 @@
-"""A certificate's document run once more: as it stands, or at the certificate's own value of the blank and its own (ε, δ)."""
+"""Runs a certificate's document once more: as written, or at the certificate's value of the blank and its (ε, δ)."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ LAST_DIGITS = (
 )
 STATED_MATRIX = (
     "the search for its matrix is not repeated: everything is recomputed with the coefficients that the certificate states, and "
-    "what it tells of the search is taken from it"
+    "its account of the search is kept"
 )
-#: Blanks that are a bound of the guarantee itself: they are recomputed, not put in.
+#: Blanks that are a bound of the guarantee itself: they are recomputed, not filled in.
 _BOUNDS = ("epsilon", "delta")
-#: Fields of a test's proposal that are written since a rule of drawing, by their names.
+#: The drawing rule since which each field of a test's proposal is written.
 _WRITTEN = {
     "order": DrawingRule.POWERS,
     "block": DrawingRule.SPARING,
@@ -49,27 +49,27 @@ _WRITTEN = {
 
 @dataclass(slots=True)
 class Recomputation:
-    """A certificate and its document, and how long and by how much of the machine it may be recomputed."""
+    """A certificate, its document, and the limits on time and threads for recomputing it."""
 
     examination: Examination
     data: CertificateModel
     document: Document
-    #: With a time limit that counts already.
+    #: With a time limit that has begun.
     options: RunOptions
-    #: Draw other samples than the recorded ones.
+    #: The seed of the new samples, if other samples than the recorded ones are drawn.
     seed: int | None = None
 
     def verdict(self) -> Verification:
-        """Recompute and compare, as the kind of numbers and the version that made them demand. Raises as `Plan.run`."""
+        """Recompute and compare, in the mode for these numbers and the version that made them. Raises as `Plan.run`."""
         plan = self._planned()
         sampling = self.data.evidence.sampling
         other = self.seed is not None and (sampling is None or sampling.seed != self.seed)
         retested = other or not self.examination.same_version
-        # A run that was cut short ends elsewhere than one that is not: what it states is tested instead.
+        # A run that a time limit cut short ends differently, so its statement is tested instead.
         retested = retested or bool(self.data.not_computed)
-        # A claim that was tested may follow from a moment now: what was tested is tested once more.
+        # Today a moment may prove a claim that was tested then, so the test is repeated.
         retested = retested or self._before_moments()
-        # The samples are of a matrix: a search for it ends in other last digits on another processor.
+        # A search for the matrix ends in other last digits on another processor, and the samples depend on the matrix.
         if plan.sampled and not retested and self._other_last_digits(plan.tolerance):
             self.examination.notes.append(LAST_DIGITS)
             retested = True
@@ -92,13 +92,13 @@ class Recomputation:
         return self.examination.verdict(first, terms, _seed(self.examination.read.raw, first))
 
     def _before_moments(self) -> bool:
-        """Whether the certificate is of a claim that was tested, from before moments were looked at."""
+        """Return whether the certificate is of a claim that was tested, made before moments were tried first."""
         if self.document.blank is not None or self.data.guarantee.kind != "verified":
             return False
         return is_older("evidence.sampling.moment", self.data.versions, self.data.created)
 
     def _drawing(self) -> DrawingRule:
-        """How its samples were drawn: by its date, and by what only newer rules write, whatever the date says."""
+        """Return the drawing rule of its samples: by its date, or by a field that only a later rule writes."""
         sampling = self.data.evidence.sampling
         tests = [] if sampling is None else sampling.tests
         written = [rule for field, rule in _WRITTEN.items() if any(getattr(test.proposal, field) for test in tests)]
@@ -107,25 +107,27 @@ class Recomputation:
         return max([drawing_of(self.data.versions, self.data.created), *written], key=lambda rule: rule.position)
 
     def _planned(self) -> Plan:
-        """The document's plan; where its matrix was searched for, that with the coefficients that the certificate states.
+        """Return the document's plan. If its matrix was searched for, use the coefficients that the certificate states.
 
-        A search only proposes: what a certificate guarantees is of the matrix that it states, and that is recomputed.
+        A search only proposes a matrix: the guarantee is about the matrix that the certificate states, and is
+        recomputed for it.
         """
         if not self.document.searched:
             plan = replace(compile_document(self.document), drawing=self._drawing())
-            # A long schedule may have been certified to the tolerance of other documents: that is finer, and loosens nothing.
+            # A long schedule may have been certified to the finer tolerance of other documents. Using that loosens
+            # nothing.
             finer = self.data.evidence.tolerance == COMPOSED_TOLERANCE
             return replace(plan, long_tolerance=COMPOSED_TOLERANCE) if finer and plan.long else plan
         self.examination.notes.append(STATED_MATRIX)
         return replace(compile_document(self._chosen()), asked=self.document, drawing=self._drawing())
 
     def _other_last_digits(self, tolerance: float) -> bool:
-        """Whether the document's matrices, built here, are the certificate's but for their last digits."""
+        """Return whether the document's matrices, built here, differ from the certificate's only in last digits."""
         document = self._filled()
         if document is None:
             return False
         terms = Terms("bounds", tolerance, same_version=True)
-        found = [
+        differing = [
             difference
             for body, asked, phase in zip(document.bodies, self.document.bodies, self.data.phases, strict=False)
             for difference in differences(
@@ -134,10 +136,10 @@ class Recomputation:
                 terms,
             )
         ]
-        return bool(found) and all(difference.agrees for difference in found)
+        return bool(differing) and all(difference.agrees for difference in differing)
 
     def _run(self, plan: Plan) -> dict[str, Any]:
-        """The certificate anew. Raises `LimitError` where time was up before all that this one states."""
+        """Return the recomputed certificate. Raises `LimitError` if the time ended before all parts were computed."""
         sampling = self.data.evidence.sampling
         certificate = plan.run(
             threads=self.options.threads,
@@ -147,12 +149,12 @@ class Recomputation:
         )
         fresh = json.loads(certificate.to_json())
         if not set(fresh.get("not_computed") or ()) <= set(self.data.not_computed):
-            # What is missing does not differ.
-            raise LimitError(TIME_IS_UP, stage="recomputing what stands beside the guarantee")
-        return self._told(fresh)
+            # A missing part would not be compared.
+            raise LimitError(TIME_IS_UP, stage="recomputing the parts beside the guarantee")
+        return self._with_stated_search(fresh)
 
-    def _told(self, fresh: dict[str, Any]) -> dict[str, Any]:
-        """With what is told of a search for the matrix, which is not repeated."""
+    def _with_stated_search(self, fresh: dict[str, Any]) -> dict[str, Any]:
+        """Return the recomputed certificate with the stated results of the matrix search, which is not repeated."""
         if self.document.searched:
             for key in ("considered", "searched"):
                 if key in self.examination.read.raw["evidence"]:
@@ -160,7 +162,7 @@ class Recomputation:
         return fresh
 
     def _composed(self, plan: Plan, terms: Terms) -> Verification:
-        """Recompute; where the search ended elsewhere, judge the claim at the certificate's own value of the blank."""
+        """Recompute. If the search ended elsewhere, check the claim at the certificate's own value of the blank."""
         fresh = self._run(plan)
         terms = replace(terms, tolerance=max(terms.tolerance, _width(fresh)))
         more: list[Difference] = []
@@ -177,39 +179,41 @@ class Recomputation:
                 for key in ("document", "document_sha256", "solved"):
                     fresh[key] = searched[key]
                 fresh["evidence"]["considered"] = searched["evidence"]["considered"]
-                # Of the claim at this value the verdict is above.
+                # The verdict on the claim at this value is in `more`.
                 fresh["holds"] = searched["holds"]
                 terms = replace(terms, filled=True)
         return self.examination.verdict(fresh, replace(terms, judge=judge), more)
 
     def _sampled(self, terms: Terms) -> Verification:
-        """Test the certificate's own statement with new samples, and compare what is no sample."""
+        """Test the certificate's own statement with new samples, and compare what does not come from samples."""
         from pyaccount.execute.sampling.retest import retest  # seldom needed
 
         sampling, filled, statement = self.data.evidence.sampling, self._filled(), self._statement()
         if isinstance(statement, Difference) or sampling is None or filled is None:
             place, reason = "evidence.sampling", "the statement cannot be tested: the certificate contradicts itself"
-            told = statement if isinstance(statement, Difference) else Difference(place, None, None, False, reason)
-            return self.examination.verdict(None, terms, [told])
+            problem = statement if isinstance(statement, Difference) else Difference(place, None, None, False, reason)
+            return self.examination.verdict(None, terms, [problem])
         if filled.risk is not None:
-            # Samples are of the claim that keeps the budget; that it does is looked at elsewhere.
+            # Samples test the (ε, δ) that implies the risk budget; other checks show that it does.
             filled = filled.claiming(self.data.guarantee.epsilon, self.data.guarantee.delta)
         recorded = sampling.seed if filled.accounting.seed is None else filled.accounting.seed
         plan = replace(compile_document(filled), drawing=self._drawing())
         seed = recorded if self.seed is None else self.seed
-        found = retest(plan, statement, replace(self.options, seed=seed))
+        outcome = retest(plan, statement, replace(self.options, seed=seed))
         more = []
-        if not found.accepted:
-            more.append(Difference(self._tested(), self.data.statement, None, False, _refused(found)))
-        fresh = self._told(json.loads(issue(replace(plan, asked=self.document), found.evidence).to_json()))
-        # An input: what is compared is whether the certificate has its document's.
+        if not outcome.accepted:
+            more.append(Difference(self._tested(), self.data.statement, None, False, _refused(outcome)))
+        fresh = self._with_stated_search(
+            json.loads(issue(replace(plan, asked=self.document), outcome.evidence).to_json())
+        )
+        # The seed is an input: the comparison is whether the certificate has the seed of its document.
         fresh["evidence"]["sampling"]["seed"] = recorded
         return self.examination.verdict(
-            fresh, replace(terms, judge=SampledCrossCheck(self.examination.read.raw, found)), more
+            fresh, replace(terms, judge=SampledCrossCheck(self.examination.read.raw, outcome)), more
         )
 
     def _statement(self) -> Statement | Difference:
-        """What the certificate states, to be tested; or what of it no document of this kind gives."""
+        """Return what the certificate states, to be tested, or the field with a value that no such document gives."""
         from pyaccount.execute.sampling.retest import PROBABILITY_SHARES, Statement  # seldom needed
 
         data, sampling = self.data, self.data.evidence.sampling
@@ -217,7 +221,7 @@ class Recomputation:
         total = guarantee.failure_probability if sampling is None else sampling.total_probability
         claims = blank not in _BOUNDS and data.holds
         if guarantee.kind != "deterministic" and (guarantee.kind == "verified") != claims:
-            reason = "verified is a claim of the document that holds, confidence what was found instead"
+            reason = "the kind must be verified if the document has a claim that holds, and confidence otherwise"
             return Difference("guarantee.kind", guarantee.kind, None, False, reason)
         least, most = (share * guarantee.delta for share in PROBABILITY_SHARES)
         if (
@@ -225,7 +229,7 @@ class Recomputation:
             and guarantee.kind == "confidence"
             and not least * (1.0 - ROUNDING) <= total <= most * (1.0 + ROUNDING)
         ):
-            reason = f"not between {least:.4g} and {most:.4g}, as for this δ"
+            reason = f"not between {least:.4g} and {most:.4g}, as it must be for this δ"
             return Difference("evidence.sampling.total_probability", total, None, False, reason)
         return Statement(
             kind=guarantee.kind,
@@ -240,7 +244,7 @@ class Recomputation:
         )
 
     def _tested(self) -> str:
-        """The field that a rejected test is about."""
+        """Return the path of the field that is wrong if a test is rejected."""
         blank = self.document.blank
         if blank is not None and blank[-1] not in _BOUNDS:
             return "solved.value"
@@ -249,12 +253,12 @@ class Recomputation:
     def _given(self) -> frozenset[str]:
         privacy = self.document.privacy
         pairs = {"delta": privacy.delta, "epsilon": privacy.epsilon}
-        # ε is given where δ is the blank; otherwise what is certified is the smallest ε at the δ given.
+        # ε is given if δ is the blank; otherwise the smallest ε at the given δ is certified.
         given = "epsilon" if pairs["delta"] == "solve" else "delta"
         return frozenset({f"guarantee.{given}"}) if pairs["epsilon"] != 0.0 else frozenset()
 
     def _points(self) -> tuple[float, ...]:
-        """Where the profile must be told: where the document says, or around the certificate's own ε."""
+        """Return the ε values that the profile must have: the document's, or the default around the certificate's ε."""
         listed = self.document.accounting.profile
         risk, epsilon = self.data.risk, self.data.guarantee.epsilon
         if risk is not None and risk.epsilon is not None:
@@ -266,17 +270,17 @@ class Recomputation:
             return None
         engine = Engine(threads=self.options.threads, time_limit=self.options.remaining)
         plan = compile_document(self._chosen())
-        # A document that could be filled has a value, unless nothing of its mechanism is blank.
+        # A document that could be filled has a value, unless the blank is ε or δ.
         value = None if plan.blank is None or self.data.solved is None else self.data.solved.value
         return ComposedCrossCheck(self.examination.read.raw, plan, plan.at(value), engine, tolerance)
 
     def _chosen(self) -> Document:
-        """The document with the certificate's choices made; with the first ones if there is no such candidate."""
+        """Return the document with the certificate's choices made; the first ones if there is no such candidate."""
         made = chosen(self.data, self.document) if self.document.choices else self.document
         return found(self.data, made) if made.searched else made
 
     def _filled(self) -> Document | None:
-        """The document with the certificate's choices, and its value of the blank unless that is ε or δ itself."""
+        """Return the document with the certificate's choices and its value of the blank, unless the blank is ε or δ."""
         blank, chosen = self.document.blank, self._chosen()
         if blank is None or blank[-1] in _BOUNDS:
             return chosen
@@ -286,7 +290,7 @@ class Recomputation:
         return None if not whole or self.data.solved is None else chosen.with_value(blank, self.data.solved.value)
 
     def _moved(self, first: dict[str, Any], terms: Terms) -> float:
-        """How far the search found another value of the blank, relatively; 0 if it is no value of the same search."""
+        """Return the relative distance of the two solved values; 0 if they are too far apart for the same search."""
         if terms.blank is not None or self.data.solved is None or first["solved"] is None:
             return 0.0
         stated, fresh = self.data.solved.value, float(first["solved"]["value"])
@@ -295,7 +299,7 @@ class Recomputation:
 
 
 def _width(certificate: dict[str, Any]) -> float:
-    """The relative width of the interval for ε where the engine could not meet its tolerance."""
+    """Return the relative width of the interval for ε if the engine could not meet its tolerance, otherwise 0."""
     guarantee, evidence = certificate["guarantee"], certificate["evidence"]
     if evidence["within_tolerance"] or guarantee["epsilon"] <= 0.0:
         return 0.0
@@ -303,7 +307,7 @@ def _width(certificate: dict[str, Any]) -> float:
 
 
 def _refused(found: Retest) -> str:
-    """Why a statement was not accepted when it was retested."""
+    """Return why a statement was not accepted when it was retested."""
     if not found.tests:
         return "retested: it does not hold without samples"
     last = found.tests[-1]
@@ -312,22 +316,22 @@ def _refused(found: Retest) -> str:
         if last.standard_error is None
         else f"δ({last.epsilon:.6g}) is estimated to be {last.mean:.4g} ± {last.standard_error:.2g}"
     )
-    return f"retested, and not accepted: {estimate}, claimed is {last.threshold:.6g}"
+    return f"retested, and not accepted: {estimate}, but the claim is {last.threshold:.6g}"
 
 
 def _seed(stated: dict[str, Any], fresh: dict[str, Any]) -> list[Difference]:
-    """A seed that gives none of the samples stated: it is an input, so that recomputing cannot give another one."""
+    """Return a difference if the stated seed, which is an input and is kept, gives none of the stated samples."""
 
     def estimates(certificate: dict[str, Any]) -> set[float]:
         tests = (certificate["evidence"]["sampling"] or {}).get("tests", [])
-        found = [test["mean"] for test in tests] + [point.get("delta_estimate") for point in certificate["profile"]]
-        # An estimate of 0 comes from any seed.
-        return {estimate for estimate in found if estimate}
+        values = [test["mean"] for test in tests] + [point.get("delta_estimate") for point in certificate["profile"]]
+        # Any seed can give an estimate of 0.
+        return {estimate for estimate in values if estimate}
 
     one, other = estimates(stated), estimates(fresh)
     if not one or one & other:
         return []
-    reason = "no sample stated comes from this seed"
+    reason = "none of the stated samples comes from this seed"
     return [
         Difference("evidence.sampling.seed", (stated["evidence"]["sampling"] or {}).get("seed"), None, False, reason)
     ]

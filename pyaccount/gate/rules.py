@@ -1,12 +1,13 @@
-"""Limits against a certificate.
+"""Checks the limits of a policy against one certificate.
 
-A certificate keeps (ε ≤ E, δ ≤ D) if its guarantee does, or one point of its profile: whatever is (ε, δ)-differentially
-private is so for every larger ε and δ as well. Points of a sampled profile are confidence statements of their own,
-whatever the guarantee is. One of N such points is picked after they were seen, so that it is wrong with probability at
-most N times a point's (the union bound).
+A certificate keeps (ε ≤ E, δ ≤ D) if its guarantee does, or one point of its profile, because an (ε, δ)-differentially
+private mechanism is also private for every larger ε and δ. Points of a sampled profile are separate confidence
+statements, whatever the guarantee is. One of N such points is chosen after they were seen, so it is wrong with
+probability at most N times that of a single point (the union bound).
 
-Never implied, and so never granted: one adjacency by another; records by users (to remove one of a user's records is not to
-remove the user) or users by records. A group of k covers smaller ones, since it stands for *up to* k records.
+No adjacency implies another, so none is accepted for another. Protecting records does not imply protecting users
+(removing one record of a user does not remove the user), nor the reverse. A group of k covers smaller groups, since it
+means *up to* k records.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
     from pyaccount.certificate.reading import Read
     from pyaccount.document.policy import Limits
 
-#: The strongest first.
+#: The kinds of guarantee, from the strongest to the weakest.
 KINDS: tuple[GuaranteeKind, ...] = get_args(GuaranteeKind)
-#: A certificate from another machine may be from a clock that is a little ahead.
+#: How many seconds the clock of the machine that made a certificate may be ahead.
 CLOCK_SKEW = 600.0
 ALWAYS = "always"
 
 
 class About(NamedTuple):
-    """The documents that a certificate must be about one of: who asks, and the name and hash of each."""
+    """The documents of which a certificate must be about one: who requires it, and the name and hash of each."""
 
     origin: str
     documents: tuple[tuple[str, str], ...]
@@ -48,16 +49,17 @@ def judge(
     shown_only: Sequence[tuple[str, str]] = (),
     now: datetime | None = None,
 ) -> Judged:
-    """The verdict on one certificate; `asked` are sets of limits, each with who asks. Raises `CertificateError`.
+    """Return the verdict on one certificate; `asked` are sets of limits with origins. Raises `CertificateError`.
 
-    `shown_only` names the coordinates of the guarantee, `epsilon` or `delta`, that nobody limits, each with who opened the gate.
+    `shown_only` are the coordinates of the guarantee, `epsilon` or `delta`, that no limit restricts, each with the
+    origin of the option that allowed this.
     """
     data = read.certificate()
-    found = inconsistencies(data)
-    remark = "\n".join(f"{inconsistency.path}: {inconsistency.message}" for inconsistency in found)
+    contradictions = inconsistencies(data)
+    remark = "\n".join(f"{inconsistency.path}: {inconsistency.message}" for inconsistency in contradictions)
     holds = None if data.holds else "the document's claim was not certified"
     rules = [
-        Rule("intact", ALWAYS, True, not found, not found, remark or None),
+        Rule("intact", ALWAYS, True, not contradictions, not contradictions, remark or None),
         Rule("holds", ALWAYS, True, data.holds, data.holds, holds),
     ]
     used = []
@@ -83,7 +85,7 @@ def judge(
 
 
 def _about(data: CertificateModel, about: About) -> Rule:
-    """Whether the certificate is about one of the documents: the hash says so, and `intact` that it is the hash."""
+    """Check by the hash that the certificate is about one of the documents. The rule `intact` checks the hash."""
     names = tuple(name for name, _ in about.documents)
     same = [name for name, sha256 in about.documents if sha256 == data.document_sha256]
     if same:
@@ -93,7 +95,7 @@ def _about(data: CertificateModel, about: About) -> Rule:
 
 
 def points(data: CertificateModel) -> Iterator[Used]:
-    """The statements about (ε, δ) that a certificate makes: the guarantee first, then the profile."""
+    """Yield the statements (ε, δ) of a certificate: the guarantee first, then the profile."""
     guarantee, sampling = data.guarantee, data.evidence.sampling
     yield Used("guarantee", guarantee.epsilon, guarantee.delta, guarantee.kind, guarantee.failure_probability)
     for point in data.profile:
@@ -102,14 +104,14 @@ def points(data: CertificateModel) -> Iterator[Used]:
         else:
             failure = len(data.profile) * sampling.pointwise_failure_probability
             if sampling.profile_failure_probability is not None:
-                # The guarantee bounds all of them: one event.
+                # The guarantee bounds all points; that it fails is one event.
                 failure += sampling.total_probability
             failure = min(1.0, failure)
             yield Used("profile", point.epsilon, point.delta, "confidence", failure)
 
 
 def _best(data: CertificateModel, origin: str, limits: Limits) -> tuple[Used, list[Rule]]:
-    """The first point that keeps every limit on it, with its rules; those of the guarantee if none does."""
+    """Return the first point that meets all limits on points, with its rules; the guarantee and its rules if none."""
     both = limits.max_epsilon is not None and limits.max_delta is not None
     guarantee, *others = points(data)
     judged = [(point, list(_at_point(point, origin, limits))) for point in [guarantee, *(others if both else ())]]
@@ -138,7 +140,7 @@ def _at_point(point: Used, origin: str, limits: Limits) -> Iterator[Rule]:
 
 
 def _attack_rules(data: CertificateModel, origin: str, limits: Limits) -> Iterator[Rule]:
-    """Limits on attacks, by what is certified as the guarantee is: all points of a composed profile, of a sampled one its own."""
+    """Yield the rules on attacks: from all points of a composed profile, or the guarantee alone if it was sampled."""
     if limits.max_advantage is None and limits.max_true_positive_rate is None:
         return
     from pyaccount.certificate.meaning import trade_off  # few limits are on attacks
@@ -157,7 +159,7 @@ def _attack_rules(data: CertificateModel, origin: str, limits: Limits) -> Iterat
             continue
         sides = (curve, curve.swapped)
         value = curve.advantage() if rate is None else max(side.true_positive_rate(rate) for side in sides)
-        # Of a budget on the same measure more is known than of a few points.
+        # For a risk budget on the same measure, the certified value may be smaller than what few points give.
         if known is not None and known[:2] == (measure, rate):
             value = min(value, known[2])
         where = None if rate is None else f"at a false-positive rate of {rate:g}"
@@ -186,7 +188,7 @@ def _other_rules(data: CertificateModel, origin: str, limits: Limits, now: datet
             if age is None
             else "the certificate says it was made in the future"
             if age < -CLOCK_SKEW
-            else "by the certificate's own word"
+            else "as the certificate itself says"
         )
         yield Rule("max_age", origin, limits.max_age, age, passes, remark)
     if limits.document_sha256 is not None:

@@ -1,7 +1,7 @@
-"""What is asked of signatures and of files, whether an attestation keeps it, and what a gate must be asked.
+"""Checks signatures and files of attestations, and that a gate requires enough.
 
-A certificate without a limit on its δ passes at δ = 0.5, and an attestation without its files passes for any model. Whoever wants
-that says so by name. What a policy asks for is never lifted by this.
+A certificate without a limit on δ would pass at δ = 0.5, and an attestation without subjects would pass for any model.
+Callers who want this must ask for it by name. That never turns off what a policy requires.
 """
 
 from __future__ import annotations
@@ -24,36 +24,34 @@ KEYS, SUBJECTS = "trusted_keys", "subjects"
 
 
 class Seal(NamedTuple):
-    """Sets of keys, of each of which one must have signed, and files, each of which the attestation must be about."""
+    """Requirements on attestations: a signature by one key of each set of keys, and each file as a subject."""
 
     keys: tuple[TrustedKeys, ...]
-    #: Who gave the files, and the files.
+    #: Who gave the files.
     origin: str
     files: tuple[Subject, ...]
-    #: Who asks for files, where none may have been given.
+    #: Who requires files, even if none is given.
     required_by: tuple[str, ...]
 
     @property
     def asks(self) -> bool:
-        """Whether anything is asked that a certificate by itself cannot keep."""
+        """Whether something is required that a certificate without an attestation cannot meet."""
         return bool(self.keys or self.files or self.required_by)
 
     def check_subjects(self, *, any_subject: bool) -> None:
-        """Refuse to judge attestations without the files that they must be about, unless any will do.
+        """Refuse to judge attestations without the files that they must be about, unless `any_subject`.
 
-        A policy that requires files says so in its verdict. Raises `DomainError`.
+        If a policy requires files, the verdict reports it instead. Raises `DomainError`.
         """
         if self.files and any_subject:
-            raise DomainError(
-                "`subjects` and `any_subject` contradict each other: give the files, or say that any will do"
-            )
+            raise DomainError("`subjects` and `any_subject` contradict each other: give only one of them")
         if not (self.files or any_subject or self.required_by):
             raise DomainError(NO_SUBJECT)
 
     def signatures(self, envelope: Envelope) -> tuple[list[Rule], list[SignedBy]]:
-        """A rule for each set of keys, and who signed."""
+        """Return a rule for each set of keys, and the keys that signed."""
         if not self.keys:
-            message = "an attestation is worth what its key is: give the folder of the public keys that are trusted"
+            message = "an attestation proves nothing without a trusted key: give the folder of the trusted public keys"
             raise DomainError(f"trusted_keys is missing: {message}")
         rules, signers = [], []
         for trusted in self.keys:
@@ -73,14 +71,14 @@ class Seal(NamedTuple):
         return rules, signers
 
     def subjects(self, attested: Sequence[Subject]) -> list[Rule]:
-        """Whether the attestation is about the files given, and whether any are."""
+        """Return rules: whether the attestation is about the given files, and whether files are given if required."""
         names = _names(attested)
         rules = []
         if self.files:
             known = {one.sha256 for one in attested}
             wrong = [one for one in self.files if one.sha256 not in known]
             remark = "\n".join(
-                f"{printable(one.name)} has the SHA-256 {one.sha256}, and the attestation is not about that"
+                f"{printable(one.name)} has the SHA-256 {one.sha256}, which the attestation is not about"
                 for one in wrong
             )
             rules.append(Rule(SUBJECTS, self.origin, _names(self.files), names, not wrong, remark or None))
@@ -89,13 +87,13 @@ class Seal(NamedTuple):
             rules.append(Rule(SUBJECTS, origin, "required", names, given, None if given else "no file was given"))
         if not rules:
             rules.append(
-                Rule(SUBJECTS, ALWAYS, None, names, True, "shown only: no file was given to hold against these")
+                Rule(SUBJECTS, ALWAYS, None, names, True, "shown only: no file was given to compare with these")
             )
         return rules
 
     def unsigned(self) -> Iterator[Rule]:
-        """What a certificate does not keep that is in no attestation."""
-        remark = "a certificate by itself: nobody signed it, and it is about no file"
+        """Yield the rules that a certificate without an attestation fails."""
+        remark = "a certificate without an attestation: nobody signed it, and it is about no file"
         for trusted in self.keys:
             yield Rule(KEYS, trusted.origin, trusted.names, None, False, remark)
         if self.files:
@@ -110,7 +108,7 @@ def seal_of(
     files: Iterable[str | os.PathLike[str]],
     origin: str,
 ) -> Seal:
-    """What a policy and a caller ask for; `origin` is what verdicts call the caller. Raises `DomainError` and others."""
+    """Return what a policy and a caller require; `origin` names the caller in verdicts. May raise `DomainError`."""
     if isinstance(files, str | os.PathLike):
         raise TypeError("subjects is a list of files, not one")
     asked = []
@@ -130,10 +128,10 @@ _SYMBOLS = {"epsilon": "ε", "delta": "δ"}
 
 
 def without_limit(asked: Iterable[Limits]) -> tuple[str, ...]:
-    """Which of `epsilon` and `delta` no set of limits restricts.
+    """Return which of `epsilon` and `delta` no set of limits restricts.
 
-    Neither is missing where attacks are limited: an advantage of at most A is (0, A)-differential privacy, and a limit on the
-    true-positive rate at a false-positive rate is one on the trade-off curve, whatever ε and δ are.
+    If attacks are limited, the result is empty: an advantage of at most A is (0, A)-differential privacy, and a limit
+    on the true-positive rate at a false-positive rate limits the trade-off curve, whatever ε and δ are.
     """
     sets = list(asked)
     if any(one.max_advantage is not None or one.max_true_positive_rate is not None for one in sets):
@@ -142,7 +140,7 @@ def without_limit(asked: Iterable[Limits]) -> tuple[str, ...]:
 
 
 def too_easy(unlimited: Iterable[str]) -> str:
-    """The message for a gate that leaves ε, δ or both without a limit."""
+    """Return the message for a gate that leaves ε, δ or both without a limit."""
     names = list(unlimited)
     symbols = " and ".join(_SYMBOLS[name] for name in names)
     missing = " and ".join(f"`max_{name}`" for name in names)
@@ -153,7 +151,7 @@ def too_easy(unlimited: Iterable[str]) -> str:
     )
 
 
-#: The message for an attestation without a file that it must be about.
+#: The message for an attestation if no file is given that it must be about.
 NO_SUBJECT = (
     "no subject is given, so an attestation about any other file would pass: name the files that it must be about with "
     "`subjects`; `any_subject` passes an attestation whatever it is about"

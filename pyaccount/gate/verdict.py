@@ -12,7 +12,7 @@ from pyaccount.pages.page import Badge, Block, Fact, FactList, Page, PageSection
 from pyaccount.pages.readable import Readable
 from pyaccount.rounding import plain, up
 
-#: What a limit or a certificate says: a number, a word, or several.
+#: The value of a limit or a certificate: a number, a word, or several.
 Value = float | int | bool | str | tuple[str, ...] | None
 
 
@@ -21,7 +21,7 @@ class Rule:
     """One requirement on a certificate: the limit, the value of the certificate, and whether it meets the limit."""
 
     rule: str
-    #: Who asks: `always`, `command line`, or the name of the policy.
+    #: Who requires it: `always`, `command line`, or the name of the policy.
     origin: str
     limit: Value
     value: Value
@@ -69,7 +69,7 @@ class Unreadable:
 
     @classmethod
     def of(cls, error: CertificateError) -> tuple[Unreadable, ...]:
-        """Everything that an error says is wrong."""
+        """Return everything that an error reports."""
         if not error.problems:
             return (cls(error.slug, str(error), "", None, None),)
         return tuple(cls(one.slug, one.message, one.path_text, one.line, one.column) for one in error.problems)
@@ -89,10 +89,11 @@ class Judged:
     error: str | None = None
     #: The same as data: each thing that is wrong with the file, with its place.
     problems: tuple[Unreadable, ...] = ()
-    #: One for each set of limits that limits ε and δ together.
+    #: The compared (ε, δ), one for each set of limits that limits both.
     used: tuple[Used, ...] = ()
     rules: tuple[Rule, ...] = ()
-    #: Where the certificate stood in an attestation, unless no trusted key signed it: then nothing in it was looked at.
+    #: The attestation that contained the certificate. If no trusted key signed it, it is `None` and nothing in it was
+    #: read.
     attestation: Attested | None = None
 
 
@@ -117,16 +118,16 @@ class Verdict(Readable):
     certificates: tuple[Judged, ...]
 
     def __bool__(self) -> bool:
-        """Whether every certificate passes: `if not pyaccount.check(…)` must not let through what fails."""
+        """Return whether every certificate passes, so that `if not pyaccount.check(…)` works as a gate."""
         return self.passes
 
     @property
     def readable(self) -> bool:
-        """Whether every file held a certificate."""
+        """Whether every file contained a certificate."""
         return all(judged.error is None for judged in self.certificates)
 
     def to_json(self) -> str:
-        """The verdict as JSON text."""
+        """Return the verdict as JSON text."""
         return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def page(self, *, only_wrong: bool = False) -> Page:
@@ -150,7 +151,7 @@ class Verdict(Readable):
 
 
 def _section(judged: Judged, place: int, *, only_wrong: bool) -> PageSection:
-    """What was asked of one certificate."""
+    """Return the section of one certificate: its rules and their remarks."""
     word = "cannot be read" if judged.error is not None else "passes" if judged.passes else "FAILS"
     title = f"{judged.file}: {word}"
     rules = [one for one in judged.rules if not (only_wrong and one.passes)]
@@ -181,7 +182,7 @@ def _section(judged: Judged, place: int, *, only_wrong: bool) -> PageSection:
 
 
 def _text(rule: Rule, value: Value, *, limit: bool) -> str:
-    """A value for people; what comes from a file is shown so that it cannot pass for a line of its own."""
+    """Return a value for people; text from a file is escaped, so that it cannot look like another line."""
     if value is None or isinstance(value, bool):
         return {None: "", True: "yes", False: "no"}[value]
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""What recomputing a certificate gave, as data and as a page."""
+"""The result of recomputing a certificate, as data and as a page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyaccount.gate.verdict import Attested
 from pyaccount.pages.page import Badge, Block, Fact, FactList, Page, PageSection, Paragraph
 from pyaccount.pages.readable import Readable
 
-#: How many differences a page shows; the JSON form has all.
+#: The most differences that a page shows; the JSON form has all of them.
 MOST_SHOWN = 40
 
 _COMPARED: dict[Mode, str] = {
@@ -35,29 +35,30 @@ class Verification(Readable):
     certificate_kind: str
     name: str
     agrees: bool
-    #: Whether no field differs that the certificate states.
+    #: Whether no field that the certificate states differs.
     identical: bool
     compared: Mode
-    #: Of the samples it was held against, if they are not those recorded.
+    #: The seed of the samples that it was compared with, if it is not the recorded one.
     seed: int | None
-    #: How much looser, relatively, the ends of intervals may be.
+    #: The relative tolerance by which the ends of intervals may be looser.
     tolerance: float
     made_by: dict[str, str]
     recomputed_by: dict[str, str]
     #: What contradicts the rest of the certificate, before anything is recomputed.
     flaws: tuple[Inconsistency, ...]
-    #: All fields that differ; `agrees` says which may.
+    #: All fields that differ; `agrees` says whether this is allowed.
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
-    #: Where the certificate stood in an attestation: whose, and about what. Its signature was checked first.
+    #: The attestation that contained the certificate: who signed it, and for which files. The signature was checked
+    #: first.
     attestation: Attested | None = None
 
     def __bool__(self) -> bool:
-        """Whether the certificate agrees: `if not pyaccount.verify(…)` must not let through what does not."""
+        """Return whether the certificate agrees, so that `if not pyaccount.verify(…)` works as a gate."""
         return self.agrees
 
     def to_json(self) -> str:
-        """The verification as JSON text."""
+        """Return the verification as JSON text."""
         return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def page(self, *, only_wrong: bool = False) -> Page:
@@ -74,7 +75,7 @@ class Verification(Readable):
         if self.flaws:
             wrong = tuple(Fact(one.path, (one.message,)) for one in self.flaws)
             sections.append(PageSection("contradictions", "Contradictions in the certificate", (FactList(wrong),)))
-        # What does not agree comes first.
+        # Differences that are not allowed come first.
         shown_here = [one for one in self.differences if not (only_wrong and one.agrees)]
         ordered = sorted(shown_here, key=lambda one: one.agrees)
         if ordered:

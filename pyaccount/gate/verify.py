@@ -1,4 +1,4 @@
-"""A certificate recomputed from the document inside it, with the recorded seed where it was sampled."""
+"""Recomputes a certificate from the document inside it; if it was sampled, with the recorded seed."""
 
 from __future__ import annotations
 
@@ -31,33 +31,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How a certificate is recomputed: with what, and what it is held against."""
+    """How to recompute a certificate: threads, time and files, and what to compare it with."""
 
-    #: Threads, time limit, whom it reports to; the seed is that of the certificate, or follows from `seed`.
+    #: The threads, the time limit and the progress report. The seed is that of the certificate, or follows from `seed`.
     options: RunOptions
-    #: Where files lie that the document names, if not beside the certificate.
+    #: The folder of the files that the document names; by default that of the certificate.
     folder: str | os.PathLike[str] | None = None
-    #: Whether a certificate that names another version does not agree: how it is compared follows from its own word.
+    #: Accept only certificates that state this version. Otherwise the version that a certificate states decides the
+    #: comparison.
     same_version: bool = False
-    #: Of other samples than those recorded: a number in [0, 2⁶⁴), or `new` for one drawn now.
+    #: The seed for other samples than those recorded: a number in [0, 2⁶⁴), or `new` for a random one.
     seed: int | Literal["new"] | None = None
-    #: What messages call the option that set `folder`.
+    #: The name in messages of the option that set `folder`.
     folder_by: str = "folder="
 
 
 def verify(source: str | os.PathLike[str] | Certificate | AmplificationCertificate, how: How) -> Verification:
-    """Recompute a certificate and compare every field. A time limit overrides the document's.
+    """Recompute a certificate and compare every field.
 
-    Raises `CertificateError` for what is no certificate, `DocumentError` if a file that its document names is missing,
-    `LimitError`; Ctrl-C raises `KeyboardInterrupt`.
+    A time limit overrides that of the document. Raises
+    `CertificateError` if the source is not a certificate, `DocumentError` if a file that its document names is missing,
+    and `LimitError`; Ctrl-C raises `KeyboardInterrupt`.
     """
     if isinstance(source, Certificate | AmplificationCertificate):
-        found = parse(source.to_json().encode(), "certificate")
+        certificate = parse(source.to_json().encode(), "certificate")
     elif isinstance(source, str | os.PathLike):
-        found = read(source)
+        certificate = read(source)
     else:
         raise TypeError(f"certificate is the path of a JSON file or a Certificate, not {type(source).__name__}")
-    return _recompute(found, how)
+    return _recompute(certificate, how)
 
 
 def verify_attestation(
@@ -68,13 +70,11 @@ def verify_attestation(
     subjects: Sequence[str | os.PathLike[str]] = (),
     any_subject: bool = False,
 ) -> Verification:
-    """Look who signed an attestation, and about which files; then recompute the certificate in it, as `verify` does.
+    """Check who signed an attestation and for which files; then recompute the certificate in it, as `verify` does.
 
-    Without `subjects` it must be said that it may be about `any_subject`.
-
-    Raises `AttestationError`, before anything is recomputed, if no key in the folder `trusted_keys` signed it, or if it is not
-    about each of the files `subjects`; `CertificateError` for what is no attestation; `DomainError` if there are no keys, or no
-    subjects.
+    Either `subjects` or `any_subject` must be given. Raises `AttestationError`, before anything is recomputed, if no
+    key in the folder `trusted_keys` signed it, or if it is not about each of the files `subjects`; `CertificateError`
+    if the source is not an attestation; `DomainError` if there are no keys, or neither subjects nor `any_subject`.
     """
     seal, envelope = seal_of(None, trusted_keys, subjects, "caller"), envelope_of(source)
     seal.check_subjects(any_subject=any_subject)
@@ -85,8 +85,8 @@ def verify_attestation(
     wrong = [rule.remark or rule.rule for rule in rules if not rule.passes]
     if statement is None or wrong:
         raise AttestationError("\n".join(f"{printable(envelope.file)}: {why}" for why in wrong))
-    found = _recompute(statement.certificate, how)
-    return replace(found, attestation=Attested(tuple(signers), statement.subjects))
+    verification = _recompute(statement.certificate, how)
+    return replace(verification, attestation=Attested(tuple(signers), statement.subjects))
 
 
 def _recompute(found: Read, how: How) -> Verification:
@@ -129,7 +129,7 @@ def _drawn(seed: int | Literal["new"] | None) -> int | None:
 
 
 def _problems(error: DocumentError) -> list[Difference]:
-    """What made recomputing impossible, as differences from a certificate that says it was possible."""
+    """Return the errors that make recomputing impossible, as differences that are not allowed."""
     return [
         Difference(path_text(("document", *problem.path)), None, None, False, problem.message)
         for problem in error.problems

@@ -1,4 +1,4 @@
-"""Pictures with matplotlib, which is imported only here, and only when one is drawn."""
+"""Draws pictures with matplotlib, which is imported only here, and only when a picture is drawn."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 #: The formats of pictures, by the endings of their files.
 ENDINGS = (".svg", ".png", ".pdf")
-#: The width of a picture in inches, and the size of its small letters in points: on 400 pixels they can still be read.
+#: The width of a picture in inches, and the size of its small letters in points, which can be read at 400 pixels.
 WIDE, SMALL = 5.2, 9.5
-#: The most ticks of an axis that lies, and the most letters of a name that have room.
+#: The most ticks of a horizontal axis, and the most letters of a name.
 MOST_ACROSS, LETTERS = 6, 60
-#: Lines with names; a picture with more has no legend.
+#: The most lines with names; a picture with more of them has no legend.
 MOST_NAMED = 12
-#: The most places of a heat map's side that are labelled.
+#: The most labelled positions on a side of a heat map.
 MOST_PLACES = 6
-#: Markers and dashes of lines, which differ for those who see no colours.
+#: Markers and dashes of lines, which differ for readers who do not see colours.
 _LOOKS = (("o", "-"), ("s", "--"), ("^", "-."), ("D", ":"), ("v", "-"), ("x", "--"))
 
 
@@ -53,22 +53,22 @@ def figure(picture: Plot | Bars | HeatMap) -> Figure:
 
 
 def check_drawing() -> None:
-    """Raise `MissingExtraError` before the work, where what draws pictures is not installed."""
+    """Raise `MissingExtraError` if matplotlib is not installed. Call this before long work."""
     _new_figure()
 
 
 def check_ending(path: str | Path) -> None:
-    """Raise `DomainError` for a file whose name says no format of pictures."""
+    """Raise `DomainError` unless the name of a file ends in one of `ENDINGS`."""
     if Path(path).suffix not in ENDINGS:
         raise DomainError(f"{path}: the name of a picture must end in {', '.join(ENDINGS)}")
 
 
 def save(drawn: Figure, path: Path) -> None:
-    """Write a picture in the format of the file's ending, one of `ENDINGS`; the file appears whole or not at all."""
-    from matplotlib import rc_context  # an extra
+    """Write a picture, completely or not at all, in the format of the file's ending, one of `ENDINGS`."""
+    from matplotlib import rc_context  # matplotlib is an extra
 
     stream = io.BytesIO()
-    # Without a date and with fixed names inside, so that the same document gives the same file.
+    # Without a date and with fixed identifiers, the same document gives the same file.
     with rc_context({"svg.hashsalt": "pyaccount"}):
         metadata = {"Date": None} if path.suffix == ".svg" else None
         drawn.savefig(stream, format=path.suffix.removeprefix("."), metadata=metadata)
@@ -76,9 +76,9 @@ def save(drawn: Figure, path: Path) -> None:
 
 
 def _new_figure(height: float = 4.0) -> Figure:
-    """An empty picture that belongs to no window, `height` inches high."""
+    """Return an empty picture, `height` inches high, that is not shown in a window."""
     try:
-        from matplotlib.figure import Figure  # an extra
+        from matplotlib.figure import Figure  # matplotlib is an extra
     except ImportError as error:
         raise MissingExtraError.of("matplotlib", "pictures need it") from error
     return Figure(figsize=(WIDE, height), layout="constrained")
@@ -93,7 +93,7 @@ def _curves(plot: Plot) -> Figure:
             continue
         axes.plot(
             [x for x, _ in series.points],
-            # A value that has no place on a logarithmic axis is left out.
+            # A logarithmic axis leaves out values that are not positive.
             [y if y > 0.0 or not plot.y.log else math.nan for _, y in series.points],
             marker=marker if series.markers else "",
             markersize=4,
@@ -114,13 +114,13 @@ def _curves(plot: Plot) -> Figure:
     axes.set_title(plot.title, fontsize=SMALL, wrap=True, parse_math=False)
     _round_ticks(axes)
     if 0 < sum(1 for series in plot.series if series.label) <= MOST_NAMED:
-        # Above the axes, where no line is; or in the corner that the lines leave free.
+        # The legend is above the axes, where no line is, or in the corner that the lines leave free.
         legend = (
             drawn.legend(fontsize=SMALL, loc="outside lower center")
             if plot.legend == "above"
             else axes.legend(fontsize=SMALL)
         )
-        # What a stranger calls a line is no mathematics.
+        # The name of a line comes from the user, so it is not parsed as mathematics.
         for text in legend.get_texts():
             text.set_parse_math(False)
     _keep_apart(drawn, labels)
@@ -128,7 +128,7 @@ def _curves(plot: Plot) -> Figure:
 
 
 def _bars(bars: Bars) -> Figure:
-    """A panel for each quantity; the word of a bar stands above it."""
+    """Draw a panel for each quantity; the label of a bar is above it."""
     groups = bars.quantities
     drawn = _new_figure(height=0.7 + sum(1.0 + 0.45 * len(group.bars) for group in groups))
     panels = drawn.subplots(len(groups), 1, squeeze=False, height_ratios=[len(group.bars) + 1 for group in groups])
@@ -168,26 +168,26 @@ def _heat_map(picture: HeatMap) -> Figure:
 
 
 def _round_ticks(axes: Axes) -> None:
-    """Put round values on the axes as they are now, three at least; matplotlib's own may leave a logarithmic one without any."""
+    """Put at least three round values on the current axes; matplotlib may leave a logarithmic one without any."""
     for axis, limits, scale, most in (
         (axes.xaxis, axes.get_xlim(), axes.get_xscale(), MOST_ACROSS),
         (axes.yaxis, axes.get_ylim(), axes.get_yscale(), MOST),
     ):
         if not len(axis.get_majorticklocs()):
-            # Words stand there, or nothing.
+            # The axis has labels that are words, or none.
             continue
         low, high = limits
-        found = round_ticks(low, high, log=scale == "log", most=most)
-        axis.set_ticks([value for value, _ in found], labels=[label for _, label in found])
+        ticks = round_ticks(low, high, log=scale == "log", most=most)
+        axis.set_ticks([value for value, _ in ticks], labels=[label for _, label in ticks])
         axis.set_ticks([], minor=True)
         axis.set_tick_params(labelsize=SMALL)
-    # The ticks do not move the ends.
+    # Setting ticks must not change the limits.
     axes.set_xlim(axes.get_xlim())
     axes.set_ylim(axes.get_ylim())
 
 
 def _keep_apart(drawn: Figure, labels: Iterable[Text]) -> None:
-    """Take out labels that would lie on others."""
+    """Remove labels that overlap others."""
     drawn.draw_without_rendering()
     taken: list[Bbox] = []
     for label in labels:

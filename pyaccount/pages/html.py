@@ -1,6 +1,6 @@
-"""The page as one HTML file that needs nothing else: no script, no font, no picture, no network.
+"""Prints a page as one HTML file that needs nothing else: no script, font, picture or network.
 
-Everything on a page passes through Jinja's escaping; only the pictures, which escape what they hold, do not.
+Jinja escapes everything on a page except the pictures, which escape their own contents.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def html(page: Page) -> str:
         .get_template("page.html")
         .render(
             page=page,
-            # The style sheet is part of this package; it holds nothing to escape.
+            # The style sheet is part of this package and needs no escaping.
             style=Markup(style),
             notes=[(name, page.origins[name]) for name in used],
             number_of={name: place for place, name in enumerate(used, 1)},
@@ -40,7 +40,7 @@ def html(page: Page) -> str:
 
 
 def notebook(page: Page) -> str:
-    """Return the page as a piece of HTML without a style, for a notebook: its sections are folded below its headline.
+    """Return the page as an HTML fragment without a style, for a notebook; sections are folded below the headline.
 
     Pictures, code and the notes on origins are left out.
     """
@@ -63,7 +63,7 @@ def _environment() -> Environment:
 
 
 def _kind(part: Block | Inline) -> str:
-    """Which kind of block or text a part is."""
+    """Return the name of the kind of a block or a text, for the templates."""
     if isinstance(part, str):
         return "text"
     return type(part).__name__.lower()

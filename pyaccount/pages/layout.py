@@ -1,8 +1,8 @@
-"""How tables fit a width: numbers are never cut or broken; words are, between one another.
+"""Fits tables to a width: numbers are never cut or broken, and words are broken only between each other.
 
-Takes headings and cells as texts, and gives lines. A table that is too wide is laid out with less room between its columns, with
-a column for each row, or in parts that each repeat its first column. Widths count cells of a terminal, of which some letters take
-two.
+The input is headings and cells as texts, the output is lines. A table that is too wide is printed with less space
+between its columns, or transposed, or in parts that each repeat its first column. Widths are in cells of a terminal;
+some letters take two.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from itertools import zip_longest
 
 from rich.cells import cell_len, chop_cells
 
-#: A column of words is not made narrower than this where words are longer.
+#: The least width of a column of words, if it has longer words.
 LEAST = 10
 #: A number among words, which is not broken either.
 _NUMBER = re.compile(r"-?[\d._]+(e-?\d+)?[,;:%]?")
-#: Room between columns, where there is enough and where there is little.
+#: The space between columns: if there is enough width, and if there is not.
 WIDE, NARROW = 4, 2
 
 
 def wrapped(text: str, width: int | None) -> list[str]:
-    """Return a text in lines of at most `width` cells, broken between words, and inside of words that are longer."""
+    """Return a text in lines of at most `width` cells, broken between words; only longer words are broken inside."""
     if width is None or cell_len(text) <= width:
         return [text]
     lines, line = [], ""
@@ -40,7 +40,7 @@ def wrapped(text: str, width: int | None) -> list[str]:
 
 
 def beside(cells: Sequence[str], widths: Sequence[int], gap: int, right: Sequence[bool] = ()) -> list[str]:
-    """Return one row of a table in lines: each cell wrapped to its width, with `gap` spaces between two cells."""
+    """Return one row of a table as lines: each cell wrapped to its width, with `gap` spaces between cells."""
     columns = [wrapped(cell, width) for cell, width in zip(cells, widths, strict=True)]
     flush = [*right, *[False] * (len(cells) - len(right))]
     lines = []
@@ -55,14 +55,14 @@ def beside(cells: Sequence[str], widths: Sequence[int], gap: int, right: Sequenc
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A table of texts. `words` says which columns hold words; the first column says what a row is about."""
+    """A table of texts. `words` says which columns contain words; the first column names the row."""
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     words: tuple[bool, ...]
 
     def lines(self, width: int | None) -> list[tuple[str, int | None]]:
-        """Return the table in lines, each with the row that it belongs to; None for headings and for what separates parts."""
+        """Return the table as lines, each with the index of its row; None for headings and separators."""
         columns = range(len(self.headings))
         natural = [max(map(cell_len, (self.headings[k], *self._cells(k)))) for k in columns]
         if width is None or self._whole() <= width:
@@ -82,17 +82,17 @@ class TextTable:
         return lines
 
     def _whole(self) -> int:
-        """The width of the table without a broken cell."""
+        """Return the width of the table if no cell is broken."""
         columns = range(len(self.headings))
         return _room(columns, [max(map(cell_len, (self.headings[k], *self._cells(k)))) for k in columns], WIDE)
 
     def _narrowest(self) -> int:
-        """The width below which a number would break."""
+        """Return the width below which a number would have to be broken."""
         columns = range(len(self.headings))
         return _room(columns, [self._least(k) for k in columns], NARROW)
 
     def _turned(self) -> TextTable:
-        """The same with a column for each row."""
+        """Return the transposed table, with a column for each row."""
         names = [row[0] for row in self.rows]
         rows = tuple((heading, *(row[k] for row in self.rows)) for k, heading in enumerate(self.headings[1:], start=1))
         return TextTable(("", *names), rows, tuple(True for _ in (0, *names)))
@@ -101,7 +101,7 @@ class TextTable:
         return [row[column] for row in self.rows]
 
     def _least(self, column: int) -> int:
-        """The width below which a number would break, or a word that is not longer than `LEAST`."""
+        """Return the width of a column below which a number would break, or a word of at most `LEAST` cells."""
         heading, cells = self.headings[column], self._cells(column)
         words = [cell_len(word) for word in heading.split()]
         if self.words[column]:
@@ -111,7 +111,7 @@ class TextTable:
         return max([1, *words, *map(cell_len, cells)])
 
     def _spread(self, columns: Sequence[int], least: Sequence[int], natural: Sequence[int], width: int) -> list[int]:
-        """The widths of all columns, with the room that is left given to those that could use it: words first."""
+        """Return the widths of all columns; spare width goes to columns that can use it, first to those of words."""
         widths = list(least)
         spare = width - _room(columns, widths, NARROW)
         for column in sorted(columns, key=lambda column: not self.words[column]):
@@ -120,7 +120,7 @@ class TextTable:
         return widths
 
     def _parts(self, least: Sequence[int], width: int) -> list[list[int]]:
-        """The columns in parts that fit, each with the first column."""
+        """Return the columns in parts that fit, each beginning with the first column."""
         parts: list[list[int]] = []
         for column in range(1, len(self.headings)):
             if not parts or _room([*parts[-1], column], least, NARROW) > width:

@@ -1,6 +1,6 @@
-"""Texts that can be shown: what a page is about may be a stranger's, and every printer begins with this.
+"""Makes texts safe to show. Texts on a page may come from others, so every printer begins with this.
 
-A name may hold what moves the cursor, clears a terminal or turns the direction of reading.
+A name may contain characters that move the cursor, clear a terminal or reverse the reading direction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Part = TypeVar("Part")
 
 
 def legible(part: Part) -> Part:
-    """Return a page, or a part of one, with every text in it printable; lines of code stay lines."""
+    """Return a page, or a part of one, with every text printable; code keeps its line breaks."""
     shown: Any = _legible(part)
     result: Part = shown
     return result

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from pyaccount.pages.page import Block, Content, Fact, Page
 
-#: What Markdown gives a meaning to wherever it stands: emphasis, code, links, tables, mathematics, mentions, issues, addresses.
+#: Characters with a meaning in Markdown: emphasis, code, links, tables, mathematics, mentions, issues, addresses.
 _SPECIAL = re.compile(r"[\\`*_\[\]|~$@#]|:(?=//)|(?<=www)\.")
 
 
 def markdown(page: Page) -> str:
-    """Return the page as Markdown. Pictures are left out: their tables say the same."""
+    """Return the page as Markdown. Pictures are left out, since their tables say the same."""
     page = legible(page)
     badges = "".join(f" — {text(badge.text)}" if badge.good else f" — **{text(badge.text)}**" for badge in page.badges)
     parts = [f"# {text(page.title)}: {text(page.name)}{badges}"]
@@ -48,7 +48,7 @@ def markdown(page: Page) -> str:
 
 
 def _notes(page: Page) -> list[str]:
-    """What the directions and origins of the numbers mean; nothing where there are none."""
+    """Return notes on the directions and origins of the numbers; empty if the page has no numbers."""
     directions = dict.fromkeys(number.direction for number in page.numbers())
     if not directions:
         return []
@@ -58,15 +58,15 @@ def _notes(page: Page) -> list[str]:
 
 
 def text(written: str) -> str:
-    """Return a text so that Markdown shows it as it is: nothing in it is markup, and it stays on one line."""
+    """Return a text escaped so that Markdown shows it unchanged, on one line."""
     line = " ".join(written.split())
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    # A digit cannot be escaped, the full stop or bracket after it can.
+    # A digit cannot be escaped, so the full stop or bracket after it is.
     line = re.sub(r"^(\d+)([.)])", r"\1\\\2", _SPECIAL.sub(r"\\\g<0>", line))
     return f"\\{line}" if line[:1] in ("-", "+", "=") else line
 
 
-def _block(block: Block) -> str:  # noqa: PLR0911 - one for each kind of block
+def _block(block: Block) -> str:  # noqa: PLR0911 - one return for each kind of block
     match block:
         case FactList():
             return _facts(block.rows)
@@ -84,7 +84,7 @@ def _block(block: Block) -> str:  # noqa: PLR0911 - one for each kind of block
             tag = f" ({text(block.tag)})" if block.tag else ""
             return f"### {text(block.title)}{tag}\n\n{_facts(block.rows)}"
         case Code():
-            # A fence longer than any inside.
+            # The fence must be longer than any run of backquotes in the code.
             longest = max((len(run) for run in re.findall(r"`+", block.text)), default=0)
             fence = "`" * max(3, longest + 1)
             return f"{fence}{block.language}\n{block.text.rstrip()}\n{fence}"
@@ -113,7 +113,7 @@ def _inline(part: str | Quantity | Literally) -> str:
         case Literally():
             return f"`{part.text}`" if re.fullmatch(r"[\w .,:+()=-]+", part.text) else text(part.text)
         case _:
-            # Spaces at the ends join text and numbers.
+            # Keep the spaces at the ends, which separate text and numbers.
             inner = part.strip(" ")
             return part.replace(inner, text(inner)) if inner else part
 

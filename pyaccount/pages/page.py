@@ -1,6 +1,6 @@
-"""The page as data: sections of blocks, and numbers that know their unit, their direction and their origin.
+"""The page as data: sections of blocks, and numbers with a unit, a direction and an origin.
 
-The printers show these. None of them looks at a certificate, and none rounds a number.
+The printers show pages. They read no certificates and round no numbers.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class FactList:
-    """Labelled statements, one below the other."""
+    """Several labelled statements, shown as a list."""
 
     rows: tuple[Fact, ...]
 
@@ -71,7 +71,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """A table. `words` says which columns hold words, by their headings; `failing` which rows are about a failure."""
+    """A table. `words` are the headings of columns that contain words; `failing` are the rows about a failure."""
 
     caption: Content
     headings: tuple[str, ...]
@@ -82,14 +82,14 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class Checklist:
-    """What somebody has to check."""
+    """A list of assumptions that the reader has to check."""
 
     items: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something with a title of its own: a theorem, a phase."""
+    """Rows about something with its own title, such as a theorem or a phase."""
 
     title: str
     tag: str
@@ -98,7 +98,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A picture, with words for those who do not see it. `origin` says where its numbers come from."""
+    """A picture, with a text for readers who do not see it. `origin` says where its numbers come from."""
 
     name: str
     plot: Plot | Bars
@@ -108,7 +108,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text in a language of its own."""
+    """Text in a formal language, such as YAML."""
 
     text: str
     language: str
@@ -128,7 +128,7 @@ class PageSection:
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A word on the whole page, beside its heading, and whether it is good news."""
+    """A word on the whole page, shown beside its heading, and whether it is good news."""
 
     text: str
     good: bool
@@ -136,7 +136,7 @@ class Badge:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What must be read before everything else."""
+    """A warning that is shown before everything else."""
 
     title: str
     items: tuple[str, ...]
@@ -144,20 +144,20 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The whole page."""
+    """A whole page."""
 
-    #: What the page is, such as “Privacy certificate”, and the name of what it is about.
+    #: The kind of page, such as “Privacy certificate”, and the name of its subject.
     title: str
     name: str
     sections: tuple[PageSection, ...]
     badges: tuple[Badge, ...] = ()
     alert: Alert | None = None
     statement: str = ""
-    #: The numbers that matter most; each of them is in a section too.
+    #: The most important numbers; each of them is also in a section.
     headline: tuple[Fact, ...] = ()
     #: What each origin of a quantity means.
     origins: Mapping[str, str] = field(default_factory=dict)
-    #: What the figures are worth by themselves, for a file that travels.
+    #: What the page is worth alone, since the file may be passed on without its certificate.
     stated: str = ""
     #: What the page was made from.
     made_from: str = ""
@@ -181,7 +181,7 @@ class Page:
         return tuple(found)
 
     def with_section(self, section: PageSection, *, before: str) -> Page:
-        """Return the page with one more section, before the section of that name."""
+        """Return the page with one more section, before the section named `before`."""
         sections: list[PageSection] = []
         for own in self.sections:
             sections += [section, own] if own.name == before else [own]
@@ -193,7 +193,7 @@ class Page:
 
 
 def contents_of(part: Fact | Block) -> list[Content]:
-    """Return the texts of a part that may hold numbers, in the order of reading."""
+    """Return the texts of a part that may contain numbers, in the order of reading."""
     match part:
         case Fact():
             return [part.content, part.note]
@@ -225,41 +225,41 @@ def text_of(content: Content) -> str:
 
 
 def at_most(value: float, unit: str, origin: str, digits: int = 6) -> Quantity:
-    """Return an upper bound as a quantity, rounded up to so many significant digits."""
+    """Return an upper bound as a quantity, rounded up to `digits` significant digits."""
     return Quantity(up(value, digits), unit, "at most", origin)
 
 
 def at_least(value: float, unit: str, origin: str, digits: int = 6) -> Quantity:
-    """Return a lower bound as a quantity, rounded down to so many significant digits."""
+    """Return a lower bound as a quantity, rounded down to `digits` significant digits."""
     return Quantity(down(value, digits), unit, "at least", origin)
 
 
 def estimate(value: float, unit: str, origin: str, digits: int = 4) -> Quantity:
-    """Return an estimate as a quantity, rounded to the nearest. It is no bound."""
+    """Return an estimate as a quantity, rounded to the nearest value. It is not a bound."""
     return Quantity(nearest(value, digits), unit, "estimate", origin)
 
 
 def exact(value: float, unit: str, origin: str, digits: int = 6) -> Quantity:
-    """Return a number that was counted or computed as a quantity, rounded to the nearest."""
+    """Return a number that was counted or computed as a quantity, rounded to the nearest value."""
     return Quantity(nearest(value, digits), unit, "exact", origin)
 
 
 def every_digit(value: float, unit: str, origin: str) -> Quantity:
-    """Return a quantity with every digit: a bound holds at this number, and might not at a rounded one."""
+    """Return a quantity with every digit, because a bound holds at this number and may not hold at a rounded one."""
     return Quantity(plain(value), unit, "exact", origin)
 
 
 def already_rounded(text: str, unit: str, origin: str) -> Quantity:
-    """Return a quantity from a text that was rounded to the side on which what is said of it stays true."""
+    """Return a quantity from a text that was already rounded in the direction that keeps its statement true."""
     return Quantity(text, unit, "exact", origin)
 
 
 def chosen(value: float, unit: str, origin: str = "document") -> Quantity:
-    """Return a number that somebody chose as a quantity, as short as it can be said."""
+    """Return a number that somebody chose as a quantity, in its shortest exact form."""
     return Quantity(plain(value) if isinstance(value, float) else str(value), unit, "chosen", origin)
 
 
 def directed(number: Quantity) -> Content:
-    """Return a quantity with its direction in words before it."""
+    """Return a quantity preceded by its direction in words."""
     words = {"at most": "at most ", "at least": "at least ", "estimate": "about "}
     return (words.get(number.direction, ""), number)

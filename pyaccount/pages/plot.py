@@ -10,17 +10,17 @@ from typing import Literal
 
 from pyaccount.pages.ticks import round_ticks
 
-#: How a line looks: the first and second direction, something to compare with, lower bounds; and one of many lines.
+#: The style of a line: first and second direction, a reference, lower bounds, or one of many lines.
 Style = Literal["first", "second", "reference", "lower", "third", "fourth", "fifth", "sixth"]
-#: The looks of many lines, which differ in colour and dashes.
+#: The styles of many lines, which differ in colour and dashes.
 MANY: tuple[Style, ...] = ("first", "second", "third", "fourth", "fifth", "sixth")
-#: The share of an axis that the largest bar takes: the rest is for its value.
+#: The share of an axis that the longest bar takes; its value is printed in the rest.
 LONGEST = 0.84
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis from `low` to `high`, with a logarithmic scale or without."""
+    """An axis from `low` to `high`, linear or logarithmic."""
 
     label: str
     low: float
@@ -28,16 +28,16 @@ class Axis:
     log: bool = False
 
     def share(self, value: float) -> float:
-        """Return where on the axis a value stands, from 0 to 1; what lies outside is moved to the end."""
+        """Return the position of a value on the axis, from 0 to 1; values outside are moved to the end."""
         low, high, at = self.low, self.high, value
         if self.log:
             low, high, at = math.log(low), math.log(high), math.log(max(value, low))
-        # A range of nothing has one place; one that no double is as long as has the middle.
-        place = (at - low) / (high - low) if 0.0 < high - low < math.inf else 0.5
-        return min(1.0, max(0.0, place))
+        # The position is the middle if the axis has no length, or if its length exceeds every double.
+        position = (at - low) / (high - low) if 0.0 < high - low < math.inf else 0.5
+        return min(1.0, max(0.0, position))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Return round values with their labels; none on an axis that is too short or too long for doubles."""
+        """Return round values with their labels; none if the axis is too short or too long for doubles."""
         width = self.high - self.low
         if not self.log and not sys.float_info.min < width / 60.0 < sys.float_info.max / 60.0:
             return []
@@ -46,46 +46,46 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line through points, or the points alone."""
+    """A line through points, or only the points."""
 
     label: str
     points: tuple[tuple[float, float], ...]
     style: Style
     markers: bool = False
     line: bool = True
-    #: Words beside each point, where there is room, or none.
+    #: A text beside each point, shown if there is room; empty for no texts.
     labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Curves on axes. `title` and `description` are its words for those who do not see it."""
+    """Curves on axes. `title` and `description` are for readers who do not see it."""
 
     title: str
     description: str
     x: Axis
     y: Axis
     series: tuple[Series, ...]
-    #: The corner that the curves leave free for the legend, or a place of its own.
+    #: The corner that the curves leave free for the legend, or `above` the axes.
     legend: Literal["top right", "bottom right", "bottom left", "top left", "above"] = "top right"
 
 
 @dataclass(frozen=True, slots=True)
 class BarGroup:
-    """A quantity, and the bars that have it: each with its word, its length and how that is said."""
+    """A quantity and its bars: for each its label, its length, and its value as text."""
 
     label: str
     bars: tuple[tuple[str, float, str], ...]
 
     @property
     def axis(self) -> Axis:
-        """From 0, so that a bar that is twice as long is twice as much."""
+        """The axis of the bars. It begins at 0, so that lengths are proportional to values."""
         return Axis(self.label, 0.0, max(value for _, value, _ in self.bars) / LONGEST)
 
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """A few quantities below one another, each with an axis of its own, for things that are called by words."""
+    """Bars of several quantities, one below the other, each with its own axis."""
 
     title: str
     description: str
@@ -94,7 +94,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """A quantity as a colour over two numbers; `values` has a row for each of `y`, NaN where there is none."""
+    """A quantity as a colour over two numbers; `values` has a row for each of `y`, with NaN for missing values."""
 
     title: str
     x: str
@@ -106,14 +106,14 @@ class HeatMap:
 
 
 def log_axis(label: str, values: Sequence[float], *, high: float = 1.0) -> Axis:
-    """Return a logarithmic axis up to `high` that shows all positive values: whole decades, one at least."""
+    """Return a logarithmic axis up to `high` that shows all positive values, in whole decades, at least one."""
     least = min((value for value in values if value > 0.0), default=high / 10.0)
-    # A power of ten below these is no double.
+    # Smaller powers of ten are not normal doubles.
     decade = max(-307, math.floor(math.log10(least) + 1e-9))
     return Axis(label, 10.0 ** min(decade, math.floor(math.log10(high)) - 1), high, log=True)
 
 
 def around(label: str, values: Sequence[float], *, room: float = 1.25) -> Axis:
-    """Return a logarithmic axis on which positive values stand, with room at both ends."""
+    """Return a logarithmic axis that contains the given positive values, with room at both ends."""
     low, high = max(min(values) / room, sys.float_info.min), min(max(values) * room, sys.float_info.max)
     return Axis(label, low, high, log=True)

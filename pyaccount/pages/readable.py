@@ -1,4 +1,4 @@
-"""Objects that people read: each says by a page what it says, and gets all forms of it from here."""
+"""The base class of objects that people read: from the object's page it derives all forms."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def printed(page: Page, form: str, *, width: int | None = WIDTH, color: bool = False) -> str:
-    """Return a page as `html`, `markdown` or `text`; `width` and `color` are of the text."""
+    """Return a page as `html`, `markdown` or `text`; `width` and `color` apply only to text."""
     if form == "html":
-        # The template engine loads when it is wanted.
+        # The template engine is loaded only if it is needed.
         from pyaccount.pages.html import html
 
         return html(page)
@@ -25,16 +25,16 @@ def printed(page: Page, form: str, *, width: int | None = WIDTH, color: bool = F
 
 
 class Readable:
-    """An object with a page. The forms say the same; upper bounds are rounded up, lower bounds down."""
+    """An object with a page. All forms say the same; upper bounds are rounded up, lower bounds down."""
 
     __slots__ = ()
 
     def page(self) -> Page:
-        """Return the object as a page, which the forms print."""
+        """Return the object as a page, from which the forms are printed."""
         raise NotImplementedError
 
     def to_text(self, width: int | None = None) -> str:
-        """Return the page as plain text, in lines of at most `width` cells; None: as long as they are."""
+        """Return the page as plain text, in lines of at most `width` cells; None does not limit the width."""
         return printed(self.page(), "text", width=width)
 
     def to_markdown(self) -> str:
@@ -46,7 +46,7 @@ class Readable:
         return printed(self.page(), "html")
 
     def _repr_html_(self) -> str:
-        # The template engine loads when it is wanted.
+        # The template engine is loaded only if it is needed.
         from pyaccount.pages.html import notebook
 
         return notebook(self.page())

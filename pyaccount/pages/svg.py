@@ -1,8 +1,8 @@
-"""Pictures as SVG: axes, ticks, lines and bars. No script, no font and no colour of their own.
+"""Draws pictures as SVG: axes, ticks, lines and bars, without scripts, fonts or colours.
 
-Colours are classes that the page's style gives meaning to, so that a picture follows the page into the dark; lines differ in
-their dashes too, for those who see no colours. The word of a bar stands above it, where it has the whole width, and the value at
-the bar's end: both can be read on a narrow screen.
+Colours are CSS classes that the page's style sheet defines, so that a picture follows the dark mode; lines also differ
+in their dashes, for readers who do not see colours. The label of a bar is above it, where it has the whole width, and
+the value is at the bar's end, so that both can be read on a narrow screen.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from markupsafe import escape
 
 from pyaccount.pages.plot import Axis, BarGroup, Bars, Plot
 
-#: The size of a picture in its own units, and the room around its axes.
+#: The size of a picture in its own units, and the margins around its axes.
 WIDTH, HEIGHT = 640, 400
 LEFT, RIGHT, TOP, BOTTOM = 96, 18, 16, 62
-#: The height of a line of the legend, and the most letters that have room in it.
+#: The height of a line of the legend, and the most letters that fit into it.
 LINE, LETTERS = 20, 46
-#: The room that words beside a point take.
+#: The space that a text beside a point takes.
 LABEL_WIDTH, LABEL_HEIGHT = 62.0, 17.0
-#: Of bars: the room around the axes, for a bar with its word, and below an axis for its ticks and its label.
+#: For bars: the margins around the axes, the height of a row and of its bar, and the space for ticks and label below.
 SIDE, ABOVE, ROW, THICK, BELOW = 22, 8, 46, 16, 66
 
 
@@ -37,7 +37,7 @@ def svg(picture: Plot | Bars, name: str) -> str:
 
 
 def _plot(plot: Plot) -> tuple[float, list[str]]:
-    """The height of a picture of curves, and its elements."""
+    """Return the height of a picture of curves, and its elements."""
     named = sum(1 for series in plot.series if series.label)
     top = TOP + (LINE * named + 4 if plot.legend == "above" else 0)
     drawing = _Curves(plot, top, top + HEIGHT - TOP - BOTTOM)
@@ -45,7 +45,7 @@ def _plot(plot: Plot) -> tuple[float, list[str]]:
 
 
 class _Curves:
-    """Curves between the heights `top` and `bottom`."""
+    """Draws curves between the heights `top` and `bottom`."""
 
     def __init__(self, plot: Plot, top: float, bottom: float) -> None:
         self.plot, self.top, self.bottom = plot, top, bottom
@@ -89,7 +89,7 @@ class _Curves:
         return parts
 
     def labels(self) -> list[str]:
-        """Words beside points: above or below, and none where they would lie on others."""
+        """Return the texts beside points, above or below them; those that would overlap others are left out."""
         parts: list[str] = []
         taken: list[tuple[float, float]] = []
         for series in self.plot.series:
@@ -113,7 +113,7 @@ class _Curves:
         x = WIDTH - RIGHT - 10 if across else LEFT + 14
         y = self.bottom - 12 - LINE * (len(shown) - 1) if legend.startswith("bottom") else TOP + 16
         y -= LINE / 2 if legend == "above" else 0
-        # The words start at the swatch on the left, and end at it on the right.
+        # The text begins at the swatch if it is on the left, and ends at it if it is on the right.
         text, anchor = (x - 38, "end") if across else (x + 38, "start")
         swatch = (x - 28, x) if across else (x, x + 28)
         parts = []
@@ -137,12 +137,12 @@ def _path(places: Iterable[tuple[float, float]]) -> str:
 
 
 def shortened(label: str, letters: int) -> str:
-    """Return a label cut to so many letters."""
+    """Return a label cut to at most `letters` letters."""
     return label if len(label) <= letters else f"{label[: letters - 1]}…"
 
 
 def _bars(bars: Bars) -> tuple[float, list[str]]:
-    """The height of a picture of bars, and its elements."""
+    """Return the height of a picture of bars, and its elements."""
     parts: list[str] = []
     top = 0.0
     for group in bars.quantities:

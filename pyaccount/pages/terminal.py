@@ -1,6 +1,6 @@
-"""The page for a terminal: text in lines of a width, with colours where they are wanted.
+"""Prints a page for a terminal: text in lines of limited width, with colours if they are wanted.
 
-Pictures, code and the notes on origins are left out: the numbers of a picture stand in tables beside it.
+Pictures, code and the notes on origins are left out; the numbers of a picture are in tables.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from pyaccount.pages.page import (
     text_of,
 )
 
-#: The width where nobody says another one: that of files and pipes.
+#: The default width, which files and pipes get.
 WIDTH = 110
-#: Below this width, a note stands below the statement that it is on.
+#: Below this width, notes are printed below their statements.
 ROOMY = 66
-#: The most room that the labels of facts take, and how far blocks are indented.
+#: The most width that the labels of facts take, and the indentation of blocks.
 LABELS, INDENT = 24, 2
 
-#: Codes of ANSI terminals.
+#: The codes of ANSI terminals.
 _CODES = {"bold": "1", "dim": "2", "good": "1;32", "bad": "1;31", "name": "1;36"}
 
 
 def terminal(page: Page, width: int | None = WIDTH, *, color: bool = False) -> str:
-    """Return the page as text in lines of at most `width` cells (None: as long as they are), with codes of colours or without."""
+    """Return the page as text in lines of at most `width` cells (None: no limit), with colour codes if `color`."""
     return "".join(f"{line}\n" for line in _Printer(width, color).page(legible(page)))
 
 
@@ -79,14 +79,14 @@ class _Printer:
         if section.title:
             yield from (self._styled(line, "bold") for line in wrapped(section.title, self.width))
         for before, lines in zip([None, *blocks], blocks, strict=False):
-            # A table or a list stands apart from what is above it; paragraphs follow one another.
+            # An empty line separates a table or a list from what is above it, but not paragraphs.
             if before is not None and (len(before) > 1 or len(lines) > 1):
                 yield ""
             yield from (f"{' ' * INDENT}{line}".rstrip() for line in lines)
 
     @property
     def _room(self) -> int | None:
-        """The width inside of a section."""
+        """The width inside a section; None if it is not limited."""
         return None if self.width is None else max(1, self.width - INDENT)
 
     def _block(self, block: Block) -> list[str]:
@@ -134,7 +134,7 @@ class _Printer:
                 below = wrapped(aside, narrow) if aside else []
                 yield from self._labelled(name, [*wrapped(statement, narrow), *below], label)
             return
-        # A statement without a note has the whole line.
+        # A statement without a note takes the whole line, so only rows with a note count here.
         content, note = (max((cell_len(row[k]) for row in cells if row[2]), default=0) for k in (1, 2))
         room = None if width is None else width - label - INDENT
         if room is not None and content + note + WIDE > room:

@@ -1,5 +1,6 @@
-"""What an attacker can do at most, from points of a privacy profile: trade-off curve, Gaussian μ, and budgets of both.
+"""Bounds what an attacker can do, from points of a privacy profile: trade-off curve, Gaussian μ, and budgets of risk.
 
-Takes numbers (δ at most, and at least, at some ε of each direction) and gives bounds, each with its proof beside it. Knows what a
-document says of a budget; knows neither mechanisms nor how the numbers were computed.
+This room takes numbers (upper and lower bounds on δ at some ε of each direction) and gives bounds, each with its proof
+in the same file. It knows what a document says about a risk budget; it knows neither mechanisms nor how the numbers
+were computed.
 """

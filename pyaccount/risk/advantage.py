@@ -1,8 +1,8 @@
-"""The membership advantage as a budget: true-positive rate minus false-positive rate, whichever error the attacker chooses.
+"""The membership advantage as a budget: the true-positive rate minus the false-positive rate of the best attack.
 
-max over tests S of P(S) − Q(S) is the total variation H₁(P‖Q) = δ(0), the same in both directions (Kairouz, Oh & Viswanath 2015;
-Yeom et al. 2018 for its name). So the budget is kept if and only if (0, A) holds, and the better of the two directions' bounds
-counts.
+The maximum over tests S of P(S) − Q(S) is the total variation H₁(P‖Q) = δ(0), which is the same in both directions
+(Kairouz, Oh & Viswanath 2015; Yeom et al. 2018 for its name). So the budget is kept if and only if (0, A) holds, and
+the better of the bounds of the two directions counts.
 """
 
 from __future__ import annotations
@@ -29,40 +29,40 @@ class AdvantageBudget(Budget):
 
     @classmethod
     def of(cls, risk: Risk, delta: float) -> AdvantageBudget | None:
-        """Of `privacy.risk.advantage`."""
+        """Return the budget that `privacy.risk.advantage` sets; None if it is not set."""
         return None if risk.advantage is None else cls(risk.advantage)
 
     @property
     def words(self) -> str:
-        """What is measured."""
+        """The measure in words."""
         return "membership advantage"
 
     @property
     def note(self) -> str:
-        """What that is."""
+        """A short explanation of the measure."""
         return "true- minus false-positive rate"
 
     def places(self) -> tuple[float, ...]:
-        """δ(0) is all there is to know."""
+        """Return ε = 0, since the advantage depends only on δ(0)."""
         return (0.0,)
 
     @property
     def negligible(self) -> float:
-        """Nothing that could be the budget of anything."""
+        """A δ far below every budget."""
         return 1e-9 * self.limit
 
     def at_most(self, points: Points) -> float:
-        """See `TradeOff.advantage`."""
+        """Return an upper bound on the advantage: see `TradeOff.advantage`."""
         return curve_of(points).advantage()
 
     def at_least(self, points: Points) -> float:
-        """The smaller of δ(0) in both directions: the upper end is of that one, too."""
+        """Return the smaller of the lower bounds on δ(0) of both directions; `at_most` is of the smaller one too."""
         return min(points[side][0].lower for side in DIRECTIONS)
 
     def finer(self, points: Points, tolerance: float) -> dict[Direction, tuple[float, ...]]:
-        """None: the width is that of δ(0)."""
+        """Return no further points: the interval is as wide as that of δ(0)."""
         return {}
 
     def claim(self, epsilon: float) -> float | None:
-        """(0, A), less the rounding of `at_most`."""
+        """Return A for ε = 0, reduced by the rounding of `at_most`."""
         return self.limit * (1.0 - 2.0 * SLACK) if epsilon == 0.0 else None

@@ -1,11 +1,12 @@
-"""Budgets of risk: what a document allows an attacker, as a question about the privacy profile.
+"""Budgets of risk: the limits of a document on attackers, as questions about the privacy profile.
 
-A budget is a measure of risk with a limit. The measure of a profile is bounded from both sides by finitely many points of it: of
-each direction some ε ≥ 0, with δ at least and at most there. More points narrow the interval; `places` and `finer` say which.
+A budget is a measure of risk with a limit. The measure of a profile is bounded from above and below by finitely many of
+its points: for each direction some ε ≥ 0, with an upper and a lower bound on δ there. More points narrow the interval;
+`places` and `finer` say which.
 
-A mechanism keeps the budget if the measure is at most the limit **whichever the attacker tests for**: presence of the sensitive
-records, or absence. More noise, fewer rounds, smaller groups and smaller batches never raise δ(ε) of the bounds, and every
-measure here grows with δ(ε), so that a blank is solved as for ε and δ.
+A mechanism keeps the budget if the measure is at most the limit **for tests of presence and for tests of absence** of
+the sensitive records. More noise, fewer rounds, smaller groups and smaller batches never increase δ(ε) of the bounds,
+and every measure here increases with δ(ε). So a blank is solved as for ε and δ.
 """
 
 from __future__ import annotations
@@ -30,69 +31,70 @@ class Enclosure(NamedTuple):
     upper: float
 
 
-#: Of each direction, by ascending ε from 0.
+#: The points of each direction, by ascending ε, beginning at 0.
 Points = Mapping["Direction", Sequence[Enclosure]]
 
 
 class Budget(ABC):
-    """A measure of risk with its limit."""
+    """A measure of risk with a limit."""
 
-    #: The field of the document that says it.
+    #: The field of the document that sets it.
     measure: ClassVar[str]
     #: Whether one point of the profile, the same in both directions, proves the budget: see `claim`.
     one_point: ClassVar[bool] = True
-    #: What the measure may be at most.
+    #: The largest value of the measure that is allowed.
     limit: float
 
     @classmethod
     @abstractmethod
     def of(cls, risk: Risk, delta: float) -> Budget | None:
-        """The budget that a document says, if it is of this measure; `delta` is the δ at which it tells ε."""
+        """Return the budget of this measure that a document sets, or None; `delta` is the δ at which it reports ε."""
 
     @property
     @abstractmethod
     def words(self) -> str:
-        """What is measured, for people: `membership advantage`."""
+        """The measure in words, such as `membership advantage`."""
 
     @property
     @abstractmethod
     def note(self) -> str:
-        """What the measure is, in a few words more."""
+        """A short explanation of the measure."""
 
     def details(self) -> dict[str, float]:
-        """What else a certificate states of the budget, by its fields."""
+        """Return further fields of the certificate on the budget."""
         return {}
 
     @abstractmethod
     def places(self) -> tuple[float, ...]:
-        """The ε to look at first: ascending, 0 among them."""
+        """Return the values of ε to begin with: ascending, including 0."""
 
     @property
     @abstractmethod
     def negligible(self) -> float:
-        """A δ below which it does not matter how small it is."""
+        """A δ so small that smaller values make no difference."""
 
     @abstractmethod
     def at_most(self, points: Points) -> float:
-        """The measure is at most this. Proven, rounded up."""
+        """Return a proven upper bound on the measure, rounded up."""
 
     @abstractmethod
     def at_least(self, points: Points) -> float:
-        """The measure of the profile that the points are of is at least this. Proven, rounded down."""
+        """Return a proven lower bound on the measure of the profile with these points, rounded down."""
 
     @abstractmethod
     def finer(self, points: Points, tolerance: float) -> dict[Direction, tuple[float, ...]]:
-        """More ε to look at in each direction, so that the interval of the measure narrows to a relative width."""
+        """Return further values of ε for each direction, to narrow the interval of the measure to a relative width."""
 
     def claim(self, epsilon: float) -> float | None:
-        """A δ for which (ε, δ), in both directions, keeps the budget, whatever the rest of the profile is; None if none does."""
+        """Return a δ such that (ε, δ) in both directions implies the budget, whatever the other points; or None."""
         return None
 
 
 def attained_at_least(budget: Budget, points: Points) -> float:
-    """The measure of a mechanism is at least this, given points of two data sets for each direction, not always the same two.
+    """Return a lower bound on the measure, from points of two data sets for each direction, perhaps different ones.
 
-    Of two data sets whose direction is known the other one is known only where it is the same, at ε = 0: H₁(P‖Q) = H₁(Q‖P).
+    For two data sets with a known profile in one direction, the other direction is known only at ε = 0: H₁(P‖Q) =
+    H₁(Q‖P).
     """
     return max(
         budget.at_least({side: points[side] if side == known else points[known][:1] for side in DIRECTIONS})
@@ -101,6 +103,6 @@ def attained_at_least(budget: Budget, points: Points) -> float:
 
 
 def curve_of(points: Points) -> TradeOff:
-    """The trade-off curve that the upper ends certify."""
+    """Return the trade-off curve that the upper bounds certify."""
     remove, add = (tuple(Bound(point.epsilon, point.upper) for point in points[side]) for side in DIRECTIONS)
     return TradeOff(remove, add)

@@ -1,4 +1,4 @@
-"""Which budget a document says: one class for each measure."""
+"""Finds the budget that a document sets: there is one class for each measure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUDGETS: tuple[type[Budget], ...] = (AdvantageBudget, RateBudget, GaussianBudget
 
 
 def budget_of(document: Document) -> Budget | None:
-    """The budget of risk that a document says instead of ε and δ; None if it says these."""
+    """Return the risk budget of a document; None if it sets ε and δ instead."""
     risk, delta = document.risk, document.privacy.delta
     if risk is None:
         return None

@@ -1,24 +1,26 @@
-"""Which Gaussian mechanism a privacy profile compares with: the μ of Gaussian differential privacy, with its direction.
+"""Compares a privacy profile with Gaussian mechanisms: bounds on the μ of Gaussian differential privacy.
 
-A mechanism is μ-GDP if no test tells its outcomes apart better than N(μ, 1) from N(0, 1) (Dong, Roth & Su 2022, Definition 2.6):
-if for **every** ε ≥ 0 and in both directions δ(ε) ≤ δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (their Corollary 2.13).
+A mechanism is μ-GDP if no test distinguishes its outcomes better than N(μ, 1) from N(0, 1) (Dong, Roth & Su 2022,
+Definition 2.6), that is, if for **every** ε ≥ 0 and in both directions δ(ε) ≤ δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)
+(their Corollary 2.13).
 
-Finitely many points of a profile never prove that: beyond the last ε they only say δ ≤ the last one's, while δ_μ tends to 0.
-What they do prove is stated instead, and named so:
+Finitely many points of a profile never prove that: beyond the last ε they only prove that δ is at most the last one,
+while δ_μ tends to 0. The following statements, which they do prove, are made instead:
 
-* `needed_at_points`: a μ with δ(ε) ≤ δ_μ(ε) **at each of the points**, and nothing between them;
-* `needed_within_range`: a μ with δ(ε) ≤ δ_μ(ε) for every ε **within the range of the points**, those between them included;
-* `smallest_possible`: from lower bounds on δ, a μ such that the mechanism is not μ′-GDP for any μ′ below it.
+* `needed_at_points`: a μ with δ(ε) ≤ δ_μ(ε) **at each of the points**; it says nothing between them; *
+`needed_within_range`: a μ with δ(ε) ≤ δ_μ(ε) for every ε **within the range of the points**, including those between
+them; * `smallest_possible`: from lower bounds on δ, a μ such that the mechanism is not μ′-GDP for any smaller μ′.
 
-**Between points.** δ is convex in x = e^ε, so between two points it lies below their chord. δ_μ is convex in x as well, with
-the slope −Φ(−μ/2 − ε/μ), so it lies above each of its tangents. A tangent that is above the chord at both its ends proves
-δ ≤ δ_μ between them. The tangent with the chord's own slope is the best one; where it is placed needs no accuracy for the proof
-to hold.
+**Between points.** δ is convex in x = e^ε, so between two points it is below their chord. δ_μ is also convex in x, with
+the slope −Φ(−μ/2 − ε/μ), so it is above each of its tangents. A tangent that is above the chord at both its ends proves
+δ ≤ δ_μ between them. The tangent with the slope of the chord is the best one; the proof holds wherever the point of
+contact is placed.
 
-**Rounding.** δ_μ = Φ(−t) − R with t = ε/μ − μ/2 and R = e^ε Φ(−t − μ) = e^{−t²/2} m(t + μ), m(t) = Φ(−t) e^{t²/2}; so for t > 0
-both terms carry one e^{−t²/2}. Each is moved against the claim by more than its rounding. What carries an e^{−t²/2} below
-`UNRESOLVED` is only known to lie between 0 and that: its digits are lost among the smallest doubles. Everything here is the
-standard library's: a certificate for a terminal shows these numbers, and must not wait for an array library to load.
+**Rounding.** δ_μ = Φ(−t) − R with t = ε/μ − μ/2 and R = e^ε Φ(−t − μ) = e^{−t²/2} m(t + μ), m(t) = Φ(−t) e^{t²/2}; so
+for t > 0 both terms have the same factor e^{−t²/2}. Each term is moved against the claim by more than its rounding. A
+term whose factor e^{−t²/2} is below `UNRESOLVED` is only known to be between 0 and that, because its digits are lost
+among the smallest doubles. Only the standard library is used here: a certificate on a terminal shows these numbers, and
+must not wait until an array library is loaded.
 """
 
 from __future__ import annotations
@@ -32,26 +34,26 @@ from typing import NamedTuple
 
 from pyaccount.risk.tradeoff import OVERFLOW, Bound
 
-#: Whether a μ is enough in one respect.
+#: A condition that μ must meet to be large enough.
 Condition = Callable[[float], bool]
 
-#: More than the relative error of Mills' ratio, of the exponential, and of the products.
+#: A bound on the relative error of Mills' ratio, of the exponential, and of the products.
 GUARD = 1e-12
-#: From here on the series for Mills' ratio is as accurate as the direct form, whose error grows with x².
+#: From this x on the series for Mills' ratio is as accurate as the direct form, whose error grows with x².
 ASYMPTOTIC = 25.0
-#: Below this, a density is as good as 0: doubles of half their digits begin at 1e-308.
+#: Densities below this are treated as 0, since doubles with half their digits begin at 1e-308.
 UNRESOLVED = 1e-290
-#: More than the error of erfc where it is at least 1: a unit in the last place or two.
+#: A bound on the relative error of erfc where it is at least 1, which is one or two units in the last place.
 UNITS = 2.0**-50
 _NORMAL = NormalDist()
-#: No μ outside this range is searched.
+#: The range in which μ is searched.
 LEAST, GREATEST = 1e-9, 1e6
-#: Bisection steps on a logarithmic scale: enough for every digit of a double.
+#: Bisection steps on a logarithmic scale, enough for every digit of a double.
 STEPS = 60
 
 
 class ProfileTerms(NamedTuple):
-    """δ_μ(ε) = `tail` − `rest`, each term from below and from above."""
+    """δ_μ(ε) = `tail` − `rest`, with lower and upper bounds on each term."""
 
     tail_low: float
     tail_high: float
@@ -60,23 +62,23 @@ class ProfileTerms(NamedTuple):
 
     @property
     def least(self) -> float:
-        """δ_μ(ε) is at least this."""
+        """The lower bound on δ_μ(ε)."""
         return max(0.0, self.tail_low - self.rest_high)
 
     @property
     def most(self) -> float:
-        """δ_μ(ε) is at most this."""
+        """The upper bound on δ_μ(ε)."""
         return self.tail_high - self.rest_low
 
 
 def gaussian_terms(mu: float, epsilon: float) -> ProfileTerms:
-    """The two terms of δ_μ(ε) = Φ(−t) − R, t = ε/μ − μ/2, with bounds on their rounding."""
+    """Return the two terms of δ_μ(ε) = Φ(−t) − R, t = ε/μ − μ/2, with bounds on their rounding."""
     t = epsilon / mu - mu / 2.0
-    # t is wrong by a quarter of this at most.
+    # The error of t is at most a quarter of this.
     moved = (epsilon / mu + mu) * 2.0**-50
-    # Both terms carry e^{−t²/2}/√(2π); Mills' ratio has the root in it.
+    # This is the common factor e^{−t²/2}; the 1/√(2π) is part of `_mills`.
     density = math.exp(-0.5 * t * t)
-    # A tail below ½, and Mills' ratio, move by |t| + 1 times what t does, relatively.
+    # A change of t changes a tail below ½, and Mills' ratio, by a relative error of at most |t| + 1 times it.
     guard = GUARD + (abs(t) + 1.0) * moved
     rest = density * _mills(t + mu)
     low, high = rest * (1.0 - guard), rest * (1.0 + guard)
@@ -84,7 +86,7 @@ def gaussian_terms(mu: float, epsilon: float) -> ProfileTerms:
         low, high = 0.0, UNRESOLVED
     if t <= 0.0:
         tail = 0.5 * math.erfc(t / math.sqrt(2.0))
-        # A tail above ½ moves by its density times what t does, and what t/√2 is rounded by; a density is at most 1.
+        # The error of a tail above ½ is the density times the error of t and of t/√2; the density is at most 1.
         slack = UNITS + density * (moved + abs(t) * UNITS)
         return ProfileTerms(tail * (1.0 - slack), tail * (1.0 + slack), low, high)
     if density < UNRESOLVED:
@@ -94,43 +96,45 @@ def gaussian_terms(mu: float, epsilon: float) -> ProfileTerms:
 
 
 def needed_at_points(points: Sequence[Bound]) -> float | None:
-    """A μ with δ(ε) ≤ δ_μ(ε) at each ε of `points`, given δ at most there; None if none is found.
+    """Return an upper bound on the μ with δ(ε) ≤ δ_μ(ε) at each of `points`, which bound δ from above; None if none.
 
-    δ_μ(ε) grows with μ, so the smallest such μ is found by bisection; an upper bound. A δ that doubles hardly tell from 1 has
-    none, which says nothing of the mechanism itself. A point above the chord of its neighbours counts as the chord does.
+    δ_μ(ε) increases with μ, so the smallest such μ is found by bisection. There is none if δ is indistinguishable from
+    1 as a double, which says nothing about the mechanism itself. For a point above the chord of its neighbours, the
+    chord is used.
     """
     return _needed_at(tuple(points))
 
 
 def needed_within_range(points: Sequence[Bound]) -> float | None:
-    """A μ with δ(ε) ≤ δ_μ(ε) from the first ε of `points` to the last, given δ at most at each; None if none is found.
+    """Return a μ with δ(ε) ≤ δ_μ(ε) from the first ε of `points` (upper bounds on δ) to the last; None if none.
 
-    The smallest that tangents prove; an upper bound. As for `needed_at_points`, a δ near 1 may have none.
+    It is the smallest one that tangents prove, an upper bound. As for `needed_at_points`, there may be none for a δ
+    near 1.
     """
     return _needed_within(tuple(points))
 
 
 def suffices(mu: float, corners: Sequence[Bound]) -> bool:
-    """Whether δ(ε) ≤ δ_μ(ε) is proven from the first ε of a `hull` to the last, given δ at most at its corners."""
+    """Return whether δ(ε) ≤ δ_μ(ε) is proven within the range of a `hull`, given upper bounds on δ at its corners."""
     return all(test(mu) for test in _tests(corners))
 
 
 def smallest_possible(points: Sequence[Bound]) -> float:
-    """A μ below which no μ′ makes the mechanism μ′-GDP, given δ **at least** at each ε of `points`; 0 if they exclude none.
+    """Return a μ such that no smaller μ′ makes the mechanism μ′-GDP, given **lower** bounds on δ; 0 if there is none.
 
-    δ_μ′(ε) grows with μ′, so one point with δ_μ′(ε) < δ excludes all below. A lower bound.
+    δ_μ′(ε) increases with μ′, so one point with δ_μ′(ε) < δ excludes all smaller values. The result is a lower bound.
     """
     return _smallest(tuple(points))
 
 
 def hull(points: Sequence[Bound]) -> list[Bound]:
-    """The corners of the lower convex hull of the points, with δ over e^ε: each chord bounds δ between its ends."""
+    """Return the corners of the lower convex hull of the points, with δ over e^ε: its chords bound δ between them."""
     best: dict[float, float] = {}
     for epsilon, delta in points:
         best[epsilon] = min(delta, best.get(epsilon, 1.0))
     kept: list[Bound] = []
     for point in (Bound(*item) for item in sorted(best.items())):
-        # δ never rises with ε: what held before holds here.
+        # δ never increases with ε, so an earlier bound also holds here.
         corner = Bound(point.epsilon, min(point.delta, kept[-1].delta)) if kept else point
         while len(kept) > 1 and chord(kept[-2], corner, kept[-1].epsilon) <= kept[-1].delta:
             kept.pop()
@@ -139,30 +143,30 @@ def hull(points: Sequence[Bound]) -> list[Bound]:
 
 
 def sharpened(points: Sequence[Bound]) -> list[Bound]:
-    """Each point with the best bound that all of them together give at its ε."""
+    """Return each point with the best bound that all points together give at its ε."""
     corners = hull(points)
-    found = []
+    bounds = []
     for point in points:
         left = max((corner for corner in corners if corner.epsilon <= point.epsilon), key=lambda corner: corner.epsilon)
         right = min(
             (corner for corner in corners if corner.epsilon >= point.epsilon), key=lambda corner: corner.epsilon
         )
-        # The chord's roundings are relative to its higher end; those of its differences of ε grow with their size.
+        # The rounding of the chord is relative to its higher end; that of its differences of ε grows with their size.
         rounding = (right.epsilon - left.epsilon + 8.0) * 2.0**-51
         best = left.delta if left == right else chord(left, right, point.epsilon) + rounding * left.delta
-        found.append(Bound(point.epsilon, min(point.delta, best)))
-    return found
+        bounds.append(Bound(point.epsilon, min(point.delta, best)))
+    return bounds
 
 
 def chord(left: Bound, right: Bound, epsilon: float) -> float:
-    """δ at most at an ε between two points, by convexity in e^ε."""
+    """Return an upper bound on δ at an ε between two points, by convexity in e^ε."""
     width = right.epsilon - left.epsilon
-    # Across so wide a gap the chord is flat but for its very end.
+    # Across such a wide gap the chord is flat except near its right end.
     share = math.expm1(epsilon - left.epsilon) / math.expm1(width) if width < OVERFLOW else 0.0
     return left.delta - share * (left.delta - right.delta)
 
 
-# Every form in which a certificate is shown asks for the numbers of the same points.
+# All forms of a certificate need these numbers for the same points, so they are cached.
 _REMEMBERED = 64
 
 
@@ -187,39 +191,39 @@ def _tests(corners: Sequence[Bound]) -> list[Condition]:
 
 
 def _least(tests: list[Condition]) -> float | None:
-    found = _bracket(tests)[1]
-    return found if math.isfinite(found) else None
+    least = _bracket(tests)[1]
+    return least if math.isfinite(least) else None
 
 
 def _may_reach(mu: float, point: Bound) -> bool:
-    """Whether δ_μ is not proven to be below δ at this point."""
+    """Return whether δ_μ may be at least δ at this point, that is, whether it is not proven to be below."""
     return gaussian_terms(mu, point.epsilon).most >= point.delta
 
 
 def _reaches(mu: float, point: Bound) -> bool:
-    """Whether δ_μ is proven to be at least δ at this point."""
+    """Return whether δ_μ is proven to be at least δ at this point."""
     return gaussian_terms(mu, point.epsilon).least >= point.delta
 
 
 def _above_chord(mu: float, left: Bound, right: Bound) -> bool:
-    """Whether a tangent of δ_μ lies above the chord at both ends: T(ε) = Φ(−t₀) − R₀ e^{ε − ε₀}."""
+    """Return whether a tangent of δ_μ, T(ε) = Φ(−t₀) − R₀ e^{ε − ε₀}, is above the chord at both ends."""
     width = right.epsilon - left.epsilon
     if left.delta <= 0.0:
-        # No δ_μ lies below a chord at 0.
+        # δ_μ is positive, so it is above a chord at 0.
         return True
     if width >= OVERFLOW:
         return False
     slope = (left.delta - right.delta) / math.expm1(width) * math.exp(-min(left.epsilon, OVERFLOW))
-    # Where −Φ(−μ/2 − ε/μ) is the slope of the chord, or at the nearer end.
-    place = -mu * (mu / 2.0 + _NORMAL.inv_cdf(slope)) if 0.0 < slope < 1.0 else right.epsilon
-    place = min(max(place, left.epsilon), right.epsilon)
-    terms = gaussian_terms(mu, place)
-    return all(terms.tail_low - terms.rest_high * math.exp(end.epsilon - place) >= end.delta for end in (left, right))
+    # The point where −Φ(−μ/2 − ε/μ) is the slope of the chord, or else the nearer end.
+    contact = -mu * (mu / 2.0 + _NORMAL.inv_cdf(slope)) if 0.0 < slope < 1.0 else right.epsilon
+    contact = min(max(contact, left.epsilon), right.epsilon)
+    terms = gaussian_terms(mu, contact)
+    return all(terms.tail_low - terms.rest_high * math.exp(end.epsilon - contact) >= end.delta for end in (left, right))
 
 
 def _bracket(tests: list[Condition]) -> tuple[float, float]:
-    """Neighbouring μ, the lower one refused (or 0) by a test and the upper one allowed (or ∞) by all; large μ pass each."""
-    # What one test refuses need not be asked of the others: the one that refused last comes first.
+    """Return adjacent μ: the lower one fails a test (or is 0), the upper one passes all (or is ∞). Large μ pass."""
+    # The test that failed last is tried first, so that the others need not be evaluated.
     tests = list(tests)
 
     def allowed(mu: float) -> bool:
@@ -241,10 +245,10 @@ def _bracket(tests: list[Condition]) -> tuple[float, float]:
 
 
 def _mills(t: float) -> float:
-    """Φ(−t) e^{t²/2} for t ≥ 0: Mills' ratio over √(2π), with a relative error below 5e-13.
+    """Return Φ(−t) e^{t²/2} for t ≥ 0, which is Mills' ratio over √(2π), with a relative error below 5e-13.
 
-    By erfc as long as that is far from underflow; beyond, by the first terms of ½ erfcx(x) = (1 − 1/2x² + 3/4x⁴ − …)/(2x√π), an
-    alternating series whose error is below the first term left out (Abramowitz & Stegun 1964, 7.1.23).
+    It uses erfc where that is far from underflow, and otherwise the first terms of ½ erfcx(x) = (1 − 1/2x² + 3/4x⁴ −
+    …)/(2x√π), an alternating series whose error is below the first omitted term (Abramowitz & Stegun 1964, 7.1.23).
     """
     x = t / math.sqrt(2.0)
     if x < ASYMPTOTIC:

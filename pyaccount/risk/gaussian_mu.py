@@ -1,18 +1,18 @@
 """The μ of Gaussian differential privacy as a budget, over a stated range of ε.
 
-**Why over a range.** A mechanism is μ-GDP if δ(ε) ≤ δ_μ(ε) for *every* ε ≥ 0 in both directions. With sampling that is hardly
-ever true of a useful μ: a record that takes part in all n rounds is improbable, but beyond some ε nothing else counts, and
-there δ falls like that of N(√n/σ, 1) against N(0, 1). Any mechanism with a probability, however small, of losses without
-bound has no μ at all. So the budget is kept where δ_μ is at least the δ at which the certificate tells ε: for every ε from 0
-to E, δ_μ(E) = that δ.
+**Why a range.** A mechanism is μ-GDP if δ(ε) ≤ δ_μ(ε) for *every* ε ≥ 0 in both directions. With sampling this is
+hardly ever true for a useful μ: a record that takes part in all n rounds is improbable, but beyond some ε only this
+event counts, and there δ falls like that of N(√n/σ, 1) against N(0, 1). A mechanism whose losses are unbounded with
+positive probability, however small, has no μ at all. So the budget applies where δ_μ is at least the δ at which the
+certificate reports ε: for every ε from 0 to E, where δ_μ(E) is that δ.
 
-**What it says about attacks.** The tangent of the trade-off function G_μ(α) = Φ(Φ⁻¹(1 − α) − μ) whose slope is −e^{±ε} is the
-line of the point (ε, δ_μ(ε)). So δ ≤ δ_μ from 0 to E proves that no attack does better than against N(μ, 1) and N(0, 1), as
-long as both its error rates are at least Φ(−μ/2 − E/μ): `least_rate`. (Dong, Roth & Su 2022, Corollary 2.13, one tangent at a
-time.)
+**What it says about attacks.** The tangent of the trade-off function G_μ(α) = Φ(Φ⁻¹(1 − α) − μ) with slope −e^{±ε} is
+the line of the point (ε, δ_μ(ε)). So δ ≤ δ_μ from 0 to E proves that no attack is better than one on N(μ, 1) and N(0,
+1), if both its error rates are at least Φ(−μ/2 − E/μ): `least_rate`. (Dong, Roth & Su 2022, Corollary 2.13, applied to
+one tangent at a time.)
 
-**The measure** is the least μ with δ(ε) ≤ δ_μ(ε) for every ε from 0 to E. From above by tangents between points, from below
-by the points themselves: `gaussian`.
+**The measure** is the least μ with δ(ε) ≤ δ_μ(ε) for every ε from 0 to E. `gaussian` bounds it from above by tangents
+between points, and from below by the points themselves.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from pyaccount.directions import Direction
     from pyaccount.document.sections import Risk
 
-#: No δ that a document may tell lies beyond, for the largest μ that it may say: 10²/2 + 10·36. e^ε is a double there.
+#: An ε beyond E for every allowed μ and δ: at most 10²/2 + 10·36. e^ε is still a double there.
 FARTHEST = 600.0
-#: Halvings of that, down to the last digits of a double.
+#: Bisection steps in this range, down to the last digits of a double.
 STEPS = 60
-#: How many points are looked at first.
+#: The number of points to begin with.
 FIRST = 16
-#: No points are put between two that are so near.
+#: No points are added between two that are closer than this.
 CLOSE = 1e-9
 
 
@@ -53,27 +53,27 @@ class GaussianBudget(Budget):
     one_point: ClassVar[bool] = False
 
     limit: float
-    #: The least δ that counts.
+    #: The δ at which ε is reported; smaller values do not count.
     delta: float
 
     @classmethod
     def of(cls, risk: Risk, delta: float) -> GaussianBudget | None:
-        """Of `privacy.risk.gaussian_mu`."""
+        """Return the budget that `privacy.risk.gaussian_mu` sets; None if it is not set."""
         return None if risk.gaussian_mu is None else cls(risk.gaussian_mu, delta)
 
     @property
     def words(self) -> str:
-        """What is measured."""
+        """The measure in words."""
         return "Gaussian μ"
 
     @property
     def note(self) -> str:
-        """Over which range."""
+        """The range of ε in words."""
         return f"for every ε from 0 to {self.last_epsilon:.10g}"
 
     @cached_property
     def last_epsilon(self) -> float:
-        """E: where δ_μ has fallen to the least δ that counts, to four digits, rounded up."""
+        """E: where δ_μ has fallen to `delta`, rounded up to four digits."""
         low, high = 0.0, FARTHEST
         for _ in range(STEPS):
             middle = 0.5 * (low + high)
@@ -82,34 +82,34 @@ class GaussianBudget(Budget):
 
     @property
     def least_rate(self) -> float:
-        """An error rate from which on no attack does better than against the Gaussian mechanism; rounded up."""
+        """The error rate, rounded up, from which on no attack is better than one on the Gaussian mechanism."""
         rate = 0.5 * math.erfc((0.5 * self.limit + self.last_epsilon / self.limit) / math.sqrt(2.0))
         return min(0.5, rate * (1.0 + 1e-9) + 1e-300)
 
     def details(self) -> dict[str, float]:
-        """The range, and the error rates that it covers."""
+        """Return the range, and the least error rate to which it applies."""
         return {"last_epsilon": self.last_epsilon, "least_rate": self.least_rate}
 
     def places(self) -> tuple[float, ...]:
-        """Evenly over the range."""
+        """Return ε evenly spaced over the range."""
         return (*(self.last_epsilon * k / FIRST for k in range(FIRST)), self.last_epsilon)
 
     @property
     def negligible(self) -> float:
-        """Far below the least δ that counts: how far a mechanism is below the budget is told, too."""
+        """A δ far below `delta`, because the certificate also reports how far a mechanism is below its budget."""
         return 1e-9 * self.delta
 
     def at_most(self, points: Points) -> float:
-        """The larger of both directions; ∞ where δ can hardly be told from 1."""
-        found = [needed_within_range(_upper(points[side])) for side in DIRECTIONS]
-        return max(math.inf if mu is None else mu for mu in found)
+        """Return the larger upper bound of both directions; ∞ if δ is indistinguishable from 1."""
+        bounds = [needed_within_range(_upper(points[side])) for side in DIRECTIONS]
+        return max(math.inf if mu is None else mu for mu in bounds)
 
     def at_least(self, points: Points) -> float:
-        """The larger of both directions."""
+        """Return the larger lower bound of both directions."""
         return max(smallest_possible(_lower(points[side])) for side in DIRECTIONS)
 
     def finer(self, points: Points, tolerance: float) -> dict[Direction, tuple[float, ...]]:
-        """The middle between two points that need more together than the points by themselves are known to."""
+        """Return the middle between two points if the gap between them needs a larger μ than the points themselves."""
         enough = self.at_least(points) * (1.0 + 0.5 * tolerance)
         found: dict[Direction, tuple[float, ...]] = {}
         for side in DIRECTIONS:

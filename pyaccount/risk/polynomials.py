@@ -1,17 +1,18 @@
-"""Bounds on δ(ε) by several moments of the likelihood ratio at once.
+"""Bounds on δ(ε) from several moments of the likelihood ratio at once.
 
-Let P ≪ Q, f = dP/dQ and Z_k = E_Q f^k, so that Z_0 = Z_1 = 1. If a polynomial p(x) = Σ_{k ≤ m} a_k x^k is at least (x − 1)₊ for
-all x ≥ 0, then with x = f e^{−ε}
+Let P ≪ Q, f = dP/dQ and Z_k = E_Q f^k, so that Z_0 = Z_1 = 1. If a polynomial p(x) = Σ_{k ≤ m} a_k x^k is at least (x −
+1)₊ for all x ≥ 0, then with x = f e^{−ε}
 
     δ(ε) = E_Q (f − e^ε)₊ = e^ε E_Q (f e^{−ε} − 1)₊ ≤ e^ε E_Q p(f e^{−ε}) = Σ_k a_k e^{(1−k)ε} Z_k
 
-at every ε, whichever it was that p was made for. Z_k is taken from above where a_k > 0 and from below where a_k < 0. One moment
-is the case p(x) = c_m x^m.
+at every ε, whichever ε the polynomial was chosen for. An upper bound on Z_k is used if a_k > 0, and a lower bound if
+a_k < 0. A single moment is the case p(x) = c_m x^m.
 
-**That p is such a polynomial** is shown exactly. Coefficients are binary fractions, so a power of two makes integers of them.
-p ≥ 0 on [0, 1], and p − x + 1 ≥ 0 on [1, ∞), which with x = 1/y is a polynomial in y on (0, 1]: both are polynomials
-on the unit interval. One whose coefficients in Bernstein's basis are not negative is not negative there, since that basis is
-not; where some are, the interval is halved (de Casteljau), and so on.
+**That p is such a polynomial** is checked exactly. The coefficients are binary fractions, so multiplying by a power of
+two makes them integers. To check are p ≥ 0 on [0, 1], and p − x + 1 ≥ 0 on [1, ∞), which with x = 1/y is a polynomial
+in y on (0, 1]; so both are polynomials on the unit interval. A polynomial whose coefficients in Bernstein's basis are
+all non-negative is non-negative there, since the basis functions are. If some coefficients are negative, the interval
+is halved (de Casteljau), and so on.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Intervals that are looked at before it is said that nothing is known.
+#: The most intervals that are checked before the proof is given up.
 MOST_INTERVALS = 1024
-#: The largest degree: beyond, coefficients nearly cancel.
+#: The largest degree: coefficients of higher degrees nearly cancel.
 MOST_DEGREE = 24
 
 
 @dataclass(frozen=True, slots=True)
 class MomentPolynomial:
-    """a_0, …, a_m, and bounds (lower, upper) on ln Z_0, …, ln Z_m."""
+    """The coefficients a_0, …, a_m, and bounds (lower, upper) on ln Z_0, …, ln Z_m."""
 
     coefficients: tuple[float, ...]
     log_moments: tuple[tuple[float, float], ...]
 
     @property
     def dominates(self) -> bool:
-        """Whether p(x) ≥ (x − 1)₊ for all x ≥ 0 is proven. Costs milliseconds to a tenth of a second."""
+        """Return whether p(x) ≥ (x − 1)₊ for all x ≥ 0 is proven. This takes milliseconds to a tenth of a second."""
         coefficients = self.coefficients
         if not 2 <= len(coefficients) <= MOST_DEGREE + 1 or not all(math.isfinite(one) for one in coefficients):
             return False
@@ -50,13 +51,13 @@ class MomentPolynomial:
         return _nonnegative(whole) and _nonnegative(beyond[::-1])
 
     def bound(self, epsilon: float) -> float:
-        """Return the upper bound on δ(ε), if p dominates; rounded up, and at most 1."""
+        """Return the upper bound on δ(ε), if p dominates; it is rounded up, and at most 1."""
         terms, rounding = [], 0.0
         for k, (coefficient, (lower, upper)) in enumerate(zip(self.coefficients, self.log_moments, strict=True)):
             if coefficient == 0.0:
                 continue
             log = upper if coefficient > 0.0 else lower
-            # Coefficients may be as large as their powers are small: only the product is a number.
+            # Coefficients may be as large as their powers are small, so only the product is computed as a double.
             size = math.log(abs(coefficient))
             exponent = size + log + (1 - k) * epsilon
             if exponent > 700.0:
@@ -65,12 +66,12 @@ class MomentPolynomial:
             # The exponent is rounded by a few units of 1.1e-16 of its terms, the exponential by one more.
             rounding += abs(terms[-1]) * 1e-15 * (4.0 + abs(size) + abs(log) + abs((1 - k) * epsilon))
         bound = math.fsum([*terms, rounding])
-        # What is below the normal numbers may be lost.
+        # Values below the normal doubles may have been lost.
         return 1.0 if math.isnan(bound) else min(1.0, max(math.nextafter(bound, 1.0), 0.0) + 1e-300)
 
 
 def _nonnegative(coefficients: Sequence[int]) -> bool:
-    """Whether Σ a_k t^k ≥ 0 on [0, 1] is proven."""
+    """Return whether Σ a_k t^k ≥ 0 on [0, 1] is proven."""
     degree = len(coefficients) - 1
     common = math.lcm(*(math.comb(degree, k) for k in range(degree + 1)))
     bernstein = [
@@ -90,7 +91,7 @@ def _nonnegative(coefficients: Sequence[int]) -> bool:
 
 
 def _halves(values: list[int]) -> tuple[list[int], list[int]]:
-    """The coefficients in Bernstein's basis on both halves of an interval, times 2^degree."""
+    """Return the coefficients in Bernstein's basis on both halves of an interval, times 2^degree."""
     degree = len(values) - 1
     first, second, row = [values[0] << degree], [values[-1] << degree], values
     for step in range(1, degree + 1):

@@ -1,30 +1,33 @@
 """The true-positive rate at a false-positive rate as a budget.
 
-Write x = e^ε and δ(x) = H_x(P‖Q) for all x > 0. The largest true-positive rate of a test for presence at the false-positive
-rate α is
+Write x = e^ε and δ(x) = H_x(P‖Q) for all x > 0. The largest true-positive rate of a test for presence at the
+false-positive rate α is
 
     t(α) = min over x > 0 of g(x),   g(x) = α x + δ(x)
 
-(Dong, Roth & Su 2022, Proposition 2.12: the trade-off function is the conjugate of the profile). Its points with x ≥ 1 are
-those of the direction *remove*; with H_x(P‖Q) = 1 − x + x H_{1/x}(Q‖P), those with x ≤ 1 are those of *add*. For absence P
-and Q change places. The budget is kept if both rates are at most the limit. **From above** every point gives a bound:
-`TradeOff`.
+(Dong, Roth & Su 2022, Proposition 2.12: the trade-off function is the conjugate of the profile). Its points with x ≥ 1
+are those of the direction *remove*; with H_x(P‖Q) = 1 − x + x H_{1/x}(Q‖P), those with x ≤ 1 are those of *add*. For
+absence P and Q are exchanged. The budget is kept if both rates are at most the limit. **From above** every point gives
+a bound: `TradeOff`.
 
-**From below.** δ(x) is convex, falls, no faster than x grows, and is at least (1 − x)₊, so g is convex and its slopes lie
-between α − 1 and α. Between two neighbouring points g lies above the line through the two points to the left (with δ at least
-at the nearer one and at most at the farther one), or with the slope α − 1 where there are none; likewise above the line of
-those to the right. The least that the larger of the two lines comes to there, is a lower bound on g there: at an end, or
-where they cross. Beyond the last point g ≥ α x, before the first g ≥ 1 − (1 − α) x, which closes both ends. Bounds of the two
-directions need not be of one pair; so the points of each direction are looked at by themselves.
+**From below.** δ(x) is convex and decreasing, with slopes of at least −1, and δ(x) ≥ (1 − x)₊. So g is convex and its
+slopes are between α − 1 and α. Between two neighbouring points g is above the line through the two points to the left
+(with the lower bound on δ at the nearer one and the upper bound at the farther one), or with the slope α − 1 if there
+are not two. It is likewise above the line through the two points to the right. The minimum of the larger of the two
+lines, at an end or where they cross, is a lower bound on g there. Beyond the last point g ≥ α x, before the first g ≥ 1
+− (1 − α) x, which closes both ends. Bounds of the two directions need not be of one pair, so the points of each
+direction are treated separately.
 
-**One point is a proof.** t(α) ≤ T follows from any (ε, δ) in both directions with e^ε α + δ ≤ T, and for absence, too. Where
-α + T ≤ 1 nothing is lost by ε ≥ 0, if one direction is the larger one for all ε: the trade-off function of the larger profile
-is symmetric, and convex, so that its slope at a point above the diagonal is −1 or steeper.
+**One point is a proof.** t(α) ≤ T follows from any (ε, δ) in both directions with e^ε α + δ ≤ T, and likewise for
+absence. If α + T ≤ 1, nothing is lost by requiring ε ≥ 0, provided that one direction is the larger one for all ε: the
+trade-off function of the larger profile is symmetric and convex, so that its slope at a point above the diagonal is −1
+or steeper.
 
-**Rounding.** x·|δ′(x)| ≤ P(L ≥ ε) ≤ 1 for x ≥ 1, and |g′| ≤ 1 for x ≤ 1, so that the rounding of x moves g by no more than
-(1 + α x) units; with the sum's own it is below `UNITS` times that, by which the ends at each point are moved apart: slopes
-between points that are near to one another stay bounds. What is read off the lines is below 1, a height and a slope times a
-distance no larger than the two together: some ten roundings, for which `GUARD` and `SMALLEST` are taken off.
+**Rounding.** x·|δ′(x)| ≤ P(L ≥ ε) ≤ 1 for x ≥ 1, and |g′| ≤ 1 for x ≤ 1, so the rounding of x changes g by no more than
+(1 + α x) units. Together with the rounding of the sum this is below `UNITS` times (1 + α x). The bounds at each point
+are moved apart by that much, so that slopes between close points remain bounds. A value read off the lines is below 1:
+a height, and a slope times a distance no larger than the two together. These are some ten roundings, for which `GUARD`
+and `SMALLEST` are subtracted.
 """
 
 from __future__ import annotations
@@ -45,18 +48,18 @@ if TYPE_CHECKING:
     from pyaccount.document.sections import Risk
     from pyaccount.risk.tradeoff import Bound, TradeOff
 
-#: What lower bounds are moved by, relatively and absolutely.
+#: The relative and the absolute amount by which lower bounds are reduced.
 GUARD, SMALLEST = 1e-12, 1e-14
-#: What the ends of g at a point are moved apart by, times 1 + α x.
+#: The amount, times 1 + α x, by which the bounds on g at a point are moved apart.
 UNITS = 2.0**-49
-#: How many points are looked at first, and how many are put between two of them.
+#: The number of points to begin with, and of points that are added between two of them.
 FIRST, BETWEEN = 24, 4
-#: Points that are nearer to one another than this are one, where slopes between them are asked for.
+#: Points that are closer than this are treated as one when slopes between them are computed.
 APART = 1e-9
 
 
 class Spot(NamedTuple):
-    """g at this x is at least `lower` and at most `upper`."""
+    """Bounds at one x: `lower` ≤ g(x) ≤ `upper`."""
 
     x: float
     lower: float
@@ -64,19 +67,19 @@ class Spot(NamedTuple):
 
 
 class Ray(NamedTuple):
-    """The line through (x, y) with a slope."""
+    """The line through (x, y) with a given slope."""
 
     x: float
     y: float
     slope: float
 
     def at(self, x: float) -> float:
-        """The line's height."""
+        """Return the height of the line at `x`."""
         return self.y + self.slope * (x - self.x)
 
 
 class Gap(NamedTuple):
-    """What lies between two x: g is at least `least` there."""
+    """The interval between two values of x, and a lower bound `least` on g in it."""
 
     left: float
     right: float
@@ -85,7 +88,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RateBudget(Budget):
-    """The true-positive rate at `alpha` is at most `limit`; α + limit ≤ 1."""
+    """The true-positive rate at the false-positive rate `alpha` is at most `limit`; α + limit ≤ 1."""
 
     measure: ClassVar[str] = "true_positive_rate"
 
@@ -94,46 +97,46 @@ class RateBudget(Budget):
 
     @classmethod
     def of(cls, risk: Risk, delta: float) -> RateBudget | None:
-        """Of `privacy.risk.true_positive_rate` and `false_positive_rate`."""
+        """Return the budget that `privacy.risk.true_positive_rate` and `false_positive_rate` set, or None."""
         if risk.true_positive_rate is None or risk.false_positive_rate is None:
             return None
         return cls(risk.true_positive_rate, risk.false_positive_rate)
 
     @property
     def words(self) -> str:
-        """What is measured."""
+        """The measure in words."""
         return "true-positive rate"
 
     @property
     def note(self) -> str:
-        """At which false-positive rate."""
+        """The false-positive rate in words."""
         return f"at a false-positive rate of {self.alpha:.10g}"
 
     def details(self) -> dict[str, float]:
-        """The false-positive rate."""
+        """Return the false-positive rate."""
         return {"false_positive_rate": self.alpha}
 
     def places(self) -> tuple[float, ...]:
-        """Evenly up to ε = −ln α, where e^ε α is 1."""
+        """Return ε evenly spaced from 0 to −ln α, where e^ε α is 1."""
         last = -math.log(self.alpha)
         return tuple(last * k / FIRST for k in range(FIRST + 1))
 
     @property
     def negligible(self) -> float:
-        """Beside α, which every rate is at least."""
+        """A δ negligible compared with α, which is a lower bound on every rate."""
         return 1e-6 * self.alpha
 
     def at_most(self, points: Points) -> float:
-        """The larger of the two tests' bounds."""
+        """Return the larger of the upper bounds for the two tests."""
         curve = curve_of(points)
         return max(curve.true_positive_rate(self.alpha), curve.swapped.true_positive_rate(self.alpha))
 
     def at_least(self, points: Points) -> float:
-        """The larger of the two tests' bounds; see the head of this file."""
+        """Return the larger of the lower bounds for the two tests; the module's docstring has the proof."""
         return max(self.least_of_test(points, test) for test in TESTS)
 
     def finer(self, points: Points, tolerance: float) -> dict[Direction, tuple[float, ...]]:
-        """Points between those between which g may be least, of each test that decides."""
+        """Return further points in the gaps where g may be smallest, for each test that decides the bound."""
         decided = self.at_least(points)
         found: dict[Direction, set[float]] = {}
         curve = curve_of(points)
@@ -146,26 +149,26 @@ class RateBudget(Budget):
                 for gap in gaps:
                     if gap.least < most * (1.0 - 0.3 * tolerance) and gap.left < gap.right:
                         near = abs(math.log(gap.right))
-                        # Before the first x there is no end: a step further.
+                        # The first gap begins at x = 0, that is, ε = ∞; extend it by one step.
                         places = [near + 1.0] if gap.left == 0.0 else _inside(*sorted((abs(math.log(gap.left)), near)))
                         found.setdefault(side, set()).update(places)
         known = {side: {point.epsilon for point in points[side]} for side in found}
         return {side: tuple(sorted(places - known[side])) for side, places in found.items()}
 
     def claim(self, epsilon: float) -> float | None:
-        """(ε, limit − e^ε α), less the rounding of `at_most`."""
+        """Return limit − e^ε α, a δ that implies the budget at this ε, reduced by the rounding of `at_most`."""
         delta = self.limit * (1.0 - 4.0 * SLACK) - math.exp(epsilon) * self.alpha * (1.0 + 4.0 * SLACK)
         return delta if 0.0 < delta < 1.0 else None
 
     def least_of_test(self, points: Points, test: tuple[Direction, Direction]) -> float:
-        """The bound for one of `TESTS`."""
+        """Return the lower bound for one of `TESTS`."""
         above, below = test
         gaps = [*self._above(points[above]), *self._below(points[below])]
         least = min(gap.least for gap in gaps)
         return max(0.0, min(1.0, least) * (1.0 - GUARD) - SMALLEST)
 
     def _above(self, points: Sequence[Enclosure]) -> list[Gap]:
-        """Of x ≥ 1: the points of the first direction themselves, and g ≥ α x beyond the last."""
+        """Return the gaps with x ≥ 1: between points of the first direction, and beyond the last with g ≥ α x."""
         spots = [
             _spot(x, self.alpha * x, point.lower, point.upper)
             for point, x in ((point, math.exp(point.epsilon)) for point in points)
@@ -176,7 +179,7 @@ class RateBudget(Budget):
         return [*gaps, Gap(last.x, end, _dip(left, Ray(0.0, 0.0, self.alpha), last.x, end))]
 
     def _below(self, points: Sequence[Enclosure]) -> list[Gap]:
-        """Of x ≤ 1, by the other direction's points at 1/x, and g ≥ 1 − (1 − α) x before the first."""
+        """Return the gaps with x ≤ 1, from the other direction's points at 1/x; before the first g ≥ 1 − (1 − α) x."""
         fall = 1.0 - self.alpha
         spots = [
             _spot(x, 1.0 - fall * x, x * point.lower, x * point.upper)
@@ -200,9 +203,10 @@ class RateBudget(Budget):
 
 
 def with_more_points(curve: TradeOff, alpha: float) -> float:
-    """What `curve.true_positive_rate(alpha)` cannot fall below, however many points are added to the curve's own.
+    """Return a value below which no additional points can reduce `curve.true_positive_rate(alpha)`.
 
-    Its points are taken to be exact, so this is no bound on any attack: it says how much of one is a matter of the points.
+    It treats the points of the curve as exact, so it is not a bound on any attack. It shows how much more points could
+    help.
     """
     points: Points = {"remove": _exact(curve.remove, curve.add), "add": _exact(curve.add, curve.remove)}
     most = curve.true_positive_rate(alpha)
@@ -210,31 +214,31 @@ def with_more_points(curve: TradeOff, alpha: float) -> float:
 
 
 def _exact(own: Sequence[Bound], other: Sequence[Bound]) -> list[Enclosure]:
-    """The points of one direction with what they imply of one another, as if they were exact; 0 is one of them."""
+    """Return the points of one direction, with what all points imply at them, as if they were exact; includes ε = 0."""
     found: list[Enclosure] = []
     for epsilon in sorted({epsilon for epsilon, _ in own if epsilon < OVERFLOW}):
-        # Points whose e^ε can hardly be told apart say nothing about slopes.
+        # Points with nearly equal e^ε give no reliable slopes.
         if epsilon == 0.0 or epsilon > (found[-1].epsilon if found else 0.0) + APART:
             delta = implied(own, other, epsilon)
             found.append(Enclosure(epsilon, delta, delta))
     if found and found[0].epsilon == 0.0:
         return found
-    # δ falls, so at 0 it is what it is anywhere else, or more.
+    # δ is decreasing, so δ(0) is at least the value at any other ε.
     return [Enclosure(0.0, found[0].lower if found else 0.0, implied(own, other, 0.0)), *found]
 
 
-#: Presence and absence: the direction whose points lie at x ≥ 1, and the one whose points lie at x ≤ 1.
+#: The tests of presence and of absence: the direction with points at x ≥ 1, and that with points at x ≤ 1.
 TESTS: tuple[tuple[Direction, Direction], ...] = (("remove", "add"), ("add", "remove"))
 
 
 def _spot(x: float, base: float, lower: float, upper: float) -> Spot:
-    """g at x, which is `base` and what lies between `lower` and `upper`."""
+    """Return bounds on g at x, which is `base` plus a number between `lower` and `upper`."""
     rounding = UNITS * (1.0 + base)
     return Spot(x, base + lower - rounding, base + upper + rounding)
 
 
 def _from_left(spots: Sequence[Spot], k: int, least: float) -> Ray:
-    """A line below g to the right of a point, with the slope of those to its left; at least `least`."""
+    """Return a line below g to the right of a point, by the slope to the left of it, which is at least `least`."""
     slope = least
     if k > 0:
         slope = max(slope, (spots[k].lower - spots[k - 1].upper) / (spots[k].x - spots[k - 1].x))
@@ -242,7 +246,7 @@ def _from_left(spots: Sequence[Spot], k: int, least: float) -> Ray:
 
 
 def _from_right(spots: Sequence[Spot], k: int, most: float) -> Ray:
-    """A line below g to the left of a point, with the slope of those to its right; at most `most`."""
+    """Return a line below g to the left of a point, by the slope to the right of it, which is at most `most`."""
     slope = most
     if k + 1 < len(spots):
         slope = min(slope, (spots[k + 1].upper - spots[k].lower) / (spots[k + 1].x - spots[k].x))
@@ -250,14 +254,14 @@ def _from_right(spots: Sequence[Spot], k: int, most: float) -> Ray:
 
 
 def _dip(one: Ray, other: Ray, left: float, right: float) -> float:
-    """A lower bound on the larger of two lines from `left` to `right`: it is convex, so least at an end or where they cross."""
+    """Return a lower bound on the larger of two lines; it is convex, so least at an end or where they cross."""
     least = min(max(one.at(left), other.at(left)), max(one.at(right), other.at(right)))
     if one.slope == other.slope:
         return least
     cross = one.x + (other.y - one.y + other.slope * (one.x - other.x)) / (one.slope - other.slope)
     if not left < cross < right:
         return least
-    # Wherever it is placed, one of them is no higher there than where they cross.
+    # At any position, one of the two lines is no higher than their crossing.
     return min(least, one.at(cross), other.at(cross))
 
 

@@ -1,7 +1,7 @@
-"""Strategy matrices: which C correlates the noise, and how accurate the training it gives is.
+"""Strategy matrices: which C correlates the noise, and the error that training has with it.
 
-The room takes plain numbers, arrays and the path of a file. It gives lower-triangular matrices with non-negative
-entries (Toeplitz ones as their coefficients, dense ones as arrays), their column norms and their errors under a workload for
-noise of unit scale. It must not know documents, mechanisms, samplers or privacy: any matrix from here is a valid
-strategy, and only its accuracy depends on how it was found.
+This room takes plain numbers, arrays and the path of a file. It gives lower-triangular matrices with non-negative
+entries (Toeplitz ones as their coefficients, dense ones as arrays), their column norms, and their errors under a
+workload for noise of unit scale. It must not know documents, mechanisms, samplers or privacy: any matrix from here is a
+valid strategy, and how it was found affects only its accuracy.
 """

@@ -30,20 +30,20 @@ LARGEST_TEXT = 512 * 2**20
 
 
 class MatrixFileError(ValueError):
-    """A file that holds no usable strategy matrix; the message names the file and the first thing wrong with it."""
+    """A file contains no usable strategy matrix. The message names the file and the first thing wrong with it."""
 
 
 def load_dense(path: Path, iterations: int) -> Matrix:
-    """The strategy matrix in a file: lower triangular, entries finite and ≥ 0, positive diagonal.
+    """Read the strategy matrix in a file: lower triangular, entries finite and ≥ 0, positive diagonal.
 
     Takes a .npy file (any real integer or floating-point type; never unpickled), or a .csv or .txt file in UTF-8 with
-    one row a line, entries separated by commas if the first row has one, else by white space, blank lines and comments
-    from # on ignored. Gives a C-contiguous iterations × iterations array of doubles, not normalised; integers and wider
-    types are rounded to the nearest double.
+    one row per line. Entries are separated by commas if the first row has one, otherwise by white space; blank lines
+    and comments from # on are ignored. Returns a C-contiguous iterations × iterations array of doubles, not normalised;
+    integers and wider types are rounded to the nearest double.
 
-    What can be told from the size, the header or the number of entries is checked before any entry is read, so a file
-    far too large is refused at once. Rows and columns in messages count from 0. Raises MatrixFileError, and nothing else,
-    for anything wrong with the file or the matrix.
+    Whatever follows from the size, the header or the number of entries is checked before any entry is read, so a file
+    that is far too large is rejected at once. Rows and columns in messages count from 0. Raises `MatrixFileError`, and
+    nothing else, for anything wrong with the file or the matrix.
     """
     try:
         size = _regular_size(path)
@@ -61,12 +61,12 @@ def load_dense(path: Path, iterations: int) -> Matrix:
 
 
 def column_norms(matrix: Matrix) -> Matrix:
-    """‖c_j‖₂ for every column j.
+    """Return ‖c_j‖₂ for every column j.
 
-    Takes a matrix as `load_dense` gives it; gives a vector of positive numbers. Correct to about √n units in the last
-    place whatever the scale, and infinite only where the norm exceeds the largest double.
+    Takes a matrix as `load_dense` returns it; returns a vector of positive numbers. Accurate to about √n units in the
+    last place at any scale, and infinite only if the norm exceeds the largest double.
     """
-    # Scaled column by column, so that the squares can neither overflow nor all vanish.
+    # Each column is scaled, so that the squares can neither overflow nor all underflow.
     peaks = matrix.max(axis=0)
     with np.errstate(over="ignore"):
         norms: Matrix = peaks * np.linalg.norm(matrix / peaks, axis=0)
@@ -74,25 +74,25 @@ def column_norms(matrix: Matrix) -> Matrix:
 
 
 def normalized_columns_max(matrix: Matrix) -> Matrix:
-    """C / max_j ‖c_j‖₂: the same strategy with largest column norm 1.
+    """Return C / max_j ‖c_j‖₂: the same strategy with largest column norm 1.
 
-    Takes a matrix as `load_dense` gives it; gives a new one of the same shape. Correct to about √n units in the last
-    place; entries more than 300 orders of magnitude below the norm become 0.
+    Takes a matrix as `load_dense` returns it; returns a new one of the same shape. Accurate to about √n units in the
+    last place; entries more than 300 orders of magnitude below the norm become 0.
     """
-    # In two steps, because the norm itself may exceed the largest double.
+    # This takes two steps, because the norm itself may exceed the largest double.
     scaled: Matrix = matrix / matrix.max()
     scaled /= column_norms(scaled).max()
     return scaled
 
 
 def dense_error(matrix: Matrix, workload: Workload = PREFIX_SUMS) -> WorkloadError:
-    """The error of the strategy as it is (not normalised): of prefix sums, or of a workload.
+    """Return the error of the strategy as it is (not normalised), for prefix sums or another workload.
 
     X = A·C⁻¹ from X·C = A: mean_square = ‖X‖_F²/n, max_square = the largest squared row norm of X.
 
-    Takes a matrix as `load_dense` gives it. Time O(n³), three more matrices of the same size in memory. A
-    substitution, backward stable: relative error near n·1e−16 times the condition number of the triangular system at
-    worst, far less as a rule. Raises ValueError if an error lies outside the range of a double.
+    Takes a matrix as `load_dense` returns it. Takes time O(n³) and memory for three more matrices of the same size. The
+    substitution is backward stable: its relative error is at worst near n·1e−16 times the condition number of the
+    triangular system, and usually far smaller. Raises ValueError if an error is outside the range of a double.
     """
     size = len(matrix)
     scale = float(matrix.diagonal().max())
@@ -111,18 +111,18 @@ def dense_error(matrix: Matrix, workload: Workload = PREFIX_SUMS) -> WorkloadErr
 
 
 def bands_of(matrix: Matrix) -> int:
-    """The number of bands: the least b with C[i, j] = 0 wherever i − j ≥ b.
+    """Return the number of bands: the least b with C[i, j] = 0 wherever i − j ≥ b.
 
-    Takes a matrix as `load_dense` gives it; gives 1 for a diagonal matrix and up to n for a full one. Exact: an entry
-    counts unless it is 0.
+    Takes a matrix as `load_dense` returns it; returns 1 for a diagonal matrix and up to n for a full one. Exact: every
+    entry that is not 0 counts.
     """
-    # The first non-zero entry of each row; the diagonal is positive, so there is one.
+    # This is the first non-zero entry of each row, which exists because the diagonal is positive.
     first = (matrix != 0.0).argmax(axis=1)
     return int((np.arange(len(matrix)) - first).max()) + 1
 
 
 def _regular_size(path: Path) -> int:
-    """The size in bytes, for a regular file only: opening a pipe or a device could wait for ever."""
+    """Return the size in bytes of a regular file; opening a pipe or a device could wait for ever."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -139,7 +139,7 @@ def _regular_size(path: Path) -> int:
 def _read_npy(path: Path, iterations: int) -> Matrix:
     with path.open("rb") as file:
         shape, kind = _npy_header(path, file)
-    # Booleans, complex numbers, dates, text and objects are not entries of a real matrix.
+    # Booleans, complex numbers, dates, text and objects cannot be entries of a real matrix.
     if kind.kind not in "iuf":
         raise MatrixFileError(f"{path}: the entries must be real numbers, but their type is {kind}")
     _check_shape(path, shape, iterations)
@@ -148,14 +148,14 @@ def _read_npy(path: Path, iterations: int) -> Matrix:
     except ValueError as error:
         raise MatrixFileError(f"{path}: the header promises {shape} entries of type {kind}, but: {error}") from error
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        # A copy, so that the matrix outlives the file; what overflows to infinity is refused with the other infinities.
+        # Copy, so that the matrix does not depend on the file. Entries that overflow to infinity are rejected later.
         return np.array(mapped, dtype=np.float64, order="C", copy=True, subok=False)
 
 
 def _npy_header(path: Path, file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
     try:
         version = np.lib.format.read_magic(file)
-        # Version 3.0 exists for structured types with names beyond Latin-1 only, which are no numbers.
+        # Version 3.0 exists only for structured types with names beyond Latin-1, which are not numbers.
         readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         if version not in readers:
             raise MatrixFileError(f"{path}: .npy format {version[0]}.{version[1]} holds no plain matrix")
@@ -175,7 +175,7 @@ def _read_text(path: Path, size: int, iterations: int) -> Matrix:
         rows = [_parse(path, row, line, delimiter) for row, line in enumerate(_lines(path))]
     except UnicodeDecodeError as error:
         raise MatrixFileError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
-    # The file is read twice, and may have been written to in between.
+    # The file is read twice and may have changed in between.
     if len(rows) != iterations or any(len(row) != iterations for row in rows):
         raise MatrixFileError(f"{path}: changed while it was being read")
     return np.array(rows)
@@ -190,7 +190,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _check_text_shape(path: Path, iterations: int) -> str | None:
-    """Count entries without reading them as numbers; gives the delimiter, None for white space."""
+    """Count entries without parsing them; return the delimiter, or None for white space."""
     delimiter: str | None = None
     rows = columns = 0
     for row, line in enumerate(_lines(path)):
@@ -210,7 +210,7 @@ def _parse(path: Path, row: int, line: str, delimiter: str | None) -> Matrix:
     try:
         return np.loadtxt([line], delimiter=delimiter, comments=None, ndmin=1)
     except ValueError:
-        # The parser's own message counts rows and columns in its own way: find the entry again.
+        # The parser's message counts rows and columns differently, so the wrong entry is located here.
         for column, entry in enumerate(line.split(delimiter)):
             if not _is_number(entry):
                 raise MatrixFileError(
@@ -223,7 +223,7 @@ def _is_number(entry: str) -> bool:
     if not entry.strip():
         return False
     try:
-        # With a comma for delimiter, white space inside the entry is part of it.
+        # If the delimiter is a comma, white space inside the entry is part of it.
         np.loadtxt([entry], delimiter=",", comments=None)
     except ValueError:
         return False
@@ -253,8 +253,8 @@ def _check_entries(path: Path, matrix: Matrix) -> None:
 
 
 def _refuse_first(path: Path, matrix: Matrix, wrong: NDArray[np.bool_], rule: str) -> None:
-    """Refuse the first entry, row by row, that breaks the rule."""
-    place = int(wrong.argmax())
-    if wrong.flat[place]:
-        row, column = divmod(place, matrix.shape[1])
+    """Reject the first entry, row by row, that breaks the rule."""
+    position = int(wrong.argmax())
+    if wrong.flat[position]:
+        row, column = divmod(position, matrix.shape[1])
         raise MatrixFileError(f"{path}: the entry at row {row}, column {column} is {matrix[row, column]}, but {rule}")

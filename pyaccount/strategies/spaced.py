@@ -1,7 +1,7 @@
-"""The banded Toeplitz strategy of least error for records that take part so far apart and so often at most.
+"""The banded Toeplitz strategy of least error, given how far apart and how often a record takes part at most.
 
-Without sampling σ is proportional to the largest ‖Cx‖ over the patterns x of participations, so a strategy is compared by
-that times its error, whatever ε and δ are.
+Without sampling, σ is proportional to the largest ‖Cx‖ over the patterns x of participations. So strategies are
+compared by the product of this norm and their error, whatever ε and δ are.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class SpacedOptimum(NamedTuple):
-    """A first column of unit norm, where its search ended."""
+    """The first column, of unit norm, at which a search ended."""
 
     column: Vector
-    #: The norm of the gradient of ln(error) in the parameters of the search, but for those that can go no further down.
+    #: The norm of the gradient of ln(error) in the parameters of the search, without those at their lower bound 0.
     gradient_norm: float
 
 
@@ -36,19 +36,21 @@ def optimal_spaced(  # noqa: PLR0913, PLR0917 - a pattern and an error
     workload: Workload = PREFIX_SUMS,
     step: Callable[[], object] = lambda: None,
 ) -> SpacedOptimum:
-    """The non-negative banded Toeplitz strategy of least error for at most k participations at least b rounds apart.
+    """Return the non-negative banded Toeplitz strategy of least error for k participations at least b rounds apart.
 
-    Minimises Q(C)·max_x ‖Cx‖², Q the mean or largest squared error of the workload as it asks, b = `apart`, k =
-    `participations`, C Toeplitz with `bands` coefficients:
+    Minimises Q(C)·max_x ‖Cx‖², where Q is the mean or the largest squared error, as the workload says, b = `apart`,
+    k = `participations`, and C is Toeplitz with `bands` coefficients:
 
-    - bands ≤ b: the columns C e_i of a pattern are orthogonal and the early ones the longest, so that rounds 0, b, 2b, … are the
-      worst whatever c ≥ 0 is. Where the last of these columns is whole, ‖Cx‖² = k·‖c‖², and the result is `optimal_toeplitz`;
-    - bands > b: columns overlap, and the worst rounds are known for columns that do not increase: again 0, b, 2b, …
-      (Kalinin & Lampert 2024, arXiv:2405.13763, Theorem 2). The search is among these: c_j = Σ_{i≥j} d_i, d ≥ 0.
+    - bands ≤ b: the columns C e_i of a pattern are orthogonal and the early ones are the longest, so rounds 0, b, 2b, …
+    are the worst for every c ≥ 0. If the last of these columns is complete, ‖Cx‖² = k·‖c‖², and the result is
+    `optimal_toeplitz`; - bands > b: columns overlap, and the worst rounds are known for non-increasing columns: again
+    0, b, 2b, … (Kalinin & Lampert 2024, arXiv:2405.13763, Theorem 2). The search is among these: c_j = Σ_{i≥j} d_i, d ≥
+    0.
 
-    Takes 1 ≤ bands ≤ iterations, b ≥ 1 and k ≥ 1 with (k − 1)·b < iterations; calls `step` after every step of the descent, which
-    may stop it by raising. Every result is a valid strategy. It is a stationary point as far as its gradient norm says; that no
-    other is lower is observed, not proven. Time O(n·bands) a step, with learning rates O(n²), up to some hundred steps.
+    Takes 1 ≤ bands ≤ iterations, b ≥ 1 and k ≥ 1 with (k − 1)·b < iterations; calls `step` after every step of the
+    descent, which may stop it by raising. Every result is a valid strategy. How close it is to a stationary point is
+    shown by its gradient norm. That no other stationary point is lower is observed, not proven. Time O(n·bands) per
+    step, with learning rates O(n²); at most a few hundred steps.
     """
     overlapping = bands > apart
     objective = log_objective(iterations, bands, apart, participations, workload)
@@ -64,13 +66,13 @@ def optimal_spaced(  # noqa: PLR0913, PLR0917 - a pattern and an error
     if overlapping:
         starts = [np.minimum.accumulate(one) for one in starts]
         starts = [np.append(-np.diff(one), one[-1]) for one in starts]
-    # Neither depends on the scale of c: where the first coefficient is a parameter, it stays.
+    # Neither factor depends on the scale of c, so the first coefficient is fixed if it is a parameter.
     first = starts[0][0]
     bounds = [(0.0, None) if overlapping else (first, first), *[(0.0, None)] * (bands - 1)]
     best = min(
         (one if overlapping else one * (first / one[0]) for one in starts), key=lambda one: float(evaluate(one)[0])
     )
-    found = optimize.minimize(
+    outcome = optimize.minimize(
         evaluate,
         best,
         jac=True,
@@ -79,7 +81,7 @@ def optimal_spaced(  # noqa: PLR0913, PLR0917 - a pattern and an error
         callback=lambda _: step(),
         options={"maxcor": 30, "ftol": 1e-15, "gtol": 1e-10, "maxiter": 2000, "maxfun": 4000},
     )
-    best = np.asarray(found.x) if found.fun < evaluate(best)[0] else best
+    best = np.asarray(outcome.x) if outcome.fun < evaluate(best)[0] else best
     best /= np.sqrt(np.square(column(best)).sum())
     _, gradient = evaluate(best)
     free = (best > 0.0) | (gradient < 0.0)

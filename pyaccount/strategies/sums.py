@@ -1,8 +1,8 @@
 """Sums that are the same on every processor.
 
-Linear algebra libraries pick their kernels, and with them the order of sums, by the processor and the number of its threads. What
-a certificate depends on is summed here instead: exactly, rounded once, or in an order of its own. Searches for good coefficients
-may use whatever is fast: what they find is a proposal.
+Linear algebra libraries choose their kernels, and with them the order of sums, by the processor and the number of
+threads. Sums on which a certificate depends are computed here instead: exactly with one rounding, or in a fixed order.
+Searches for good coefficients may use anything that is fast, because they only propose a matrix.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def total(terms: Array) -> float:
-    """The sum of non-negative terms, correctly rounded; infinite where it, or a term, is beyond the largest double."""
+    """Return the sum of non-negative terms, correctly rounded; infinite if it, or a term, is not a double."""
     try:
         return math.fsum(terms.tolist())
     except OverflowError:
@@ -29,31 +29,41 @@ def total(terms: Array) -> float:
 
 
 def norm(vector: Array) -> float:
-    """‖v‖₂: the root of a correctly rounded sum of rounded squares, none of which may overflow."""
+    """Return ‖v‖₂: the root of a correctly rounded sum of rounded squares, none of which may overflow."""
     return math.sqrt(total(np.square(vector)))
 
 
 def gram(vectors: Array) -> Array:
-    """The inner products of the rows of a matrix; each is off by at most (m + 1)·1.1e−16 of Σ |a_k·b_k|, m the rows' length."""
+    """Return the inner products of the rows of a matrix.
+
+    Each is off by at most (m + 1)·1.1e−16 of Σ |a_k·b_k|, where m is the length of the rows.
+    """
     rows = len(vectors)
     return np.frombuffer(_core.gram(np.ascontiguousarray(vectors), rows)).reshape(rows, rows)
 
 
 def quotient(series: Array, divisor: Array) -> Array:
-    """The first coefficients of a(x)/c(x), as many as `series` has; c_0 ≠ 0. Overflow shows as ∞ or NaN. Time O(n·bands)."""
+    """Return the first coefficients of a(x)/c(x), as many as `series` has; c_0 ≠ 0.
+
+    An overflow gives ∞ or NaN. Time O(n·bands).
+    """
     a, c = (np.ascontiguousarray(vector, dtype=np.float64) for vector in (series, divisor))
     return np.frombuffer(_core.series_quotient(a, c))
 
 
 def autocorrelation(column: Array) -> Array:
-    """Σ_i c_i·c_{i+k} for each k, by numpy's pairwise sums, whose order depends on their length alone. Time O(n²)."""
+    """Return Σ_i c_i·c_{i+k} for each k, by numpy's pairwise sums, whose order depends only on their length.
+
+    Time O(n²).
+    """
     return np.array([(column[: len(column) - k] * column[k:]).sum() for k in range(len(column))])
 
 
 def spaced_sum(column: Array, rounds: int, apart: int, most: int) -> Array:
-    """Σ_{k < most} c_{i − k·apart} for each of so many rounds i: the first column and those that are multiples of `apart` later.
+    """Return Σ_{k < most} c_{i − k·apart} for each round i below `rounds`.
 
-    By doubling: for c ≥ 0 each sum is off by at most 2·log₂(most) units of rounding, relatively. Time O(rounds·log(most)).
+    That is the sum of the first column and of those that are multiples of `apart` later, computed by doubling: for c ≥
+    0 the relative error of each sum is at most 2·log₂(most) units of rounding. Time O(rounds·log(most)).
     """
     power = np.zeros(rounds)
     power[: len(column)] = column[:rounds]

@@ -2,7 +2,7 @@
 
 C is lower triangular with C[i, j] = c_{i−j}, and A is the lower triangle of ones. Products of such matrices are
 products of power series, so A·C⁻¹ is Toeplitz with the coefficients s of 1/((1 − x)·c(x)), and everything about an n×n
-matrix is read off n numbers.
+matrix follows from n numbers.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 def banded_square_root(bands: int) -> Vector:
-    """The first coefficients of (1 − x)^{−1/2}, the square root of the matrix of prefix sums.
+    """Return the first coefficients of (1 − x)^{−1/2}, the square root of the matrix of prefix sums.
 
     c_0 = 1, c_j = c_{j−1}·(2j − 1)/(2j) for 0 < j < bands.
 
-    Takes bands ≥ 1; gives `bands` coefficients, positive and strictly decreasing, not normalised. The relative error
-    of c_j is at most about 3j·1.1e−16. Raises ValueError if bands < 1.
-    Source: Kalinin and Lampert 2024 (arXiv:2405.13763).
+    Takes bands ≥ 1; returns `bands` coefficients, positive and strictly decreasing, not normalised. The relative error
+    of c_j is at most about 3j·1.1e−16. Raises ValueError if bands < 1. Source: Kalinin and Lampert 2024
+    (arXiv:2405.13763).
     """
     if bands < 1:
         raise ValueError(f"a strategy needs at least 1 band, got {bands}")
@@ -42,27 +42,27 @@ def banded_square_root(bands: int) -> Vector:
 
 
 def normalized(coefficients: ArrayLike) -> Vector:
-    """c/‖c‖₂: the same strategy with largest column norm 1.
+    """Return c/‖c‖₂: the same strategy with largest column norm 1.
 
-    Takes a vector of finite coefficients ≥ 0 with c_0 > 0, no longer than the matrix (the first column must hold all
-    of them for ‖c‖ to be its norm); gives one of the same length. Correct to a few units in the last place whatever the
-    scale. Raises ValueError if the coefficients are not as described.
+    Takes a vector of finite coefficients ≥ 0 with c_0 > 0, no longer than the matrix (‖c‖ is the norm of the first
+    column only if that contains all of them); returns one of the same length. Accurate to a few units in the last place
+    at any scale. Raises ValueError if the coefficients are not as described.
     """
     c = _checked(coefficients)
-    c = c / c.max()  # the squares can neither overflow nor all vanish
+    c = c / c.max()  # the squares can neither overflow nor all underflow
     return np.asarray(c / norm(c))
 
 
 def toeplitz_error(coefficients: ArrayLike, iterations: int, workload: Workload = PREFIX_SUMS) -> WorkloadError:
-    """The error of the Toeplitz strategy with these coefficients, as they are (not normalised): of prefix sums, or of a workload.
+    """Return the error of the Toeplitz strategy with these coefficients, not normalised, for prefix sums or a workload.
 
-    With s the series of 1/((1 − x)·c(x)) and n = iterations:
-    mean_square = (1/n)·Σ_{j<n} (n − j)·s_j², max_square = Σ_{j<n} s_j² (the last row is the largest). For other workloads see
-    `workload`.
+    With s the series of 1/((1 − x)·c(x)) and n = iterations: mean_square = (1/n)·Σ_{j<n} (n − j)·s_j², max_square =
+    Σ_{j<n} s_j² (the last row is the largest). For other workloads see `workload`.
 
     Takes a vector of finite coefficients ≥ 0 with c_0 > 0 and n ≥ 1; coefficients beyond the n-th are not in the matrix
-    and are ignored. Time O(n·bands), with learning rates O(n²). Exact but for rounding, near n·1e−16 relative for a
-    non-increasing c. Raises ValueError if the arguments are not as described, or if an error lies outside the range of a double.
+    and are ignored. Time O(n·bands), with learning rates O(n²). Exact except for rounding, near n·1e−16 relative for a
+    non-increasing c. Raises ValueError if the arguments are not as described, or if an error is outside the range of a
+    double.
     """
     _at_least_one_iteration(iterations)
     c = _checked(coefficients)[:iterations]
@@ -73,10 +73,10 @@ def toeplitz_error(coefficients: ArrayLike, iterations: int, workload: Workload 
 
 
 def in_range(mean_square: float, max_square: float, scale: float) -> WorkloadError:
-    """The errors of scale·C from those of C: each is divided by scale².
+    """Return the errors of scale·C from those of C: each is divided by scale².
 
-    Raises ValueError where a result is not a positive finite double: a strategy that inaccurate, or that far from any
-    usual normalisation, is a mistake, and zero or infinity would be a false statement about it.
+    Raises ValueError if a result is not a positive finite double. A strategy with such an error, or so far from any
+    usual normalisation, is a mistake, and an error of zero or infinity would be false.
     """
     mean_square, max_square = mean_square / scale / scale, max_square / scale / scale
     if not (0.0 < mean_square < math.inf and 0.0 < max_square < math.inf):
@@ -88,20 +88,21 @@ def in_range(mean_square: float, max_square: float, scale: float) -> WorkloadErr
 
 
 def optimal_toeplitz(iterations: int, bands: int, workload: Workload = PREFIX_SUMS) -> Vector:
-    """The non-negative banded Toeplitz strategy with the least mean square error of a workload at unit column norm.
+    """Return the non-negative banded Toeplitz strategy with the least error of a workload at unit column norm.
 
-    Minimises (1/n)·‖A·C⁻¹‖_F²·‖c‖² over c ≥ 0 with `bands` coefficients, n = iterations, A the matrix of the workload (prefix
-    sums: the lower triangle of ones); with `workload.largest` the largest squared row norm in place of the mean.
+    Minimises (1/n)·‖A·C⁻¹‖_F²·‖c‖² over c ≥ 0 with `bands` coefficients, n = iterations, A the matrix of the workload
+    (prefix sums: the lower triangle of ones); with `workload.largest` the largest squared row norm in place of the
+    mean.
 
-    Takes 1 ≤ bands ≤ iterations; gives `bands` coefficients with ‖c‖₂ = 1. Every result is a valid strategy, never
+    Takes 1 ≤ bands ≤ iterations; returns `bands` coefficients with ‖c‖₂ = 1. Every result is a valid strategy and never
     worse than the banded square root. It is a stationary point of the logarithm of the objective (derivatives with
     respect to c, at c_0 = 1, below about 1e−7), found by a deterministic descent from the banded square root: the
-    objective is within about 1e−12, relative, of its value at the exact stationary point, the coefficients within
-    about 1e−7 of it. That no other stationary point is lower is observed, not proven. Time O(n·bands) a step, with learning rates
-    O(n²), some tens of steps. Raises ValueError if the arguments are out of range.
-    Source: McKenna 2024 (arXiv:2405.15913); the gradient is derived in `log_objective`.
+    objective is within about 1e−12, relative, of its value at the exact stationary point, the coefficients within about
+    1e−7 of it. That no other stationary point is lower is observed, not proven. Time O(n·bands) per step, with learning
+    rates O(n²), some tens of steps. Raises ValueError if the arguments are out of range. Source: McKenna 2024
+    (arXiv:2405.15913); the gradient is derived in `log_objective`.
     """
-    from scipy import optimize  # type: ignore[import-untyped]  # known matrices do without it
+    from scipy import optimize  # type: ignore[import-untyped]  # known matrices do not need it
 
     _at_least_one_iteration(iterations)
     if not 1 <= bands <= iterations:
@@ -112,13 +113,13 @@ def optimal_toeplitz(iterations: int, bands: int, workload: Workload = PREFIX_SU
     objective = log_objective(iterations, bands, workload=workload)
 
     def free(tail: Vector) -> tuple[float, Vector]:
-        # The objective does not depend on the scale of c: c_0 = 1 picks one.
+        # The objective does not depend on the scale of c, so c_0 = 1 is fixed.
         value, gradient = objective(np.concatenate(([1.0], tail)))
         return value, gradient[1:]
 
-    # How the descent ended is not asked: with tolerances at the limit of rounding it may well end on a step that no
-    # longer makes progress, at the optimum.
-    found = optimize.minimize(
+    # The descent's own status is ignored: with tolerances at the limit of rounding it may end at the optimum on a step
+    # without progress.
+    outcome = optimize.minimize(
         free,
         start[1:],
         jac=True,
@@ -126,7 +127,7 @@ def optimal_toeplitz(iterations: int, bands: int, workload: Workload = PREFIX_SU
         bounds=[(0.0, None)] * (bands - 1),
         options={"maxcor": 20, "ftol": 1e-15, "gtol": 1e-10, "maxiter": 2000, "maxfun": 4000},
     )
-    best = np.concatenate(([1.0], found.x))
+    best = np.concatenate(([1.0], outcome.x))
     return normalized(best if objective(best)[0] < objective(start)[0] else start)
 
 
@@ -137,24 +138,26 @@ def log_objective(
     participations: int = 1,
     workload: Workload = PREFIX_SUMS,
 ) -> Objective:
-    """The function c ↦ (F, ∇F), F = ln Σ_{j<n} (n − j)·s_j² + ln ‖c‖², that `optimal_toeplitz` minimises.
+    """Return the function c ↦ (F, ∇F), F = ln Σ_{j<n} (n − j)·s_j² + ln ‖c‖², that `optimal_toeplitz` minimises.
 
-    Of another workload: F = ln Q(s) + ln ‖c‖², s the series of a(x)/c(x), a and the quadratic form Q those of `workload`.
+    For another workload F = ln Q(s) + ln ‖c‖², where s is the series of a(x)/c(x), and a and the quadratic form Q are
+    those of `workload`.
 
-    With `participations` > 1 it has ‖Cx‖² for ‖c‖², x = e_1 + e_{1+apart} + …: how far a record moves the sum that takes part
-    so often and so far apart, the most that it can for a c that does not increase; then c has all n coefficients.
+    With `participations` > 1, ‖Cx‖² replaces ‖c‖², where x = e_1 + e_{1+apart} + …: how far a record moves the sum that
+    takes part this often and this far apart, which is the most that it can for a non-increasing c; then c has all n
+    coefficients.
 
-    With g the series of 1/c(x): ∂s/∂c_i = −x^i·(s·g), hence
-    ∂F/∂c_i = −2·Σ_j (n − j)·s_j·(s·g)_{j−i} / Σ_j (n − j)·s_j² + 2c_i/‖c‖², with ½∇Q in place of (n − j)·s_j in general.
+    With g the series of 1/c(x): ∂s/∂c_i = −x^i·(s·g), hence ∂F/∂c_i = −2·Σ_j (n − j)·s_j·(s·g)_{j−i} / Σ_j (n − j)·s_j²
+    + 2c_i/‖c‖², with ½∇Q in place of (n − j)·s_j in general.
 
-    The function takes `bands` coefficients with c_0 > 0. Where c(x) has a zero well inside the unit disc, s overflows:
-    F is then given as the logarithm of the largest double, which bounds it from below, with gradient 0. A line search
-    that steps that far sees a plateau above everything else and turns back.
+    The function takes `bands` coefficients with c_0 > 0. If c(x) has a zero well inside the unit disc, s overflows: F
+    is then the logarithm of the largest double, which bounds it from below, with gradient 0. A line search that steps
+    that far sees a plateau above everything else and turns back.
     """
-    from scipy import fft  # known matrices do without it
+    from scipy import fft  # known matrices do not need it
 
     series, form = numerator(workload, iterations), quadratic(workload, iterations)
-    # Long enough for the lags 0 … bands − 1 of a circular correlation not to wrap around.
+    # The length is sufficient for the lags 0 … bands − 1 of a circular correlation not to wrap around.
     size = fft.next_fast_len(iterations + bands, real=True)
     plateau = math.log(np.finfo(np.float64).max)
     pattern = np.zeros(iterations)
@@ -162,7 +165,7 @@ def log_objective(
     several = np.count_nonzero(pattern) > 1
 
     def convolved(c: Vector) -> Vector:
-        from scipy import signal  # many modules, for several participations alone
+        from scipy import signal  # many modules, needed only for several participations
 
         return np.asarray(signal.lfilter(c, [1.0], pattern))
 
@@ -172,7 +175,7 @@ def log_objective(
         return np.asarray(signal.correlate(moved, pattern, "full")[iterations - 1 :][:bands])
 
     def evaluate(c: Vector) -> tuple[float, Vector]:
-        # Searches evaluate often, and take long for many rounds.
+        # Searches evaluate this often, and take long for many rounds, so they can be interrupted here.
         _core.Cancellation.check()
         with np.errstate(over="ignore", invalid="ignore"):
             s = quotient(series, c)

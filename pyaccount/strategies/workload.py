@@ -1,9 +1,9 @@
 """The errors of Toeplitz strategies under a workload, as quadratic forms in one power series.
 
-The matrix of a workload is A = E_γ·L·D_η·M_β (`measure.Workload`). Without learning rates it is Toeplitz, as is A·C⁻¹, with the
-coefficients s of a(x)/c(x), a(x) = (1 − γ)/((1 − γx)(1 − x)(1 − βx)): the variance after round t is Σ_{j≤t} s_j². With learning
-rates s is the series of 1/((1 − βx)·c(x)), and column r of A·C⁻¹ has, from row r on, the moving averages of the prefix sums of
-η_{r+k}·s_k.
+The matrix of a workload is A = E_γ·L·D_η·M_β (`measure.Workload`). Without learning rates it is Toeplitz, as is A·C⁻¹,
+with the coefficients s of a(x)/c(x), a(x) = (1 − γ)/((1 − γx)(1 − x)(1 − βx)): the variance after round t is Σ_{j≤t}
+s_j². With learning rates s is the series of 1/((1 − βx)·c(x)), and column r of A·C⁻¹ has, from row r on, the moving
+averages of the prefix sums of η_{r+k}·s_k.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def numerator(workload: Workload, iterations: int) -> Vector:
-    """The series a of which s = a/c is made: a(x) as above, with learning rates 1/(1 − βx)."""
+    """Return the series a in s = a/c: a(x) as in the module's docstring, with learning rates 1/(1 − βx)."""
     impulse = np.zeros(iterations)
     impulse[0] = 1.0
     series = impulse if workload.learning_rates is not None else np.ones(iterations)
@@ -37,9 +37,10 @@ def numerator(workload: Workload, iterations: int) -> Vector:
 
 
 def mean_and_largest(workload: Workload, s: Vector) -> tuple[float, float]:
-    """The mean over rounds of the variance, and the largest one: (1/n)·Σ_{j<n} (n − j)·s_j² and Σ_{j<n} s_j² without rates.
+    """Return the mean over rounds of the variance, and the largest one.
 
-    Exact but for rounding. Time O(n), with learning rates O(n²).
+    Without learning rates these are (1/n)·Σ_{j<n} (n − j)·s_j² and Σ_{j<n} s_j². Exact except for rounding. Time O(n),
+    with learning rates O(n²).
     """
     n = len(s)
     if workload.learning_rates is None:
@@ -52,9 +53,10 @@ def mean_and_largest(workload: Workload, s: Vector) -> tuple[float, float]:
 
 
 def quadratic(workload: Workload, iterations: int) -> Callable[[Vector], tuple[float, Vector]]:
-    """The function s ↦ (Q, ½∇Q), Q = n·mean or the largest variance, as the workload asks.
+    """Return the function s ↦ (Q, ½∇Q), where Q is n times the mean variance or the largest one, as the workload says.
 
-    The largest is that of the last round, which without learning rates it is; with them that is not so, and the mean is meant.
+    Without learning rates the largest variance is that of the last round. With them it may be another one, so
+    `workload.largest` must not be set.
     """
     rates = workload.learning_rates
     if rates is None:
@@ -82,11 +84,11 @@ def quadratic(workload: Workload, iterations: int) -> Callable[[Vector], tuple[f
 
 
 def dense_workload(workload: Workload, iterations: int) -> NDArray[np.float64]:
-    """A itself, an n×n array, for strategies without structure."""
+    """Return A itself as an n×n array, for strategies without structure."""
     columns = np.tril(np.ones((iterations, iterations)))
     if workload.learning_rates is not None:
         columns = columns * np.array(workload.learning_rates)
-    # A·M_β: the columns are filtered from the last to the first.
+    # This is A·M_β: the columns are filtered from the last to the first.
     if workload.momentum != 0.0:
         columns = _filtered(columns[:, ::-1], workload.momentum, axis=1)[:, ::-1]
     if workload.ema_decay != 0.0:
@@ -95,14 +97,14 @@ def dense_workload(workload: Workload, iterations: int) -> NDArray[np.float64]:
 
 
 def _filtered(columns: NDArray[np.float64], decay: float, axis: int) -> NDArray[np.float64]:
-    """Each line of an array divided by 1 − decay·x, as a series."""
-    from scipy import signal  # type: ignore[import-untyped]  # many modules, for such workloads alone
+    """Return each line of an array divided by 1 − decay·x, as a series."""
+    from scipy import signal  # type: ignore[import-untyped]  # many modules, needed only for such workloads
 
     return np.asarray(signal.lfilter([1.0], [1.0, -decay], columns, axis=axis))
 
 
 def _columns(workload: Workload, s: Vector) -> Iterator[Vector]:
-    """The columns of A·C⁻¹ under learning rates, each from the diagonal down."""
+    """Yield the columns of A·C⁻¹ under learning rates, each from the diagonal down."""
     eta = np.array(workload.learning_rates)
     for r in range(len(s)):
         column = np.cumsum(eta[r:] * s[: len(s) - r])
@@ -110,5 +112,5 @@ def _columns(workload: Workload, s: Vector) -> Iterator[Vector]:
 
 
 def _decayed(series: Vector, decay: float) -> Vector:
-    """The series divided by 1 − decay·x."""
+    """Return the series divided by 1 − decay·x."""
     return quotient(series, np.array([1.0, -decay]))

@@ -33,7 +33,7 @@ def test_what_can_be_no_certificate(source: Any) -> None:
 
 
 def test_a_list_of_certificates_is_not_one() -> None:
-    with pytest.raises(TypeError, match=r"give each by itself, as in check\(\*paths\)"):
+    with pytest.raises(TypeError, match=r"give each as an argument, as in check\(\*paths\)"):
         pyaccount.check([CERTIFICATE], max_epsilon=8, no_limits=True)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="not str"):
         pyaccount.Accountant.from_certificate(str(CERTIFICATE))  # type: ignore[arg-type]

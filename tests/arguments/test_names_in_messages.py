@@ -93,8 +93,11 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "an override's limit": ("set by --set accounting", ["certify", EXAMPLE, "--set", "accounting.time_limit=1e-9"]),
     "a seed": ("--seed 3: ", ["certify", str(EXAMPLES / "one-draw.yaml"), "--seed", "3"]),
     "confidence": ("--confidence = ", ["audit", CERTIFICATE, SCORES, "--confidence", "2"]),
-    "threshold": ("--threshold is for many runs", ["audit", CERTIFICATE, SCORES, "--threshold", "1"]),
-    "guesses": ("--guesses is for one run", ["audit", CERTIFICATE, SCORES, "--runs", "many", "--guesses", "1", "1"]),
+    "threshold": ("--threshold is only for many runs", ["audit", CERTIFICATE, SCORES, "--threshold", "1"]),
+    "guesses": (
+        "--guesses is only for one run",
+        ["audit", CERTIFICATE, SCORES, "--runs", "many", "--guesses", "1", "1"],
+    ),
     "how many guesses": ("--guesses = ", ["audit", CERTIFICATE, SCORES, "--guesses", "1000000", "1"]),
     "unfair coins": ("--runs many", ["audit", CERTIFICATE, "unfair.csv"]),
     "two ways": (

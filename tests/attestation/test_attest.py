@@ -201,7 +201,7 @@ def test_a_key_is_trusted_until_it_expires(project: Signing, tmp_path: Path) -> 
         ).certificates
         assert judged.passes == passes
         assert judged.rules[0].passes == passes
-    assert judged.rules[0].remark == f"signed by release.json, which is trusted until {until.isoformat()} only"
+    assert judged.rules[0].remark == f"signed by release.json, which was trusted only until {until.isoformat()}"
     assert judged.attestation is None
 
 
@@ -234,7 +234,7 @@ def test_a_certificate_that_fails_is_not_attested(project: Signing, tmp_path: Pa
         ({"key": "missing.pem"}, pyaccount.DomainError, "missing.pem: cannot be read"),
         ({"key": str(EXAMPLES / "policy.yaml")}, pyaccount.DomainError, "not a private key in PEM"),
         ({"key": "awskms:abc"}, pyaccount.DomainError, "public_key is missing"),
-        ({"public_key": "x.pem"}, pyaccount.DomainError, "for keys that are no files"),
+        ({"public_key": "x.pem"}, pyaccount.DomainError, "for keys that are not files"),
     ],
 )
 def test_what_cannot_be_signed(change: dict[str, Any], error: type[Exception], message: str, project: Signing) -> None:
@@ -251,8 +251,8 @@ def test_what_cannot_be_signed(change: dict[str, Any], error: type[Exception], m
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, "no public key is in this folder"),
-        ({"README": b"none"}, "no public key is in this folder"),
+        ({}, "this folder contains no public key"),
+        ({"README": b"none"}, "this folder contains no public key"),
         ({"a.pem": b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"}, "a.pem: not a public key"),
         ({"a.pem": b""}, "a.pem: not a public key"),
         ({"a.pem": b"x" * 70_000}, "at most 65_536 bytes"),
@@ -261,8 +261,8 @@ def test_what_cannot_be_signed(change: dict[str, Any], error: type[Exception], m
         ({"a.json": b'{"keyid": "a", "keytype": ["x"], "scheme": "ed25519", "keyval": {}}'}, "not a public key"),
         ({"a.json": b'{"keyid": "a", "keytype": "ed25519", "scheme": "ed25519"}'}, "not a public key"),
         ({"a.json": b'{"keyid": "a", "keyid": "b"}'}, "given twice"),
-        ({"a.json": b'{"keyid": "a", "expires": "soon"}'}, "expires = 'soon' is no time"),
-        ({"a.json": b'{"keyid": "a", "expires": 7}'}, "expires = 7 is no time"),
+        ({"a.json": b'{"keyid": "a", "expires": "soon"}'}, "expires = 'soon' is not a time"),
+        ({"a.json": b'{"keyid": "a", "expires": 7}'}, "expires = 7 is not a time"),
     ],
 )
 def test_keys_that_cannot_be_trusted(files: dict[str, bytes], message: str, project: Signing, tmp_path: Path) -> None:
@@ -382,7 +382,7 @@ OPENED = ("--no-limits", "--any-subject")
             ["check", "--attestation", "ATT", "--trusted-keys", "KEYS", "--subject", "ATT", *OPENED],
             "contradict each other",
         ),
-        (["check", "CERT", *OPENED], "--any-subject is for an attestation"),
+        (["check", "CERT", *OPENED], "--any-subject is only for attestations"),
         (["check", "ATT", "--no-limits"], "pyaccount check --attestation FILE"),
         (
             ["check", "--attestation", "CERT", "--trusted-keys", "KEYS", *OPENED],

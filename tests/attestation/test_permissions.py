@@ -121,7 +121,7 @@ def test_two_keys_in_one_file_are_refused(project: Signing) -> None:
     other = CryptoSigner.generate_ed25519()
     trusted = project.trusted / "release.pem"
     trusted.write_bytes(public_pem(project.signer) + public_pem(other))
-    with pytest.raises(pyaccount.DomainError, match=r"release\.pem: 2 keys are in this file"):
+    with pytest.raises(pyaccount.DomainError, match=r"release\.pem: this file contains 2 keys"):
         passes(project)
     trusted.write_bytes(b"# the key of the release\n" + public_pem(project.signer))
     assert passes(project)
@@ -134,10 +134,10 @@ def test_two_keys_in_one_file_are_refused(project: Signing) -> None:
         if fine:
             # securesystemslib reads an Ed25519 key in hexadecimal; what is looked at here is that PEM is counted.
             continue
-        with pytest.raises(pyaccount.DomainError, match=r"release\.json: 2 keys"):
+        with pytest.raises(pyaccount.DomainError, match=r"release\.json: this file contains 2 keys"):
             passes(project)
     key_file = private_file(project.folder / "both.pem", project.signer.private_bytes + other.private_bytes)
-    with pytest.raises(pyaccount.DomainError, match=r"both\.pem: 2 private keys are in this file"):
+    with pytest.raises(pyaccount.DomainError, match=r"both\.pem: this file contains 2 private keys"):
         signed(project, key_file)
 
 

@@ -121,8 +121,8 @@ def test_keys_given_twice(project: Signing) -> None:
     [
         ({"_type": "https://in-toto.io/Statement/v0.1"}, "_type: 'https://in-toto.io/Statement/v0.1' is not"),
         ({"_type": None}, "_type"),
-        ({"predicateType": "https://slsa.dev/provenance/v1"}, "it attests something else than a certificate"),
-        ({"predicateType": PREDICATE + "0"}, "it attests something else than a certificate"),
+        ({"predicateType": "https://slsa.dev/provenance/v1"}, "it attests something other than a certificate"),
+        ({"predicateType": PREDICATE + "0"}, "it attests something other than a certificate"),
         ({"subject": []}, "subject"),
         ({"subject": [{"name": "model.safetensors"}]}, "subject[0].digest"),
         ({"subject": [{"name": "model.safetensors", "digest": {"sha1": "0" * 40}}]}, "subject[0].digest.sha256"),
@@ -165,7 +165,7 @@ def test_the_envelope_stripped_and_filled(project: Signing) -> None:
         kept = {key: value for key, value in project.envelope.items() if key != name}
         assert name in refused(project, kept).error
     assert "extra" in refused(project, {**project.envelope, "extra": 1}).error
-    assert "a certificate that nobody signed" in refused(project, project.statement["predicate"]).error
+    assert "an unsigned certificate" in refused(project, project.statement["predicate"]).error
     assert "attestation" in refused(project, project.statement).error
     (signature,) = project.envelope["signatures"]
     for signatures in (
@@ -201,9 +201,9 @@ def test_base64_has_one_spelling(project: Signing) -> None:
     spellings = (sig[:-1], sig[:-2], sig + "=", sig + "====", " " + sig, sig + "\n", sig[:-3] + loose + "==", sig + "A")
     for spelled in spellings:
         made = {**project.envelope, "signatures": [{**signature, "sig": spelled}]}
-        assert "not base64 as it is written" in refused(project, made).error
+        assert "not base64 in its standard spelling" in refused(project, made).error
     for spelled in ("\u00e9", project.envelope["payload"] + "\n", "*"):
-        assert "not base64 as it is written" in refused(project, {**project.envelope, "payload": spelled}).error
+        assert "not base64 in its standard spelling" in refused(project, {**project.envelope, "payload": spelled}).error
     # DSSE leaves the alphabet open; it is the same bytes.
     urlsafe = base64.urlsafe_b64encode(base64.b64decode(sig)).decode()
     assert project.verdict({**project.envelope, "signatures": [{**signature, "sig": urlsafe}]})
@@ -232,7 +232,7 @@ def test_another_key(project: Signing) -> None:
     payload = base64.b64decode(project.envelope["payload"])
     for key_id in (None, project.signer.public_key.keyid):
         judged = refused(project, envelope(payload, other, key_id=key_id))
-        assert judged.rules[0].remark == "no trusted key signed this: nothing of it was looked at"
+        assert judged.rules[0].remark == "no trusted key signed this, so nothing in it was read"
 
 
 def test_the_type_is_signed_with_the_payload(project: Signing) -> None:

@@ -186,7 +186,7 @@ def test_wrong_archives_are_said(tmp_path: Path, certificate: pyaccount.Certific
     with pytest.raises(pyaccount.TableError, match="no array included"):
         pyaccount.audit(certificate, path)
     np.savez(path, score=[1.0, math.inf], included=[0, 1])
-    with pytest.raises(pyaccount.TableError, match="row 2: a score is a finite number"):
+    with pytest.raises(pyaccount.TableError, match="row 2: a score must be a finite number"):
         pyaccount.audit(certificate, path)
     path.write_bytes(b"no archive")
     with pytest.raises(pyaccount.TableError, match="cannot be read"):
@@ -203,8 +203,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"guesses": (-1, 5)}, "guesses"),
     ({"guesses": 5}, "guesses = 5"),
     ({"guesses": (1.5, 2)}, "guesses"),
-    ({"threshold": 1.0}, "`threshold` is for many runs"),
-    ({"runs": "many", "guesses": (3, 3)}, "`guesses` is for one run"),
+    ({"threshold": 1.0}, "`threshold` is only for many runs"),
+    ({"runs": "many", "guesses": (3, 3)}, "`guesses` is only for one run"),
     ({"runs": "many", "threshold": math.inf}, "threshold = inf"),
 ]
 
@@ -217,14 +217,14 @@ def test_what_cannot_be_asked_is_said(asked: dict[str, Any], words: str, certifi
 
 def test_other_designs_are_refused(certificate: pyaccount.Certificate) -> None:
     scores = np.linspace(0.0, 1.0, 100)
-    with pytest.raises(pyaccount.DomainError, match="needs each to be included by a fair coin"):
+    with pytest.raises(pyaccount.DomainError, match="must be included by its own fair coin"):
         pyaccount.audit(certificate, scores, scores > 0.1)
     with pytest.raises(pyaccount.DomainError, match="some of both"):
         pyaccount.audit(certificate, scores, scores > 2.0, runs="many")
     for wrong in ([1.0, 2.0], 7):
         with pytest.raises(pyaccount.DomainError):
             pyaccount.audit(certificate, wrong)
-    with pytest.raises(pyaccount.DomainError, match="of one length"):
+    with pytest.raises(pyaccount.DomainError, match="of the same length"):
         pyaccount.audit(certificate, [1.0, 2.0], [True])
 
 

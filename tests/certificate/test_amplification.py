@@ -296,13 +296,13 @@ def test_users_and_records_do_not_compare(tmp_path: Path, capsys: pytest.Capture
     users["training"] = {"sampling_probability": 0.01, "iterations": 50}
     paths = [written(tmp_path, raw, f"{raw['name']}.yaml") for raw in (users, mechanism({"kind": "poisson"}, "p"))]
     assert cli.run(["compare", *map(str, paths)]) == 0
-    assert "do not compare" in capsys.readouterr().out
+    assert "cannot be compared" in capsys.readouterr().out
 
 
 def test_remarks_say_what_keeps_rows_from_being_compared() -> None:
     same = [mechanism({"kind": "poisson"}, "p"), mechanism({"kind": "poisson"}, "q")]
     table = pyaccount.compare(same).to_markdown()
-    assert "do not compare" not in table
+    assert "cannot be compared" not in table
     assert "protects" not in table
     differ = "The δ differ"
     larger = mechanism({"kind": "poisson"}, "q", delta=1e-4)
@@ -313,7 +313,7 @@ def test_remarks_say_what_keeps_rows_from_being_compared() -> None:
     assert differ not in pyaccount.compare(solved).to_markdown()
     groups = pyaccount.compare([same[0], mechanism({"kind": "poisson"}, "g", group_size=2)])
     told = groups.to_text()
-    for words in ("zero-out, 1 record ", "zero-out, 2 records", "do not compare"):
+    for words in ("zero-out, 1 record ", "zero-out, 2 records", "cannot be compared"):
         assert words in told
 
 
@@ -322,7 +322,7 @@ def test_the_compare_command(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     first = written(tmp_path, mechanism(WR, "a | b"), "a.yaml")
     second = written(tmp_path, mechanism(WOR, "c", adjacency="replace-one"), "c.yaml")
     assert cli.run(["compare", str(first), str(second)]) == 0
-    assert "do not compare" in capsys.readouterr().out
+    assert "cannot be compared" in capsys.readouterr().out
     assert cli.run(["compare", str(first), str(second), "--format", "markdown"]) == 0
     out = capsys.readouterr().out
     for line in (
@@ -333,7 +333,7 @@ def test_the_compare_command(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         "| c | replace-one, 1 record |",
     ):
         assert f"\n{line}" in out
-    assert "The documents protect against different changes: their ε do not compare." in out
+    assert "The documents protect against different changes: their ε cannot be compared." in out
     saved = tmp_path / "compared.json"
     assert cli.run(["compare", str(first), str(second), "--format", "json", "-o", str(saved)]) == 0
     data = json.loads(capsys.readouterr().out)

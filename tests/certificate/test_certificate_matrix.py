@@ -163,7 +163,7 @@ def test_older_certificates_say_what_they_lack() -> None:
     matrix = pyaccount.Certificate.from_json(json.dumps(older)).matrix
     assert matrix is not None
     assert matrix.kind == "banded-square-root"
-    with pytest.raises(CertificateError, match="certify its document anew"):
+    with pytest.raises(CertificateError, match="certify its document again"):
         _ = matrix.coefficients
     plain = pyaccount.Certificate.from_json(json.dumps(golden("deterministic"))).matrix
     assert plain is not None

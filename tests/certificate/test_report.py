@@ -417,7 +417,7 @@ def test_amplification_certificates_have_reports(capsys: pytest.CaptureFixture[s
         ("[" * 100_000, "nested too deeply"),
         ('{"pyaccount": 1, "kind": "certificate", "kind": "certificate"}', "this key is given twice"),
         ('{"pyaccount": 1, "kind": "amplification-certificate", "eta": "0.5"}', "eta: Input should be a valid number"),
-        ('{"pyaccount": 1, "kind": "amplification-certificate", "eta": NaN}', "eta: this is no finite number"),
+        ('{"pyaccount": 1, "kind": "amplification-certificate", "eta": NaN}', "eta: this is not a finite number"),
         ("pyaccount: 1\nname: yaml\n", "not JSON"),
     ],
 )
@@ -533,11 +533,11 @@ def test_of_what_contradicts_itself_nothing_says_that_it_holds(
         code, fine, _ = run(capsys, "report", str(RUNS["deterministic"]), "--format", form)
         code, out, err = run(capsys, "report", str(bad), "--format", form)
         assert code == 0
-        assert "contradicts itself: created: '2026-02-11' is no time" in err
+        assert "contradicts itself: created: '2026-02-11' is not a time" in err
         for said in ("HOLDS", "— holds", ">holds<", '"holds"'):
             assert said not in out
         assert any(said in fine for said in ("HOLDS", "— holds", ">holds<", '"holds"'))
-        place = out.replace("\\", "").index("is no time with a zone")
+        place = out.replace("\\", "").index("is not a time with a zone")
         assert place < min(at for at in (out.find("differentially private"), len(out)) if at >= 0)
         target = tmp_path / f"out.{form}"
         assert run(capsys, "report", str(bad), "--format", form, "-o", str(target))[0] == 0

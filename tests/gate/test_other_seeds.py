@@ -39,7 +39,7 @@ def test_honest_certificates_hold_against_other_samples(document: dict[str, Any]
     found = pyaccount.verify(save(tmp_path, certificate), seed=20261122)
     assert found.agrees, found.to_text()
     assert (found.compared, found.seed) == ("bounds", 20261122)
-    assert "held against samples of the seed 20261122" in found.to_text()
+    assert "compared with samples of the seed 20261122" in found.to_text()
     # The samples are others indeed, and nothing else is.
     assert "profile[0].delta_estimate" in agreeing(found)
     assert not [path for path in agreeing(found) if path.startswith(("assumptions", "reductions", "phases", "utility"))]
@@ -96,6 +96,6 @@ def test_the_command_takes_a_seed(verified: dict[str, Any], tmp_path: Path, caps
     assert json.loads(capsys.readouterr().out)["seed"] == 17
     # An honest certificate may be refused for want of luck.
     assert cli.run(["verify", path, "--seed", "new"]) in (0, 1)
-    assert "held against samples of the seed" in capsys.readouterr().out
+    assert "compared with samples of the seed" in capsys.readouterr().out
     assert cli.run(["verify", path, "--seed", "old"]) == 2
     assert "--seed" in capsys.readouterr().err

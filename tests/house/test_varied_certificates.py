@@ -202,5 +202,5 @@ def test_pictures_of_numbers_at_the_ends_of_the_doubles(epsilon: float, error: f
 def test_integers_that_are_no_doubles_are_no_numbers(tmp_path: Path) -> None:
     for number in (10**309, -(10**399), 2**1024):
         certificate = changed(golden("deterministic"), privacy__group_size=number)
-        with pytest.raises(pyaccount.CertificateError, match=r"privacy\.group_size: this is no finite number"):
+        with pytest.raises(pyaccount.CertificateError, match=r"privacy\.group_size: this is not a finite number"):
             pyaccount.Certificate.load(save(tmp_path, certificate))

@@ -1,7 +1,7 @@
-"""Builders of pages: a certificate, an amplification, a comparison, a plan or a matrix as a `Page`.
+"""Builds pages: a certificate, an amplification, a comparison, a plan or a matrix as a `Page`.
 
-What follows from a certificate's points is computed here or in `meaning`; nothing else is, and nothing is read from files. What
-in a certificate contradicts the rest of it is handed in.
+What follows from a certificate's points is computed here or in `meaning`. Nothing else is computed and no file is read:
+what in a certificate contradicts the rest of it is an argument.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def page_of(data: CertificateModel | AmplificationData, contradictions: Sequence[str] = ()) -> Page:
-    """Return the page of a certificate of either kind; `contradictions` are what in it contradicts the rest, with its place."""
+    """Return the page of a certificate of either kind. `contradictions` are those found in it, with paths."""
     if data.kind == "certificate":
         from pyaccount.certificate.report.sections import certificate_page
 

@@ -1,4 +1,4 @@
-"""The report of an amplification certificate: what one draw does to one mechanism."""
+"""The page of an amplification certificate: what one draw does to one mechanism."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _effects(data: AmplificationData) -> PageTable:
 
 
 def brief_effects(data: AmplificationData) -> tuple[Fact, ...]:
-    """Return the short answer: the statement, and what becomes of each ε and δ of the document."""
+    """Return the short answer: the statement, and ε′ and δ′ for each ε and δ of the document."""
     rows = [Fact("statement", (data.statement,))]
     for row in data.effects:
         epsilon, delta = chosen(row.epsilon, "nats"), at_most(row.delta, "probability", "amplification")
@@ -121,9 +121,9 @@ def brief_effects(data: AmplificationData) -> tuple[Fact, ...]:
 
 
 def aligned_profile(data: AmplificationData) -> Plot:
-    """Return the aligned privacy profile: how much ε falls against how much δ does, as ε without sampling varies.
+    """Return the aligned privacy profile: ε − ε′ over δ − δ′, as ε without sampling varies.
 
-    Right of 0 and above it sampling helps in both.
+    In the upper right quadrant sampling lowers both ε and δ.
     """
     points = tuple((row.delta - row.amplified_delta, row.epsilon - row.amplified_epsilon) for row in data.effects)
     low_x, high_x, low_y, high_y = (pick(0.0, *(point[k] for point in points)) for k in (0, 1) for pick in (min, max))
@@ -145,7 +145,7 @@ def aligned_profile(data: AmplificationData) -> Plot:
 
 
 def _picture(data: AmplificationData) -> Figure:
-    """ε′ over ε, against no effect at all."""
+    """Return the picture of ε′ over ε, with the line of no effect."""
     rows = sorted((row.epsilon, row.amplified_epsilon) for row in data.effects)
     high = max(max(row) for row in rows) or 1.0
     plot = Plot(

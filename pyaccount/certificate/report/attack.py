@@ -1,4 +1,4 @@
-"""What the guarantee means for an attacker, and the profile it follows from."""
+"""The sections of a page on attacks and on the privacy profile from which their bounds follow."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from pyaccount.certificate.meaning import Meaning
     from pyaccount.certificate.model import CertificateModel, ProfilePoint
 
-#: With fewer points than this, or none at a small ε, the curves are coarse.
+#: With fewer points than this, or none at a small ε, the page notes that the bounds are loose.
 ENOUGH_POINTS = 6
 
 
 def attack_section(data: CertificateModel, meaning: Meaning) -> PageSection:
-    """Bounds on every attack, with their pictures."""
+    """Return the section with bounds on every attack, and their pictures."""
     presence, absence = HYPOTHESES[data.privacy.adjacency]
     opening = (
         f"An attacker sees everything the run releases, knows all other data, and wants to tell {presence} from {absence} of ",
@@ -52,7 +52,7 @@ def attack_section(data: CertificateModel, meaning: Meaning) -> PageSection:
 
 
 def group_of(data: CertificateModel) -> Content:
-    """Who is protected together."""
+    """Return in words who is protected together: one record, or up to so many records or users."""
     unit = data.privacy
     if unit.group_size == 1:
         return (f"one {unit.unit}",)
@@ -140,7 +140,7 @@ def _notes(data: CertificateModel, meaning: Meaning) -> list[Block]:
 
 
 def profile_section(data: CertificateModel) -> PageSection:
-    """δ over ε: picture and table."""
+    """Return the section of the privacy profile: δ over ε, as a picture and a table."""
     if not data.profile:
         only = Paragraph(("The document asks for no profile beyond the guarantee itself.",))
         return PageSection("profile", "Privacy profile", (only, curves.profile(data)))

@@ -1,4 +1,4 @@
-"""The page of a comparison: certificates side by side, and their error against ε."""
+"""The page of a comparison: certificates side by side, and their errors against ε."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _Cell = tuple[str, "Callable[[ComparedRecord], Content]"]
 
 
 def comparison_page(rows: Sequence[ComparedRecord], failed: Sequence[FailedRecord]) -> Page:
-    """Return the page of certificates side by side, and of what has none."""
+    """Return the page of certificates side by side, and of the sources without a certificate."""
     holding = sum(row.holds for row in rows)
     statement = f"Of {counted(len(rows), 'certificate')}, {holding} hold{'s' if holding == 1 else ''}."
     if rows and alike(rows):
@@ -63,7 +63,7 @@ def comparison_page(rows: Sequence[ComparedRecord], failed: Sequence[FailedRecor
 
 
 def _picture(rows: Sequence[ComparedRecord]) -> Block:
-    """The picture of the errors, or why there is none."""
+    """Return the picture of the errors, or a paragraph with the reason why there is none."""
     try:
         drawn = ErrorLines.of(rows)
     except DomainError as error:
@@ -83,7 +83,7 @@ def _picture(rows: Sequence[ComparedRecord]) -> Block:
 
 
 def errors_plot(drawn: ErrorLines) -> Plot | Bars:
-    """Return the error over ε at most, with a line for each sampler with its matrix; bars where all have one ε."""
+    """Return the plot of errors over upper bounds on ε, a line for each sampler and matrix; bars if ε is the same."""
     if drawn.one_epsilon is not None:
         return _bars(drawn, drawn.one_epsilon)
     points = [point for line in drawn.lines.values() for point in line]
@@ -107,7 +107,7 @@ def errors_plot(drawn: ErrorLines) -> Plot | Bars:
 
 
 def _bars(drawn: ErrorLines, epsilon: float) -> Bars:
-    """σ and the error of each certificate, where all have one ε."""
+    """Return bars of σ and the error of each certificate, for certificates with the same ε."""
     bars = drawn.bars()
     noises = tuple(
         (bar.label, bar.noise_multiplier, up(bar.noise_multiplier, 3))
@@ -126,7 +126,7 @@ def _bars(drawn: ErrorLines, epsilon: float) -> Bars:
 
 
 def _tables(rows: Sequence[ComparedRecord]) -> list[PageTable]:
-    """What is certified, at which error, and how it is known."""
+    """Return the tables: what is certified, with which error, and by which evidence."""
     who: list[_Cell] = [] if alike(rows) else [("protects", lambda row: (protects(row),))]
     workload: list[_Cell] = [
         ("workload", lambda row: (row.workload or "",)),
@@ -167,7 +167,7 @@ def _tables(rows: Sequence[ComparedRecord]) -> list[PageTable]:
 def _table(
     compared: Sequence[ComparedRecord], caption: str, words: tuple[_Cell, ...], numbers: tuple[_Cell, ...]
 ) -> PageTable:
-    """A table of all certificates, by name."""
+    """Return a table with a row for each certificate, by name."""
     columns = (*words, *numbers)
     rows = tuple((_name(row), *(show(row) for _, show in columns)) for row in compared)
     return PageTable(
@@ -187,7 +187,7 @@ def _exact(value: float | None, unit: str = "squared clip norms") -> Content:
 
 
 def _noise(row: ComparedRecord) -> Content:
-    # More noise is no worse: what is certified with σ is with σ rounded up.
+    # More noise is never worse, so what is certified with σ also holds with σ rounded up.
     value = row.noise_multiplier
     return ("not one",) if value is None else (already_rounded(up(value), "noise multiplier", "compared"),)
 

@@ -1,4 +1,4 @@
-"""The pictures of a certificate: what is certified everywhere on them, not only at the points."""
+"""The pictures of a certificate. Their curves are certified everywhere, not only at the points."""
 
 from __future__ import annotations
 
@@ -21,28 +21,30 @@ if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel
     from pyaccount.risk.tradeoff import Bound, TradeOff
 
-#: The smallest false-positive rate of the picture of attacks.
+#: The smallest false-positive rate in the picture of attacks.
 LEAST_RATE = 1e-6
-#: Steps along ε between two points, besides those down δ; fewer where the bend of a step is such a share of the picture's height.
+#: Steps along ε between two points, in addition to those down δ. There are fewer if the bend of a step is less than the
+#: share `UNSEEN` of the picture's height.
 STEPS = 9
 UNSEEN = 2e-4
-#: Halvings of the way to the right end of a chord.
+#: How often the distance to the right end of a chord is halved.
 HALVES = 13
-#: No line is drawn with a steeper slope: products with it stay numbers.
+#: The steepest slope of a line, so that products with it are finite.
 STEEPEST = 1e150
 
 
 def profile(data: CertificateModel) -> Figure:
-    """δ over ε: the certified upper bound of each direction at every ε, and the lower bounds at the points."""
+    """Return the picture of δ over ε: upper bounds of each direction at every ε, lower bounds at the points."""
     remove, add = (hull(upper_points(data, direction)) for direction in DIRECTIONS)
-    # The larger direction fills the picture; the other one may leave it at the bottom.
+    # The axis covers the larger direction; the other one may leave the picture at the bottom.
     least = [max(a.delta, b.delta) for a, b in zip(remove[-1:], add[-1:], strict=True)]
-    # Where losses are bounded δ is 0 from some ε on, which has no place on a logarithmic axis.
+    # If losses are bounded, δ is 0 from some ε on, which a logarithmic axis cannot show.
     positive = min((one.delta for one in (*remove, *add) if one.delta > 0.0), default=1.0)
     lowest = data.guarantee.delta * 1e-3 or positive * 1e-6
     floor = max([1e-300, *([delta for delta in least if delta > 0.0] or [lowest])]) / 10.0
     down = log_axis("δ (probability)", [floor * 10.0])
-    # What lies below the picture is drawn at its bottom: that keeps an upper bound one, and is none for a lower bound.
+    # Upper bounds below the picture are drawn at its bottom, which keeps them upper bounds. Lower bounds there are left
+    # out.
     lower = tuple((epsilon, delta) for epsilon, delta in lower_points(data) if delta >= down.low)
     same = remove == add
     series = [
@@ -71,7 +73,7 @@ def profile(data: CertificateModel) -> Figure:
 
 
 def stated_profile(data: CertificateModel) -> Plot:
-    """Return δ at most and δ at least over ε at the certificate's points; the lines that join them are for the eye alone."""
+    """Return the plot of the bounds on δ over ε at the certificate's points; the lines between them are no bounds."""
     upper = tuple((point.epsilon, point.delta) for point in data.profile)
     lower = tuple((point.epsilon, point.delta_lower) for point in data.profile)
     last = max((point.epsilon for point in data.profile), default=1.0) or 1.0
@@ -85,7 +87,7 @@ def stated_profile(data: CertificateModel) -> Plot:
 
 
 def trade_off(meaning: Meaning, presence: str, absence: str) -> Figure:
-    """The trade-off curve: false-negative rate at least, over the false-positive rate."""
+    """Return the picture of the trade-off curve: lower bound on false-negative rate over false-positive rate."""
     curve = meaning.trade_off
     series = [Series(_label(curve, presence), _errors(curve), "first")]
     if not curve.symmetric:
@@ -103,7 +105,7 @@ def trade_off(meaning: Meaning, presence: str, absence: str) -> Figure:
 
 
 def attacks(meaning: Meaning, presence: str, absence: str) -> Figure:
-    """The largest true-positive rate over the false-positive rate, where both are small."""
+    """Return the picture of the largest true-positive rate over the false-positive rate, where both are small."""
     curve = meaning.trade_off
     series = [Series(_label(curve, presence), _rates(curve), "first")]
     if not curve.symmetric:
@@ -126,10 +128,10 @@ def _label(curve: TradeOff, presence: str) -> str:
 
 
 def _chords(corners: list[Bound], floor: float) -> tuple[tuple[float, float], ...]:
-    """The bound between the corners, as far down as `floor`: with δ logarithmic, the lines between these points never lie below.
+    """Return points such that the lines between them, with δ logarithmic, are nowhere below the bound; ends at `floor`.
 
-    A chord is A − B e^ε, and its logarithm bends down: lines between points of it would lie below. They join the places where
-    its tangents at neighbouring points meet instead, which lie above, so close that nobody sees it.
+    A chord is A − B e^ε and its logarithm is concave: lines between points of it would be below it. The lines therefore
+    join the points where its tangents at neighbouring points meet. These are above it, by too little to be visible.
     """
     line = [(corners[0].epsilon, max(corners[0].delta, floor))]
     for left, right in pairwise(corners):
@@ -139,23 +141,24 @@ def _chords(corners: list[Bound], floor: float) -> tuple[tuple[float, float], ..
         for (start, above, slope), (end, below, steeper) in pairwise(places):
             bend = math.log(above / below) + slope * (end - start)
             meet = end - bend / (slope - steeper) if slope > steeper else start
-            # Where rounding hides the bend, the line turns at the higher end.
+            # If rounding hides the bend, the line turns at the higher end.
             meet = min(max(meet, start), end)
             line += [(meet, max(above * math.exp(slope * (meet - start)), below)), (end, below)]
-        # Where the line leaves the picture, it does so at the bottom, and ends.
+        # If the line leaves the picture, it does so at the bottom, and ends there.
         line.append((right.epsilon, right.delta) if right.delta > floor else (places[-1][0], floor))
     return tuple(line)
 
 
 def _places(left: Bound, right: Bound, floor: float) -> list[tuple[float, float, float]]:
-    """Points of a chord, from its left end to its right end or down to `floor`: (ε, δ, the slope of ln δ), closer as it falls.
+    """Return (ε, δ, slope of ln δ) at points of a chord, from its left end to its right end or to `floor`, ever closer.
 
-    At a share s = (δ_left − δ)/(δ_left − δ_right) of the fall, e^ε lies at that share between its ends; the slope is −B e^ε/δ.
+    At a share s = (δ_left − δ)/(δ_left − δ_right) of the fall, e^ε is at the share s between its ends; the slope is −B
+    e^ε/δ.
     """
     width, fall = right.epsilon - left.epsilon, left.delta - right.delta
     lowest = max(right.delta, floor)
     if width >= OVERFLOW or fall <= 0.0:
-        # Flat as far as anybody can tell, up to the right end.
+        # The chord is flat within the precision of doubles, up to the right end.
         return [(left.epsilon, left.delta, 0.0), (right.epsilon, left.delta, 0.0)]
     shrink = -math.expm1(-width)
     # The tangents at the ends of a step meet above the chord, by about an eighth of the bend over the steps squared.
@@ -163,21 +166,22 @@ def _places(left: Bound, right: Bound, floor: float) -> list[tuple[float, float,
     bend = fallen * (fallen + width) / 8.0
     steps = max(1, min(STEPS, math.ceil(math.sqrt(bend / (UNSEEN * -math.log(floor))))))
     heights = {chord(left, right, left.epsilon + width * k / steps) for k in range(1, steps)} | {left.delta, lowest}
-    # Towards the right end by halves, until what is left is nothing beside that end, or beside the width of the picture.
+    # Halve the distance to the right end until the rest is negligible beside that end, or beside the width of the
+    # picture.
     halves = HALVES if steps == STEPS else 1
     shares = [0.5**k for k in range(1, halves) if 0.5**k * fall > 0.1 * right.delta]
     heights |= {right.delta + share * fall for share in shares}
     places = []
     for delta in sorted((height for height in heights if lowest <= height <= left.delta), reverse=True):
         fallen, left_to_fall = (left.delta - delta) / fall, (delta - right.delta) / fall
-        # From the nearer end, where nothing cancels.
+        # Computed from the nearer end, where no digits cancel.
         epsilon = (
             left.epsilon + math.log1p(fallen * math.expm1(width))
             if fallen < 0.5
             else right.epsilon + math.log1p(-shrink * left_to_fall)
         )
         epsilon = min(max(epsilon, left.epsilon), right.epsilon)
-        # Between points as close as doubles can be it is steeper than any number.
+        # Between neighbouring doubles the slope may exceed every number.
         slope = max(-STEEPEST, -fall / shrink * math.exp(epsilon - right.epsilon) / delta)
         places.append((epsilon, delta, slope))
     return places

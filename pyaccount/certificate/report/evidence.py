@@ -1,4 +1,4 @@
-"""The proof of work: compositions, tests, the error budget, and what made the certificate."""
+"""The sections of a page on how the numbers were computed: compositions, tests, the error budget, and provenance."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel
 
 
-#: Below the tests, where one of them is of a harder claim than the guarantee.
+#: The note below the tests if one of them is of a stronger claim than the guarantee.
 HARDER = "One direction was tested with less noise than the guarantee has; more noise is post-processing, so it holds there too."
 
 
 def origin_of(data: CertificateModel) -> str:
-    """Where the guarantee comes from."""
+    """Return the origin of the guarantee: the key of the note that explains it."""
     if data.evidence.sampling is None:
         return "composition"
     if data.evidence.sampling.moment is not None:
         return "moment"
-    # No test improved on the run without sampling.
+    # No test improved on the bound for the run without sampling.
     return "contrast" if data.guarantee.kind == "deterministic" else "test"
 
 
 def lower_origin_of(data: CertificateModel) -> str:
-    """Where the guarantee's lower ends come from."""
+    """Return the origin of the guarantee's lower bounds."""
     return "composition" if data.evidence.sampling is None else "bets"
 
 
 def evidence_section(data: CertificateModel) -> PageSection:
-    """How the numbers were reached."""
+    """Return the section on how the numbers were computed."""
     evidence = data.evidence
     rows = [
         Fact("engine", (evidence.engine,)),
@@ -140,7 +140,7 @@ def _sampling(sampling: SamplingRecord) -> list[Block]:
 
 
 def _composed_curve(curve: ComposedCurveRecord) -> Fact:
-    """The composed profile of the phases that are not sampled."""
+    """Return a row on the composed profile of the phases that are not sampled."""
     nodes, compositions = exact(curve.nodes, "points", "record"), exact(curve.compositions, "compositions", "record")
     return Fact(
         "profile of the other phases",
@@ -162,7 +162,7 @@ def _composed_curve(curve: ComposedCurveRecord) -> Fact:
 
 
 def _harder(data: CertificateModel) -> bool:
-    """Whether some accepted test is of less noise than what was solved for."""
+    """Return whether some accepted test used less noise than the σ that was solved for."""
     sampling, solved = data.evidence.sampling, data.solved
     if sampling is None or solved is None or not is_noise(solved.path):
         return False
@@ -186,7 +186,8 @@ def _tests(tests: list[TestRecord]) -> PageTable:
         (
             (test.direction,),
             ("accepted" if test.accepted else "rejected",),
-            # More noise, a larger ε and a larger threshold claim less: an accepted test stands for the numbers rounded up.
+            # More noise, a larger ε or a larger threshold is a weaker claim, so a test also proves its numbers rounded
+            # up.
             (already_rounded(up(test.noise_multiplier), "clip norms", "test"),),
             (already_rounded(up(test.threshold, 4), "probability", "test"),),
             (already_rounded(up(test.epsilon), "nats", "test"),),
@@ -206,7 +207,7 @@ def _tests(tests: list[TestRecord]) -> PageTable:
 
 
 def _proposal(test: TestRecord) -> Content:
-    """The mean scale, and with how many other proposals samples were mixed; the power of the likelihood ratio; or a mean."""
+    """Return what samples were drawn from: mean scale and further proposals, the power of the ratio, or a mean."""
     if test.second_moment is not None:
         return ("after their second moment, λ = ", exact(test.second_moment.exponent, "factor", "record", 3))
     if test.proposal.order is not None:
@@ -227,7 +228,7 @@ def _proposal(test: TestRecord) -> Content:
 
 
 def searched_facts(found: SearchedRecord) -> FactList:
-    """Return how the matrix was found, by estimates."""
+    """Return how the matrix was found, as estimates."""
 
     def figures(noise: float, mse: float, workload: float | None) -> Content:
         sigma, error = estimate(noise, "clip norms", "search", 5), estimate(mse, "squared clip norms", "search", 6)
@@ -275,15 +276,15 @@ def _considered(data: CertificateModel) -> PageTable:
 
 
 def budget_section(data: CertificateModel) -> PageSection:
-    """The error budget, line by line."""
+    """Return the section of the error budget, with a row for each source."""
     budget = data.evidence.error_budget
     labels = list(dict.fromkeys(line.direction for line in budget))
     rows = []
     for source in dict.fromkeys(line.source for line in budget):
-        found = {line.direction: line.contribution for line in budget if line.source == source}
+        contributions = {line.direction: line.contribution for line in budget if line.source == source}
         cells: list[Content] = [(source,)]
         for label in labels:
-            value = found.get(label)
+            value = contributions.get(label)
             cells.append(("none",) if value is None else (at_most(value, "δ (or as the line says)", "budget", 2),))
         rows.append(tuple(cells))
     caption = (
@@ -297,7 +298,7 @@ def budget_section(data: CertificateModel) -> PageSection:
 
 
 def provenance_section(data: CertificateModel | AmplificationData, seed: int | None = None) -> PageSection:
-    """What made the certificate, and from what."""
+    """Return the section on provenance: the hashes of document and content, the versions, the seed and the time."""
     rows = [
         Fact("document", (Literally(data.document_sha256),), ("SHA-256 of its canonical JSON",)),
         *(Fact(name, (Literally(number),), ("version",)) for name, number in data.versions.items()),

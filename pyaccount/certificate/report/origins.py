@@ -1,8 +1,8 @@
-"""Where the numbers of a page come from: the notes at its end, and what a page is worth by itself."""
+"""The notes at the end of a page that explain where its numbers come from, and what the page alone is worth."""
 
 from __future__ import annotations
 
-#: What a page of a certificate is worth by itself.
+#: What a page of a certificate alone is worth.
 AS_STATED = "The figures are as stated in the certificate and were not recomputed here: pyaccount verify does that."
 #: What such a page was made from.
 MADE_FROM = "a certificate in JSON, which is what counts; this page is a view of it"

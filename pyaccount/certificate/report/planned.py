@@ -1,5 +1,4 @@
-"""The page of a plan: which theorem applies to each part of a document, the engine and the cost; and estimates, labelled as
-such."""
+"""The page of a plan: the theorem for each part of a document, the engine, the cost, and labelled estimates."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def plan_page(plan: CompiledDocument, price: Price | None = None) -> Page:
-    """Return the page of a plan, with its price and the pilot's estimates where they were asked for."""
+    """Return the page of a plan, with its price and the pilot's estimates if `price` is given."""
     facts = [Fact("question", (plan.question,))]
     if len(plan.candidates) > 1 or (plan.asked is not None and plan.asked.choices):
         facts.append(Fact("choice", (f"{len(plan.candidates)} candidates are compared; this plan is of the first",)))
@@ -133,7 +132,7 @@ def _candidates(price: Price) -> PageTable:
 
 
 def _forecast(plan: CompiledDocument, forecast: Forecast) -> list[Fact]:
-    # What was estimated is needed only where it was.
+    # needed only for estimates
     from pyaccount.execute.sampling.forecast import cheaper
 
     facts = []

@@ -1,4 +1,4 @@
-"""A certificate as a page: what is claimed, for whom, with which noise, under which assumptions."""
+"""The page of a certificate: what is claimed, for whom, with which noise, under which assumptions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 Record = TypeVar("Record")
 
-#: The counts in the words of a contrast; digits in names of phases are none.
+#: The counts in the description of a contrast; digits in names of phases do not match.
 _COUNTS = re.compile(r"(?<= )(\d{1,10})(?= (?:rounds?|times|or more apart|records of a user))", re.ASCII)
 #: What the kinds of guarantee mean.
 KINDS = {
@@ -74,15 +74,15 @@ KINDS = {
     "verified": "verified by a randomised test whose failure is part of δ, for a run that takes place only because it passed",
     "confidence": "confidence: true with the probability stated, over the accountant's own randomness",
 }
-#: Of the phases of a long schedule, and of their reductions, so many are shown at the beginning and at the end.
+#: How many phases of a long schedule, and of their reductions, are shown at the beginning and at the end.
 ENDS = 20
-#: Noise multipliers that are listed one by one.
+#: The most noise multipliers that are listed one by one.
 MOST_PHASES = 40
 
 
 def certificate_page(data: CertificateModel, contradictions: Sequence[str] = ()) -> Page:
-    """Return the page of a privacy certificate; `contradictions` are what in it contradicts the rest, each with its place."""
-    found = meaning(data)
+    """Return the page of a privacy certificate. `contradictions` are those found in it, with paths."""
+    consequences = meaning(data)
     return Page(
         title="Privacy certificate",
         name=data.name,
@@ -92,7 +92,7 @@ def certificate_page(data: CertificateModel, contradictions: Sequence[str] = ())
         headline=_headline(data),
         sections=(
             PageSection("guarantee", "The guarantee", (FactList(guarantee_facts(data)),)),
-            attack_section(data, found),
+            attack_section(data, consequences),
             profile_section(data),
             PageSection("mechanism", "The mechanism", _mechanism(data)),
             PageSection("assumptions", "What must be true of the training run", _assumptions(data)),
@@ -110,14 +110,14 @@ def certificate_page(data: CertificateModel, contradictions: Sequence[str] = ())
 
 
 def badges(contradictions: Sequence[str], *, holds: bool | None) -> tuple[Badge, ...]:
-    """Return the badge of a certificate. One that contradicts itself is not said to hold: not all of its figures can be true."""
+    """Return the badge of a certificate. If it contradicts itself, no badge says that it holds."""
     if contradictions:
         return (Badge(CONTRADICTED, good=False),)
     return () if holds is None else (Badge("holds" if holds else "does not hold", good=holds),)
 
 
 def alert(contradictions: Sequence[str]) -> Alert | None:
-    """Return what a page says first of a certificate that contradicts itself."""
+    """Return the alert of a certificate that contradicts itself; None for others."""
     return Alert(CONTRADICTS, tuple(contradictions)) if contradictions else None
 
 
@@ -127,7 +127,7 @@ def profile_page(data: CertificateModel) -> Page:
 
 
 def brief_facts(data: CertificateModel) -> tuple[Fact, ...]:
-    """Return the short answer: the statement, what was solved for, σ, ε and δ; each as one content without a note."""
+    """Return the short answer: the statement, what was solved for, σ, ε and δ, each as one content without a note."""
     facts = {fact.label: fact for fact in guarantee_facts(data)}
     solved: Content = (
         f"nothing, since the document has no blank: its claim {'holds' if data.holds else 'does not hold'}",
@@ -162,7 +162,7 @@ def _headline(data: CertificateModel) -> tuple[Fact, ...]:
 
 
 def noise_content(data: CertificateModel) -> Content:
-    """Return the noise multipliers: one, where all phases have the same; otherwise each with its phase, or their range."""
+    """Return the noise multipliers: one if all phases have the same, otherwise one for each phase, or their range."""
     values = [(phase.noise, phase.noise_multiplier) for phase in data.phases]
     if len(set(values)) == 1:
         return _named_noise(data, data.phases[0])
@@ -182,10 +182,10 @@ def _named_noise(data: CertificateModel, phase: PhaseRecord) -> Content:
 
 
 def guarantee_facts(data: CertificateModel) -> tuple[Fact, ...]:
-    """Return what is guaranteed, of whom, with which probability, and what was solved for."""
+    """Return what is guaranteed, for whom, with which probability, and what was solved for."""
     guarantee, origin = data.guarantee, origin_of(data)
     epsilon, delta, lower = guarantee.epsilon, guarantee.delta, lower_origin_of(data)
-    # Lower ends hold at the other coordinate itself, and not at one that is rounded up.
+    # Lower bounds hold at the other coordinate itself, not at a rounded one, so it is shown with every digit.
     at_delta, at_epsilon = every_digit(delta, "probability", origin), every_digit(epsilon, "nats", origin)
     rows = [
         Fact("ε", _interval(guarantee.epsilon_lower, epsilon, "nats", origin, lower), ("nats, at δ = ", at_delta)),
@@ -227,7 +227,7 @@ def guarantee_facts(data: CertificateModel) -> tuple[Fact, ...]:
 
 
 def _risk(data: CertificateModel) -> list[Fact]:
-    """The budget of risk, what is certified of it, and ε at the document's δ."""
+    """Return the rows of the risk budget: the budget, the certified risk, and ε at the document's δ if sampled."""
     risk = data.risk
     if risk is None:
         return []
@@ -268,7 +268,7 @@ def _interval(lower: float, upper: float, unit: str, origin: str, lower_origin: 
 
 
 def _solved(data: CertificateModel, solved: Solved) -> Fact:
-    """The blank and what filled it."""
+    """Return the row of the blank and its value."""
     unit = _unit(solved.path)
     if solved.path in PRIVACY_BLANKS:
         value = directed(at_most(solved.value, unit, origin_of(data)))
@@ -279,7 +279,7 @@ def _solved(data: CertificateModel, solved: Solved) -> Fact:
 
 
 def _beyond(data: CertificateModel, solved: Solved) -> Content:
-    """What is said of values that are smaller than the one solved for, or with which the bound fails."""
+    """Return the note on smaller values than the one solved for, or on a value that does not meet the target."""
     if solved.path in PRIVACY_BLANKS:
         return (smallest(data),)
     if solved.fails_at is None:
@@ -300,7 +300,7 @@ def _unit(path: str) -> str:
 
 
 def _noise(data: CertificateModel, value: float) -> Quantity:
-    """σ: chosen, unless it was the blank."""
+    """Return σ, as a chosen number unless it was the blank."""
     if data.solved is not None and is_noise(data.solved.path) and data.solved.value == value:
         return already_rounded(enough(data.solved.path, value), "clip norms", "solved")
     return chosen(value, "clip norms")
@@ -315,14 +315,14 @@ def _mechanism(data: CertificateModel) -> tuple[Block, ...]:
 
 
 def _ends_of(records: Sequence[Record]) -> list[Record | None]:
-    """The records; of a long schedule's the first and the last, and None for those between."""
+    """Return the records; for a long schedule, the first and the last ones with a None for those between."""
     if len(records) <= 2 * ENDS:
         return list(records)
     return [*records[:ENDS], None, *records[-ENDS:]]
 
 
 def _left_out(records: int, what: str) -> Paragraph:
-    """What stands for the records that are not shown."""
+    """Return the paragraph that replaces the records that are not shown."""
     return Paragraph((f"… {counted(records - 2 * ENDS, f'more {what}')}, listed in the certificate's JSON …",))
 
 
@@ -374,7 +374,7 @@ def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
 
 
 def _width(matrix: MatrixRecord) -> Content:
-    """How wide a matrix is, in the terms in which its kind is given."""
+    """Return the width of a matrix, in the parameter by which its kind is given."""
     if matrix.inverse_bands is not None:
         return ", ", exact(matrix.inverse_bands, "bands", "document"), " bands of the inverse"
     if matrix.buffers is not None:
@@ -438,7 +438,7 @@ def _contrast(label: str, contrast: Contrast, origin: str) -> Fact:
 
 
 def _described(words: str) -> Content:
-    """A contrast's words, whose counts are numbers like all others."""
+    """Return a contrast's description, with its counts as numbers of the page."""
     parts = _COUNTS.split(words)
     return tuple(exact(int(part), "counted", "document") if k % 2 else part for k, part in enumerate(parts) if part)
 

@@ -1,4 +1,4 @@
-"""A document as YAML again, for people: what it says, not how it was spelt."""
+"""Prints a document as YAML for people, with the same contents but not the original spelling."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pyaccount.rounding import plain
 
 
 class _Dumper(yaml.SafeDumper):
-    """Block style, keys in the document's order, numbers as people write them."""
+    """Block style, keys in the document's order, and numbers as people write them."""
 
 
 def _number(dumper: _Dumper, value: float) -> yaml.ScalarNode:
-    # YAML 1.1 takes 1e-5 for text; the document language reads it as the number that it is.
+    # YAML 1.1 reads 1e-5 as text; the document language reads it as a number.
     text = plain(value)
     tag = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
     return dumper.represent_scalar(tag, text)
 
 
 def _list(dumper: _Dumper, value: list[Any]) -> yaml.SequenceNode:
-    # Lists of numbers, such as coefficients, stay on few lines.
+    # Lists of numbers, such as coefficients, are written on few lines.
     short = not any(isinstance(item, dict | list) for item in value)
     return dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=short)
 
@@ -31,5 +31,5 @@ _Dumper.add_representer(list, _list)
 
 
 def yaml_text(document: dict[str, Any]) -> str:
-    """The document as YAML text."""
+    """Return the document as YAML text."""
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False)
