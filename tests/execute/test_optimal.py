@@ -25,6 +25,7 @@ from pyaccount.execute.options import RunOptions
 from pyaccount.plan.compiled import CompiledDocument
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.workload import workload_of
+from pyaccount.strategies.toeplitz import optimal_toeplitz
 
 HEAD: dict[str, Any] = {
     "pyaccount": 1,
@@ -206,7 +207,7 @@ def test_the_optimum_is_that_of_quadrature(name: str) -> None:
     curvature, slope, _ = np.polyfit(ratios - found, errors, 2)
     assert curvature > 0.1, "the test says something"
     assert slope**2 / (4.0 * curvature) < 2e-3
-    start = pyaccount.strategies.optimal_toeplitz(n, 2, workload_of(pyaccount.load(raw).bodies[0]))
+    start = optimal_toeplitz(n, 2, workload_of(pyaccount.load(raw).bodies[0]))
     assert exact_error(start[1] / start[0]) > errors[1] - 1e-4
 
 

@@ -23,6 +23,7 @@ from places import ROOT
 import pyaccount
 from pyaccount import cli
 from pyaccount.document.loading import load_written
+from pyaccount.document.samplers import AnySampler
 from pyaccount.document.sweeps import is_sweep, load_grid
 from pyaccount.plan.compiling import compile_document
 
@@ -130,7 +131,7 @@ def test_commands_shown_exist_with_these_options(page: Path) -> None:
 def test_samplers_have_a_section_a_picture_and_a_document_each() -> None:
     page = DOCS / "samplers.md"
     shown = {yaml.safe_load(text)["sampler"]["kind"] for language, text in blocks(page) if language == "yaml"}
-    schema = pyaccount.document.samplers.AnySampler.__metadata__[0]  # type: ignore[attr-defined]
+    schema = AnySampler.__metadata__[0]  # type: ignore[attr-defined]
     assert shown == set(schema.by_kind)
     pictures = set(re.findall(r"\(pictures/([\w-]+)\.svg\)", page.read_text(encoding="utf-8")))
     assert pictures == shown | {"truncated", "shuffled"}

@@ -18,6 +18,7 @@ from places import EXAMPLES, ROOT
 from warm_commands import COMMAND, COMMANDS_READ, warm
 
 import pyaccount
+from pyaccount.document.policy import Limits
 
 WORKFLOW = EXAMPLES / "ci" / "github-workflow.yaml"
 HOOKS = EXAMPLES / "ci" / "pre-commit-config.yaml"
@@ -143,5 +144,5 @@ def test_the_python_of_the_page_runs(project: Path) -> None:
 
 def test_the_page_names_every_limit() -> None:
     page = (ROOT / "docs" / "gates.md").read_text(encoding="utf-8")
-    for limit in pyaccount.document.Limits.model_fields:  # type: ignore[attr-defined]
+    for limit in Limits.model_fields:
         assert f"`{limit}`" in page
