@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from pyaccount.certificate.compared import ComparedRecord, FailedRecord
-from pyaccount.certificate.record import Record
+from pyaccount.certificate.record import OutputRecord
 from pyaccount.pages.readable import Readable, printed
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyaccount.pages.page import Page
 
 
-class Comparison(Record, Readable):
+class Comparison(OutputRecord, Readable):
     """Several certificates side by side."""
 
     pyaccount: Literal[1] = Field(description="The version of this format.")
@@ -36,10 +36,6 @@ class Comparison(Record, Readable):
         rows, failures = iter(self.rows), {failed.place: failed for failed in self.failures}
         for place in range(len(self.rows) + len(self.failures)):
             yield failures[place] if place in failures else next(rows)
-
-    def to_json(self) -> str:
-        """Return the comparison as JSON text."""
-        return self.model_dump_json(indent=2) + "\n"
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the certificates as columns, named as the fields of `rows`. Failures are only in `failures`."""

@@ -12,7 +12,7 @@ from pyaccount.certificate.matrix import StrategyMatrix
 from pyaccount.certificate.model import MatrixRecord, WorkloadUtility
 from pyaccount.certificate.numbers import considered, searched
 from pyaccount.certificate.provenance import versions
-from pyaccount.certificate.record import Finite, Record
+from pyaccount.certificate.record import Finite, OutputRecord, Record
 from pyaccount.certificate.report.evidence import searched_facts
 from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.errors import DocumentError
@@ -57,7 +57,7 @@ class PhaseMatrix(Record):
     )
 
 
-class MatrixDescription(Record, Readable):
+class MatrixDescription(OutputRecord, Readable):
     """What to train with, before anything is certified. None of this is a guarantee."""
 
     pyaccount: Literal[1] = Field(description="The version of this format.")
@@ -84,10 +84,6 @@ class MatrixDescription(Record, Readable):
     def page(self) -> Page:
         """Return the description as a page."""
         return _page(self)
-
-    def to_json(self) -> str:
-        """Return the description as JSON text."""
-        return self.model_dump_json(indent=2) + "\n"
 
 
 def matrix_description(plan: CompiledDocument) -> MatrixDescription:

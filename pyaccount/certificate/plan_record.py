@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pyaccount.certificate.model import ReductionRecord
 from pyaccount.certificate.provenance import versions
-from pyaccount.certificate.record import NonNegative, Record
+from pyaccount.certificate.record import NonNegative, OutputRecord, Record
 from pyaccount.errors import path_text
 from pyaccount.plan.cost import composing_cost, sampling_cost
 from pyaccount.plan.workload import has_workload
@@ -100,7 +100,7 @@ class ForecastRecord(Record):
     cheaper: list[str] = Field(description="Ways to compute the certificate that take less time, in words.")
 
 
-class PlanRecord(Record):
+class PlanRecord(OutputRecord):
     """How a document would be analysed. ε, δ and the blank have not been computed."""
 
     pyaccount: Literal[1] = Field(description="The version of this format.")
@@ -129,12 +129,8 @@ class PlanRecord(Record):
         description="The versions that made the plan: of pyaccount, of its core, of Python."
     )
 
-    def to_json(self) -> str:
-        """Return the plan as JSON text."""
-        return self.model_dump_json(indent=2) + "\n"
 
-
-class AmplificationPlanRecord(Record):
+class AmplificationPlanRecord(OutputRecord):
     """How a document of kind amplification would be analysed."""
 
     pyaccount: Literal[1] = Field(description="The version of this format.")
@@ -150,10 +146,6 @@ class AmplificationPlanRecord(Record):
     versions: dict[str, str] = Field(
         description="The versions that made the plan: of pyaccount, of its core, of Python."
     )
-
-    def to_json(self) -> str:
-        """Return the plan as JSON text."""
-        return self.model_dump_json(indent=2) + "\n"
 
 
 def plan_record(plan: CompiledDocument, price: Price | None = None) -> PlanRecord:

@@ -19,6 +19,14 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
+class OutputRecord(Record):
+    """The result of a command as JSON."""
+
+    def to_json(self) -> str:
+        """Return the result as JSON."""
+        return self.model_dump_json(indent=2) + "\n"
+
+
 class LaterRecord(Record):
     """A part with fields that older certificates do not have. A field of `later` that is not set is not written."""
 

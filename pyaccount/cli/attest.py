@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_output, printing, tell
-from pyaccount.cli.completion import FileName, FolderName, certificate_argument
+from pyaccount.cli.completion import FILE, FOLDER, certificate_argument
 
 #: The environment variable with the passphrase. Without it the command asks for the passphrase.
 PASSPHRASE = "PYACCOUNT_KEY_PASSPHRASE"
@@ -17,7 +17,7 @@ PASSPHRASE = "PYACCOUNT_KEY_PASSPHRASE"
 trusted_keys_option = click.option(
     "--trusted-keys",
     metavar="DIR",
-    type=FolderName(),
+    type=FOLDER,
     help="The folder with the trusted public keys. One of them must have signed the attestation.",
 )
 subjects_option = click.option(
@@ -25,7 +25,7 @@ subjects_option = click.option(
     "subjects",
     metavar="FILE",
     multiple=True,
-    type=FileName(),
+    type=FILE,
     help="A file that the attestation must be about; repeat for several files.",
 )
 any_subject_option = click.option(
@@ -41,22 +41,22 @@ any_subject_option = click.option(
     metavar="FILE",
     multiple=True,
     required=True,
-    type=FileName(),
+    type=FILE,
     help="A file that CERT is about, such as the model's weights; repeat for several files.",
 )
 @click.option(
     "--key",
     metavar="KEY",
     required=True,
-    type=FileName(),
+    type=FILE,
     help="The private key: a PEM file, or a URI of securesystemslib (awskms:…, gcpkms:…, azurekms:…, hsm:…).",
 )
-@click.option("--public-key", metavar="FILE", type=FileName(), help="The public key, if KEY is a URI.")
+@click.option("--public-key", metavar="FILE", type=FILE, help="The public key, if KEY is a URI.")
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
-    type=FileName(),
+    type=FILE,
     help="Write the attestation to FILE instead of stdout (- means stdout). A failure never leaves a partial file.",
 )
 def attest(certificate: str, subjects: tuple[str, ...], key: str, public_key: str | None, output: str | None) -> int:

@@ -6,13 +6,14 @@ from typing import Literal
 
 import click
 
-from pyaccount.cli.common import FAILS, HOLDS, print_page, printing
-from pyaccount.cli.completion import FileName, certificate_argument
+from pyaccount.cli.common import FAILS, HOLDS, print_result, printing
+from pyaccount.cli.completion import FILE, certificate_argument
+from pyaccount.cli.options import format_option
 
 
 @click.command(short_help="Compare scores of canaries with a certificate.")
 @certificate_argument
-@click.argument("scores", metavar="SCORES", type=FileName())
+@click.argument("scores", metavar="SCORES", type=FILE)
 @click.option(
     "--runs",
     type=click.Choice(["one", "many"]),
@@ -42,9 +43,7 @@ from pyaccount.cli.completion import FileName, certificate_argument
     default=0,
     help="Seed of the random choices: the order of equal scores, and the half of the runs that chooses T [0].",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the verdict [text]."
-)
+@format_option("the verdict")
 def audit(
     certificate: str,
     scores: str,
@@ -83,8 +82,5 @@ def audit(
         seed=seed,
     )
     with printing():
-        if form == "json":
-            click.echo(verdict.to_json(), nl=False)
-        else:
-            print_page(verdict.page())
+        print_result(verdict, form)
     return HOLDS if verdict else FAILS

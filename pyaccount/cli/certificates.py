@@ -21,7 +21,8 @@ from pyaccount.cli.common import (
     progress,
     tell,
 )
-from pyaccount.cli.completion import FileName, FolderName, Seed, Words, certificate_argument
+from pyaccount.cli.completion import FILE, FOLDER, Seed, certificate_argument, limit_words
+from pyaccount.cli.options import format_option, threads_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over, put_elsewhere
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.forms import FORMS
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     metavar="FILE",
-    type=FileName(),
+    type=FILE,
     help="Write the report to FILE instead of stdout (- means stdout). A failure never leaves a partial file.",
 )
 @click.option(
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 @click.option(
     "--record",
     metavar="FILE",
-    type=FileName(),
+    type=FILE,
     help="The record of a training run. The report then shows how far the run got, and for each assumption whether "
     "the run enforced it, checked it, or left it to you.",
 )
@@ -108,27 +109,27 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
 
 
 @click.command(short_help="Compare certificates with limits: a gate for deployment.")
-@click.argument("certificates", metavar="CERT...", nargs=-1, type=FileName())
+@click.argument("certificates", metavar="CERT...", nargs=-1, type=FILE)
 @click.option(
     "--attestation",
     "attestations",
     metavar="FILE",
     multiple=True,
-    type=FileName(),
+    type=FILE,
     help="A certificate signed by pyaccount attest, instead of CERT; repeat for several attestations.",
 )
 @trusted_keys_option
 @subjects_option
 @any_subject_option
 @click.option(
-    "--policy", metavar="FILE", type=FileName(), help="Limits in a file: a document of kind policy (- means stdin)."
+    "--policy", metavar="FILE", type=FILE, help="Limits in a file: a document of kind policy (- means stdin)."
 )
 @click.option(
     "--document",
     "documents",
     metavar="DOC",
     multiple=True,
-    type=FileName(),
+    type=FILE,
     help="The document that the certificate must be about (- means stdin); repeat to accept several documents.",
 )
 @click.option(
@@ -143,16 +144,16 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
 @click.option(
     "--adjacency",
     metavar="A",
-    type=Words("adjacency"),
+    type=limit_words("adjacency"),
     multiple=True,
     help="The accepted adjacency; repeat to accept several.",
 )
-@click.option("--unit", metavar="UNIT", type=Words("unit"), help="What must be protected: record or user.")
+@click.option("--unit", metavar="UNIT", type=limit_words("unit"), help="What must be protected: record or user.")
 @click.option("--group-size", metavar="K", help="Minimum number of records (or users) that are protected together.")
 @click.option(
     "--guarantee",
     metavar="KIND",
-    type=Words("guarantee"),
+    type=limit_words("guarantee"),
     multiple=True,
     help="The weakest accepted kind of guarantee: deterministic, verified or confidence. If several are given, the "
     "weakest counts.",
@@ -171,9 +172,7 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     help="Do not require limits on ε and δ: without a limit on them, every value passes. Limits that are given still "
     "apply.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the verdict [text]."
-)
+@format_option("the verdict")
 @click.option("--quiet", is_flag=True, help="Print only what fails.")
 def check(
     certificates: tuple[str, ...],
@@ -246,29 +245,25 @@ def check(
 
 
 @click.command(short_help="Recompute a certificate and report every difference.")
-@click.argument("certificate", metavar="CERT", required=False, type=FileName())
+@click.argument("certificate", metavar="CERT", required=False, type=FILE)
 @click.option(
     "--attestation",
     metavar="FILE",
-    type=FileName(),
+    type=FILE,
     help="A signed certificate, instead of CERT. Its signature is checked first.",
 )
 @trusted_keys_option
 @subjects_option
 @any_subject_option
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the verdict [text]."
-)
-@click.option(
-    "--threads", type=click.IntRange(0, 1024), default=0, help="Number of worker threads; 0 means one per core [0]."
-)
+@format_option("the verdict")
+@threads_option()
 @click.option(
     "--time-limit", metavar="TIME", help="Maximum time of the recomputation, e.g. `10 min` [the limit in the document]."
 )
 @click.option(
     "--folder",
     metavar="DIR",
-    type=FolderName(),
+    type=FOLDER,
     help="The folder with the files that the document names [the folder of CERT].",
 )
 @click.option("--same-version", is_flag=True, help="Fail if the certificate names another version of pyaccount.")
@@ -281,7 +276,7 @@ def check(
 @click.option(
     "--record",
     metavar="FILE",
-    type=FileName(),
+    type=FILE,
     help="The record of a training run. Also check that the record is complete and belongs to this certificate.",
 )
 @click.option(

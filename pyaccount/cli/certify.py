@@ -25,10 +25,10 @@ from pyaccount.cli.common import (
     tell_notes,
     telling_warnings,
 )
-from pyaccount.cli.completion import FileName, document_argument, documents_argument, overrides_option
+from pyaccount.cli.completion import FILE, document_argument, documents_argument, overrides_option
 from pyaccount.cli.failures import tell_errors
+from pyaccount.cli.options import cluster_option, format_option, store_errors_option, store_option, threads_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over
-from pyaccount.cli.running import cluster_option, store_errors_option, store_option
 from pyaccount.cli.stdin import called, files_of, source_of
 from pyaccount.document.files import named_files
 from pyaccount.forms import FORMS
@@ -52,7 +52,7 @@ def output_option(what: str) -> Callable[[Decorated], Decorated]:
         f"Write the {what} to FILE. The format follows from --format or from the ending of FILE. If FILE is -, JSON "
         "is written to stdout. A failure never leaves a partial file."
     )
-    return click.option("-o", "--output", metavar="FILE", type=FileName(), help=text)
+    return click.option("-o", "--output", metavar="FILE", type=FILE, help=text)
 
 
 @click.command(short_help="Compute the blank of a document or check its claim, and write a certificate.")
@@ -65,12 +65,7 @@ def output_option(what: str) -> Callable[[Decorated], Decorated]:
     type=click.Choice(FORMS),
     help="Format of what is written and printed [from the ending of FILE; text on stdout].",
 )
-@click.option(
-    "--threads",
-    type=click.IntRange(0, 1024),
-    default=0,
-    help="Number of worker threads; 0 means one per core [0]. It does not change the result.",
-)
+@threads_option(more=" It does not change the result.")
 @click.option(
     "--seed", type=click.IntRange(0, 2**64 - 1), help="The seed of sampled methods; replaces accounting.seed."
 )
@@ -91,7 +86,7 @@ def output_option(what: str) -> Callable[[Decorated], Decorated]:
 @click.option(
     "--plot",
     metavar="FILE",
-    type=FileName(),
+    type=FILE,
     help="Draw the aligned privacy profile, for documents of kind amplification (svg, png or pdf).",
 )
 def certify(
@@ -238,15 +233,8 @@ def _hand_over(data: CertificateModel | AmplificationCertificate, asked: Request
     is_flag=True,
     help="Run a small part of the computation to estimate the time on this machine, δ, and the value of the blank.",
 )
-@click.option(
-    "--threads",
-    type=click.IntRange(0, 1024),
-    default=0,
-    help="Number of worker threads for --estimate; 0 means one per core [0].",
-)
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the plan [text]."
-)
+@threads_option(" for --estimate")
+@format_option("the plan")
 def plan(document: str, overrides: tuple[str, ...], estimate: bool, threads: int, form: str) -> int:
     """Show how DOC would be analysed: the theorems, the engine and the cost.
 
@@ -326,13 +314,11 @@ def _plan_amplification(document: Amplification, asked: RequestedOutput) -> int:
     type=click.Choice(FORMS),
     help="Format of what is written and printed [from the ending of FILE; text on stdout].",
 )
-@click.option(
-    "--threads", type=click.IntRange(0, 1024), default=0, help="Number of worker threads; 0 means one per core [0]."
-)
+@threads_option()
 @click.option(
     "--plot",
     metavar="FILE",
-    type=FileName(),
+    type=FILE,
     help="Draw the error against ε, with the certified σ (svg, png or pdf). There is a line for each sampler and "
     "matrix; if all documents have the same ε, bars show σ and the error.",
 )

@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -59,6 +59,24 @@ def print_page(page: Page, *, piped: int | None = PIPED) -> None:
     click.echo(terminal(page, room(sys.stdout) or piped, color=_colors()), nl=False, color=_colors())
 
 
+class Result(Protocol):
+    """A result that is JSON for programs and a page for people."""
+
+    def to_json(self) -> str:
+        """Return the result as JSON."""
+
+    def page(self) -> Page:
+        """Return the result as a page."""
+
+
+def print_result(result: Result, form: str, *, piped: int | None = PIPED) -> None:
+    """Print a result as `json` or as text."""
+    if form == "json":
+        click.echo(result.to_json(), nl=False)
+    else:
+        print_page(result.page(), piped=piped)
+
+
 def _colors() -> bool:
     """Return whether stdout shows colours and the user did not turn them off (https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -86,11 +104,6 @@ def telling_warnings() -> Iterator[None]:
         warnings.simplefilter("always")
         warnings.showwarning = lambda message, *_, **__: tell(str(message))
         yield
-
-
-def say(text: str) -> None:
-    """Print plain text that is a result, and end its last line."""
-    click.echo(fitted(_printable_lines(text), room(sys.stdout)), nl=False)
 
 
 def _printable_lines(text: str) -> str:

@@ -15,47 +15,70 @@ from click.shell_completion import BashComplete, CompletionItem, add_completion_
 from pyaccount.cli.common import COMPLETING, HOLDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     Items = list[CompletionItem[str]]
 
 SHELLS = ("bash", "zsh", "fish")
 
 
-class FileName(click.ParamType[str]):
-    """A file name, which is completed but not checked: the reader of the file reports errors."""
+class Location(click.ParamType[str]):
+    """The name of a file or a folder, which is completed but not checked: what reads it reports errors."""
 
-    name = "file"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-        """Let the shell complete file names."""
-        return [CompletionItem(incomplete, type="file")]
-
-
-class FolderName(click.ParamType[str]):
-    """The name of a folder, which is completed but not checked."""
-
-    name = "folder"
+    def __init__(self, name: Literal["file", "folder"], kind: Literal["file", "dir"]) -> None:
+        self.name, self._kind = name, kind
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-        """Let the shell complete names of folders."""
-        return [CompletionItem(incomplete, type="dir")]
+        """Let the shell complete names."""
+        return [CompletionItem(incomplete, type=self._kind)]
 
 
-class Words(click.ParamType[str]):
-    """A word that a limit of a policy accepts, which is completed but not checked."""
+class Offered(click.ParamType[str]):
+    """A text for which words are offered, each with a line about it or None; other texts are not refused here."""
 
-    name = "text"
-
-    def __init__(self, limit: str) -> None:
-        self.limit = limit
+    def __init__(self, name: str, words: Callable[[], Mapping[str, str | None]]) -> None:
+        self.name, self._words = name, words
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-        """Return the words that the limit accepts."""
+        """Return the words that begin like the text."""
+        return [CompletionItem(word, help=line) for word, line in self._words().items() if word.startswith(incomplete)]
+
+
+FILE, FOLDER = Location("file", "file"), Location("folder", "dir")
+
+
+def limit_words(limit: str) -> Offered:
+    """Return the type of an option for a limit of a policy that accepts some words."""
+
+    def words() -> dict[str, str | None]:
         from pyaccount.document.policy import Limits
         from pyaccount.document.shape import words_of
 
-        return [CompletionItem(w) for w in words_of(Limits.model_fields[self.limit]) if w.startswith(incomplete)]
+        return dict.fromkeys(words_of(Limits.model_fields[limit]))
+
+    return Offered("text", words)
+
+
+def answer_words(question: str) -> Offered:
+    """Return the type of an option for an answer to a question of `pyaccount init`."""
+
+    def words() -> Mapping[str, str | None]:
+        from pyaccount.draft.questions import QUESTIONS, meanings
+
+        return meanings(QUESTIONS[question])
+
+    return Offered("text", words)
+
+
+def schema_names() -> Offered:
+    """Return the type of an argument for the name of a JSON Schema."""
+
+    def words() -> dict[str, str | None]:
+        from pyaccount.schemas import SCHEMAS
+
+        return dict.fromkeys(SCHEMAS)
+
+    return Offered("name", words)
 
 
 class Seed(click.ParamType[int | Literal["new"]]):
@@ -72,34 +95,6 @@ class Seed(click.ParamType[int | Literal["new"]]):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
         """Return the word `new`."""
         return [CompletionItem("new", help="draw a seed now")] if "new".startswith(incomplete) else []
-
-
-class AnswerWord(click.ParamType[str]):
-    """An answer to a question of `pyaccount init`."""
-
-    name = "text"
-
-    def __init__(self, question: str) -> None:
-        self.question = question
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-        """Return the words of a choice, each with a line about it."""
-        from pyaccount.draft.questions import QUESTIONS, meanings
-
-        words = meanings(QUESTIONS[self.question])
-        return [CompletionItem(word, help=line) for word, line in words.items() if word.startswith(incomplete)]
-
-
-class SchemaName(click.ParamType[str]):
-    """The name of a JSON Schema."""
-
-    name = "name"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-        """Return the names of the schemas."""
-        from pyaccount.schemas import SCHEMAS
-
-        return [CompletionItem(name) for name in SCHEMAS if name.startswith(incomplete)]
 
 
 class OverrideType(click.ParamType[str]):
@@ -147,9 +142,9 @@ overrides_option = click.option(
     type=OverrideType(),
     help="Replace one value of the document, e.g. privacy.epsilon=4; repeat for several.",
 )
-document_argument = click.argument("document", metavar="DOC", type=FileName())
-documents_argument = click.argument("documents", metavar="DOC...", nargs=-1, required=True, type=FileName())
-certificate_argument = click.argument("certificate", metavar="CERT", type=FileName())
+document_argument = click.argument("document", metavar="DOC", type=FILE)
+documents_argument = click.argument("documents", metavar="DOC...", nargs=-1, required=True, type=FILE)
+certificate_argument = click.argument("certificate", metavar="CERT", type=FILE)
 
 
 class BashInPieces(BashComplete):

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_writable, print_page, printing, tell_notes
-from pyaccount.cli.completion import FileName, overrides_option
+from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_writable, print_result, printing, tell_notes
+from pyaccount.cli.completion import FILE, overrides_option
+from pyaccount.cli.options import format_option
 from pyaccount.cli.outputs import put_elsewhere
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.document import numerals
@@ -48,7 +49,7 @@ class RecordsInBatch(click.ParamType[float]):
 
 
 @click.command(short_help="Bound the number of records per user, and find the sampling probability.")
-@click.argument("table", metavar="TABLE", type=FileName())
+@click.argument("table", metavar="TABLE", type=FILE)
 @click.option(
     "--records-per-user",
     metavar="K",
@@ -56,13 +57,13 @@ class RecordsInBatch(click.ParamType[float]):
     type=click.IntRange(1),
     help="Maximum number of records to keep per user.",
 )
-@click.option("--document", metavar="DOC", type=FileName(), help="The document to fill in (- means stdin).")
+@click.option("--document", metavar="DOC", type=FILE, help="The document to fill in (- means stdin).")
 @overrides_option
-@click.option("-o", "--output", metavar="FILE", type=FileName(), help="Write the filled document to FILE, as YAML.")
+@click.option("-o", "--output", metavar="FILE", type=FILE, help="Write the filled document to FILE, as YAML.")
 @click.option(
     "--records",
     metavar="FILE",
-    type=FileName(),
+    type=FILE,
     help="Write the pairs of record and user that were kept to FILE, as CSV.",
 )
 @click.option(
@@ -100,9 +101,7 @@ class RecordsInBatch(click.ParamType[float]):
 )
 @click.option("--record-column", metavar="NAME", default="record", help="Name of the column with the records [record].")
 @click.option("--user-column", metavar="NAME", default="user", help="Name of the column with the users [user].")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the report [text]."
-)
+@format_option("the report")
 def prepare(
     table: str,
     records_per_user: int,
@@ -181,10 +180,7 @@ def prepare(
         ) from error
     safe = _written(prepared, output, records)
     with printing():
-        if form == "json":
-            click.echo(prepared.report.to_json(), nl=False)
-        else:
-            print_page(prepared.report.page())
+        print_result(prepared.report, form)
     return HOLDS if safe else STOPPED
 
 

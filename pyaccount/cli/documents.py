@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pyaccount.cli.common import HOLDS, WRONG, printing, tell
-from pyaccount.cli.completion import SchemaName, documents_argument, overrides_option
+from pyaccount.cli.completion import documents_argument, overrides_option, schema_names
+from pyaccount.cli.options import format_option
 from pyaccount.cli.stdin import called, files_of, source_of
 
 if TYPE_CHECKING:
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Report every error in documents and policies, with line and column.")
 @documents_argument
 @overrides_option
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of what is printed [text]."
-)
+@format_option("what is printed")
 def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) -> int:
     """Report every error of each DOC, with file, line and column. Policies and sweeps are checked too. Nothing is computed. A
     DOC is a file, or - for standard input (once).
@@ -122,7 +121,7 @@ def _record(
 
 
 @click.command(short_help="Print the JSON Schema of documents, or of another format.")
-@click.argument("which", metavar="[NAME]", default="mechanism", type=SchemaName())
+@click.argument("which", metavar="[NAME]", default="mechanism", type=schema_names())
 def schema(which: str) -> int:
     """Print the JSON Schema of mechanism documents, or of the format NAME.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyaccount.cli.common import HOLDS, INTERRUPTED, STDOUT, STOPPED, check_writable, tell, tell_notes
-from pyaccount.cli.completion import AnswerWord, FileName
+from pyaccount.cli.completion import FILE, answer_words
 from pyaccount.cli.outputs import put_elsewhere
 from pyaccount.wrapping import fitted, room
 
@@ -38,13 +38,13 @@ def _answer_options() -> tuple[click.Option, ...]:
     from pyaccount.draft.questions import QUESTIONS
 
     return tuple(
-        click.Option([one.flag, name], metavar=one.metavar, help=one.help, type=AnswerWord(name))
+        click.Option([one.flag, name], metavar=one.metavar, help=one.help, type=answer_words(name))
         for name, one in QUESTIONS.items()
     )
 
 
 @click.command(cls=_Asking, short_help="Write a commented document to start from, by asking questions.")
-@click.argument("file", metavar="[FILE]", default="training.yaml", type=FileName())
+@click.argument("file", metavar="[FILE]", default="training.yaml", type=FILE)
 @click.option(
     "-y",
     "--yes",

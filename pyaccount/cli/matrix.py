@@ -13,11 +13,12 @@ from pyaccount.cli.common import (
     STOPPED,
     check_apart,
     check_output,
-    print_page,
+    print_result,
     progress,
     tell_notes,
 )
 from pyaccount.cli.completion import document_argument, overrides_option
+from pyaccount.cli.options import threads_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.document.files import named_files
@@ -31,9 +32,7 @@ MATRICES = ["text", "json"]
 @overrides_option
 @output_option("matrix")
 @click.option("--format", "form", type=click.Choice(MATRICES), help="Format of what is printed [text].")
-@click.option(
-    "--threads", type=click.IntRange(0, 1024), default=0, help="Number of worker threads; 0 means one per core [0]."
-)
+@threads_option()
 def matrix(document: str, overrides: tuple[str, ...], output: str | None, form: str | None, threads: int) -> int:
     """Describe the strategy matrix C of DOC: its coefficients, buffers or rows, exactly as they are analysed; the error of
     its prefix sums at σ = 1; and how training makes the noise C⁻¹Z. DOC is a file, or - for standard input.
@@ -60,9 +59,6 @@ def matrix(document: str, overrides: tuple[str, ...], output: str | None, form: 
         description = plan.matrix(threads=threads, report=report)
 
     def show(form: str) -> None:
-        if form == "json":
-            click.echo(description.to_json(), nl=False)
-        else:
-            print_page(description.page())
+        print_result(description, form)
 
     return HOLDS if hand_over("matrix", lambda _: description.to_json(), show, asked) else STOPPED

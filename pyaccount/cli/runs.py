@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.common import HOLDS, STOPPED, WIDE, WRONG, print_page, tell
-from pyaccount.cli.completion import FileName
+from pyaccount.cli.common import HOLDS, STOPPED, WIDE, WRONG, print_result, tell
+from pyaccount.cli.completion import FILE
+from pyaccount.cli.options import VARIABLE, format_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over
 
 if TYPE_CHECKING:
     from pyaccount.store import Run, Store
-
-#: The environment variable that names a store.
-VARIABLE = "PYACCOUNT_STORE"
 
 
 @click.command(short_help="List the runs of a run store, show a certificate, or remove runs.")
@@ -22,15 +20,13 @@ VARIABLE = "PYACCOUNT_STORE"
 @click.option(
     "--store",
     metavar="FILE",
-    type=FileName(),
+    type=FILE,
     envvar=VARIABLE,
     required=True,
     help=f"The store [environment variable {VARIABLE}].",
 )
 @click.option("--remove", is_flag=True, help="Remove each RUN, with everything that is stored of it.")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of what is printed [text]."
-)
+@format_option("what is printed")
 def runs(runs: tuple[str, ...], store: str, remove: bool, form: str) -> int:
     """List the runs of a store, show the certificate of each RUN, or remove each RUN. A RUN is the beginning of an identifier
     in the first column of the list.
@@ -69,10 +65,7 @@ def _list(store: Store, form: str) -> int:
     asked = RequestedOutput(None, None if form == "text" else form)
 
     def show_it(form: str) -> None:
-        if form == "json":
-            click.echo(listed.to_json(), nl=False)
-        else:
-            print_page(listed.page(), piped=WIDE)
+        print_result(listed, form, piped=WIDE)
 
     return HOLDS if hand_over("list", lambda _: listed.to_json(), show_it, asked) else STOPPED
 
@@ -95,8 +88,5 @@ def _show(run: Run, form: str) -> int:
     if certificate is None:
         tell(f"{run.id[:12]} is unfinished; to resume it, certify its document with this store")
         return WRONG
-    if form == "json":
-        click.echo(certificate.to_json(), nl=False)
-    else:
-        print_page(certificate.page())
+    print_result(certificate, form)
     return HOLDS

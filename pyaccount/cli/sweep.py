@@ -21,9 +21,9 @@ from pyaccount.cli.common import (
     tell,
     telling_warnings,
 )
-from pyaccount.cli.completion import FileName, documents_argument, overrides_option
+from pyaccount.cli.completion import FILE, documents_argument, overrides_option
+from pyaccount.cli.options import cluster_option, store_errors_option, store_option, threads_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over
-from pyaccount.cli.running import cluster_option, store_errors_option, store_option
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.forms import TABLES
 
@@ -47,8 +47,8 @@ MOST = 10_000
     type=click.Choice([form for form in TABLES if form != "parquet"]),
     help="Format of what is written and printed [from the ending of FILE; text on stdout].",
 )
-@click.option("--certificates", metavar="FOLDER", type=FileName(), help="Write the certificate of each cell to FOLDER.")
-@click.option("--plot", metavar="FILE", type=FileName(), help="Draw the results (svg, png or pdf).")
+@click.option("--certificates", metavar="FOLDER", type=FILE, help="Write the certificate of each cell to FOLDER.")
+@click.option("--plot", metavar="FILE", type=FILE, help="Draw the results (svg, png or pdf).")
 @click.option(
     "--plot-x",
     metavar="AXIS",
@@ -58,12 +58,7 @@ MOST = 10_000
 @click.option(
     "--plot-y", metavar="AXIS", help="The y axis of the picture [value; epsilon if the documents are claims]."
 )
-@click.option(
-    "--threads",
-    type=click.IntRange(0, 1024),
-    default=0,
-    help="Number of worker threads; 0 means one per core [0]. It does not change the result.",
-)
+@threads_option(more=" It does not change the result.")
 @store_option
 @store_errors_option
 @cluster_option

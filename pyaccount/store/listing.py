@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from pyaccount.certificate.record import Record
+from pyaccount.certificate.record import OutputRecord, Record
 from pyaccount.execute.sampling.jobs import SHARD
 from pyaccount.pages.page import Block, Content, Page, PageSection, PageTable, Paragraph, at_most
 from pyaccount.pages.readable import Readable
@@ -39,16 +39,12 @@ class RunRecord(Record):
     versions: dict[str, str] = Field(description="The versions that compute it.")
 
 
-class RunList(Record, Readable):
+class RunList(OutputRecord, Readable):
     """The runs of a store, in the order in which they were started."""
 
     pyaccount: Literal[1] = Field(description="The version of this format.")
     kind: Literal["runs"] = Field(description="The kind of this JSON: a list of runs.")
     runs: list[RunRecord] = Field(description="The runs of the store.")
-
-    def to_json(self) -> str:
-        """Return the list as JSON text."""
-        return self.model_dump_json(indent=2) + "\n"
 
     def page(self) -> Page:
         """Return the list as a page."""

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from pyaccount.certificate.compared import ComparedRecord, FailedRecord
-from pyaccount.certificate.record import Record
+from pyaccount.certificate.record import OutputRecord
 
 _SETTINGS = "What varies, by its path, with its value in this cell."
 
@@ -27,7 +27,7 @@ class FailedCell(FailedRecord):
     settings: dict[str, JsonValue] = Field(description=_SETTINGS)
 
 
-class SweptCells(Record):
+class SweptCells(OutputRecord):
     """The cells of a sweep, as data."""
 
     pyaccount: Literal[1] = Field(description="The version of this format.")

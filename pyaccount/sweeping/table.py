@@ -53,10 +53,6 @@ class Sweep(SweptCells, Readable):
         both: list[SweptRecord | FailedCell] = [*self.rows, *self.failures]
         return iter(sorted(both, key=lambda entry: entry.place))
 
-    def to_json(self) -> str:
-        """Return the sweep as JSON text."""
-        return self.model_dump_json(indent=2) + "\n"
-
     def to_dict(self) -> dict[str, list[Any]]:
         """Return columns: each path that varies, the values of the certificates, and `failure` (None without one)."""
         entries = list(self.entries())

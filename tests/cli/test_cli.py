@@ -156,8 +156,8 @@ def test_ctrl_c_stops_and_leaves_nothing(tmp_path: Path) -> None:
 def test_ctrl_c_within_the_code_that_a_library_makes_has_the_same_exit_code(tmp_path: Path) -> None:
     """As when a library is imported that writes classes by `exec`."""
     (tmp_path / "interrupted.py").write_text(
-        "import sys; from pyaccount import cli, document\n"
-        "document.load_any = lambda *_, **__: exec('raise KeyboardInterrupt')\n"
+        "import sys; from pyaccount import cli; from pyaccount.document import loading\n"
+        "loading.load_any = lambda *_, **__: exec('raise KeyboardInterrupt')\n"
         "sys.argv = ['pyaccount', 'certify', 'x.yaml']; cli.main()",
         encoding="utf-8",
     )

@@ -1,0 +1,50 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from pyaccount.cli.completion import FILE
+
+#: The environment variable that names a store.
+VARIABLE = "PYACCOUNT_STORE"
+
+Option = Callable[[Any], Any]
+
+
+def threads_option(use: str = "", *, more: str = "") -> Option:
+    """Return the option `--threads`, with what its threads are used for, and what else its help says."""
+    text = f"Number of worker threads{use}; 0 means one per core [0].{more}"
+    return click.option("--threads", type=click.IntRange(0, 1024), default=0, help=text)
+
+
+def format_option(what: str) -> Option:
+    """Return the option `--format` of a command that prints text or JSON."""
+    return click.option(
+        "--format", "form", type=click.Choice(["text", "json"]), default="text", help=f"Format of {what} [text]."
+    )
+
+
+store_option = click.option(
+    "--store",
+    metavar="FILE",
+    type=FILE,
+    envvar=VARIABLE,
+    help="Store what is computed in FILE, and reuse what is stored there: an interrupted run is resumed, and a "
+    f"finished run is not computed again [environment variable {VARIABLE}].",
+)
+store_errors_option = click.option(
+    "--store-errors",
+    type=click.Choice(["stop", "continue"]),
+    default="stop",
+    help="What to do if the store fails: stop, or continue without it [stop].",
+)
+cluster_option = click.option(
+    "--cluster",
+    metavar="WHERE",
+    help="Compute on a Dask cluster: the address of its scheduler, a scheduler file, or local:4 for four processes "
+    "on this machine. It does not change the result.",
+)
