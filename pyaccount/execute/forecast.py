@@ -33,7 +33,7 @@ STEPS_LEFT = 5
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The seconds that a certificate will take on this machine, by stage; with the pilot's estimates if it is sampled."""
+    """The seconds that a certificate will take on this machine, by stage; with the pilot's estimates if sampled."""
 
     #: The plan with its choices made.
     plan: CompiledDocument

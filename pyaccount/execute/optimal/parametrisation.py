@@ -138,7 +138,7 @@ class SmoothColumns(BandedColumns):
 
 @dataclass(frozen=True)
 class BufferedColumns(ColumnFamily):
-    """The columns of buffered matrices, u = (1, Σ ω_j, Σ ω_j θ_j, …), around one; `start` is c of its scales and decays."""
+    """The columns of buffered matrices, u = (1, Σ ω_j, Σ ω_j θ_j, …), around that of given scales and decays."""
 
     scales: Vector
     decays: Vector

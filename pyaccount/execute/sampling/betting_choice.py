@@ -543,7 +543,7 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - the claim and the choice of s
     proposal: Proposal,
     bounds: Sequence[tuple[float, float]],
 ) -> Betting:
-    """Return the best bet on samples of a proposal. `bounds` has weight bounds, each with the loss by clipping there."""
+    """Return the best bet on samples of a proposal. `bounds` has weight bounds, each with its loss by clipping."""
     tables = []
     for bound, lost in bounds:
         threshold = claim.delta - lost

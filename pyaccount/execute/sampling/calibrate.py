@@ -32,7 +32,7 @@ COARSENESS = 5e-3
 
 
 def calibrate(session: Session) -> SampledEvidence:
-    """Certify a σ by Algorithm 5 of Dong & Ganesh (2026): a grid from just above the pilot's root to the unamplified σ."""
+    """Certify a σ by Algorithm 5 of Dong & Ganesh (2026): a grid from above the pilot's root to the unamplified σ."""
     privacy = session.plan.document.privacy
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"

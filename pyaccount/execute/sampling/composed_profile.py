@@ -1,13 +1,13 @@
 """The curve of the phases that compose, with which every sample of the other phases is weighed.
 
-Let (P₀, Q₀) be the product of dominating pairs of the composed phases and D(x) = H_{e^x}(P₀‖Q₀). The core wants D at nodes on
-both sides of 0. To the right, D(x) is the composed δ(x) of the same direction. To the left, D(x) = 1 − e^x +
+Let (P₀, Q₀) be the product of dominating pairs of the composed phases and D(x) = H_{e^x}(P₀‖Q₀). The core needs D at
+nodes on both sides of 0. To the right, D(x) is the composed δ(x) of the same direction. To the left, D(x) = 1 − e^x +
 e^x·H_{e^−x}(Q₀‖P₀), with the composed δ(−x) of the other direction.
 
-That one pair serves both directions: each phase's profile in one direction and the reflection of its profile in the other bound
-the mechanism for every α, so does the largest convex function below both, and that is the profile of a pair. Products of such
-pairs dominate the phases in any order, adaptively chosen (Zhu, Dong & Wang 2022, Theorem 10), and composition is monotone, so
-what is composed in either direction lies above them.
+One pair serves both directions: each phase's profile in one direction and the reflection of its profile in the other
+bound the mechanism for every α, so the largest convex function below both does too, and that is the profile of a pair.
+Products of such pairs dominate the phases in any order, adaptively chosen (Zhu, Dong & Wang 2022, Theorem 10), and
+composition is monotone, so the composition in either direction lies above them.
 """
 
 from __future__ import annotations

@@ -365,7 +365,7 @@ def _histograms(
 def _bounds(
     session: Session, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, last: float
 ) -> bool:
-    """Return whether samples of a proposal bound δ in a profile: weight bounds fall in ε, and that of plain ones is 1."""
+    """Return whether samples of a proposal bound δ in a profile: weight bounds fall in ε, and plain ones have 1."""
     return session.sampler.limits(mechanism, direction, proposal, last).weight_bound < 1.0
 
 

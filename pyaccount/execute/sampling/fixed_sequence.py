@@ -126,7 +126,7 @@ class GridSearch:
         return value <= self.pilot_value * (1.0 + tolerance) * (1.0 + 1e-12)
 
     def budget(self, grid: Grid, distance: float, spent: Mapping[float, float]) -> float | None:
-        """Return the samples that tests of a value may take, given those spent on values above it; None if unlimited."""
+        """Return the samples that tests of a value may take, given those spent on values above; None if unlimited."""
         if distance in grid.asked:
             return None
         asked = sum(samples for above, samples in spent.items() if above in grid.asked)

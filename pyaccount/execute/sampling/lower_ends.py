@@ -148,7 +148,7 @@ def _lost(
 
 
 def fewer(session: Session, proposal: Proposal, shards: int) -> int:
-    """Return the shards for a proposal: fewer than `shards` for a power of the likelihood ratio, which varies little."""
+    """Return the shards for a proposal: fewer than `shards` for a power of the likelihood ratio, as it varies little."""
     times = SPARED_FEWER if session.plan.drawing.includes(DrawingRule.SPARING) else FEWER
     return max(shards // times, 1) if proposal.replicas else shards
 
@@ -183,7 +183,7 @@ def _lighter(session: Session, mechanism: SampledMechanism, sought: Sought) -> P
 
 
 def of_a_power(sampler: Sampler, mechanism: SampledMechanism, proof: tuple[int, float], *, blocks: bool) -> Proposal:
-    """Return the largest power of the likelihood ratio, up to the proof's, whose chain is small: its samples vary little.
+    """Return the largest power of the likelihood ratio, up to the proof's, whose chain is small: samples vary little.
 
     A chain may be small by blocks of rounds, the shortest that make it so, if replicas can be placed in them. `proof`
     has the order and the ε of the proof.

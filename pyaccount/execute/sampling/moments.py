@@ -151,7 +151,7 @@ class Moments:
         return most
 
     def _computed(self, order: int) -> tuple[float, Replicas]:
-        """Return an upper bound on ln Z_m, and its replicas: the fewest busy ones that leave little out, if possible."""
+        """Return an upper bound on ln Z_m, and its replicas: the fewest busy ones that leave out little, if any."""
         core, most = self.mechanism.core, self._most_busy(order)
         known: dict[int, float] = {}
 
@@ -257,7 +257,7 @@ class Moments:
 def enough_busy(
     left_out: Callable[[int], float], most_left_out: float, most_busy: int, busy: int = LEAST_BUSY
 ) -> int | None:
-    """Return about the fewest busy replicas, from `busy` on, that leave little out; None if that takes over `most_busy`.
+    """Return about the fewest busy replicas, from `busy` on, that leave out little; None if over `most_busy` are needed.
 
     The part left out decreases about geometrically with each further replica. If it is infinite, no number suffices.
     """
@@ -311,7 +311,7 @@ def moment_proof(
 def chernoff(order: int, log_moment: float, epsilon: float) -> float:
     """Return W_m(ε), an upper bound on δ_remove(ε), from an upper bound on ln Z_m, rounded up."""
     terms = (log_moment, (order - 1) * math.log(order - 1), -order * math.log(order), -(order - 1) * epsilon)
-    # Logarithms, products and the sum are rounded by a few units of 1.1e-16 of their terms, the exponential by one more.
+    # Logarithms, products and the sum are rounded by a few units of 1.1e-16 of their terms, the exponential by one.
     exponent = math.fsum(terms) + 1e-15 * (4.0 + sum(abs(term) for term in terms))
     return 1.0 if exponent >= 0.0 else min(1.0, math.nextafter(math.exp(exponent), 1.0))
 

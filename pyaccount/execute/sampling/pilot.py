@@ -60,13 +60,13 @@ class Crossing:
 
 
 def noise_model(epsilon: float, claim: float) -> Callable[[float, float], float]:
-    """Return a function that predicts the σ at which δ(ε) of a Gaussian mechanism is the claim, from a σ and ln δ(ε)."""
+    """Return a function that predicts the σ at which a Gaussian mechanism's δ(ε) is the claim, from a σ and ln δ(ε)."""
     wanted = mu_at(math.log(claim), epsilon)
     return lambda sigma, log_delta: sigma * mu_at(log_delta, epsilon) / wanted
 
 
 def epsilon_model(claim: float) -> Callable[[float, float], float]:
-    """Return a function that predicts the ε at which δ(ε) of a Gaussian mechanism is the claim, from an ε and ln δ(ε)."""
+    """Return a function that predicts the ε at which a Gaussian mechanism's δ(ε) is the claim, from an ε and ln δ(ε)."""
     wanted = math.log(claim)
 
     def root(epsilon: float, log_delta: float) -> float:

@@ -10,11 +10,10 @@ what was accepted, and it holds for certain. The profile is not about that proce
 probability is stated.)
 
 A test of an added record by one mean says more. E D₁ does not depend on ε, and the bound that it gives decreases with
-e^{−λε}: if
-it proves δ(ε₁) ≤ δ₀ it proves δ(ε) ≤ δ₀e^{−λ(ε − ε₁)} at every ε. Likewise E V² ≤ v e^{−λ(ε − ε₁)}, and δ(ε) ≤ √(E V²). The run
-that was tested may have less noise than the result, which is then at least as private, but never more. The errors are
-those of the tests as run: all tests of a grid, with those of second moments, are one sequence, of which the first false
-claim is accepted with probability at most q.
+e^{−λε}: if it proves δ(ε₁) ≤ δ₀ it proves δ(ε) ≤ δ₀e^{−λ(ε − ε₁)} at every ε. Likewise E V² ≤ v e^{−λ(ε − ε₁)}, and
+δ(ε) ≤ √(E V²). The run that was tested may have less noise than the result, which is then at least as private, but
+never more. The errors are those of the tests as run: all tests of a grid, with those of second moments, are one
+sequence, of which the first false claim is accepted with probability at most q.
 
 **Without samples** the profile of `Session.unsampled` holds for certain, and so do bounds by moments (see `moments`),
 and those by the weight bounds of proposals and the logarithmic Sobolev inequality (`SampledMechanism.bounded_profile`).

@@ -159,7 +159,7 @@ def _beside(q: float, delta: float) -> Acceptance:
 def _without_samples(
     session: Session, stated: Statement, epsilon: float, delta: float
 ) -> tuple[float, float, Acceptance, bool, MomentProof | None]:
-    """Return what is certified without a test: ε, δ, the test it counts as, whether the claim follows, and its proof."""
+    """Return what is certified without a test: ε, δ, the test it counts as, whether the claim follows, and a proof."""
     plan, blank = session.plan, stated.blank
     instance = plan.at()
     if plan.document.accounting.method == "renyi" and (blank in {"epsilon", "delta"} or not stated.holds):

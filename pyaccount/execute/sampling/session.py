@@ -83,7 +83,7 @@ class Session:
         return self.engine.ask(unsampled_bounds(instance), Question(epsilon, delta, self.fineness))
 
     def moment_proof(self, instance: Instance, epsilon: float, delta: float) -> MomentProof | None:
-        """Return a proof of the claim by moments, without samples; None if there is none or the document asks for samples."""
+        """Return a proof of the claim by moments; None if there is none, or if the document asks for samples."""
         accounting = instance.document.accounting
         if accounting.method != "auto" or accounting.verification != "betting":
             return None
@@ -145,7 +145,7 @@ class Session:
         budget: float | None = None,
         directions: tuple[Direction, ...] | None = None,
     ) -> tuple[Test, ...]:
-        """Test one claim, in all directions or in some; test nothing if that is expected to exceed the budget of samples."""
+        """Test one claim, in all directions or in some; test nothing if that is expected to exceed the budget."""
         mechanism, sigma, delta = self.mechanism(instance), self.noise(instance), acceptance.delta
         tested = directions or mechanism.directions
         self.sampler.stage(f"testing ({epsilon:.5g}, {delta:.4g}) at σ = {sigma:.5g}")

@@ -203,7 +203,7 @@ class Sampler:
         edges: tuple[float, float],
         stream: Stream,
     ) -> Generator[Wave, None, None]:
-        """Yield histograms of the losses of the stream's shards, wave by wave; `edges` are the first edge and the bin width.
+        """Yield histograms of the losses of the stream's shards, by waves; `edges` are the first edge and the bin width.
 
         Raises `LimitError`.
         """

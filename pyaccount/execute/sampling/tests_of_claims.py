@@ -317,7 +317,7 @@ def _error(mean: float, square: float, samples: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class FixedSample:
-    """The fixed-sample test (Dong & Ganesh 2026, Appendix A): accept if s = `samples` plain samples have a mean ≤ `bar`.
+    """The fixed-sample test (Dong & Ganesh 2026, Appendix A): accept if s = `samples` plain ones have a mean ≤ `bar`.
 
     If δ(ε) > `delta`, that has probability at most q = exp(−s·KL(bar‖delta)) (Chernoff's bound for means of [0, 1]).
     """
