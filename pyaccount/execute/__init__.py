@@ -198,17 +198,17 @@ def execute(plan: CompiledDocument, options: RunOptions) -> Evidence:
     if document.blank is None:
         report("checking the claim", 0, 3)
         seen: list[Found] = []
-        with knowing(lambda: _said(seen[-1] if seen else None)):
+        with knowing(lambda: _interval_words(seen[-1] if seen else None)):
             verdict = decide(instance, engine, plan.tolerance, seen)
         holds, known = verdict.holds, verdict.found
     report("composing", 0, 3)
-    with knowing(lambda: [*_said(known), *_filled(solution)]):
+    with knowing(lambda: [*_interval_words(known), *_blank_words(solution)]):
         answered = None if known is None else known.answer
         bounds, answered = composable(instance, engine, plan.tolerance, answered)
         claim = _claim(instance.document, engine, bounds, answered, plan.tolerance)
         risk = None if known is None else known.risk
     guarantee = _Guarantee(instance, bounds, holds, claim, risk, solution)
-    with knowing(lambda: [said(claim.at_delta), *_filled(solution)]):
+    with knowing(lambda: [said(claim.at_delta), *_blank_words(solution)]):
         return _with_profile(guarantee, engine, plan.tolerance, report)
 
 
@@ -304,12 +304,12 @@ def _known(claim: PinnedClaim, profile: Sequence[Answer], direction: Direction) 
     )
 
 
-def _said(found: Found | None) -> list[str]:
+def _interval_words(found: Found | None) -> list[str]:
     """Return a proven interval in words, as a list of at most one sentence."""
     return [] if found is None else [found.said]
 
 
-def _filled(solution: Solution | None) -> list[str]:
+def _blank_words(solution: Solution | None) -> list[str]:
     """Return in words which value the blank was filled with, as a list of at most one sentence."""
     return [] if solution is None else [bracket(solution.path, solution.value, solution.fails_at)]
 

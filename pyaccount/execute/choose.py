@@ -53,14 +53,14 @@ def choose(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None 
         matrix, sampler = candidate.bodies[0].matrix, candidate.bodies[0].sampler
         chosen = tuple(sampler.chosen_of(plan.asked.bodies[0].sampler).items())
         bands = matrix.diagonals() or whole(candidate.bodies[0].training.iterations)
-        label = f"{matrix.kind}, {bands} bands{_with(chosen)}"
+        label = f"{matrix.kind}, {bands} bands{_choice_words(chosen)}"
         several = f"comparing {len(plan.candidates)} matrices"
         stage = f"{several}: {label}" if len(plan.candidates) > 1 else label
         options.report(stage, k, len(plan.candidates))
         try:
             # The plan was compiled as its first candidate.
             compiled = replace(plan if k == 0 else compile_document(candidate), candidates=(), drawing=plan.drawing)
-            with knowing(lambda: map(_said, considered)):
+            with knowing(lambda: map(_candidate_words, considered)):
                 if matrix.searched:
                     from pyaccount.execute.optimal import optimise  # scipy, and seldom needed
 
@@ -93,14 +93,15 @@ def choose(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None 
     return replace(best[1], candidates=(), asked=plan.asked, considered=compared)
 
 
-def _with(chosen: Iterable[tuple[str, int]]) -> str:
+def _choice_words(chosen: Iterable[tuple[str, int]]) -> str:
     """Return the chosen fields of the sampler in words, to append to a phrase."""
     return "".join(f", {name} {value}" for name, value in chosen)
 
 
-def _said(one: Considered) -> str:
+def _candidate_words(one: Considered) -> str:
     """Return in words what was found for a candidate."""
-    return f"{one.matrix} with {one.bands} bands{_with(one.chosen)}: squared error near {one.squared_error:.4g}, an estimate"
+    matrix = f"{one.matrix} with {one.bands} bands{_choice_words(one.chosen)}"
+    return f"{matrix}: squared error near {one.squared_error:.4g}, an estimate"
 
 
 def _target(plan: CompiledDocument) -> float:

@@ -66,7 +66,7 @@ def drawn(
     places: Sequence[float], answers: Sequence[tuple[float, float]], known: Sequence[CurvePoint]
 ) -> tuple[CurvePoint, ...]:
     """Return the points at these ε, from (lower, upper) bounds on δ there, none above a known point to its left."""
-    points = [CurvePoint(place, upper) for place, (_, upper) in zip(places, answers, strict=True)]
+    points = [CurvePoint(epsilon, upper) for epsilon, (_, upper) in zip(places, answers, strict=True)]
     return tuple(_falling(points, known))
 
 
@@ -84,7 +84,7 @@ def between(points: Sequence[CurvePoint], floor: float) -> tuple[float, ...]:
         # At twice the distance a chord lies four times as far above the profile.
         places = list(_places(ordered, floor, len(places) / MOST))
     taken = {point.epsilon for point in ordered}
-    return tuple(sorted({float(f"{place:.{EPSILON_DIGITS}g}") for place in places} - taken))
+    return tuple(sorted({float(f"{epsilon:.{EPSILON_DIGITS}g}") for epsilon in places} - taken))
 
 
 def _places(points: Sequence[CurvePoint], floor: float, wider: float) -> Iterator[float]:
@@ -95,19 +95,19 @@ def _places(points: Sequence[CurvePoint], floor: float, wider: float) -> Iterato
         steep = max(fall, 0.5 * (fall + following))
         if left.delta <= floor or steep <= 0.0:
             continue
-        place = left.epsilon
+        epsilon = left.epsilon
         while True:
-            seen = left.delta * math.exp(-fall * (place - left.epsilon)) >= SEEN
+            seen = left.delta * math.exp(-fall * (epsilon - left.epsilon)) >= SEEN
             above = NEAR if seen else coarse
             step = wider * max(math.sqrt(8.0 * above / (steep * (steep + 1.0))), above / steep)
-            step = min(step, TURN) if seen and place < SLOPES else step
+            step = min(step, TURN) if seen and epsilon < SLOPES else step
             # Each part gets at most MOST points, also beside one that falls much faster; and steps stay large enough
             # for a double.
             step = max(step, (right.epsilon - left.epsilon) / MOST)
-            if place + step == place or place + step > right.epsilon - 0.5 * step:
+            if epsilon + step == epsilon or epsilon + step > right.epsilon - 0.5 * step:
                 break
-            place += step
-            yield place
+            epsilon += step
+            yield epsilon
 
 
 def _fall(left: CurvePoint, right: CurvePoint, floor: float) -> float:

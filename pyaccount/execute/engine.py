@@ -104,7 +104,8 @@ class Engine:
                 below = intervals[wanted[bounds[direction].lower, question]]
                 if below.lower > above.upper:
                     raise NumericsError(
-                        f"the bounds cross ({below.lower!r} above {above.upper!r}): this is a defect, nothing is certified"
+                        f"the lower bound {below.lower!r} is above the upper bound {above.upper!r}: "
+                        "this is a defect, nothing is certified"
                     )
                 directions[direction] = DirectedAnswer(below.lower, above.upper, above, below)
             answers.append(Answer(question, directions))
@@ -213,5 +214,5 @@ def _capped(interval: _core.ProvenInterval, rounds: tuple[Rounds, ...], question
 def finite(answer: Answer) -> Answer:
     """Return the answer. Raises `NumericsError` if its upper bound is infinite."""
     if not math.isfinite(answer.upper):
-        raise NumericsError("the composition could not be bounded from above at this δ")
+        raise NumericsError("the composition could not be bounded from above at this δ; try a larger delta")
     return answer

@@ -104,19 +104,19 @@ def read_profile(
         known: Returns the known points of each direction's curve, given a profile.
         tolerance: The relative width asked for.
     """
-    places = sorted(set(points))
-    lower = read_laws(engine, {bounds[side].lower: places for side in DIRECTIONS}, tolerance)
+    epsilons = sorted(set(points))
+    lower = read_laws(engine, {bounds[side].lower: epsilons for side in DIRECTIONS}, tolerance)
     # The curve is close to the one from the lower rounds, which shows where more points are needed.
     sketch = [answer_of(bounds, point, tolerance, lower, lower) for point in points]
     more = placed(known(sketch))[1]
     wanted: dict[tuple[Rounds, ...], set[float]] = {}
     for side in DIRECTIONS:
-        wanted.setdefault(bounds[side].upper, set(places)).update(more[side])
+        wanted.setdefault(bounds[side].upper, set(epsilons)).update(more[side])
     upper = read_laws(engine, {law: sorted(all_places) for law, all_places in wanted.items()}, tolerance)
     profile = tuple(answer_of(bounds, point, tolerance, lower, upper) for point in points)
     ends = known(profile)
     lines = {
-        side: drawn(more[side], [upper[bounds[side].upper][place] for place in more[side]], ends.get(side, ()))
+        side: drawn(more[side], [upper[bounds[side].upper][epsilon] for epsilon in more[side]], ends.get(side, ()))
         for side in DIRECTIONS
     }
     return profile, lines

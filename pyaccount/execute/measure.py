@@ -68,10 +68,10 @@ def _narrowed(
         # Directions with the same composition share their points.
         asked = list(dict.fromkeys((rounds[side], wanted[side]) for side in wanted))
         found = dict(zip(asked, engine.curves(asked, SHARE * tolerance, budget.negligible), strict=True))
-        for side, places in wanted.items():
-            for place, (lower, upper) in zip(places, found[rounds[side], places][0], strict=True):
-                known[side][place] = Enclosure(place, lower, min(1.0, upper))
-        points = {side: [known[side][place] for place in sorted(known[side])] for side in DIRECTIONS}
+        for side, epsilons in wanted.items():
+            for epsilon, (lower, upper) in zip(epsilons, found[rounds[side], epsilons][0], strict=True):
+                known[side][epsilon] = Enclosure(epsilon, lower, min(1.0, upper))
+        points = {side: [known[side][epsilon] for epsilon in sorted(known[side])] for side in DIRECTIONS}
         least, most = at_least(points), budget.at_most(points)
         if least > HOPELESS * budget.limit:
             return MeasuredRisk(budget, min(least, most), most, within_tolerance=False)

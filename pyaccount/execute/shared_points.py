@@ -38,9 +38,9 @@ def points_of(engine: Engine, bounds: DirectedBounds, points: Sequence[float], t
     """
     if not shared(bounds):
         return tuple(engine.ask_all([(bounds, Question(point, None, tolerance)) for point in points]))
-    places = sorted(set(points))
+    epsilons = sorted(set(points))
     laws = [law for side in DIRECTIONS for law in (bounds[side].upper, bounds[side].lower)]
-    read = read_laws(engine, dict.fromkeys(laws, places), tolerance)
+    read = read_laws(engine, dict.fromkeys(laws, epsilons), tolerance)
     return tuple(answer_of(bounds, point, tolerance, read, read) for point in points)
 
 
@@ -48,8 +48,8 @@ def read_laws(engine: Engine, wanted: Mapping[tuple[Rounds, ...], Sequence[float
     """Return (lower, upper) bounds on δ for each law, at its ascending values of ε."""
     found = engine.curves(list(wanted.items()), tolerance, 0.0)
     return {
-        law: dict(zip(places, curve, strict=True))
-        for (law, places), (curve, _) in zip(wanted.items(), found, strict=True)
+        law: dict(zip(epsilons, curve, strict=True))
+        for (law, epsilons), (curve, _) in zip(wanted.items(), found, strict=True)
     }
 
 
@@ -68,5 +68,7 @@ def _between(below: tuple[float, float], above: tuple[float, float]) -> Directed
     """Return the interval from the lower bound of the law below to the upper bound of the law above."""
     lower, upper = below[0], above[1]
     if lower > upper:
-        raise NumericsError(f"the bounds cross ({lower!r} above {upper!r}): this is a defect, nothing is certified")
+        raise NumericsError(
+            f"the lower bound {lower!r} is above the upper bound {upper!r}: this is a defect, nothing is certified"
+        )
     return DirectedAnswer(lower, upper, _core.ProvenInterval.proven(*above), _core.ProvenInterval.proven(*below))

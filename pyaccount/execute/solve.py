@@ -182,7 +182,7 @@ def unreachable(
             return reason, target.looser
         return f"{reason}, and without this phase {rest}", f"more noise in the other phases, or {target.looser}"
     if bound is None:
-        reason += ", where nearly all that counts is the other releases of the batch (noise.also)"
+        reason += ", where nearly all of the cost is that of the other releases of the batch (noise.also)"
     else:
         reason += f", where the other releases of the batch (noise.also) alone cost {target.exceeded(bound)}"
     return reason, f"more noise on the other releases, or {target.looser}"

@@ -140,8 +140,8 @@ class RiskTarget(Target):
     def find(self, engine: Engine, bounds: DirectedBounds, tolerance: float) -> Found:
         """Return the interval for the measure, from points of the profile."""
         risk = risk_of_bound(engine, bounds, self.budget, tolerance)
-        told = f"{self.budget.words} is at least {down(risk.lower)} and at most {up(risk.upper)} {self.budget.note}"
-        return Found(risk.lower, risk.upper, risk.within_tolerance, told, risk=risk)
+        sentence = f"{self.budget.words} is at least {down(risk.lower)} and at most {up(risk.upper)} {self.budget.note}"
+        return Found(risk.lower, risk.upper, risk.within_tolerance, sentence, risk=risk)
 
 
 def bound_at_least(bounds: Bounds, answer: DirectedAnswer) -> float:

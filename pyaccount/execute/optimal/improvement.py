@@ -86,8 +86,8 @@ class Improvement:
         promised, a, noise = _improved(fitted)
         held = [objective(SET_SHARDS, NEAR) for _ in range(SETS)]
         before, after = ([one(*at) for one in held] for at in ((columns.zero, self.noise), (a, noise)))
-        told = _mean(np.array([one[0] - other[0] for one, other in zip(before, after, strict=True)]))
-        gain, error = (float(one) for one in told)
+        measured = _mean(np.array([one[0] - other[0] for one, other in zip(before, after, strict=True)]))
+        gain, error = (float(one) for one in measured)
         here, there = (np.array([gradient for _, gradient in ones]) for ones in (before, after))
         if self.rounds == 0:
             self.first = _slope(columns, here)

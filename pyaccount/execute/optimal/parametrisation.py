@@ -115,8 +115,8 @@ class SmoothColumns(BandedColumns):
     def basis(self) -> Vector:
         """Φ, with a column for each parameter. Constants are not in its span: they change no normalised column."""
         bands = len(self.start)
-        place = np.log1p(np.arange(bands)) / math.log(bands)
-        smooth = [np.cos(math.pi * k * place) for k in range(1, SMOOTH)]
+        position = np.log1p(np.arange(bands)) / math.log(bands)
+        smooth = [np.cos(math.pi * k * position) for k in range(1, SMOOTH)]
         return np.stack([*smooth, np.arange(bands) == 0], axis=1).astype(np.float64)
 
     @property

@@ -171,7 +171,7 @@ def _looks(
 def _through(means: tuple[float, ...], exponent: float) -> float:
     """Return the value at λ of the quadratic through the means of the first look (Lagrange)."""
     total = 0.0
-    for place, mean in zip(LOOKED, means, strict=True):
-        rest = [one for one in LOOKED if one != place]
-        total += mean * math.prod((exponent - one) / (place - one) for one in rest)
+    for known, mean in zip(LOOKED, means, strict=True):
+        rest = [one for one in LOOKED if one != known]
+        total += mean * math.prod((exponent - one) / (known - one) for one in rest)
     return total

@@ -56,13 +56,13 @@ def _of_all(log_moments: Sequence[tuple[float, float]], epsilon: float) -> Momen
     if not np.all(np.isfinite(costs)) or np.ptp(np.append(costs, unit)) > 600.0:
         return None
     scales = np.exp(unit - costs)
-    places = _grid()
-    rows = places[:, np.newaxis] ** np.arange(len(uppers)) * scales
+    grid = _grid()
+    rows = grid[:, np.newaxis] ** np.arange(len(uppers)) * scales
     largest = rows.max(axis=1)
     found = linprog(
         np.ones(len(uppers)),
         A_ub=-rows / largest[:, np.newaxis],
-        b_ub=-np.maximum(places - 1.0, 0.0) / largest,
+        b_ub=-np.maximum(grid - 1.0, 0.0) / largest,
         bounds=(None, None),
         method="highs",
         options={"maxiter": MOST_STEPS},

@@ -565,10 +565,10 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - the claim and the choice of s
     best = _blind_betting(claim, proposal, bounds[0], mean)
     if effective < LEAST_EFFECTIVE:
         return best
-    for place, ((bound, lost), table) in enumerate(zip(bounds, tables, strict=True)):
+    for index, ((bound, lost), table) in enumerate(zip(bounds, tables, strict=True)):
         for k, bet in enumerate(table.bets):
             # The estimate knows the mean better than these samples do.
-            growth = sum(s[place].log_wealth[k] for s in sums) / count + bet.fraction * (measured_mean - mean)
+            growth = sum(s[index].log_wealth[k] for s in sums) / count + bet.fraction * (measured_mean - mean)
             if growth > 0.0 and claim.log_target / growth < best.expected_samples:
                 fractions = (bet.fraction, 0.5 * bet.fraction)
                 best = Betting(proposal, bound, fractions, claim.log_target / growth, clipped=lost)

@@ -39,7 +39,7 @@ def take_claim(session: Session) -> None:
     assert told_at != "solve"
     session.told_at = told_at
     # Placing ε may consider any of these, for which the budget leaves a positive δ.
-    last = max((place for place in budget.places() if budget.claim(place) is not None), default=0.0)
+    last = max((epsilon for epsilon in budget.places() if budget.claim(epsilon) is not None), default=0.0)
     epsilon = 0.5 * last
     for _ in range(ROUNDS):
         _claim(session, document, budget, epsilon)

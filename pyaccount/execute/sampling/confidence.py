@@ -72,7 +72,7 @@ def epsilon_search(session: Session) -> GridSearch:
     acceptance, mechanism = beside(delta, FAILURE_SHARE * delta), session.mechanism(instance)
     worst = session.unsampled(instance, delta=delta).upper
     if not math.isfinite(worst):
-        raise NumericsError("the unamplified mechanism has no finite ε at this δ to start from")
+        raise NumericsError("without amplification no finite ε holds at this δ, so the search has no upper limit")
     session.sampler.stage("pilot")
     pilot_value = 0.0
     if worst > 0.0 and session.excess(mechanism, 0.0, delta)[0] > 0.0:
@@ -119,7 +119,7 @@ def delta_search(session: Session) -> GridSearch:
     session.known.append(f"δ is near {pilot_value:.3g}, by the pilot's estimate")
     worst = min(1.0, session.unsampled(instance, epsilon=epsilon).upper)
     if pilot_value <= 0.0:
-        raise NumericsError("the pilot found no loss above this ε: δ is too small to estimate; ask at a smaller ε")
+        raise NumericsError("the pilot found no loss above this ε: δ is too small to estimate; try a smaller epsilon")
     tolerance = _delta_tolerance(document)
     first = next((d for d in DELTA_DISTANCES if d <= tolerance), DELTA_DISTANCES[-1])
     asked = (*(d for d in DELTA_DISTANCES if d > first), first)

@@ -278,7 +278,7 @@ class Estimator:
         means = np.array([total for total, _ in sums.losses]) / counts
         spreads = np.sqrt(np.maximum(np.array([square for _, square in sums.losses]) / counts - means**2, 0.0))
         rising = np.maximum.accumulate(means)
-        places = np.array([0.0, *thetas])
+        tried = np.array([0.0, *thetas])
         found: list[float] = []
         for epsilon in epsilons:
             if mechanism.curves:
@@ -286,7 +286,7 @@ class Estimator:
             else:
                 spread = float(np.interp(epsilon, rising, spreads))
                 targets = [epsilon + z * max(spread, 1e-12) for z in BEYOND]
-            found += [float(np.interp(target, rising, places)) for target in targets]
+            found += [float(np.interp(target, rising, tried)) for target in targets]
         apart: list[float] = []
         # Tilts closer than half a standard deviation of t are considered the same.
         for theta in sorted(found):
@@ -376,24 +376,24 @@ def _kept(components: Sequence[Component], weights: Sequence[float], most: int) 
     return [k for k in range(len(components)) if k == 0 or k not in dropped]
 
 
-def _single(sums: Balanced, place: int, components: Sequence[Component], usual: Proposal) -> Proposal:
+def _single(sums: Balanced, index: int, components: Sequence[Component], usual: Proposal) -> Proposal:
     """Return the proposal (plain sampling is one of them) with the least second moment if all samples came from it."""
     options = [k for k, one in enumerate(components) if k == 0 or one.parameters]
-    alone = [sums.merits[place][k][1] for k in options]
+    alone = [sums.merits[index][k][1] for k in options]
     if not any(alone):
         return usual
     best = components[options[int(np.argmin(alone))]]
     return usual if not best.parameters else Proposal(best.parameters[0], best.number, best.parameters[1:])
 
 
-def _estimate(sums: Balanced, place: int, single: Proposal, added: float) -> Estimate:
+def _estimate(sums: Balanced, index: int, single: Proposal, added: float) -> Estimate:
     """Return the estimate at one ε from stratified samples: the variance of its mean is that within the components."""
     count = sum(sums.drawn)
     variance, total, square = 0.0, 0.0, 0.0
-    for drawn, (first, second) in zip(sums.drawn, sums.values[place], strict=True):
+    for drawn, (first, second) in zip(sums.drawn, sums.values[index], strict=True):
         total, square = total + first, square + second
         if drawn > 1:
             variance += max(second - first * first / drawn, 0.0) * drawn / (drawn - 1)
     effective = 0.0 if square <= 0.0 else total * total / square
-    peak = 0.0 if square <= 0.0 else sums.largest[place] ** 2 / square
+    peak = 0.0 if square <= 0.0 else sums.largest[index] ** 2 / square
     return Estimate(total / count + added, math.sqrt(variance) / count, effective, count, single, added, peak=peak)

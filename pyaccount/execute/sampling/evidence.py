@@ -167,7 +167,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         sampler.stage("profile")
         centre = epsilon
         if session.told_at is not None:
-            centre = _told_near(session, instance)
+            centre = _epsilon_near(session, instance)
             estimates = session.estimate(mechanism, centre)
         if epsilons != () or shards is not None or session.told_at is not None:
             last = max((centre, *(default_profile(centre) if epsilons is None else epsilons)))
@@ -176,7 +176,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
             )
         if session.told_at is not None:
             beside = proven(session, instance, known, ())
-            told_at = _told(session, instance, Curve(sampler, histograms, centre, share, beside), session.told_at)
+            told_at = _epsilon_at(session, instance, Curve(sampler, histograms, centre, share, beside), session.told_at)
         around = epsilon if told_at is None or math.isinf(told_at[0]) else told_at[0]
         epsilons = default_profile(around) if epsilons is None else epsilons
         if epsilons:
@@ -243,7 +243,7 @@ def _without_samples(session: Session, result: Result) -> tuple[Answer, Answer]:
         return unamplified, Engine().ask(bounds, Question(None, at, session.fineness))
 
 
-def _told(session: Session, instance: Instance, found: Curve, delta: float) -> tuple[float, float, float]:
+def _epsilon_at(session: Session, instance: Instance, found: Curve, delta: float) -> tuple[float, float, float]:
     """Return ε at a δ: the upper bound, by samples or without them if that is less, the lower bound, and δ."""
     lower, upper = found.epsilons(delta)
     return min(upper, session.unsampled(instance, delta=delta).upper), lower, delta
@@ -384,7 +384,7 @@ def curve_of(document: Document, guarantee: tuple[float, float], seed: int, fail
     return Curve(session.sampler, histograms, epsilon, failure_probability / len(mechanism.directions), beside)
 
 
-def _told_near(session: Session, instance: Instance) -> float:
+def _epsilon_near(session: Session, instance: Instance) -> float:
     """Return an estimate of the ε at which δ(ε) is the δ for which ε is stated: histograms are drawn around it."""
     assert session.told_at is not None
     delta, mechanism = session.told_at, session.mechanism(instance)

@@ -210,7 +210,7 @@ def root(
     for _ in range(40):
         value, noise = estimate(x)
         if math.isnan(value):
-            raise NumericsError("the pilot's samples say nothing about this mechanism")
+            raise NumericsError("the pilot's samples give no estimate of δ for this mechanism")
         log = math.log(x)
         if value > 0.0:
             above = (log, value)
@@ -230,4 +230,4 @@ def root(
             return x
         x = min(high, x * math.exp(stride)) if value > 0.0 else max(low, x * math.exp(-stride))
         stride *= 1.3
-    raise NumericsError("the pilot's estimates did not settle")
+    raise NumericsError("the pilot's estimates of δ did not converge")

@@ -270,13 +270,13 @@ def forecast(plan: CompiledDocument, options: RunOptions) -> Forecast:
     trade = [priced[distance] for distance in sorted(priced, reverse=True)]
     # In addition to the guarantee: lower ends, histograms from up to three proposals, and estimates of every point.
     accepted = tested[-1].samples if tested else 0.0
-    stages |= _beside(mechanism, epsilon, first, accepted, pace)
+    stages |= _evidence_price(mechanism, epsilon, first, accepted, pace)
     return Forecast(
         epsilon=epsilon,
         instance=at,
         blank=None if document.blank is None else str(document.blank[-1]),
         pilot_value=None if claim else search.pilot_value,
-        estimates=_told(session, mechanism, epsilon),
+        estimates=_stated(session, mechanism, epsilon),
         stages=stages,
         trade=tuple(one for one in trade if math.isfinite(one.samples)),
         ends_at=None if claim else ends,
@@ -315,14 +315,14 @@ def _search(session: Session) -> GridSearch:
     )
 
 
-def _told(session: Session, mechanism: SampledMechanism, epsilon: float) -> dict[Direction, Estimate]:
+def _stated(session: Session, mechanism: SampledMechanism, epsilon: float) -> dict[Direction, Estimate]:
     return {
         direction: stated_estimates(session.estimator, mechanism, direction, (epsilon,), (SHARDS, MOST_SHARDS))[0]
         for direction in mechanism.directions
     }
 
 
-def _beside(
+def _evidence_price(
     mechanism: SampledMechanism, epsilon: float, estimates: dict[Direction, Estimate], accepted: float, pace: _Pace
 ) -> dict[str, float]:
     """Return the seconds of the lower ends and the profile: bounds by the pace, estimates by a fourth of their samples.

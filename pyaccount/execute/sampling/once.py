@@ -53,10 +53,10 @@ def once_on(session: Session, search: GridSearch, grid: Grid) -> Once | None:
     distances = list(dict.fromkeys([values[-1], (grid.asked or values)[-1]]))
     shares = [max(share_of_claim(session, search, distance, side) for side in far) for distance in distances]
     lowest = shares[0] <= FAR and growth(shares[-1]) <= WORTH_LOWER * growth(shares[0])
-    place = 0 if lowest else -1
-    if shares[place] > FAR or distances[place] == values[0]:
+    index = 0 if lowest else -1
+    if shares[index] > FAR or distances[index] == values[0]:
         return None
-    return Once(distances[place], far, further)
+    return Once(distances[index], far, further)
 
 
 def share_of_claim(session: Session, search: GridSearch, distance: float, direction: Direction) -> float:

@@ -152,7 +152,7 @@ class _Looks:
         for _ in range(LOOKS):
             value, noise = self.excess(x, effort)
             if math.isnan(value):
-                raise NumericsError("the pilot's samples say nothing about this mechanism")
+                raise NumericsError("the pilot's samples give no estimate of δ for this mechanism")
             if (value > 0.0 and x >= high) or (value <= 0.0 and x <= low):
                 return x
             log = math.log(x)
@@ -184,7 +184,7 @@ class _Looks:
             effort = shards if abs(step) <= LONGEST else min(SCOUT, shards)
             x = math.exp(_inside(log + min(max(step, -LONGEST), LONGEST), bracket))
             x = min(max(x, low), high)
-        raise NumericsError("the pilot's estimates did not settle")
+        raise NumericsError("the pilot's estimates of δ did not converge")
 
 
 def _slope(known: list[tuple[float, float]]) -> float:

@@ -119,7 +119,9 @@ def moments_of(session: Session, instance: Instance) -> Moments:
     """Return the moments of a plan. Raises `DocumentError` if there is no chain for the numbers of the document."""
     mechanism, document = session.mechanism(instance), instance.document
     if not has_moments(mechanism):
-        message = "where batches are often truncated the run is not the one whose moments are computed; truncate to more records"
+        message = (
+            "moments are known only if batches are seldom truncated; here they often are. Truncate to more records"
+        )
         path = ("accounting", "method")
         raise DocumentError([document.problem("no-valid-bound", path, message, allowed="auto or monte-carlo")])
     session.sampler.stage("moments, without samples")
@@ -178,7 +180,7 @@ def _noise(session: Session) -> SampledEvidence:
     enough = [one for one in range(2, MOST_ORDER + 1) if chernoff(one, 0.0, epsilon) <= ROOM * delta]
     if not enough:
         raise NumericsError(
-            f"no moment of an order up to {MOST_ORDER} proves ({epsilon:g}, {delta:g}), whatever σ is; try accounting.method: "
+            f"no moment of an order up to {MOST_ORDER} proves ({epsilon:g}, {delta:g}) at any σ; try accounting.method: "
             "monte-carlo"
         )
     smallest = enough[0]
@@ -190,8 +192,8 @@ def _noise(session: Session) -> SampledEvidence:
         before, order = order, max(best, smallest)
         if not at(sigma).affordable(order):
             raise NumericsError(
-                f"moments prove this claim from order {smallest} on, whose chain of replicas is too large; try "
-                "accounting.method: monte-carlo"
+                f"only moments of order {smallest} and above can prove this claim, and their chains of replicas are too "
+                "large; try accounting.method: monte-carlo"
             )
         if order != before or margin == MARGIN:
             sigma, slope = _crossing(partial(excess, order), sigma, slope, margin)
@@ -216,7 +218,7 @@ def _noise(session: Session) -> SampledEvidence:
         # More noise may be needed because of truncation, or because the order was chosen at another σ.
         sigma *= 1.0 + RAISED * 2.0**step
     else:
-        raise NumericsError("no σ near the one that a moment asks for could be proven with what truncation adds")
+        raise NumericsError("no σ near that of the moments meets the target; try accounting.method: monte-carlo")
     instance = plan.at(sigma)
     if session.unsampled(instance, epsilon=epsilon).upper <= delta:
         # Then less noise may suffice without amplification.
@@ -272,7 +274,7 @@ def _crossing(excess: Callable[[float], float], start: float, slope: float, marg
         away = -(value + 0.5 * margin) / slope if slope < 0.0 else math.inf
         step = sigma * math.exp(min(max(away, -STRIDE), STRIDE))
         sigma = step if low < step < high else math.sqrt(low * high)
-    raise NumericsError("the search for σ did not settle; try another epsilon or delta")
+    raise NumericsError("the search for σ did not converge; try another epsilon or delta")
 
 
 def _evidence(

@@ -146,11 +146,11 @@ def _acceptance(session: Session, stated: Statement, delta: float) -> Acceptance
     """Return the claim that is tested and its wealth, as for a result of the same kind."""
     if stated.kind == "confidence":
         # If δ was the blank, the probability follows from an estimate, so the statement's own is used.
-        return _beside(stated.total_probability if stated.blank == "delta" else FAILURE_SHARE * delta, delta)
+        return _stated_beside(stated.total_probability if stated.blank == "delta" else FAILURE_SHARE * delta, delta)
     return of_claim(session.plan.document, STARTS if stated.blank == "multiplier" else 1)
 
 
-def _beside(q: float, delta: float) -> Acceptance:
+def _stated_beside(q: float, delta: float) -> Acceptance:
     """Return the test for an error probability that is stated beside the guarantee."""
     # A statement may contain any number; no wealth reaches 1/0.
     return beside(delta, max(q, 1e-300))
@@ -170,10 +170,10 @@ def _without_samples(
         return found, delta, folded(delta, 1), True, proof
     if blank == "delta":
         found = min(1.0, session.unsampled(instance, epsilon=epsilon).upper)
-        return epsilon, found, _beside(stated.total_probability, delta), True, None
+        return epsilon, found, _stated_beside(stated.total_probability, delta), True, None
     if blank == "epsilon" or not stated.holds:
         found = session.unsampled(instance, delta=delta).upper
-        return found, delta, _beside(FAILURE_SHARE * delta, delta), True, None
+        return found, delta, _stated_beside(FAILURE_SHARE * delta, delta), True, None
     asked = plan.document.accounting.method == "renyi"
     acceptance = of_claim(plan.document, STARTS) if blank == "multiplier" and not asked else folded(delta, 1)
     if session.unsampled(instance, epsilon=epsilon).upper <= delta:
