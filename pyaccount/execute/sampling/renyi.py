@@ -119,9 +119,7 @@ def moments_of(session: Session, instance: Instance) -> Moments:
     """Return the moments of a plan. Raises `DocumentError` if there is no chain for the numbers of the document."""
     mechanism, document = session.mechanism(instance), instance.document
     if not has_moments(mechanism):
-        message = (
-            "moments are known only if batches are seldom truncated; here they often are. Truncate to more records"
-        )
+        message = "moments are known only if batches are seldom truncated, but here they are often truncated; truncate to more"
         path = ("accounting", "method")
         raise DocumentError([document.problem("no-valid-bound", path, message, allowed="auto or monte-carlo")])
     session.sampler.stage("moments, without samples")
