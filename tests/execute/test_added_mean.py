@@ -103,7 +103,7 @@ def test_the_bound_is_above_delta_at_every_shift_and_exponent(epsilon: float, ph
 
 
 def test_the_bound_on_the_second_moment_of_a_random_part_is_above_it() -> None:
-    """Return E V² by samples drawn with numpy, with ln f over all patterns."""
+    """E V² is estimated by samples drawn with numpy, with ln f over all patterns."""
     sampler, mechanism = from_a_random_part()
     law, epsilon, rng = (
         Mixture.of(phase_law(4, 2, 0.6), lower_toeplitz(np.array(COEFFICIENTS), 4)),

@@ -101,7 +101,7 @@ def test_nothing_is_tested_once_after_a_first_rejection() -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
 def test_growth_is_that_of_the_best_bet_on_rare_samples(share: float) -> None:
-    """Compared with a search among all fractions, for samples that are 0 or W."""
+    """The growth is that of a search among all fractions, for samples that are 0 or W."""
     bound, claim = 1e6, 1.0
     best = max(
         (1.0 - share * claim / bound) * math.log1p(fraction * claim)

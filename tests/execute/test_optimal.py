@@ -181,7 +181,7 @@ CASES["rates"] = ({**CASES["rounds"][0], "workload": {"learning_rates": RATES}},
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_optimum_is_that_of_quadrature(name: str) -> None:
-    """Return the same minimum of σ²·(1/n)‖AC⁻¹‖_F², found without samples, derivatives or the parametrisation."""
+    """The same minimum of σ²·(1/n)‖AC⁻¹‖_F² is found without samples, derivatives or the parametrisation."""
     changes, n, delta = CASES[name]
     raw = document("warm", 2, n) | changes
     plan = searched(raw)

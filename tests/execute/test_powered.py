@@ -231,7 +231,7 @@ def test_a_claim_that_is_just_true_is_seldom_refuted() -> None:
 @pytest.mark.parametrize("small", SMALL[:3], ids=lambda small: f"n{small[0]} b{small[1]} p{small[2]}")
 @pytest.mark.parametrize("scale", [0.1, 0.3])
 def test_bounds_of_an_added_record_hold(small: tuple[int, int, float, bool, list[float]], scale: float) -> None:
-    """Return δ by quadrature, and E V² by many outcomes of R tilted."""
+    """Bounds are above δ by quadrature, and above E V² by many outcomes of R tilted."""
     n, b, p, warm, coefficients = small
     small = (n, b, p, warm, [scale * c for c in coefficients])
     core, truth = made(*small).core, exact(*small)

@@ -44,7 +44,7 @@ def advantage(sigma: float) -> float:
 
 
 def rate(sigma: float, alpha: float) -> float:
-    """Return the larger advantage of a test for presence (at large y) and one for absence (at small y)."""
+    """Return the larger true-positive rate of a test for presence (at large y) and one for absence (at small y)."""
     presence = (1 - P) * alpha + P * NORMAL.cdf(NORMAL.inv_cdf(alpha) + 1 / sigma)
 
     def absent(y: float) -> float:

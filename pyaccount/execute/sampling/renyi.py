@@ -119,7 +119,10 @@ def moments_of(session: Session, instance: Instance) -> Moments:
     """Return the moments of a plan. Raises `DocumentError` if there is no chain for the numbers of the document."""
     mechanism, document = session.mechanism(instance), instance.document
     if not has_moments(mechanism):
-        message = "moments are known only if batches are seldom truncated, but here they are often truncated; truncate to more"
+        message = (
+            "moments are known only if batches are seldom truncated, but here they are often truncated; "
+            "truncate to more records"
+        )
         path = ("accounting", "method")
         raise DocumentError([document.problem("no-valid-bound", path, message, allowed="auto or monte-carlo")])
     session.sampler.stage("moments, without samples")
