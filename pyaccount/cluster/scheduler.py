@@ -45,8 +45,8 @@ class Connection:
         self._current = (client, client.scheduler_comm)
         self._address, self._security = client.scheduler.address, client.security
         self._opened: list[Client] = []
-        # The lock is held by the one thread that looks for the scheduler; then the time of the loss, and how often it
-        # was given up.
+        # The lock is held by the one thread that looks for the scheduler; the time of the loss; how often it was given
+        # up.
         self._lock, self._lost, self._refusals = threading.Lock(), math.inf, 0
 
     def holds(self, client: Client) -> bool:

@@ -94,8 +94,8 @@ def _waited(connection: Connection, future: Future, look: Callable[[], object]) 
                 except asyncio.CancelledError as error:
                     # asyncio raises its own exception for work that raises `CancelledError` itself.
                     raise CancelledError(*error.args) from error
-                # Dask's waiting task refers to the future until it is collected, and workers would keep the result as
-                # long.
+                # Dask's waiting task refers to the future until it is collected, and workers would keep the result
+                # until then.
                 future.release()
                 return arrived
     except BaseException:

@@ -54,8 +54,7 @@ __all__ = [
     "run",
 ]
 
-#: The relative width of the unamplified contrast. That is most often one Gaussian mechanism, where a narrow width costs
-#: nothing.
+#: The relative width of the unamplified contrast: most often one Gaussian mechanism, for which this costs nothing.
 CONTRAST_TOLERANCE = 1e-6
 
 
@@ -134,8 +133,7 @@ class Evidence:
     not_computed: tuple[NotComputed, ...] = ()
     #: The risk, if the document has a budget of risk.
     risk: CertifiedRisk | None = None
-    #: For each direction whose rounds are enclosed by laws: the lower bound on δ from the laws below, at the certified
-    #: ε.
+    #: For each direction whose rounds are enclosed by laws: the lower bound on δ by the laws below, at the certified ε.
     inner: dict[Direction, float] = field(default_factory=dict)
 
     @property

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 #: How far a chord may lie above the profile: as a share of the height of a picture of ln δ, and in ln δ where the
 #: picture of attacks shows it, that is, for error rates of at least `SEEN`.
 SHARE, NEAR, SEEN = 5e-4, 0.02, 1e-7
-#: Up to this ε the single lines of the trade-off curve, of slopes e^ε, can be seen; there neighbouring ε differ by at
-#: most `TURN`.
+#: Up to this ε the lines of slopes e^ε of the trade-off curve can be seen; neighbouring ε differ by at most `TURN`.
 SLOPES, TURN = 3.0, 0.1
 #: How much further down a picture goes where a profile ends, because δ is 0 from the largest loss on.
 BELOW = 1e-3
@@ -101,8 +100,8 @@ def _places(points: Sequence[CurvePoint], floor: float, wider: float) -> Iterato
             above = NEAR if seen else coarse
             step = wider * max(math.sqrt(8.0 * above / (steep * (steep + 1.0))), above / steep)
             step = min(step, TURN) if seen and epsilon < SLOPES else step
-            # Each part gets at most MOST points, also beside one that falls much faster; and steps stay large enough
-            # for a double.
+            # Each part gets at most MOST points, also beside one that falls much faster, and no step is below a
+            # double's.
             step = max(step, (right.epsilon - left.epsilon) / MOST)
             if epsilon + step == epsilon or epsilon + step > right.epsilon - 0.5 * step:
                 break

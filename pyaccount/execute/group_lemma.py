@@ -53,8 +53,7 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
             return -math.inf
         found = engine.ask(bounds, Question(epsilon, None, TOLERANCE)).upper
         terms = (math.log(max(found, least)), _log_factor(epsilon, group), -math.log(delta))
-        # The rounding error of each term is a few units in its last place; that of ε is one more because kε is rounded
-        # up.
+        # Each term has a rounding error of a few units in its last place; ε one more because kε is rounded up.
         rounding = 16.0 * sys.float_info.epsilon * (sum(map(abs, terms)) + group * epsilon + 1.0)
         over = math.fsum(terms) + rounding
         if found <= least:

@@ -34,8 +34,7 @@ PROFILE_TOLERANCE = 1e-2
 SHARE, FINER = 0.7, 0.4
 #: How many widths of groups are tried before the rounds are composed without groups.
 ATTEMPTS = 3
-#: The width of δ in a profile per width of ε (δ changes by roughly this factor more, relatively), and its largest
-#: value.
+#: The width of δ in a profile per width of ε (δ changes by about this factor more, relatively), and the largest width.
 STEEPNESS, COARSEST = 20.0, 0.1
 
 

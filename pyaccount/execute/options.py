@@ -45,8 +45,8 @@ class RunOptions:
     def begun(self, document: Document) -> Iterator[RunOptions]:
         """Begin work on a document: its time limit counts from now, unless it counts already.
 
-        Yields the options for the parts of the work. A `LimitError` names the outermost limit and the stage that was
-        reported last.
+        Yields the options for the parts of the work. A `LimitError` names the outermost limit and the last stage
+        reported.
         """
         stage, limit = Stage(self.report), limit_of(document, self.time_limit, self.limited_by)
         with limited(limit, stage, self.since) as deadline:

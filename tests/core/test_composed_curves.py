@@ -123,8 +123,7 @@ def test_curves_of_many_rounds_are_those_of_single_questions() -> None:
 
 
 def test_a_curve_that_stays_wide_is_not_composed_for_each_of_its_points() -> None:
-    # A large model, its batches seldom truncated: no lattice represents both the losses of most rounds and of a
-    # truncated one.
+    # A large model, its batches seldom truncated: no lattice has both the losses of most rounds and of a truncated one.
     records, limit, sigma, rounds = 9_090_909_091, 520_000, 0.614, 100_000
     rate = 517_989 / records
     part = _core.RoundProfile.truncated_poisson(records, limit, rate, sigma, reverse=True)

@@ -326,8 +326,7 @@ def loss_tail(weights: dict[int, float], rounds: int, epsilon: float) -> tuple[f
         masses += weight * np.where(edges[1:] < count, np.diff(below), -np.diff(above))
     bounds = []
     for places, fill in ((np.floor(losses / spacing), -1), (np.ceil(losses / spacing), 1)):
-        # The losses of an interval of outcomes are between those of its ends; the last has no upper end, and counts in
-        # full.
+        # The losses of an interval of outcomes are between those of its ends; the last interval counts in full.
         ends = np.concatenate([[places[0]], places]) if fill < 0 else np.append(places, places[-1])
         law = np.bincount((ends.astype(int) + 100), weights=masses, minlength=size)[:size]
         sums = np.fft.irfft(np.fft.rfft(law) ** rounds, size)

@@ -73,8 +73,7 @@ def test_densities_of_bins_are_the_sum_over_bins_and_survivals(n: int, bins: int
             np.testing.assert_allclose([remove, add], expected, rtol=0, atol=1e-10)
 
 
-#: Name: the law of the places (rounds or bins) of one record, and the mechanism with its batches truncated to a given
-#: number.
+#: Name: the law of the places (rounds or bins) of one record, and the mechanism truncated to a given batch size.
 SMALL: dict[str, tuple[Law, Any]] = {
     "cold": (
         renewal_law(4, 2, 0.4, warm=False),

@@ -245,8 +245,7 @@ def test_an_estimate_lies_inside_of_the_proven_interval() -> None:
     found = replace(Estimator(sampler()).at(one_round(), "remove", 0.5), value=0.4)
     near = replace(found, standard_error=0.05)
     assert SampledPoint(0.5, 0.3, 0.1).estimated(near).estimate == 0.3
-    # Samples are of a pair that need not be attained: if another proof is far below them, they say nothing about the
-    # run.
+    # Samples are of a pair that need not be attained: if another proof is far below, they say nothing about the run.
     assert SampledPoint(0.5, 0.3, 0.1).estimated(found).estimate is None
     assert SampledPoint(0.5, 0.6, 0.5).estimated(found).estimate == 0.5
     assert SampledPoint(0.5, 0.6, 0.1).estimated(found).estimate == 0.4

@@ -139,8 +139,7 @@ def test_rates_are_grouped_with_the_noise(fall: float) -> None:
     assert sum(one.count for one in side.upper) == sum(one.count for one in side.lower) == 3 * KINDS
     assert max(len(side.upper), len(side.lower)) <= KINDS / 3
     for rate, noise in kinds:
-        # By its profile, each round has a group above with no more noise and no smaller rate, and one below with the
-        # reverse.
+        # By its profile, each round has a group above with no more noise and no smaller rate, and one below vice versa.
         for epsilon in (0.0, 0.1, 1.0, 3.0):
             delta = one_sided(epsilon, rate, noise)
             assert any(one_sided(epsilon, *one.part.arguments[1:]) >= delta for one in side.upper)  # type: ignore[arg-type]

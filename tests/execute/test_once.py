@@ -136,8 +136,7 @@ def single_round(seed: int) -> Session:
 def test_a_direction_that_is_false_is_accepted_as_seldom_as_it_may_be() -> None:
     """δ of a removed record has a closed form. The claim is slightly below it, and the pilot is made to think it far.
 
-    The false direction is the one that is tested once. Added records satisfy the claim, so nothing else ends the
-    sequence.
+    The false direction is the one that is tested once. Added records satisfy the claim and never end the sequence.
     """
     epsilon, q, runs = 0.5, 0.1, 150
     claim = removed(1.0, epsilon, 0.2) * 0.999

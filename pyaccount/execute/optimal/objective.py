@@ -1,7 +1,6 @@
 """ln(σ²·(1/n)‖AC⁻¹‖_F²) at the σ that C needs for (ε, δ), and its gradient, computed from the same samples throughout.
 
-A is the matrix of the workload; if that asks for the largest error, the square of the largest row norm replaces the
-mean.
+A is the matrix of the workload; if that asks for the largest error, the largest squared row norm replaces the mean.
 
 With fixed samples the estimate of δ is a smooth function of c and σ, and its derivatives are exact (the core's
 `montecarlo::gradients`). σ(c) is the root of ln δ̂(c, σ) = ln δ, by Newton's method in ln σ, and by the implicit

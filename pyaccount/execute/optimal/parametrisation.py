@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 FREE, SMOOTH = 15, 8
 #: Coefficients are at least this share of the first, so that columns keep their number of bands.
 LEAST = 1e-9
-#: How far a parameter may go in one round: the samples of the round's first matrix say little about one that is far
-#: away.
+#: How far a parameter may go in one round: samples of the round's first matrix say little about one that is far away.
 REACH = 0.25
 #: A parameter that can go no further than this has reached its bound.
 AT_END = 1e-12

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.shards import Sampler
     from pyaccount.plan.sampled import SampledMechanism
 
-#: Sizes of the shift that are tried, each twice the one before, until the expected number of samples grows; and values
-#: of λ.
+#: Sizes of the shift that are tried, each twice the one before, until the expected samples grow; and values of λ.
 SIZES = tuple(2.0**k for k in range(12))
 EXPONENTS = tuple(1.1**k for k in range(-20, 80))
 #: The values of λ for which the first look draws D, which is quadratic in λ.

@@ -24,8 +24,7 @@ POINTS = 400
 #: What coefficients are raised by, in units of what one moment's bound would be for each; and the grid to which they
 #: are rounded, so that the solver's last digits, which may differ between machines, do not matter.
 RAISED, ROUNDED = (2.0**-13, 2.0**-10, 2.0**-7), 2.0**-20
-#: The fewest moments worth combining; the most, beyond which terms nearly cancel; and the solver's largest number of
-#: steps.
+#: The fewest moments worth combining; the most, beyond which terms nearly cancel; and the solver's most steps.
 FEWEST, MOST, MOST_STEPS = 4, 12, 2000
 
 

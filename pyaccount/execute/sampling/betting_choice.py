@@ -1,11 +1,9 @@
 """Choose where to sample for a test, and with which betting fractions: the choice with the least expected cost.
 
 The options are plain sampling, proposals with scaled means, and mixtures of the best of these with the proposal of the
-estimate: one proposal alone may bound its samples well and yet vary much, which makes tests close to the truth
-expensive.
+estimate: one proposal alone may bound its samples well and yet vary much, which makes near claims expensive to test.
 
-No guarantee depends on the choice: a test is valid with a poor choice too. It uses estimates, and a few samples of its
-own.
+No guarantee depends on the choice: a test is valid with a poor choice too. It uses estimates and a few own samples.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.shards import SampleLimits
     from pyaccount.plan.sampled import SampledMechanism
 
-#: The mean scales that are tried for a test.
+#: How far beyond plain sampling means are scaled for a test.
 EXCESSES = tuple(0.1 * 1.25**k for k in range(19))
 #: Positions between the sampler's own parameter and the one that balances the components' weights, at which to sample.
 BALANCES = (0.0, 0.35, 0.6, 0.8, 1.0)
@@ -74,16 +72,14 @@ PLAIN_SHARES, MOST_GENERATOR = (1, 16), 0.01
 #: larger share of plain samples reduces the generator's error if the claim is small.
 CLIPS_NEWER = (*CLIPS, 160.0, 320.0, 640.0, 1280.0)
 PLAIN_SHARES_NEWER, MOST_GENERATOR_NEWER = (1, 16, 64), 0.25
-#: Powers and clipped samples that are expected to take longer than this many plain samples are compared with scaled
-#: means.
+#: Powers and clipped samples that are expected to take longer than this many plain ones are compared with scaled means.
 COMPARED_FROM = 1e6
 #: Tests that are expected to take more samples than this look for a mixture, which must take at most this share of
 #: them, since its samples take somewhat longer. The shares of its samples, in units, from the proposal that bounds
 #: them.
 MIXED_FROM, MIXED_WORTH = 1e6, 0.75
 ANCHORS = (112, 96, 64, 32)
-#: One mean is tried if plain samples would be more than this, by older and by newer rules; the share of the largest
-#: fraction bet.
+#: One mean is tried if plain samples would be more than this (older rules, newer rules); its share of the largest bet.
 MEAN_FROM, MEAN_FROM_NEWER, MEAN_FRACTION = 1e6, 1e5, 0.98
 #: The time that a further scaled law adds to a sample, as a share of it.
 FURTHER = 0.3
@@ -115,13 +111,11 @@ class Betting:
     weight_bound: float
     fractions: tuple[float, ...]
     expected_samples: float
-    #: An upper bound on what clipping samples at `weight_bound` takes from their mean, from a bound on their second
-    #: moment.
+    #: An upper bound on what clipping samples at `weight_bound` takes from their mean, by a bound on the second moment.
     clipped: float = 0.0
     #: Whether δ is at most `weight_bound` without any sample.
     proven: bool = False
-    #: The claim that is tested first if the second moment is not known without samples, and the samples that its test
-    #: takes.
+    #: The claim that is tested first if the second moment is not known without samples, and the samples of that test.
     square: SquareClaim | None = None
     square_samples: float = 0.0
     #: How many plain samples take as long as one of a power, if that is known; otherwise `SLOWER` applies.
@@ -160,8 +154,7 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     for excess in EXCESSES:
         likely = scaled(mechanism, direction, excess, 1.0)
         balanced = mechanism.core.balanced_parameters(likely.mean_scale)
-        # The least weight bound lies between the sampler's own parameter and the one that balances the components'
-        # weights.
+        # The least weight bound is between the sampler's own parameter and the one that balances the components.
         for share in BALANCES_ADDED if direction == "add" else BALANCES:
             pairs = zip(likely.parameters, balanced, strict=True)
             proposal = proposed([between(own, other, share) for own, other in pairs], likely.mean_scale)
@@ -471,8 +464,7 @@ def _square_betting(sampler: Sampler, claim: Claim, direction: Direction, estima
 def _price(betting: Betting) -> float:
     """Return how many plain samples take as long as a test of added records.
 
-    Samples of a mean count as slower ones here, but not in `expected_plain_samples`, by which older rules give up
-    tests.
+    Samples of a mean count as slower ones here, but not in `expected_plain_samples`, which older rules use.
     """
     slower = betting.proposal.log_sobolev is not None
     return SLOWER * betting.expected_samples if slower else betting.expected_plain_samples
@@ -485,8 +477,7 @@ def _mixed_betting(
     best, most = None, MIXED_WORTH * single.expected_samples
     if single.expected_samples < MIXED_FROM:
         return None
-    # If the likelihood ratio is only enclosed, so are the densities of scaled laws; the density of plain sampling is
-    # known.
+    # If the likelihood ratio is only enclosed, so are densities of scaled laws; that of plain sampling is known.
     anchor = plain(claim.mechanism, direction) if claim.mechanism.enclosed else single.proposal
     for share in ANCHORS:
         components = mixed(claim.mechanism, direction, anchor, estimate.components, share)
@@ -494,8 +485,7 @@ def _mixed_betting(
             continue
         proposal = replace(anchor, components=components)
         limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
-        # The bet is against the claim less the generator's share, which matters if the claim and the estimate are
-        # close.
+        # The bet is against the claim less the generator's share, which matters if the claim is close.
         stated = replace(claim, delta=claim.delta - limits.generator)
         gap, room = stated.delta - estimate.value, limits.weight_bound - stated.delta
         # Each further law takes a recursion of its own.
@@ -503,8 +493,7 @@ def _mixed_betting(
         if not limits.rounding < MOST_ROUNDING or gap <= 0.0 or room <= 0.0:
             continue
         if dear * claim.log_target / math.log1p(gap / room) >= most:
-            # Not even samples that do not vary would be cheap enough; with smaller shares of the anchor the bound is
-            # weaker still.
+            # Not even samples that do not vary would be cheap enough; smaller shares of the anchor bound less well.
             break
         betting = _measured_betting(sampler, stated, direction, estimate, proposal, [(limits.weight_bound, 0.0)])
         if dear * betting.expected_samples < most:
@@ -556,8 +545,7 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - the claim and the choice of s
     measured_mean, second = sum(s[0].value for s in sums) / count, sum(s[0].square for s in sums) / count
     effective = 0.0 if second <= 0.0 else count * measured_mean * measured_mean / second
     error = math.sqrt(max(second - measured_mean * measured_mean, 0.0) / count)
-    # If the likelihood ratio is only enclosed, bounded samples have a larger mean than the estimate, so only measured
-    # ones count.
+    # If the likelihood ratio is only enclosed, bounded samples have a larger mean than the estimate: use theirs.
     enclosed = claim.mechanism.lower is not None
     if enclosed and (effective < 4.0 * LEAST_EFFECTIVE or measured_mean + 4.0 * error > claim.delta):
         return Betting(proposal, bounds[0][0], (), math.inf)

@@ -2,8 +2,7 @@
 
 A true-positive rate of at most T at the false-positive rate α follows from any (ε, δ) with e^ε α + δ ≤ T, an advantage
 of at most A from (0, A): see `Budget.claim` for the proof. The choice of ε affects the noise but not validity: it is
-placed by estimates where e^ε α + δ(ε) is least, and the claim is then tested by its own samples like that of any
-document.
+placed by estimates where e^ε α + δ(ε) is least, and the claim is then tested by its own samples, as in any document.
 """
 
 from __future__ import annotations

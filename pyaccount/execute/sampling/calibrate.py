@@ -77,8 +77,7 @@ def pilot_noise(
 ) -> tuple[float, float]:
     """Return the pilot's estimate of the σ at which δ(ε) is the claim, and a σ that is certified without sampling.
 
-    The latter is infinite if the unsampled analysis misses the target at every σ, because of other sampled phases or
-    releases.
+    The latter is infinite if the unsampled analysis misses the target at every σ, because of another phase or release.
     """
     plan, document = session.plan, session.plan.document
     path, privacy = document.blank, document.privacy

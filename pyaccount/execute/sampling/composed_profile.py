@@ -34,8 +34,7 @@ NODES = 1024
 TOLERANCE = 1e-3
 #: The curve ends where D is below this share of δ; its mass beyond that is added to δ.
 IGNORED_SHARE = 1e-6
-#: The same if δ is not known beforehand, as a share of the δ of the composed phases alone; and the least δ that is
-#: resolved.
+#: The same if δ is not known beforehand, as a share of δ of the composed phases alone; and the least δ resolved.
 UNKNOWN_SHARE, LEAST_IGNORED = 1e-4, 1e-40
 #: The least and the largest reach of the curve.
 REACH = (1e-6, 500.0)

@@ -28,8 +28,7 @@ class Acceptance:
 
     delta: float
     log_target: float
-    #: The number of tests that may end the search: the probability that any errs is at most this many times that of
-    #: one.
+    #: The number of tests that may end the search: the probability that any errs is at most that of one, times this.
     starts: int
     #: If set, the mean of a number of samples fixed beforehand is tested instead of betting.
     fixed: FixedSample | None = None

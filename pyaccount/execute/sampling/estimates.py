@@ -63,8 +63,7 @@ ENOUGH_EFFECTIVE, WANTED_EFFECTIVE = 30.0, 400.0
 #: The largest share of Σ V² that one sample may have, and of Σ V before a second scouting. If V has no second moment,
 #: the share of the largest sample in Σ V² does not vanish as samples grow; if it has one, the share goes to 0.
 MOST_PEAK, LINE_PEAK, MOST_SHARE = 0.2, 0.05, 1.0 / 60.0
-#: A scaled law whose mean loss is this many times the largest ε is of no use, and slow if densities leave the range of
-#: doubles.
+#: A scaled law with a mean loss of this many times the largest ε is of no use, and slow if densities underflow.
 FAR_LOSSES = 10.0
 #: An estimate after a second scouting may lack this many samples like the largest.
 UNSEEN = 3.0
@@ -318,8 +317,7 @@ def stated_estimates(
     curve = mechanism.curve(direction)
     if curve is None and mechanism.rare_truncation is None:
         return above
-    # The curve is an upper one: its error is the width of its tables, and beyond its end it is at most its tail mass,
-    # or 0.
+    # The curve is an upper one: its error is the width of its tables, and beyond its end at most its tail mass.
     gap = 0.0 if curve is None else curve.gap
     return [replace(one, standard_error=math.hypot(one.standard_error, gap * one.sampled, one.added)) for one in above]
 

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 
 #: The least and the most shards for the curves and for the lower ends.
 PROFILE_SHARDS = (64, 512)
-#: The shards for the estimates of a profile, and the most if some ε has too few samples; and the same by the sparing
-#: rules.
+#: The shards for a profile's estimates, and the most if some ε has too few samples; the same by the sparing rules.
 ESTIMATE_SHARDS, SPARED_ESTIMATES = (64, 256), (32, 256)
 #: An estimate below this share of a claim is far from it.
 FAR_ESTIMATE = 0.5
@@ -75,8 +74,7 @@ class Result:
     within: bool = True
     #: The proof, if moments prove the result.
     proof: MomentProof | None = None
-    #: The number of tests, the first ones, of a claim that was refused: their error is not part of the result's
-    #: probability.
+    #: How many of the first tests were of a refused claim: their error is not part of the result's probability.
     refused: int = 0
 
 
@@ -96,8 +94,7 @@ class SampledEvidence:
     failure_probability: float
     #: The error probability of each test, and of each lower end and point of the curve.
     test_probability: float
-    #: The error probability of all tests that could have certified: it is included in δ, or stated beside the
-    #: guarantee.
+    #: The error probability of all tests that could have certified: included in δ, or stated beside the guarantee.
     total_probability: float
     #: The error probability of each lower end and each bound of a curve's point, over all directions.
     pointwise_probability: float
@@ -143,8 +140,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     drawn = profile_shards(_accepted(session, sequence.tests)) if shards is None else shards
     # The guarantee's bounds are the larger of two directions, and either may be the one that is wrong.
     share = q / len(mechanism.directions)
-    # The last accepted test's proposal has a small weight bound, and so a small error of the generator; others vary
-    # less.
+    # The last accepted test's proposal has a small weight bound, so a small error of the generator; others vary less.
     tested = {test.direction: test.proposal.single for test in sequence.tests if test.drawn}
     far, known = document.accounting.method == "renyi", _known(session, result, retested=shards is not None)
     if result.proof is not None and mechanism.lower is None and (far or known.everything):

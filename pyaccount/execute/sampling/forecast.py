@@ -46,13 +46,11 @@ if TYPE_CHECKING:
 CHAINS = 4.0
 #: The distances above the pilot's value at which the width and the time of a certificate are compared.
 OFFERED = (0.2, 0.1, 0.05, 0.02, 0.01)
-#: The shards of an estimate, the most if it has too few effective samples, and the shards by which the pace is
-#: measured.
+#: The shards of an estimate, the most if it has too few effective samples, and those that measure the pace.
 SHARDS, MOST_SHARDS, PACE_SHARDS = 64, 256, (8, 32)
 #: The pace is measured a second time, with more shards, if the first ones took fewer seconds than this.
 PACE_SECONDS = 0.3
-#: The estimates of a profile take this many times as long as a fourth of their samples: the search for a mixture is the
-#: same.
+#: The estimates of a profile take this many times as long as a fourth of their samples: the search is the same.
 AFRESH = 2.5
 
 
@@ -264,8 +262,7 @@ def forecast(plan: CompiledDocument, options: RunOptions) -> Forecast:
         if claim or asked or search.pilot_value <= 0.0
         else tuple(d for d in OFFERED if search.pilot_value * (1.0 + d) < search.fallback)
     )
-    # A tested value is listed with its price in the sequence; a direction that was tested before is not tested a second
-    # time.
+    # A tested value is listed with its price in the sequence, which does not repeat the one test of a direction.
     priced = {distance: pricing.at(distance) for distance in offered} | {one.distance: one for one in tested}
     trade = [priced[distance] for distance in sorted(priced, reverse=True)]
     # In addition to the guarantee: lower ends, histograms from up to three proposals, and estimates of every point.
@@ -308,8 +305,7 @@ def _search(session: Session) -> GridSearch:
     if bound > delta and (proof := session.moment_proof(instance, epsilon, delta)) is not None:
         bound = proof.delta
     cost = session.mechanism(instance).cost
-    # A claim is the value itself, at no distance from a pilot's value of 1. If it holds without samples, the fallback
-    # is below δ.
+    # A claim is the value 1 itself, at no distance. If it holds without samples, the fallback is below δ.
     return GridSearch(
         1.0, bound if bound <= delta else math.inf, [Grid((0.0,))], lambda _: (instance, epsilon, acceptance), cost
     )

@@ -90,8 +90,7 @@ class Proposal:
     mean_scale: float
     #: The parameters of further mechanisms that are sampled together with the first.
     further: tuple[float, ...] = ()
-    #: The components, if samples come from a mixture of this law, which bounds them, with further ones; see the core's
-    #: `defensive`.
+    #: The components of a mixture of this law, which bounds the samples, with further ones; see the core's `defensive`.
     components: tuple[Component, ...] = ()
     #: The replicas, if samples are of a power of the likelihood ratio of a removed record; see the core's `replicated`.
     replicas: Replicas | None = None
@@ -177,8 +176,7 @@ class Job:
     key: tuple[int, int, int, int]
     #: The lowest edge of the histogram and the width of its bins.
     edges: tuple[float, float] | None = None
-    #: The shards of each of the first two waves, if these are smaller than the rest. What is drawn does not depend on
-    #: it.
+    #: The shards of each of the first two waves, if these are smaller than the rest; they do not change the samples.
     first_waves: int | None = None
 
     def run(self, first: int, count: int, threads: int, time_limit: float | None) -> Wave:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.sampled import SampledMechanism
 
-#: The divisors of the shards for a power of the likelihood ratio, whose samples vary little: by older and by sparing
-#: rules.
+#: The divisors of the shards for a power of the likelihood ratio, which varies little: by older and by sparing rules.
 FEWER, SPARED_FEWER = 2, 3
 #: The largest share of δ by which the generator's error of a mixture may lower the lower ends.
 MOST_LOST = 1e-2
@@ -41,8 +40,7 @@ NEARER_DISTANCES = (*LOWER_DISTANCES[:-1], 0.015, 0.01, 0.0075, 0.005, 0.0035, 0
 FAR_DISTANCES = (0.8, 0.6, 0.5, 0.4, *LOWER_DISTANCES)
 #: The shards of a first look, which chooses the bets; and the factor by which more samples are drawn than it says.
 FIRST, MARGIN = 8, 1.3
-#: Nanoseconds of sampling that may be spent in any case; and the largest distance, in tolerances, for which more is
-#: drawn.
+#: Nanoseconds of sampling that may always be spent; and the largest distance, in tolerances, for which more is drawn.
 MOMENT, AWAY = 3e9, 4.0
 #: The largest number of shards.
 MOST = 512

@@ -68,8 +68,7 @@ class MomentProof:
     states: int
     remove: float
     add: float
-    #: Bounds on the moments that bound δ together, if there are any, and the polynomial, if one moment did not prove
-    #: the claim.
+    #: Bounds on the moments that bound δ together, if any, and the polynomial, if one moment did not prove the claim.
     together: tuple[tuple[float, float], ...] = ()
     polynomial: MomentPolynomial | None = None
 
@@ -302,8 +301,7 @@ def moment_proof(
             return proof
         if remove >= least:
             return None
-        # Chains of few busy replicas all have about the same size, and orders that are near each other prove much the
-        # same.
+        # Chains of few busy replicas have about the same size, and orders near each other prove much the same.
         least, order = remove, order + (max(order // SPREAD, 1) if moments.few_busy(order) else 1)
     return None
 

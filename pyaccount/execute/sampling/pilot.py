@@ -85,8 +85,7 @@ def crossing_root(
 ) -> float:
     """Return the x in [low, high] at which the largest direction's δ crosses the claim; an end if it does not cross.
 
-    Afterwards the session's latest estimates are those of all directions near the root. Raises `LimitError`,
-    `NumericsError`.
+    Afterwards the session's latest estimates are of all directions near the root. Raises `LimitError`, `NumericsError`.
     """
     if session.stream is None:
         session.stream = session.sampler.fresh()
@@ -162,8 +161,7 @@ class _Looks:
             # A last estimate is so near the one before it that the slope between them says nothing.
             step = -away / (_slope(known) if effort <= shards else MODEL_SLOPE)
             full += effort >= shards
-            # If more samples had to be drawn, random numbers differ from estimate to estimate, and none is nearer than
-            # its error.
+            # If more samples had to be drawn, random numbers differ between estimates: none is nearer than its error.
             near = max((4.0 if full >= ENOUGH else 2.0) * noise, 1e-3)
             settled = (
                 effort > shards or abs(value) < near or abs(step) < precision or bracket[1] - bracket[0] < precision

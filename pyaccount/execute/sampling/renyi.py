@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 MARGIN, STEPS = 5e-4, 30
 #: A search for σ begins with orders whose chains have few states in all rounds together, with a coarse precision.
 LEVELS = ((CHEAP_WORK, 0.1), (10.0 * CHEAP_WORK, 0.02), (ASKED_WORK, MARGIN))
-#: How often the order is looked for at most where it proves the claim, and the precision of σ until the order stays the
-#: same.
+#: How often at most the order is looked for where it proves the claim, and the precision of σ until it stays the same.
 FURTHER_LOOKS, COARSE = 4, 0.02
 #: The longest step in ln σ; and the share of the claim that W_m must be below for Z_m = 1.
 STRIDE, ROOM = 0.3, 0.5
@@ -58,8 +57,7 @@ JUMP = 1e-6
 CLOSE = 1e-4
 #: The factor of ε for each step if all moments together give a smaller one, and the least share of ε that is tried.
 SHRUNK, NEGLIGIBLE = 0.9, 1e-6
-#: σ is raised by this, relatively, and by twice as much each further time, until both directions hold; and how often at
-#: most.
+#: σ is raised by this, relatively, and by twice as much each time, until both directions hold; and how often at most.
 RAISED, RAISES = 1e-4, 16
 
 

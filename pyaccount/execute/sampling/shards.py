@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.jobs import Balanced, BetTable, Component, Proposal, Replicas, Sums, Wave
     from pyaccount.plan.sampled import SampledMechanism
 
-#: The uses of samples. No two uses share a stream, so that a choice made in one use is independent of another's
-#: samples.
+#: The uses of samples. No two uses share a stream, so that no choice in one use depends on another's samples.
 PURPOSES: dict[str, int] = {"pilot": 1, "verification": 2, "confidence": 3, "profile": 4, "estimate": 5, "matrix": 6}
 Purpose = Literal["pilot", "verification", "confidence", "profile", "estimate", "matrix"]
 
@@ -186,8 +185,7 @@ class Sampler:
 
         Raises `LimitError`.
         """
-        # Most tests end within a few shards. The first rule applied only to samples of a power, each of which takes
-        # long.
+        # Most tests end within a few shards. The first rule was only for samples of a power, each of which takes long.
         rule = DrawingRule.SPARING if proposal.replicas else DrawingRule.SECOND_MOMENTS
         quick = stream.purpose == "verification" and self.drawing.includes(rule)
         curve, key = mechanism.curves.get(direction), self._key(stream, direction)

@@ -131,8 +131,7 @@ def verify(
     tests: list[Test] = []
     for direction, betting in bettings.items():
         if betting is None:
-            # The pilot considers the claim false. Refusing it without samples can only lose a certificate, never grant
-            # one.
+            # The pilot considers the claim false. Refusing it untested can only lose a certificate, never grant one.
             proposal = plain(claim.mechanism, direction)
             limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
             refused, estimate = (
@@ -190,8 +189,7 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
         # V, and so its mean, is at most the weight bound; clipping takes no more from the mean than was subtracted.
         return _without_samples(claim, direction, proposal, limits, accepted=True)
     if not betting.fractions:
-        # The weight bound was just below the threshold before the generator's share was subtracted, so no bet was
-        # planned.
+        # The weight bound was just below the threshold before the generator's share was subtracted: no bet was planned.
         return _without_samples(claim, direction, proposal, limits, accepted=False)
     fractions = tuple(min(fraction, 0.999 / room) for fraction in betting.fractions)
     table = BetTable(claim.epsilon, limits.weight_bound, tuple(Bet(threshold, fraction) for fraction in fractions))
@@ -270,8 +268,7 @@ def _bet_on_mean(sampler: Sampler, claim: Claim, direction: Direction, betting: 
 def _bet_on_square(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting) -> Test:
     """Bet that the second moment of samples is at most what clipping them needs, and then on the clipped samples.
 
-    Both tests are at the claim's q: a false claim has one of two false premises, and the test of that premise rejects
-    it.
+    Both tests are at the claim's q: a false claim has one of two false premises, and the test of that one rejects it.
     """
     chosen = betting.square
     assert chosen is not None
