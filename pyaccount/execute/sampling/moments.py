@@ -48,7 +48,7 @@ LEAST_BUSY, BUSIER, FEW_WORK, FEW_PASSES = 3, 4, 1e8, 3.0
 #: What a moment may leave out, in its logarithm. If more is left out, all replicas are allowed to be busy, if their
 #: chain has at most `WHOLE_WORK` states in all rounds.
 LITTLE, WHOLE_WORK = 1e-5, 2e9
-#: For the proof of a claim, orders of few busy replicas are this share of them apart.
+#: For the proof of a claim, the orders with few busy replicas that are tried are 1/SPREAD of the order apart.
 SPREAD = 8
 #: A value that is this near to the least, relatively, is considered as good: a smaller order has a smaller chain.
 NEARLY = 3e-3
@@ -309,7 +309,7 @@ def moment_proof(
 def chernoff(order: int, log_moment: float, epsilon: float) -> float:
     """Return W_m(ε), an upper bound on δ_remove(ε), from an upper bound on ln Z_m, rounded up."""
     terms = (log_moment, (order - 1) * math.log(order - 1), -order * math.log(order), -(order - 1) * epsilon)
-    # Logarithms, products and the sum are rounded by a few units of 1.1e-16 of their terms, the exponential by one.
+    # Logarithms, products and the sum are rounded by a few units of 1.1e-16 of their terms, exp by one more.
     exponent = math.fsum(terms) + 1e-15 * (4.0 + sum(abs(term) for term in terms))
     return 1.0 if exponent >= 0.0 else min(1.0, math.nextafter(math.exp(exponent), 1.0))
 

@@ -62,7 +62,7 @@ class Histogram:
         limits = sampler.limits(self.mechanism, self.direction, self.proposal, epsilon)
         # Rounding of the log densities moves the loss by at most 2r and the weight by at most e^{2r}.
         shift, factor = 2.0 * limits.rounding, 1.0 + 4.0 * limits.rounding
-        # The part of δ that is added whatever is drawn is excluded here, and added to the upper end below.
+        # The part of δ that is added whatever is drawn is excluded here; the upper end below and estimates include it.
         curve = self.mechanism.curve(self.direction)
 
         def means(losses: _core.LossHistogram) -> tuple[float, float, float]:
