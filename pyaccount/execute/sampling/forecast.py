@@ -100,7 +100,7 @@ class Forecast:
         return self.pilot_value if self.blank == "multiplier" else None
 
 
-class _Planned(NamedTuple):
+class _ExpectedTest(NamedTuple):
     """A test, with the expected number of samples."""
 
     mechanism: SampledMechanism
@@ -119,7 +119,7 @@ class _Pricing:
     pace: _Pace
     known: dict[tuple[float, tuple[Direction, ...] | None], Priced] = field(default_factory=dict)
     #: The tests planned last, by direction.
-    last: dict[Direction, list[_Planned]] = field(default_factory=dict)
+    last: dict[Direction, list[_ExpectedTest]] = field(default_factory=dict)
     #: The seconds that planning took for each value; certifying will take their mean for each value again.
     planning: list[float] = field(default_factory=list)
 
@@ -175,7 +175,7 @@ class _Pace:
             self._known[key] = self._taken(mechanism, direction, epsilon, proposal)
         return self._known[key]
 
-    def seconds(self, tests: Sequence[_Planned]) -> float:
+    def seconds(self, tests: Sequence[_ExpectedTest]) -> float:
         """Return the expected seconds of tests; infinite if there are none, since then no test would accept."""
         if not tests:
             return math.inf
@@ -203,12 +203,12 @@ def _planned(
     epsilon: float,
     acceptance: Acceptance,
     directions: tuple[Direction, ...] | None = None,
-) -> list[_Planned]:
+) -> list[_ExpectedTest]:
     """Return the tests of a claim with their expected samples, in whole waves; none if no test would accept."""
     mechanism = session.mechanism(instance)
     if acceptance.fixed is not None:
         return [
-            _Planned(mechanism, one, epsilon, plain(mechanism, one), float(acceptance.fixed.samples))
+            _ExpectedTest(mechanism, one, epsilon, plain(mechanism, one), float(acceptance.fixed.samples))
             for one in directions or mechanism.directions
         ]
     claim = Claim(mechanism, session.noise(instance), epsilon, acceptance.delta, acceptance.log_target)
@@ -219,11 +219,11 @@ def _planned(
             return []
         wave = betting.proposal.wave * SHARD
         samples = float(wave * math.ceil(betting.expected_samples / wave))
-        tests.append(_Planned(mechanism, direction, epsilon, betting.proposal, samples))
+        tests.append(_ExpectedTest(mechanism, direction, epsilon, betting.proposal, samples))
         if betting.square is not None:
             proposal = replace(plain(mechanism, direction), log_sobolev=betting.square.mean.proposal)
             samples = float(wave * math.ceil(betting.square_samples / wave))
-            tests.append(_Planned(mechanism, direction, epsilon, proposal, samples))
+            tests.append(_ExpectedTest(mechanism, direction, epsilon, proposal, samples))
     return tests
 
 
@@ -345,7 +345,7 @@ def _evidence_price(
     return stages
 
 
-def draws_of(session: Session, planned: dict[Direction, list[_Planned]]) -> Iterator[str]:
+def draws_of(session: Session, planned: dict[Direction, list[_ExpectedTest]]) -> Iterator[str]:
     """Say for each direction where its tests draw samples from, and why not from a power of the likelihood ratio."""
     for direction, tests in planned.items():
         steps = [f"about {test.samples:.2g} samples from {_law(test)}" for test in tests if test.samples]
@@ -369,7 +369,7 @@ def draws_of(session: Session, planned: dict[Direction, list[_Planned]]) -> Iter
             )
 
 
-def _law(test: _Planned) -> str:
+def _law(test: _ExpectedTest) -> str:
     """Name the law from which the samples of a test come."""
     proposal = test.proposal
     if proposal.log_sobolev is not None:
