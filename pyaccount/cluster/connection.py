@@ -1,4 +1,4 @@
-"""A connection to a cluster, and what is asked of its workers before any work."""
+"""Connect to a cluster, and check its workers before any work is sent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyaccount.execute.sampling.jobs import Runner
 
-#: Seconds until a cluster that has no worker is given up.
+#: The seconds after which a cluster without workers is given up.
 WORKERS = 60.0
 
 _LOCAL = re.compile(r"local:(?P<workers>[0-9]{1,4})(?::(?P<memory>[0-9.]+ ?[kKMGT]?i?B))?")
@@ -30,26 +30,26 @@ Result = TypeVar("Result")
 
 
 class Cluster:
-    """Workers of Dask whose cores give what this one gives. It can be used by several threads."""
+    """Workers of Dask whose cores compute the same numbers as this one. Several threads may use it."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
     def threads(self, look: Callable[[], object] = lambda: None) -> int:
-        """How many threads its workers have, now. `look` is called every moment while a lost scheduler is looked for.
+        """Return how many threads the workers have now. `look` is called repeatedly while a lost scheduler is sought.
 
         Raises `ClusterError`, and what `look` raises.
         """
         return threads_of_workers(self.connection, look)
 
     def runner(self, here: Runner) -> Runner:
-        """Who draws waves there, and what is estimated `here`."""
+        """Return a runner that draws waves on the workers and estimates `here`."""
         return Distributed(self.connection, here)
 
     def call(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        """`work(*arguments)`, done by a worker: a function of a module, of arguments that can be pickled.
+        """Return `work(*arguments)`, computed by a worker. `work` is a function of a module; arguments can be pickled.
 
-        Raises what it raises, and `ClusterError`.
+        Raises what `work` raises, and `ClusterError`.
         """
         result: Result = result_of(
             self.connection, lambda client: client.submit(admitted, identity(), work, *arguments, pure=False)
@@ -59,11 +59,12 @@ class Cluster:
 
 @contextmanager
 def open_cluster(where: Any) -> Iterator[Cluster]:
-    """A cluster for as long as it is used. What is opened here is closed here; a client that was given stays open.
+    """Open a cluster for this context. What is opened here is closed at its end; a client that was given stays open.
 
-    `where` is the address of a scheduler (`tcp://10.0.0.1:8786`), the name of a scheduler file (`scheduler.json`), `local:4` for
-    workers on this machine, each with one thread (`local:4:2GB`: and with so much memory at most), or a `distributed.Client`.
-    Raises `ClusterError` where there is no scheduler, no worker, or one with another core; `MissingExtraError` without Dask.
+    `where` is the address of a scheduler (`tcp://10.0.0.1:8786`), the name of a scheduler file (`scheduler.json`),
+    `local:4` for workers on this machine with one thread each (`local:4:2GB` limits the memory of each), or a
+    `distributed.Client`. Raises `ClusterError` if there is no scheduler or no worker, or if a worker has another core;
+    `MissingExtraError` without Dask.
     """
     if isinstance(where, Cluster):
         yield where
@@ -87,7 +88,7 @@ def _client(where: str) -> Iterator[Client]:
     local = _LOCAL.fullmatch(where)
     if (where == "local" or where.startswith("local:")) and (local is None or int(local["workers"]) < 1):
         raise ClusterError(
-            f"{where}: workers on this machine are written local:4, or local:4:2GB with a limit of memory"
+            f"{where}: write local:4 for four workers on this machine, or local:4:2GB to limit their memory too"
         )
     if local is not None:
         cluster = LocalCluster(
@@ -96,7 +97,7 @@ def _client(where: str) -> Iterator[Client]:
             memory_limit=local["memory"] or "auto",
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
-            # Ctrl-C reaches every process of a terminal; who answers it is the caller, which ends them.
+            # Ctrl-C reaches every process of a terminal; the caller handles it and ends the workers.
             preload=["import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"],
         )
         with cluster, closed(Client(cluster, set_as_default=False)) as client:
@@ -104,16 +105,16 @@ def _client(where: str) -> Iterator[Client]:
         return
     try:
         client = connected(address_of(where))
-    except Exception as error:  # whatever stands in a file, and whatever Dask makes of what answers at an address
-        raise ClusterError(f"{where}: no scheduler of Dask answers there: {error}") from error
+    except Exception as error:  # any content of a file, and any exception of Dask about what answers at an address
+        raise ClusterError(f"{where}: no scheduler of Dask answers: {error}") from error
     with closed(client):
         yield client
 
 
 def _check(client: Client) -> None:
-    """Raise `ClusterError` where a worker has another core than this one, and where nobody can be asked."""
+    """Raise `ClusterError` if a worker has another core than this process, or if no worker can be asked."""
     if client.status != "running":
-        raise ClusterError(f"a client of Dask that is {client.status} reaches no workers")
+        raise ClusterError(f"the client of Dask is {client.status}, so it cannot reach any workers")
     _check_thread(client)
     if not client.nthreads():
         try:
@@ -122,20 +123,20 @@ def _check(client: Client) -> None:
             raise ClusterError(f"{_name(client)}: the cluster has no workers") from error
     try:
         found = client.run(identity, on_error="return")
-    except Exception as error:  # whatever a worker without pyaccount makes of it
-        raise ClusterError(f"{_name(client)}: its workers cannot be asked what they have: {error}") from error
+    except Exception as error:  # any exception of a worker without pyaccount
+        raise ClusterError(f"{_name(client)}: its workers do not report their core: {error}") from error
     for worker, made in found.items():
         if isinstance(made, OSError):
-            # Also where its limit of memory ended it.
-            raise ClusterError(f"the worker {worker} was lost before it had said what it has: {made}")
+            # This also happens if the worker was ended at its memory limit.
+            raise ClusterError(f"the worker {worker} was lost before it reported its core: {made}")
         if isinstance(made, BaseException):
-            raise ClusterError(f"the worker {worker} has no pyaccount that it can use: {made}")
+            raise ClusterError(f"the worker {worker} has no usable installation of pyaccount: {made}")
         if made != identity():
             raise ClusterError(refusal(worker, made, identity()))
 
 
 def _check_thread(client: Client) -> None:
-    """Raise `ClusterError` where the thread that does a client's work does not answer: it is not here in a forked process."""
+    """Raise `ClusterError` if the client's own thread does not answer, as after a fork: it is in another process."""
     answered = threading.Event()
     client.loop.add_callback(answered.set)
     if not answered.wait(ANSWER):

@@ -1,4 +1,4 @@
-"""A runner whose waves are drawn by the workers of a cluster."""
+"""A runner that lets the workers of a cluster draw its waves."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ if TYPE_CHECKING:
     from pyaccount.cluster.scheduler import Connection
     from pyaccount.execute.sampling.jobs import Balanced, BalancedJob, Job, Remaining, Runner, Wave
 
-#: Waves under way for each thread of the workers, and beyond: none of them waits for the next, and few are drawn in vain.
+#: Waves in progress: for each thread of the workers, and in addition. No thread waits for its next wave, and few waves
+#: are drawn in vain.
 AHEAD, BEYOND = 2, 2
-#: What becomes of work that is not sent for any more.
+#: The states of work that can no longer be used.
 GONE = ("cancelled", "error", "lost")
 
 
 @dataclass(frozen=True, slots=True)
 class Distributed:
-    """Waves from the workers of a cluster, in order; what is estimated, which takes a moment, is drawn by another runner."""
+    """Draws waves on the workers of a cluster, in order. Another runner draws estimates, which take only a moment."""
 
     connection: Connection
     here: Runner
 
     def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
-        """Some are under way at any time; those not asked for are cancelled at the end."""
+        """Yield the waves in order. Some are in progress at any time; those not asked for are cancelled at the end."""
         connection = self.connection
         shared: Future | None = None
         under_way: deque[tuple[tuple[int, int], Future | None]] = deque()
@@ -42,7 +43,7 @@ class Distributed:
         def send(start: int, shards: int, client: Client) -> Future:
             nonlocal shared
             if shared is None or shared.client is not client or shared.status in GONE:
-                # A function's result is made once more where the workers that have it die; what is scattered is lost.
+                # The result of a function is recomputed if the workers that hold it die; scattered data would be lost.
                 shared = client.submit(tasks.same, job, pure=False)
             return client.submit(tasks.wave, identity(), shared, start, shards, remaining(), pure=False)
 
@@ -58,7 +59,7 @@ class Distributed:
         most, taken = AHEAD * threads_of_workers(connection, remaining) + BEYOND, 0
         try:
             while True:
-                # Many jobs end with their first waves: what is drawn ahead grows with what was asked for.
+                # Many jobs end with their first waves, so the number of waves drawn ahead grows with the number used.
                 while len(under_way) < min(most, taken + 2) and (piece := next(left, None)) is not None:
                     under_way.append((piece, ahead(*piece)))
                 if not under_way:
@@ -70,5 +71,5 @@ class Distributed:
             cancel([future for future in (*(future for _, future in under_way), shared) if future is not None])
 
     def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
-        """Drawn by the other runner."""
+        """Return what the other runner draws."""
         return self.here.balanced(job, count, remaining)

@@ -1,4 +1,4 @@
-"""A connection to a scheduler of Dask, which is made anew where it was lost."""
+"""A connection to a scheduler of Dask, which is replaced if it is lost."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed.security import Security
 
-#: Seconds until a scheduler that does not answer is given up.
+#: The seconds after which a scheduler that does not answer is given up.
 ANSWER = 10.0
-#: Seconds until a scheduler that was lost is given up; that a try to find it again takes at most; and between two tries.
+#: Seconds: until a lost scheduler is given up; of one try to find it, at most; and between two tries.
 PATIENCE, TRY, PAUSE = 120.0, 2.0, 0.2
 
-#: What is said of a client whose own thread is not in this process.
+#: The message for a client whose own thread is not in this process.
 FORKED = (
-    "this client of Dask was opened by another process, from which this one was forked: its thread did not come along, so that "
-    "nothing would ever answer. Open a client in this process, or give the address of the scheduler"
+    "this client of Dask was opened in another process, from which this process was forked. The client's thread exists "
+    "only there, so that nothing would ever answer. Open a client in this process, or give the address of the scheduler"
 )
 
 
 class Connection:
-    """A client of a scheduler, and another one where that has lost its connection. It can be used by several threads.
+    """A client of a scheduler, replaced by another client if it loses its connection. Several threads may use it.
 
-    Dask's clients look for their scheduler by themselves, under the name they had. A scheduler that learns only then that the
-    first connection has ended takes the second for it: it closes it, or forgets it and work waits for ever. So a client that
-    has lost its connection, found again or not, gets no more work.
+    Dask's clients look for a lost scheduler on their own, under the name they had. If the scheduler learns only then
+    that the first connection has ended, it confuses the two: it closes the new connection, or forgets it, and work
+    waits for ever. So a client that has lost its connection gets no more work, even if it finds the scheduler.
     """
 
     def __init__(self, client: Client) -> None:
@@ -45,19 +45,20 @@ class Connection:
         self._current = (client, client.scheduler_comm)
         self._address, self._security = client.scheduler.address, client.security
         self._opened: list[Client] = []
-        # Held by the one thread that looks for the scheduler; when that was lost, and how often it was given up.
+        # The lock is held by the one thread that looks for the scheduler; the time of the loss; how often it was given
+        # up.
         self._lock, self._lost, self._refusals = threading.Lock(), math.inf, 0
 
     def holds(self, client: Client) -> bool:
-        """Whether it is the one in use, and has had its connection ever since."""
+        """Return whether this client is in use and has kept its connection."""
         current, link = self._current
         return client is current and client.status == "running" and client.scheduler_comm is link and not link.closed()
 
     def client(self, look: Callable[[], object] = lambda: None) -> Client:
-        """The one in use. `look` is called every moment while the scheduler does not answer, and may raise.
+        """Return the client in use. `look` is called repeatedly while the scheduler does not answer, and may raise.
 
-        Raises `ClusterError` where it has not answered for `PATIENCE` seconds, after which it is asked once more for each call,
-        or for several that wait together; `KeyboardInterrupt` where this thread is cancelled.
+        Raises `ClusterError` if it has not answered for `PATIENCE` seconds; after that, each call (or several that wait
+        together) tries once more. Raises `KeyboardInterrupt` if this thread is cancelled.
         """
         if os.getpid() != self._process:
             raise ClusterError(FORKED)
@@ -76,12 +77,12 @@ class Connection:
 
     def _look_for_scheduler(self) -> None:
         if self.holds(self._current[0]):
-            # Another thread has found it.
+            # Another thread has found the scheduler.
             return
         self._lost = min(self._lost, time.monotonic())
         try:
             client = connected(self._address, self._security, TRY)
-        except Exception as error:  # whatever Dask makes of what answers there
+        except Exception as error:  # any exception of Dask about what answers there
             if time.monotonic() - self._lost > PATIENCE:
                 self._refusals += 1
                 raise ClusterError(f"the connection to the scheduler was lost: {error}") from error
@@ -91,7 +92,7 @@ class Connection:
         self._current, self._lost = (client, client.scheduler_comm), math.inf
 
     def close(self) -> None:
-        """Close what was opened here, which the first client was not. It belongs to the process that opened it."""
+        """Close the clients that were opened here (not the first one), if this is the process that opened them."""
         if os.getpid() != self._process:
             return
         with self._lock:
@@ -100,9 +101,9 @@ class Connection:
 
 
 def connected(address: str, security: Security | None = None, answer: float | None = None) -> Client:
-    """A client of the scheduler at an address, which has `answer` seconds (`ANSWER`) to answer.
+    """Return a client of the scheduler at an address, which has `answer` seconds (by default `ANSWER`) to answer.
 
-    Raises `ClusterError`, and whatever Dask makes of what answers there.
+    Raises `ClusterError`, and any exception of Dask about what answers at that address.
     """
     from distributed import Client  # an extra
     from distributed.security import Security
@@ -115,7 +116,7 @@ def connected(address: str, security: Security | None = None, answer: float | No
 
 @contextmanager
 def closed(client: Client) -> Iterator[Client]:
-    """Closed at the end, whatever became of its connection."""
+    """Close the client at the end, even if it has lost its connection."""
     try:
         yield client
     finally:
@@ -123,16 +124,16 @@ def closed(client: Client) -> Iterator[Client]:
 
 
 def close(client: Client) -> None:
-    """Close a client, whatever became of its connection."""
+    """Close a client, even if it has lost its connection."""
     try:
         client.close()
-    except Exception:  # what looking for its scheduler raised
-        # Or it would be closed again, and raise again, when it is collected.
+    except Exception:  # raised by the search for its scheduler
+        # Without this it would be closed a second time, and raise a second time, when it is collected.
         client.status = "closed"
 
 
 def address_of(where: str) -> str:
-    """Of a scheduler: as given, or as its file says."""
+    """Return the address of a scheduler: `where` itself, or the address in that scheduler file."""
     if not where.endswith(".json"):
         return where
     if not Path(where).is_file():
@@ -141,15 +142,15 @@ def address_of(where: str) -> str:
 
 
 async def _answers(address: str, security: Security, answer: float) -> None:
-    """Raise where no scheduler answers within so many seconds, and as many again to say that it is one.
+    """Raise if no scheduler connects within `answer` seconds, or does not identify itself within as many again.
 
-    It is asked before a client is made: one that cannot connect closes itself when it is collected, under a lock that Dask's
-    clients share, and waits for itself for ever if that happens while another one starts.
+    This is checked before a client is made. A client that cannot connect closes itself when it is collected, under a
+    lock that Dask's clients share, and it deadlocks if that happens while another client starts.
     """
     from distributed.core import connect, send_recv  # an extra
 
     try:
-        # Dask's own limit of time ends with the connection, and whatever listens there may say nothing.
+        # Dask's own time limit ends with the connection, but a peer that accepts the connection may never reply.
         async with asyncio.timeout(2.0 * answer):
             comm = await connect(address, timeout=answer, **security.get_connection_args("client"))
             try:
@@ -157,6 +158,6 @@ async def _answers(address: str, security: Security, answer: float) -> None:
             finally:
                 comm.abort()
     except TimeoutError as error:
-        raise ClusterError("what listens there says nothing") from error
+        raise ClusterError("a program accepts the connection but does not reply") from error
     if made["type"] != "Scheduler":
-        raise ClusterError(f"this is a {made['type']}")
+        raise ClusterError(f"a {made['type']} answers there, not a scheduler")

@@ -1,4 +1,4 @@
-"""What workers do: whatever they are sent, if their core gives what the sender's does."""
+"""The functions that workers run, if their core computes the same numbers as the sender's."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ CoreIdentity = tuple[tuple[str, str], ...]
 
 
 def admitted(sender: CoreIdentity, work: Callable[..., Any], *arguments: Any) -> Any:
-    """`work(*arguments)`. Raises `ClusterError` on a worker with another core."""
+    """Return `work(*arguments)`. Raises `ClusterError` on a worker with another core."""
     _admit(sender)
     return work(*arguments)
 
 
 def wave(sender: CoreIdentity, job: Job, first: int, count: int, time_limit: float | None) -> Wave:
-    """Shards of a job, on the threads of the worker: all that run at the same time share them."""
+    """Run shards of a job on the threads of the worker, which all its tasks share."""
     _admit(sender)
     return job.run(first, count, threads(), time_limit)
 
 
 def same(job: Job) -> Job:
-    """The job: it is sent once to a worker, which keeps what the core makes of it as long as it is drawn from."""
+    """Return the job. A worker keeps this result, so that the job is sent and prepared only once."""
     return job
 
 
 def threads() -> int:
-    """The threads of the worker that this is."""
+    """Return the number of threads of the worker that runs this."""
     from distributed import get_worker  # an extra
 
     return int(get_worker().state.nthreads)
 
 
 def refusal(worker: str, found: CoreIdentity, asked: CoreIdentity) -> str:
-    """Why a worker is refused, in words."""
+    """Return in words why a worker is refused."""
     other = ", ".join(
         f"{name} {value} (here {dict(asked).get(name)})" for name, value in found if (name, value) not in asked
     )
-    return f"the worker {worker} has another core, whose sums need not be these: {other}"
+    return f"the worker {worker} has another core, whose results may differ from those of this one: {other}"
 
 
 def _admit(sender: CoreIdentity) -> None:

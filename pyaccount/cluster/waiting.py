@@ -1,4 +1,4 @@
-"""Waiting for what workers do, through the deaths of workers and lost connections."""
+"""Wait for the results of workers; work is repeated if workers die or connections are lost."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from pyaccount.cluster.scheduler import Connection
 
-#: Seconds between two looks at whether somebody cancelled.
+#: The seconds between two checks whether the wait was cancelled.
 SLICE = 0.2
-#: How often one piece of work is sent again, whatever became of it.
+#: How often one piece of work is sent before it is given up.
 ATTEMPTS = 20
 
 
@@ -30,11 +30,11 @@ def result_of(
     future: Future | None = None,
     look: Callable[[], object] = lambda: None,
 ) -> Any:
-    """The result of a piece of work, which is sent again where it was lost.
+    """Return the result of a piece of work, which is sent again if it was lost.
 
-    `send` sends it by a client that has its connection. Work is lost with the connection, and by workers that die of something
-    else; work that kills its workers is given up. `look` is called every moment, and may raise. Raises what the work raises,
-    `ClusterError`, and `KeyboardInterrupt` where this thread is cancelled; then the work is cancelled too.
+    `send` sends it through a client that has its connection. Work is lost with the connection, or if its worker dies of
+    another cause; work that kills its workers is given up. `look` is called repeatedly and may raise. Raises what the
+    work raises, `ClusterError`, and `KeyboardInterrupt` if this thread is cancelled; the work is then cancelled too.
     """
     from distributed import KilledWorker  # an extra
     from distributed.comm import CommClosedError
@@ -48,7 +48,7 @@ def result_of(
         except PyaccountError:
             raise
         except ModuleNotFoundError as error:
-            raise ClusterError(f"a worker has no pyaccount that it can use: {error}") from error
+            raise ClusterError(f"a worker has no usable installation of pyaccount: {error}") from error
         except Exception as error:
             work_was_lost = isinstance(error, CancelledError | CommClosedError | KilledWorker | ConnectionError)
             if connection.holds(client) and not work_was_lost:
@@ -58,7 +58,7 @@ def result_of(
 
 
 def threads_of_workers(connection: Connection, look: Callable[[], object] = lambda: None) -> int:
-    """Return how many threads the workers have, now. `look` is called every moment while a lost scheduler is looked for.
+    """Return how many threads the workers have now. `look` is called repeatedly while a lost scheduler is sought.
 
     Raises `ClusterError`, and what `look` raises.
     """
@@ -68,10 +68,10 @@ def threads_of_workers(connection: Connection, look: Callable[[], object] = lamb
             return sum(connection.client(look).nthreads().values())
         except PyaccountError:
             raise
-        except Exception as error:  # whatever Dask makes of a scheduler that is gone, or of a client that is closed
+        except Exception as error:  # any exception of Dask about a scheduler that is gone or a client that is closed
             lost = error
             time.sleep(PAUSE)
-    raise ClusterError(f"the scheduler does not say which workers there are: {lost}") from lost
+    raise ClusterError(f"the scheduler does not report its workers: {lost}") from lost
 
 
 def _waited(connection: Connection, future: Future, look: Callable[[], object]) -> Any:
@@ -85,16 +85,17 @@ def _waited(connection: Connection, future: Future, look: Callable[[], object]) 
             look()
             if not connection.holds(future.client):
                 raise ConnectionError("the connection to the scheduler was lost")
-            # In Dask's own thread, and never cut short: a client whose request for a result is cancelled before it is sent gets
-            # no result any more.
+            # This runs in Dask's own thread and is never cut short: a client whose request for a result is cancelled
+            # before it is sent never gets that result.
             result = result or asyncio.run_coroutine_threadsafe(arriving(), future.client.loop.asyncio_loop)
             if wait([result], SLICE).done:
                 try:
                     arrived = result.result()
                 except asyncio.CancelledError as error:
-                    # What asyncio makes of work that raises `CancelledError` itself.
+                    # asyncio raises its own exception for work that raises `CancelledError` itself.
                     raise CancelledError(*error.args) from error
-                # What Dask waits with refers to it until it is collected, and workers would keep the result as long.
+                # Dask's waiting task refers to the future until it is collected, and workers would keep the result
+                # until then.
                 future.release()
                 return arrived
     except BaseException:
@@ -103,8 +104,8 @@ def _waited(connection: Connection, future: Future, look: Callable[[], object]) 
 
 
 def cancel(futures: list[Future]) -> None:
-    """Let go of work, whether it has ended or not."""
-    # A client that is closed has let go of it, and one that is being closed may never answer.
+    """Release work, whether it has ended or not."""
+    # A closed client has released its work already, and a client that is being closed may never answer.
     for client in {future.client for future in futures if future.client.status in ("running", "connecting")}:
         with suppress(Exception):
             client.cancel([future for future in futures if future.client is client], force=True)

@@ -1,8 +1,9 @@
-"""Plan in, evidence out: where the numbers are computed.
+"""Run plans: compute the values that a certificate states, with the evidence for them.
 
-`engine` puts questions to the core on this machine, `solve` fills the blank, `sampling` judges mechanisms by samples,
-`choose` compares what a document leaves open, `group_lemma` gives the black-box contrast. This room knows plans and the
-core; it does not know how a certificate is worded.
+`engine` asks the core on this machine, `solve` fills the blank, `sampling` tests mechanisms by samples, `choose`
+compares the candidates that a document leaves open, and `group_lemma` computes the black-box bound for groups, for
+contrast. This room takes plans and gives evidence. It knows plans and the core; it does not know how a certificate is
+worded.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ __all__ = [
     "run",
 ]
 
-#: The unamplified contrast is one Gaussian mechanism, most often: this costs nothing.
+#: The relative width of the unamplified contrast: most often one Gaussian mechanism, for which this costs nothing.
 CONTRAST_TOLERANCE = 1e-6
 
 
 class DirectionInterval(NamedTuple):
-    """The true value is at least `lower` and at most `upper`."""
+    """An interval for one direction: the true value is at least `lower` and at most `upper`."""
 
     lower: float
     upper: float
@@ -66,14 +67,14 @@ class DirectionInterval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PinnedClaim:
-    """A point of the privacy curve, pinned from both sides.
+    """A point of the privacy curve, with bounds from both sides.
 
-    `at_delta` is the interval for ε at the δ of the claim, `at_epsilon` the one for δ at its ε. One of the two was asked for
-    (`anchor` names the given coordinate) and its upper end is the other coordinate.
+    `at_delta` is the interval for ε at the δ of the claim, `at_epsilon` the interval for δ at its ε. `anchor` names the
+    coordinate that was given; the other coordinate is the upper bound that was found for it.
 
-    Where that coordinate is a δ outside of `RESOLVED`, ε was asked at the nearest δ inside. ε(δ) falls, so what was found there
-    is a lower end at every smaller δ and an upper end at every larger one; at the claim's own δ the other end is what holds
-    without an answer: 0 from below, the claim's ε from above.
+    If δ is the coordinate that was found and it lies outside of `RESOLVED`, then ε was asked at the nearest δ inside.
+    ε(δ) decreases, so that answer is a lower bound at every smaller δ and an upper bound at every larger one. At the
+    claim's own δ the other bound is one that holds without an answer: 0 from below, the claim's ε from above.
     """
 
     anchor: Literal["epsilon", "delta"]
@@ -82,32 +83,32 @@ class PinnedClaim:
 
     @property
     def epsilon(self) -> float:
-        """The ε certified."""
+        """The certified ε, an upper bound in nats."""
         return self.at_delta.upper if self.anchor == "delta" else given(self.at_epsilon.question.epsilon)
 
     @property
     def delta(self) -> float:
-        """The δ certified."""
+        """The certified δ, an upper bound."""
         return given(self.at_delta.question.delta) if self.anchor == "delta" else min(self.at_epsilon.upper, 1.0)
 
     @property
     def epsilon_lower(self) -> float:
-        """No ε below this holds at the δ certified."""
+        """A lower bound on ε: no smaller ε holds at the certified δ."""
         return max(self.direction(direction).lower for direction in DIRECTIONS)
 
     def direction(self, direction: Direction) -> DirectionInterval:
-        """The interval for ε in one direction, at the δ certified."""
+        """Return the interval for ε in one direction, at the certified δ."""
         found, asked = self.at_delta.directions[direction], given(self.at_delta.question.delta)
         return DirectionInterval(
             lower=found.lower if asked >= self.delta else 0.0,
-            # What holds for both directions holds for each.
+            # A bound for the claim holds in each of the two directions.
             upper=min(found.upper, self.epsilon) if asked <= self.delta else self.epsilon,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class CertifiedRisk:
-    """A measure of risk at the value of the blank, and what it is at least."""
+    """A measure of risk at the value of the blank, with `attained`, a lower bound on it for the mechanism itself."""
 
     measured: MeasuredRisk
     attained: float
@@ -115,10 +116,10 @@ class CertifiedRisk:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Everything a certificate states, as computed. `instance` is the plan that was run, at the value of its blank."""
+    """Everything that a certificate states, as computed. `instance` is the plan that was run, its blank filled."""
 
     instance: Instance
-    #: The rounds that were composed for it.
+    #: The rounds that were composed for the guarantee.
     bounds: DirectedBounds
     holds: bool
     claim: PinnedClaim
@@ -128,23 +129,23 @@ class Evidence:
     group_lemma: GroupLemma | None
     #: More points of each direction's profile, for pictures.
     curves: dict[Direction, tuple[CurvePoint, ...]]
-    #: What a time limit left out after the guarantee was known.
+    #: What was left out because of a time limit, after the guarantee was known.
     not_computed: tuple[NotComputed, ...] = ()
-    #: The risk, where the document has a budget of it.
+    #: The risk, if the document has a budget of risk.
     risk: CertifiedRisk | None = None
-    #: In the directions whose rounds are enclosed by laws: what laws below give for δ at least, at the ε certified.
+    #: For each direction whose rounds are enclosed by laws: the lower bound on δ by the laws below, at the certified ε.
     inner: dict[Direction, float] = field(default_factory=dict)
 
     @property
     def document(self) -> Document:
-        """The document, its blank filled unless that is ε or δ."""
+        """The document, with its blank filled unless the blank is ε or δ."""
         return self.instance.document
 
 
 def run(plan: CompiledDocument, options: RunOptions) -> tuple[CompiledDocument, Evidence | SampledEvidence]:
-    """Make the choices that the document leaves open, then run the plan. Return the plan that was run, and its evidence.
+    """Make the choices that the document leaves open, then run the plan. Return the plan that was run and its evidence.
 
-    Raises `DocumentError` where nothing reaches the target, `LimitError` at the time limit.
+    Raises `DocumentError` if no value reaches the target, `LimitError` at the time limit.
     """
     with options.begun(plan.document) as begun:
         plan, options = _settled(plan, begun)
@@ -156,17 +157,17 @@ def run(plan: CompiledDocument, options: RunOptions) -> tuple[CompiledDocument, 
 
 
 def settle(plan: CompiledDocument, options: RunOptions) -> CompiledDocument:
-    """Return the plan with its choices made and its matrix found; nothing else is computed. Raises as `run`."""
+    """Return the plan with its choices made and its matrix found. Computes nothing else. Raises the errors of `run`."""
     with options.begun(plan.document) as begun:
         return _settled(plan, begun)[0]
 
 
 def _settled(plan: CompiledDocument, options: RunOptions) -> tuple[CompiledDocument, RunOptions]:
     """Return the plan with its choices made, and the options with the seed of everything that is sampled for it."""
-    # One seed for the choice and for the certificate: the recorded one repeats both.
+    # The choice and the certificate use one seed, so that the recorded seed reproduces both.
     seed = options.seed if plan.document.accounting.seed is None else plan.document.accounting.seed
     if seed is None:
-        # A plan that is only composed needs no seed.
+        # A plan that is only composed does not use the seed.
         seed = secrets.randbits(64) if plan.sampled or plan.candidates else 0
     options = replace(options, seed=seed)
     if plan.candidates:
@@ -177,13 +178,13 @@ def _settled(plan: CompiledDocument, options: RunOptions) -> tuple[CompiledDocum
 
 
 def given(value: float | None) -> float:
-    """The coordinate that a question gives."""
+    """Return a coordinate of a question that is known to be given."""
     assert value is not None
     return value
 
 
 def execute(plan: CompiledDocument, options: RunOptions) -> Evidence:
-    """Run a plan whose rounds compose. Raises `DocumentError` for an infeasible target, `LimitError` at the time limit."""
+    """Run a plan whose rounds compose. Raises `DocumentError` if nothing reaches the target, and `LimitError`."""
     report, document = options.report, plan.document
     engine = Engine(threads=options.threads, time_limit=options.remaining)
     solution, holds, known = None, True, None
@@ -195,22 +196,22 @@ def execute(plan: CompiledDocument, options: RunOptions) -> Evidence:
     if document.blank is None:
         report("checking the claim", 0, 3)
         seen: list[Found] = []
-        with knowing(lambda: _said(seen[-1] if seen else None)):
+        with knowing(lambda: _interval_words(seen[-1] if seen else None)):
             verdict = decide(instance, engine, plan.tolerance, seen)
         holds, known = verdict.holds, verdict.found
     report("composing", 0, 3)
-    with knowing(lambda: [*_said(known), *_filled(solution)]):
+    with knowing(lambda: [*_interval_words(known), *_blank_words(solution)]):
         answered = None if known is None else known.answer
         bounds, answered = composable(instance, engine, plan.tolerance, answered)
         claim = _claim(instance.document, engine, bounds, answered, plan.tolerance)
         risk = None if known is None else known.risk
     guarantee = _Guarantee(instance, bounds, holds, claim, risk, solution)
-    with knowing(lambda: [said(claim.at_delta), *_filled(solution)]):
+    with knowing(lambda: [said(claim.at_delta), *_blank_words(solution)]):
         return _with_profile(guarantee, engine, plan.tolerance, report)
 
 
 class _Guarantee(NamedTuple):
-    """What is certified, before what is computed in addition to it."""
+    """What is certified: the part of the evidence that is computed first."""
 
     instance: Instance
     bounds: DirectedBounds
@@ -235,7 +236,7 @@ def _with_profile(guarantee: _Guarantee, engine: Engine, tolerance: float, repor
     lemma: GroupLemma | None = None
     more: dict[Direction, tuple[CurvePoint, ...]] = dict.fromkeys(DIRECTIONS, ())
     missing: list[NotComputed] = []
-    # The guarantee stands without what a time limit leaves out of this.
+    # A time limit may leave out any of the following; the guarantee holds without it.
     attained = 0.0
     if risk is not None:
         try:
@@ -266,9 +267,10 @@ def _with_profile(guarantee: _Guarantee, engine: Engine, tolerance: float, repor
 
 
 def _inner(engine: Engine, bounds: DirectedBounds, claim: PinnedClaim) -> dict[Direction, float]:
-    """δ at least by the laws below those that bound the rounds from above, at the ε certified.
+    """Return lower bounds on δ at the certified ε, from the laws below those that bound the rounds from above.
 
-    Where these are the mechanism's own bounds from below, or time is up, what is known of the mechanism: it is no more.
+    If these laws are the mechanism's own lower bounds, or time is up, the result is the mechanism's own lower bound on
+    δ, which is never larger.
     """
     sides = [side for side in DIRECTIONS if bounds[side].inner is not None]
     known = {side: claim.at_epsilon.directions[side].lower for side in sides}
@@ -285,12 +287,12 @@ def _inner(engine: Engine, bounds: DirectedBounds, claim: PinnedClaim) -> dict[D
 
 
 def _ends(claim: PinnedClaim, profile: Sequence[Answer]) -> dict[Direction, list[CurvePoint]]:
-    """What is known of each direction's profile, where there is one."""
+    """Return the known points of each direction's profile; empty if there is no profile."""
     return {side: _known(claim, profile, side) for side in DIRECTIONS if profile}
 
 
 def _known(claim: PinnedClaim, profile: Sequence[Answer], direction: Direction) -> list[CurvePoint]:
-    """What is known of one direction's profile: its points, and the guarantee, which holds in both."""
+    """Return the known points of one direction's profile: its own and the guarantee, which holds in both directions."""
     points = [
         CurvePoint(given(answer.question.epsilon), min(1.0, answer.directions[direction].upper)) for answer in profile
     ]
@@ -300,20 +302,20 @@ def _known(claim: PinnedClaim, profile: Sequence[Answer], direction: Direction) 
     )
 
 
-def _said(found: Found | None) -> list[str]:
-    """A proven interval in words."""
+def _interval_words(found: Found | None) -> list[str]:
+    """Return a proven interval in words, as a list of at most one sentence."""
     return [] if found is None else [found.said]
 
 
-def _filled(solution: Solution | None) -> list[str]:
-    """A blank that was filled, in words."""
+def _blank_words(solution: Solution | None) -> list[str]:
+    """Return in words which value the blank was filled with, as a list of at most one sentence."""
     return [] if solution is None else [bracket(solution.path, solution.value, solution.fails_at)]
 
 
 def _claim(
     document: Document, engine: Engine, bounds: DirectedBounds, known: Answer | None, tolerance: float
 ) -> PinnedClaim:
-    """Pin the claim from both sides; `known` is an answer already found for its given coordinate."""
+    """Return the claim with bounds from both sides; `known` is an answer already found for its given coordinate."""
     privacy = document.privacy
     if privacy.delta != "solve" and (privacy.epsilon == "solve" or privacy.epsilon > 0.0):
         at_delta = finite(known or engine.ask(bounds, Question(None, privacy.delta, tolerance)))

@@ -1,11 +1,12 @@
-"""Making the choices that a document leaves open: the candidate with the smallest error at the target.
+"""Make the choices that a document leaves open: take the candidate with the smallest error at the target.
 
-The matrix of a candidate may itself be left to a search (`optimal`); then its coefficients stand in the plan that is chosen.
+The matrix of a candidate may itself be left to a search (`optimal`); then the chosen plan contains its coefficients.
 
-Each candidate's noise is calibrated, by the pilot where the mechanism is sampled, and the errors σ²·(1/n)‖AC⁻¹‖_F² are
-compared, A the matrix of the workload (or the largest ones, where it asks for these). Where the sampler's numbers are among the
-choices, batches may differ in size, and errors are compared in units of the squared size, as those of means. Nothing of this
-enters the guarantee: it only says which mechanism to certify, and the samples of the certificate are others.
+Each candidate's noise is calibrated, by the pilot if the mechanism is sampled. The errors σ²·(1/n)‖AC⁻¹‖_F² are then
+compared, where A is the matrix of the workload (or the largest errors, if the workload asks for these). If numbers of
+the sampler are among the choices, batches may differ in size, and errors are compared in units of the squared batch
+size, as errors of means. The guarantee does not depend on any of this: it only decides which mechanism to certify, and
+the certificate draws other samples.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ if TYPE_CHECKING:
 
     from pyaccount.execute.options import RunOptions
 
-#: How well the noise that a sampled candidate needs is known, relatively, and the shards of an estimate.
+#: The relative precision of the noise that a sampled candidate needs, and the number of shards of an estimate.
 PRECISION, SHARDS = 3e-3, 8
 
 
 @dataclass(slots=True)
 class Pricing:
-    """Asks for the price of each candidate: its tests are planned too, in so many `seconds` of all candidates together."""
+    """A request to price each candidate's tests too; `seconds` is the total time that planning the tests took."""
 
     seconds: float = 0.0
 
 
 def choose(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None = None) -> CompiledDocument:
-    """Return the plan of the best candidate, with what was considered.
+    """Return the plan of the best candidate, with the list of the candidates considered.
 
     All candidates share the time limit. Raises `DocumentError` if none reaches the target, `LimitError`.
     """
@@ -52,14 +53,14 @@ def choose(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None 
         matrix, sampler = candidate.bodies[0].matrix, candidate.bodies[0].sampler
         chosen = tuple(sampler.chosen_of(plan.asked.bodies[0].sampler).items())
         bands = matrix.diagonals() or whole(candidate.bodies[0].training.iterations)
-        label = f"{matrix.kind}, {bands} bands{_with(chosen)}"
+        label = f"{matrix.kind}, {bands} bands{_choice_words(chosen)}"
         several = f"comparing {len(plan.candidates)} matrices"
         stage = f"{several}: {label}" if len(plan.candidates) > 1 else label
         options.report(stage, k, len(plan.candidates))
         try:
-            # The first of them is what the plan was compiled as.
+            # The plan was compiled as its first candidate.
             compiled = replace(plan if k == 0 else compile_document(candidate), candidates=(), drawing=plan.drawing)
-            with knowing(lambda: map(_said, considered)):
+            with knowing(lambda: map(_candidate_words, considered)):
                 if matrix.searched:
                     from pyaccount.execute.optimal import optimise  # scipy, and seldom needed
 
@@ -87,30 +88,31 @@ def choose(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None 
     if best is None:
         assert refused is not None
         raise refused
-    # A single matrix that was searched for was chosen among none.
+    # A single matrix that was searched for is not a choice among several.
     compared = tuple(considered) if plan.asked.choices else ()
     return replace(best[1], candidates=(), asked=plan.asked, considered=compared)
 
 
-def _with(chosen: Iterable[tuple[str, int]]) -> str:
-    """What of the sampler was chosen, in words that go on."""
+def _choice_words(chosen: Iterable[tuple[str, int]]) -> str:
+    """Return the chosen fields of the sampler in words, to append to a phrase."""
     return "".join(f", {name} {value}" for name, value in chosen)
 
 
-def _said(one: Considered) -> str:
-    """What was found of a candidate, in words."""
-    return f"{one.matrix} with {one.bands} bands{_with(one.chosen)}: squared error near {one.squared_error:.4g}, an estimate"
+def _candidate_words(one: Considered) -> str:
+    """Return in words what was found for a candidate."""
+    matrix = f"{one.matrix} with {one.bands} bands{_choice_words(one.chosen)}"
+    return f"{matrix}: squared error near {one.squared_error:.4g}, an estimate"
 
 
 def _target(plan: CompiledDocument) -> float:
-    """The document's δ, which a choice is compared at."""
+    """Return the document's δ, at which candidates are compared."""
     delta = plan.document.privacy.delta
     assert delta != "solve"
     return delta
 
 
 def _noise(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None) -> tuple[float, float | None]:
-    """The noise multiplier that a candidate needs, near enough to compare, and what certifying it takes if that is asked for."""
+    """Return the approximate σ that a candidate needs, and the seconds to certify it if `pricing` is given."""
     if plan.sampled:
         from pyaccount.execute.sampling.budget import take_claim
         from pyaccount.execute.sampling.calibrate import pilot_noise

@@ -1,8 +1,9 @@
-"""More points of a composed profile: so many, and placed so, that nobody sees the chords between them in a picture.
+"""Compute more points of a composed profile, so close that the chords between them cannot be seen in a picture.
 
-What holds between two points of a profile is their chord, since δ is convex in x = e^ε. Where δ falls like x^{−s} a chord over a
-distance h in ε lies above it by up to s(s + 1)h²/8, relatively, and in ln δ by no more than it falls, sh; the distance is chosen
-for the smaller. Where the points lie is nothing but a choice: each is a bound by itself.
+Between two points of a profile their chord is an upper bound, since δ is convex in x = e^ε. Where δ decreases like
+x^{−s}, a chord over a distance h in ε lies above δ by up to s(s + 1)h²/8, relatively, and in ln δ by no more than δ
+falls, sh. The distance is chosen for the smaller of the two. Where the points lie affects only the picture: each point
+is a bound of its own.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ if TYPE_CHECKING:
     from pyaccount.execute.engine import Engine
     from pyaccount.plan.rounds import DirectedBounds
 
-#: How far a chord may lie above the profile: as a share of the height of a picture of ln δ, and in ln δ where attacks that are
-#: wrong at least as often as `SEEN` look at it.
+#: How far a chord may lie above the profile: as a share of the height of a picture of ln δ, and in ln δ where the
+#: picture of attacks shows it, that is, for error rates of at least `SEEN`.
 SHARE, NEAR, SEEN = 5e-4, 0.02, 1e-7
-#: Up to this ε the slopes e^ε of the trade-off curve's lines are seen by themselves, and differ by this factor at most.
+#: Up to this ε the lines of slopes e^ε of the trade-off curve can be seen; neighbouring ε differ by at most `TURN`.
 SLOPES, TURN = 3.0, 0.1
-#: How much further down a picture goes where a profile ends: from a largest loss on δ is 0.
+#: How much further down a picture goes where a profile ends, because δ is 0 from the largest loss on.
 BELOW = 1e-3
-#: The most points of one direction, and their digits.
+#: The largest number of points of one direction, and the significant digits of ε and δ.
 MOST, EPSILON_DIGITS, DELTA_DIGITS = 300, 4, 6
 
 
 class CurvePoint(NamedTuple):
-    """δ at most, at this ε."""
+    """An upper bound on δ at this ε."""
 
     epsilon: float
     delta: float
@@ -42,7 +43,7 @@ class CurvePoint(NamedTuple):
 def curves(
     engine: Engine, bounds: DirectedBounds, known: Mapping[Direction, Sequence[CurvePoint]], tolerance: float
 ) -> dict[Direction, tuple[CurvePoint, ...]]:
-    """For each direction the points between the `known` ones of its profile: proven, rounded up, falling."""
+    """Return each direction's points between the `known` ones of its profile: upper bounds, rounded up, decreasing."""
     floor, places = placed(known)
     asked = list(dict.fromkeys((bounds[side].upper, places[side]) for side in DIRECTIONS if places[side]))
     found = dict(zip(asked, engine.curves(asked, tolerance, floor), strict=True)) if asked else {}
@@ -55,7 +56,7 @@ def curves(
 
 
 def placed(known: Mapping[Direction, Sequence[CurvePoint]]) -> tuple[float, dict[Direction, tuple[float, ...]]]:
-    """Return how far down the pictures go, and where to look between the known points of each direction."""
+    """Return the least δ that the pictures show, and each direction's ε at which to compute more points."""
     floor = max((lowest(points) for points in known.values() if points), default=1.0)
     return floor, {side: between(known.get(side, ()), floor) for side in DIRECTIONS}
 
@@ -63,58 +64,59 @@ def placed(known: Mapping[Direction, Sequence[CurvePoint]]) -> tuple[float, dict
 def drawn(
     places: Sequence[float], answers: Sequence[tuple[float, float]], known: Sequence[CurvePoint]
 ) -> tuple[CurvePoint, ...]:
-    """Return the points at these places from (lower, upper) bounds on δ there, each at most what is known left of it."""
-    points = [CurvePoint(place, upper) for place, (_, upper) in zip(places, answers, strict=True)]
+    """Return the points at these ε, from (lower, upper) bounds on δ there, none above a known point to its left."""
+    points = [CurvePoint(epsilon, upper) for epsilon, (_, upper) in zip(places, answers, strict=True)]
     return tuple(_falling(points, known))
 
 
 def lowest(points: Sequence[CurvePoint]) -> float:
-    """How far down a picture of these points goes: to the least δ that is not 0, and further where the last one is 0."""
+    """Return the least δ that a picture of these points shows: the least positive one, or less if the last one is 0."""
     positive = [point.delta for point in points if point.delta > 0.0]
     return max(1e-300, min(positive, default=1.0) * (1.0 if len(positive) == len(points) else BELOW))
 
 
 def between(points: Sequence[CurvePoint], floor: float) -> tuple[float, ...]:
-    """Where to look between points of a profile, down to `floor`; see the head of this file."""
+    """Return each ε at which to compute a point, down to δ = `floor`; the module's docstring explains the distances."""
     ordered = [CurvePoint(epsilon, delta) for epsilon, delta in sorted(dict(points).items())]
     places = list(_places(ordered, floor, 1.0))
     if len(places) > MOST:
-        # Twice as far apart, four times as far above.
+        # At twice the distance a chord lies four times as far above the profile.
         places = list(_places(ordered, floor, len(places) / MOST))
     taken = {point.epsilon for point in ordered}
-    return tuple(sorted({float(f"{place:.{EPSILON_DIGITS}g}") for place in places} - taken))
+    return tuple(sorted({float(f"{epsilon:.{EPSILON_DIGITS}g}") for epsilon in places} - taken))
 
 
 def _places(points: Sequence[CurvePoint], floor: float, wider: float) -> Iterator[float]:
     coarse = max(NEAR, SHARE * -math.log(floor))
     falls = [_fall(left, right, floor) for left, right in pairwise(points)]
     for (left, right), fall, following in zip(pairwise(points), falls, [*falls[1:], *falls[-1:]], strict=True):
-        # ln δ bends down, so at its right end it falls about as the mean of this part and the next.
+        # ln δ is concave, so at its right end it falls about as fast as the mean of this part and the next.
         steep = max(fall, 0.5 * (fall + following))
         if left.delta <= floor or steep <= 0.0:
             continue
-        place = left.epsilon
+        epsilon = left.epsilon
         while True:
-            seen = left.delta * math.exp(-fall * (place - left.epsilon)) >= SEEN
+            seen = left.delta * math.exp(-fall * (epsilon - left.epsilon)) >= SEEN
             above = NEAR if seen else coarse
             step = wider * max(math.sqrt(8.0 * above / (steep * (steep + 1.0))), above / steep)
-            step = min(step, TURN) if seen and place < SLOPES else step
-            # Beside a part that falls much faster no more points than all may be; and no double lies between neighbours.
+            step = min(step, TURN) if seen and epsilon < SLOPES else step
+            # Each part gets at most MOST points, also beside one that falls much faster, and no step is below a
+            # double's.
             step = max(step, (right.epsilon - left.epsilon) / MOST)
-            if place + step == place or place + step > right.epsilon - 0.5 * step:
+            if epsilon + step == epsilon or epsilon + step > right.epsilon - 0.5 * step:
                 break
-            place += step
-            yield place
+            epsilon += step
+            yield epsilon
 
 
 def _fall(left: CurvePoint, right: CurvePoint, floor: float) -> float:
-    """How fast ln δ falls between two points, in the picture."""
+    """Return how fast ln δ falls between two points, in the picture."""
     above, below = max(left.delta, floor), max(right.delta, floor)
     return (math.log(above) - math.log(below)) / (right.epsilon - left.epsilon)
 
 
 def _falling(points: Sequence[CurvePoint], known: Sequence[CurvePoint]) -> Iterator[CurvePoint]:
-    """The points, each at most what is known at smaller ε: δ falls."""
+    """Yield the points, none above what is known at smaller ε, since δ decreases."""
     least, own = 1.0, set(points)
     for point in sorted([*points, *known]):
         if point in own:

@@ -1,4 +1,4 @@
-"""Questions to the core and the intervals that come back, on this machine."""
+"""Ask the core on this machine questions about compositions, and return the proven intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyaccount.plan.rounds import DirectedBounds
 if TYPE_CHECKING:
     from pyaccount.plan.rounds import Part, Rounds
 
-#: The δ at which ε is asked: nothing below is resolved but 0, and close to 1 there is nothing to resolve.
+#: The range of δ at which ε is asked: below it only δ = 0 is resolved, and closer to 1 there is nothing to resolve.
 RESOLVED = (SMALLEST_DELTA, 1.0 - 1e-9)
 
 #: Noise multipliers outside this range are not searched.
@@ -28,9 +28,9 @@ NOISE_RANGE = (1e-2, 1e6)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """ε at this δ, or δ at this ε: exactly one is given. `tolerance` is the relative width asked for.
+    """A question for ε at a given δ, or for δ at a given ε, with the relative width (`tolerance`) asked for.
 
-    ε is asked at δ = 0 where losses are bounded: see `asked_at`.
+    ε may be asked at δ = 0 only if losses are bounded: see `asked_at`.
     """
 
     epsilon: float | None
@@ -40,7 +40,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class DirectedAnswer:
-    """A proven interval for one direction, and the core's account of each side."""
+    """A proven interval for one direction, and the core's own intervals for the upper and the lower rounds."""
 
     lower: float
     upper: float
@@ -57,17 +57,17 @@ class Answer:
 
     @property
     def upper(self) -> float:
-        """The true value is at most this."""
+        """The upper bound: the true value is at most this."""
         return max(answer.upper for answer in self.directions.values())
 
     @property
     def lower(self) -> float:
-        """The true value is at least this."""
+        """The lower bound: the true value is at least this."""
         return max(answer.lower for answer in self.directions.values())
 
     @property
     def within_tolerance(self) -> bool:
-        """Whether every composition met the tolerance asked for."""
+        """Whether every composition met the tolerance that was asked for."""
         return all(
             answer.upper_account.within_tolerance and answer.lower_account.within_tolerance
             for answer in self.directions.values()
@@ -75,21 +75,21 @@ class Answer:
 
 
 class Engine:
-    """The core on this machine, with a number of threads and a deadline for all questions together."""
+    """The core on this machine, with a number of threads and one deadline for all questions together."""
 
     def __init__(self, *, threads: int = 0, time_limit: float | None = None) -> None:
         self._threads = threads
         self._deadline = None if time_limit is None else time.monotonic() + time_limit
         self._profiles: dict[Part, _core.RoundProfile] = {}
-        #: How many compositions it has finished.
+        #: The number of compositions finished so far.
         self.compositions = 0
 
     def ask(self, bounds: DirectedBounds, question: Question) -> Answer:
-        """The answer to one question."""
+        """Return the answer to one question. Raises `LimitError` at the deadline, `NumericsError` if bounds cross."""
         return self.ask_all([(bounds, question)])[0]
 
     def ask_all(self, items: Sequence[tuple[DirectedBounds, Question]]) -> list[Answer]:
-        """The answers to several questions, computed side by side; equal compositions are computed once."""
+        """Return the answers to several questions, in parallel; composes equal rounds only once. Raises as `ask`."""
         wanted: dict[tuple[tuple[Rounds, ...], Question], int] = {}
         for bounds, question in items:
             for direction in DIRECTIONS:
@@ -104,14 +104,15 @@ class Engine:
                 below = intervals[wanted[bounds[direction].lower, question]]
                 if below.lower > above.upper:
                     raise NumericsError(
-                        f"the bounds cross ({below.lower!r} above {above.upper!r}): this is a defect, nothing is certified"
+                        f"the lower bound {below.lower!r} is above the upper bound {above.upper!r}: "
+                        "this is a defect, nothing is certified"
                     )
                 directions[direction] = DirectedAnswer(below.lower, above.upper, above, below)
             answers.append(Answer(question, directions))
         return answers
 
     def _intervals(self, wanted: Sequence[tuple[tuple[Rounds, ...], Question]]) -> list[_core.ProvenInterval]:
-        """The answers of single compositions: those beyond the largest loss at once, the others by the core."""
+        """Return the intervals of single compositions: from the largest loss if that suffices, else from the core."""
         settled = [_beyond(*one) for one in wanted]
         with self._counting():
             asked = _core.answer_all(
@@ -132,10 +133,10 @@ class Engine:
     def curves(
         self, items: Sequence[tuple[tuple[Rounds, ...], Sequence[float]]], tolerance: float, ignored: float
     ) -> list[tuple[list[tuple[float, float]], int]]:
-        """Proven (lower, upper) bounds on δ at many ε: each item is (rounds, ascending ε ≥ 0).
+        """Return proven (lower, upper) bounds on δ at many ε: each item is (rounds, ascending ε ≥ 0).
 
-        They are as narrow as the relative tolerance where δ is above `ignored`. Gives with each curve how often its rounds were
-        composed.
+        They are as narrow as the relative tolerance where δ is above `ignored`. Each curve comes with the number of
+        times that its rounds were composed.
         """
         with self._counting():
             curves = _core.curve_all(
@@ -152,10 +153,10 @@ class Engine:
     def log_moment(
         self, mechanism: _core.Sampled, order: int, *, most_busy: int | None = None, gap: float = 1e-3
     ) -> tuple[float, float, float]:
-        """Return bounds on ln E f^order, f = dP/dQ of a mechanism and the mean under Q; the upper one may be infinite.
+        """Return bounds on ln E f^order, for f = dP/dQ of a mechanism and the mean under Q. The upper may be infinite.
 
-        They may be apart by `gap` where steps settle. Where no more than `most_busy` replicas are busy at once, the third number
-        is how much of the upper bound is for what that leaves out; 0 otherwise.
+        They may differ by `gap` where steps settle. If no more than `most_busy` replicas may be busy at once, the third
+        number is the part of the upper bound that accounts for the configurations left out; otherwise it is 0.
         """
         return mechanism.log_moment(
             order, most_busy=most_busy, gap=gap, threads=self._threads, time_limit=self._remaining()
@@ -163,7 +164,7 @@ class Engine:
 
     @contextmanager
     def _counting(self) -> Iterator[None]:
-        """Let what stops the work say how many compositions were finished."""
+        """Record in a `LimitError` how many compositions were finished."""
         try:
             yield
         except LimitError as error:
@@ -185,7 +186,7 @@ class Engine:
 
 
 def asked_at(bounds: DirectedBounds, delta: float) -> float:
-    """The δ nearest to this one at which ε is asked: 0 is one of them where losses are bounded."""
+    """Return the δ nearest to this one at which ε can be asked; δ = 0 can be asked only if losses are bounded."""
     if delta == 0.0 and bounded(bounds):
         return 0.0
     least, largest = RESOLVED
@@ -193,7 +194,7 @@ def asked_at(bounds: DirectedBounds, delta: float) -> float:
 
 
 def _beyond(rounds: tuple[Rounds, ...], question: Question) -> _core.ProvenInterval | None:
-    """What the largest loss answers by itself: ε at δ = 0, and δ = 0 from that ε on; None elsewhere."""
+    """Return the answer if the largest loss gives it: ε at δ = 0, and δ = 0 from that loss on. None otherwise."""
     largest = largest_loss(rounds)
     if question.delta == 0.0:
         if largest is None:
@@ -205,13 +206,13 @@ def _beyond(rounds: tuple[Rounds, ...], question: Question) -> _core.ProvenInter
 
 
 def _capped(interval: _core.ProvenInterval, rounds: tuple[Rounds, ...], question: Question) -> _core.ProvenInterval:
-    """An interval for ε, which is at most the largest loss at every δ: here without the core's rounding of that."""
+    """Return an interval for ε, its upper bound replaced by the largest loss, unrounded, where that is smaller."""
     largest = None if question.delta is None else largest_loss(rounds)
     return interval if largest is None else interval.at_most(largest.at_most)
 
 
 def finite(answer: Answer) -> Answer:
-    """The answer, unless its upper end could not be bounded."""
+    """Return the answer. Raises `NumericsError` if its upper bound is infinite."""
     if not math.isfinite(answer.upper):
-        raise NumericsError("the composition could not be bounded from above at this δ")
+        raise NumericsError("the composition could not be bounded from above at this δ; try a larger delta")
     return answer

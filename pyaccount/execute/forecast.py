@@ -1,4 +1,4 @@
-"""The price of a certificate before it is made: composed plans are composed once, the pilot is asked of sampled ones."""
+"""Predict how long a certificate takes: composed plans are timed on a few compositions, sampled ones by the pilot."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.rounds import DirectedBounds
 
-#: Candidates that a search still tries once it knows the blank to `ROUGH`, at the tolerance asked for.
+#: The number of candidates that a search still tries at the final tolerance once it knows the blank to `ROUGH`.
 STEPS_LEFT = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a certificate will take on this machine, in seconds, by stage; with the pilot's estimates of what is sampled."""
+    """The seconds that a certificate will take on this machine, by stage; with the pilot's estimates if sampled."""
 
     #: The plan with its choices made.
     plan: CompiledDocument
@@ -42,7 +42,7 @@ class Price:
 
     @property
     def seconds(self) -> float:
-        """In all."""
+        """The seconds of all stages together."""
         return sum(self.stages.values())
 
 
@@ -53,13 +53,13 @@ def price(plan: CompiledDocument, options: RunOptions) -> Price:
 
 
 def _price(plan: CompiledDocument, options: RunOptions) -> Price:
-    """Return the price, with a time limit that counts already."""
+    """Return the price of a plan's certificate; the time limit of these options counts already."""
     stages: dict[str, float] = {}
     if plan.candidates:
         began = time.monotonic()
         pricing = Pricing()
         plan = choose(plan, replace(options, seed=plan.document.accounting.seed or 0), pricing)
-        # Certifying makes the choice too, and prices no tests.
+        # Certifying makes the choice too, but does not price any tests.
         stages["choice"] = time.monotonic() - began - pricing.seconds
     if not plan.sampled:
         return Price(plan, stages | _composed(plan, options))
@@ -70,7 +70,7 @@ def _price(plan: CompiledDocument, options: RunOptions) -> Price:
 
 
 def _composed(plan: CompiledDocument, options: RunOptions) -> dict[str, float]:
-    """Timed: a rough search for the blank, one question at the tolerance asked for, and one point of the profile."""
+    """Time a rough search for the blank, one question at the tolerance asked for, and points of the profile."""
     engine = Engine(threads=options.threads, time_limit=options.remaining)
     stages: dict[str, float] = {}
     if plan.blank is None:
@@ -98,25 +98,25 @@ def _composed(plan: CompiledDocument, options: RunOptions) -> dict[str, float]:
 
 
 def _profile(bounds: DirectedBounds, engine: Engine, points: Sequence[float], tolerance: float) -> dict[str, float]:
-    """Timed: some points of the profile, and one direction's curve between them; all of both where rounds are grouped."""
+    """Time some points of the profile and one direction's curve; if rounds are grouped, all points and both curves."""
     began = time.monotonic()
     if composed_alike(bounds):
         read_profile(engine, bounds, points, _known, profile_tolerance(bounds, tolerance))
         return {"profile": time.monotonic() - began}
-    # What a point takes differs along the profile: the last of each quarter.
+    # The time for a point differs along the profile, so the last point of each quarter is timed.
     some = points[:: -max(1, len(points) // 4)]
     answers = points_of(engine, bounds, some, PROFILE_TOLERANCE)
     asked = time.monotonic()
     curves(engine, bounds, {DIRECTIONS[0]: _known(answers)[DIRECTIONS[0]]}, PROFILE_TOLERANCE)
     more = len(points) / len(some)
     if shared(bounds):
-        # Compositions serve neighbours: their number grows by a factor between 1 and this.
+        # Neighbouring points share compositions: the number of these grows by a factor between 1 and `more`.
         more = math.sqrt(more)
     return {"profile": (asked - began) * more, "curve": 2.0 * (time.monotonic() - asked)}
 
 
 def _known(answers: Sequence[Answer]) -> dict[Direction, list[CurvePoint]]:
-    """The points of a profile, by direction."""
+    """Return the points of a profile for each direction, ascending in ε."""
     return {
         side: sorted(CurvePoint(one.question.epsilon or 0.0, min(1.0, one.directions[side].upper)) for one in answers)
         for side in DIRECTIONS
@@ -124,7 +124,7 @@ def _known(answers: Sequence[Answer]) -> dict[Direction, list[CurvePoint]]:
 
 
 def _guarantee(instance: Instance, engine: Engine, tolerance: float) -> tuple[DirectedBounds, float]:
-    """One question of the guarantee's: the rounds that were composed for it, and its ε."""
+    """Ask one question of the guarantee; return the rounds that were composed for it, and its ε."""
     privacy = instance.document.privacy
     bounds, answer = composable(instance, engine, tolerance, None)
     if privacy.delta != "solve":

@@ -1,4 +1,4 @@
-"""The other contrast for groups: the black-box conversion of the guarantee for one record."""
+"""Compute the black-box bound for groups: the generic conversion of the guarantee for one record."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from pyaccount.plan.largest_loss import bounded
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
 
-#: Intervals this wide are good enough for a contrast; the upper end is a bound all the same.
+#: The relative width of intervals here. It suffices for a contrast, and the upper end is a valid bound at any width.
 TOLERANCE = 0.1
-#: How near, relatively, the bisection comes, and below which ε it goes no further.
+#: The relative width at which the bisection stops, and the ε below which it stops.
 NEAR, SMALLEST = 5e-3, 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class GroupLemma:
-    """What the black-box lemma gives for the group: `epsilon` at `delta`, from `record_epsilon` for one record.
+    """The bound of the black-box lemma for the group: `epsilon` at `delta`, from `record_epsilon` for one record.
 
-    `epsilon` and `record_epsilon` are None when the lemma needs a δ for one record below what is resolved.
+    `epsilon` and `record_epsilon` are None if the lemma needs a δ for one record that is too small to be resolved.
     """
 
     delta: float
@@ -35,13 +35,15 @@ class GroupLemma:
 
 
 def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
-    """(ε, δ₁) for one record gives (kε, δ₁·(e^{kε} − 1)/(e^ε − 1)) for k (Vadhan 2017, Lemma 2.2, its sum kept).
+    """Return an ε for the group at `delta`, from bounds for one record, by the lemma for black-box mechanisms.
 
-    Any ε with δ₁(ε)·(e^{kε} − 1)/(e^ε − 1) ≤ δ will do; a small one is looked for by bisection.
+    (ε, δ₁) for one record gives (kε, δ₁·(e^{kε} − 1)/(e^ε − 1)) for k (Vadhan 2017, Lemma 2.2, its sum kept). Any ε
+    with
+    δ₁(ε)·(e^{kε} − 1)/(e^ε − 1) ≤ δ is valid; bisection finds a small one.
     """
     group, least = whole(document.privacy.group_size), RESOLVED[0]
     bounds = compile_document(_single(document, group)).at().bounds()
-    # Where losses are bounded δ₁ is 0 from the largest one on, and so is δ.
+    # If losses are bounded, δ₁ is 0 from the largest loss on, and so is δ for the group.
     pure = engine.ask(bounds, Question(None, 0.0, TOLERANCE)).upper if bounded(bounds) else math.inf
     if delta == 0.0:
         return GroupLemma(delta, math.nextafter(group * pure, math.inf), pure)
@@ -51,7 +53,7 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
             return -math.inf
         found = engine.ask(bounds, Question(epsilon, None, TOLERANCE)).upper
         terms = (math.log(max(found, least)), _log_factor(epsilon, group), -math.log(delta))
-        # Each term is off by a few units in the last place of what it is made of, and ε by one more where kε is rounded up.
+        # Each term has a rounding error of a few units in its last place; ε one more because kε is rounded up.
         rounding = 16.0 * sys.float_info.epsilon * (sum(map(abs, terms)) + group * epsilon + 1.0)
         over = math.fsum(terms) + rounding
         if found <= least:
@@ -75,22 +77,22 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
 
 
 def _single(document: Document, group: int) -> Document:
-    """The document for one record, in the data set of the chain from one neighbour to the other where its ε is largest."""
+    """Return the document for one record, for the data set between the two neighbours at which its ε is largest."""
     single = document.with_value(("privacy", "group_size"), 1)
     if document.privacy.adjacency != "add-remove":
         return single
-    # The chain passes through smaller data sets, where a batch of the same size is a larger share.
+    # The chain of neighbours contains smaller data sets, in which a batch of the same size is a larger share.
     for body in document.bodies:
         if body.sampler.fixed_draws and body.training.dataset_size is not None:
             sizes = {"dataset_size": body.training.dataset_size - group + 1, "expected_batch_size": body.batch_size()}
-            # A rate would give another batch.
+            # A stated rate would give a batch of another size, so the sizes replace it.
             stated = body.training.model_dump(exclude_none=True, exclude=set(RATE_FIELDS))
             single = single.with_value((*body.path, "training"), stated | sizes)
     return single
 
 
 def _log_factor(epsilon: float, group: int) -> float:
-    """ln Σ_{i<k} e^{iε}."""
+    """Return ln Σ_{i<k} e^{iε}."""
     if epsilon <= 0.0:
         return math.log(group)
     return (group - 1) * epsilon + math.log(-math.expm1(-group * epsilon)) - math.log(-math.expm1(-epsilon))

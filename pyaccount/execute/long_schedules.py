@@ -1,7 +1,8 @@
-"""Documents with hundreds of kinds of rounds: how far those that are nearly alike are bounded by the worst of them.
+"""Group the rounds of long schedules: bound those that are nearly alike by the worst, as far as this is accurate.
 
-The rounds of `pyaccount.plan.alike` that lie above the theorem's and those that lie below it are composed separately. Their
-answers enclose the exact one, and are asked for until they are as close to one another as the tolerance says.
+Documents with hundreds of kinds of rounds need this. The rounds of `pyaccount.plan.alike` that lie above the theorem's
+and those that lie below it are composed separately. Their answers enclose the exact one, and are narrowed until they
+are as close to one another as the tolerance requires.
 """
 
 from __future__ import annotations
@@ -24,31 +25,31 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import Instance
     from pyaccount.plan.rounds import DirectedBounds, Rounds
 
-    #: Points that are known of each direction's curve.
+    #: The known points of each direction's curve.
     Known = Mapping[Direction, Sequence[CurvePoint]]
 
 #: The relative width of the δ intervals of a profile.
 PROFILE_TOLERANCE = 1e-2
-#: What part of the tolerance is for the groups, and how much narrower their own compositions are asked to be than the tolerance.
+#: The share of the tolerance that the groups may use, and the tolerance of the groups' own compositions relative to it.
 SHARE, FINER = 0.7, 0.4
-#: Widths of groups that are tried before the rounds are composed as they are.
+#: How many widths of groups are tried before the rounds are composed without groups.
 ATTEMPTS = 3
-#: δ changes relatively by so many times the relative change of ε, roughly, and a profile is no finer; at most.
+#: The width of δ in a profile per width of ε (δ changes by about this factor more, relatively), and the largest width.
 STEEPNESS, COARSEST = 20.0, 0.1
 
 
 def composable(
     instance: Instance, engine: Engine, tolerance: float, known: Answer | None
 ) -> tuple[DirectedBounds, Answer | None]:
-    """Return the rounds to compose for a certificate, and the answer to its question where that is known.
+    """Return the rounds to compose for a certificate, and the answer to its question if that is known.
 
-    Long schedules are grouped as coarsely as keeps the interval within the tolerance, and not at all where no groups do.
+    Long schedules are grouped as coarsely as the tolerance allows, or not at all if no grouping meets the tolerance.
 
     Args:
         instance: A plan that is not sampled.
-        engine: What is asked.
+        engine: The engine that composes.
         tolerance: The relative width of the interval for the ε or δ that is asked for.
-        known: An answer that was found before. It stands, and groups are as wide as is estimated to be right.
+        known: An earlier answer. It is returned as it is, and the width of groups is then only estimated, not checked.
     """
     if budget_of(instance.document) is not None:
         return instance.bounds(), known
@@ -66,7 +67,7 @@ def composable(
 
 
 def asked(instance: Instance, tolerance: float) -> Question:
-    """Return the question of which the claim is the answer: ε at the document's δ, or δ at its ε."""
+    """Return the question that the claim answers: ε at the document's δ, or δ at its ε."""
     privacy = instance.document.privacy
     if privacy.delta != "solve" and (privacy.epsilon == "solve" or privacy.epsilon > 0.0):
         return Question(None, privacy.delta, tolerance)
@@ -75,12 +76,12 @@ def asked(instance: Instance, tolerance: float) -> Question:
 
 
 def narrow(answer: Answer, tolerance: float) -> bool:
-    """Return whether an interval is as narrow as this, relatively to its upper end."""
+    """Return whether an interval is at most this wide, relative to its upper end."""
     return answer.upper - answer.lower <= tolerance * answer.upper
 
 
 def profile_tolerance(bounds: DirectedBounds, tolerance: float) -> float:
-    """Return the relative width that δ is asked for at the points of a profile, of rounds composed to a tolerance for ε."""
+    """Return the relative width of δ to ask for in a profile, for rounds that were composed to this tolerance for ε."""
     if not composed_alike(bounds):
         return PROFILE_TOLERANCE
     return max(PROFILE_TOLERANCE, min(COARSEST, STEEPNESS * tolerance))
@@ -93,28 +94,28 @@ def read_profile(
     known: Callable[[Sequence[Answer]], Known],
     tolerance: float,
 ) -> tuple[tuple[Answer, ...], dict[Direction, tuple[CurvePoint, ...]]]:
-    """Return δ at each of these ε, and the points between them, of rounds in groups: all of a law is read off few compositions.
+    """Return δ at each of these ε, and the points of the curves between them, for grouped rounds, by few compositions.
 
     Args:
-        engine: What is asked.
+        engine: The engine that composes.
         bounds: Rounds in groups.
         points: Each ε of the profile.
-        known: What is known of each direction's curve, with a profile.
+        known: Returns the known points of each direction's curve, given a profile.
         tolerance: The relative width asked for.
     """
-    places = sorted(set(points))
-    lower = read_laws(engine, {bounds[side].lower: places for side in DIRECTIONS}, tolerance)
-    # The curve goes through the same region as the one below, which shows where points are needed.
+    epsilons = sorted(set(points))
+    lower = read_laws(engine, {bounds[side].lower: epsilons for side in DIRECTIONS}, tolerance)
+    # The curve is close to the one from the lower rounds, which shows where more points are needed.
     sketch = [answer_of(bounds, point, tolerance, lower, lower) for point in points]
     more = placed(known(sketch))[1]
     wanted: dict[tuple[Rounds, ...], set[float]] = {}
     for side in DIRECTIONS:
-        wanted.setdefault(bounds[side].upper, set(places)).update(more[side])
+        wanted.setdefault(bounds[side].upper, set(epsilons)).update(more[side])
     upper = read_laws(engine, {law: sorted(all_places) for law, all_places in wanted.items()}, tolerance)
     profile = tuple(answer_of(bounds, point, tolerance, lower, upper) for point in points)
     ends = known(profile)
     lines = {
-        side: drawn(more[side], [upper[bounds[side].upper][place] for place in more[side]], ends.get(side, ()))
+        side: drawn(more[side], [upper[bounds[side].upper][epsilon] for epsilon in more[side]], ends.get(side, ()))
         for side in DIRECTIONS
     }
     return profile, lines

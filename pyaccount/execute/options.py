@@ -1,4 +1,4 @@
-"""How a plan is run: its threads, its time limit, whom it reports to, its seed, and what draws its samples."""
+"""The options of a run: threads, time limit, progress report, seed, and the runner that draws samples."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How a plan is run. No option changes whether a bound holds."""
+    """The options of a run. No option changes whether a bound holds."""
 
-    #: Threads of this process; 0 means one for each core. The number never changes an answer.
+    #: The number of threads of this process; 0 means one for each core. It never changes an answer.
     threads: int = 0
-    #: Seconds, counted from `since`; without it the document's own limit holds.
+    #: The time limit in seconds, counted from `since`. If it is None, the document's own limit applies.
     time_limit: float | None = None
-    #: What the caller's users call the option that sets `time_limit`, for the message at the limit.
+    #: The name under which users set `time_limit`, for the message at the limit.
     limited_by: str = "time_limit="
     #: The value of `time.monotonic` from which the limit counts; None means the start of the work.
     since: float | None = None
     report: Report = silent
-    #: The seed of all samples. One that the document states comes first; without either a new one is drawn.
+    #: The seed of all samples. A seed in the document takes precedence; without either, a new one is drawn.
     seed: int | None = None
-    #: Draws the samples of tests and profiles, instead of the threads of this process.
+    #: Draws the samples of tests and profiles instead of the threads of this process.
     runner: Runner | None = None
 
     @property
@@ -43,10 +43,10 @@ class RunOptions:
 
     @contextmanager
     def begun(self, document: Document) -> Iterator[RunOptions]:
-        """Begin work on a document: its time limit counts from now, unless it does already.
+        """Begin work on a document: its time limit counts from now, unless it counts already.
 
-        Yields the options of the parts of the work. The outermost limit is the one that a `LimitError` names, with the stage
-        that was reported last.
+        Yields the options for the parts of the work. A `LimitError` names the outermost limit and the last stage
+        reported.
         """
         stage, limit = Stage(self.report), limit_of(document, self.time_limit, self.limited_by)
         with limited(limit, stage, self.since) as deadline:

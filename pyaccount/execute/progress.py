@@ -1,5 +1,7 @@
-"""How long work tells where it is, by a callback, so that nothing here knows terminals; how long it may still take, and what
-it says when that is over.
+"""Progress and time limits of long work.
+
+Progress is reported by a callback, so that nothing here knows terminals. An error at a time limit states the stage that
+was reached and what was known by then.
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ from pyaccount.errors import TIME_IS_UP, LimitError, TimeLimit, path_text
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
 
-#: What a time limit may leave out once a guarantee is known: the rest of the search for a smaller value, and what stands
-#: beside it.
+#: What a time limit may leave out once a guarantee is known: the rest of the search for a smaller value, and parts of
+#: the certificate that the guarantee does not need.
 NotComputed = Literal["search", "lower ends", "profile", "curve", "group lemma"]
 
-#: `report(stage, done, total)`: what is being done, steps finished, and steps in all if known.
+#: `report(stage, done, total)`: the current work, the number of finished steps, and the number of all steps if known.
 Report = Callable[[str, int, int | None], None]
 
 
@@ -30,25 +32,25 @@ def silent(stage: str, done: int, total: int | None) -> None:
 
 
 def left(deadline: float | None) -> float | None:
-    """The seconds until a deadline, of `time.monotonic`: never quite 0, which the engine then says in its own words."""
+    """Return the seconds until a deadline of `time.monotonic`, or 1e-9 if it has passed, so that the engine raises."""
     return None if deadline is None else max(deadline - time.monotonic(), 1e-9)
 
 
 class Stage:
-    """A `Report` that remembers what is being done, whoever else is told."""
+    """A `Report` that remembers the current stage and passes each report on."""
 
     def __init__(self, report: Report | None) -> None:
         self._report = report or silent
         self.now = ""
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Remember, and pass on."""
+        """Remember the stage, and pass the report on."""
         self.now = stage
         self._report(stage, done, total)
 
 
 def limit_of(document: Document, given: float | None, set_by: str) -> TimeLimit | None:
-    """The time limit of a run: the one given by `set_by`, or else the document's, with the place where that is set."""
+    """Return the time limit of a run, with where it was set: the one given by `set_by`, or else the document's."""
     if given is not None:
         return TimeLimit(given, set_by)
     path = ("accounting", "time_limit")
@@ -59,15 +61,15 @@ def limit_of(document: Document, given: float | None, set_by: str) -> TimeLimit 
     if place.file is None:
         return TimeLimit(stated, path_text(path))
     where = ":".join(str(part) for part in (place.file, place.line, place.column) if part is not None)
-    # An override says by itself what it sets.
+    # The name of an override states what it sets.
     return TimeLimit(stated, where if is_override(place) else f"{path_text(path)} ({where})")
 
 
 @contextmanager
 def limited(limit: TimeLimit | None, stage: Stage, since: float | None = None) -> Iterator[float | None]:
-    """Work that ends at a time limit, which counts from now on, or `since` then. Gives its deadline, both of `time.monotonic`.
+    """Limit work to a time from `since` on, or else from now on, both of `time.monotonic`. Yields the deadline.
 
-    What stops the work says at which stage, and which time limit it was: the outermost one, of which others are parts.
+    A `LimitError` gets the stage and the time limit. Of nested limits it gets the outermost.
     """
     deadline = None if limit is None else (time.monotonic() if since is None else since) + limit.seconds
     try:
@@ -82,7 +84,7 @@ def limited(limit: TimeLimit | None, stage: Stage, since: float | None = None) -
 
 @contextmanager
 def during(stage: str) -> Iterator[None]:
-    """Let what stops the work say at which stage, unless it does."""
+    """Record this stage in a `LimitError` that names none."""
     try:
         yield
     except LimitError as error:
@@ -92,7 +94,7 @@ def during(stage: str) -> Iterator[None]:
 
 @contextmanager
 def knowing(known: Callable[[], Iterable[str]]) -> Iterator[None]:
-    """Let what stops the work say what was known by then."""
+    """Add to a `LimitError` what was known when it was raised."""
     try:
         yield
     except LimitError as error:
@@ -100,13 +102,13 @@ def knowing(known: Callable[[], Iterable[str]]) -> Iterator[None]:
         raise
 
 
-#: Work shorter than this many seconds shows nothing.
+#: The bar appears only for work that takes longer than this many seconds.
 PATIENCE = 0.7
 
 
 @contextmanager
 def progress_bar() -> Iterator[Report]:
-    """A `Report` that draws a bar with the current stage."""
+    """Yield a `Report` that draws a bar with the current stage on stderr, if that is a terminal."""
     from rich.console import Console  # only for long work
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

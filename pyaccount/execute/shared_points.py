@@ -1,7 +1,7 @@
-"""Points of a profile that are read off few compositions: each serves its neighbours, as far as it is narrow there.
+"""Read points of a profile off few compositions: each also serves neighbouring points where its interval is narrow.
 
-That is done where compositions are many or costly: where the rounds above a mechanism and those below it are not the same,
-and where rounds are of many kinds.
+This is done where compositions are many or costly: if the rounds above a mechanism differ from those below it, or if
+there are many kinds of rounds.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from pyaccount.plan.rounds import DirectedBounds, Rounds
 
-    #: (lower, upper) bounds on δ of laws, at each ε.
+    #: (lower, upper) bounds on δ at each ε, for each law.
     Curves = Mapping[tuple[Rounds, ...], Mapping[float, tuple[float, float]]]
 
 
-#: From so many kinds of rounds on a composition is costly.
+#: With at least this many kinds of rounds a composition is costly.
 MANY = 32
 
 
@@ -34,39 +34,41 @@ def shared(bounds: DirectedBounds) -> bool:
 def points_of(engine: Engine, bounds: DirectedBounds, points: Sequence[float], tolerance: float) -> tuple[Answer, ...]:
     """Return δ at each of these ε, to a relative width.
 
-    Points that do not share their compositions are asked for one by one, side by side.
+    Points that do not share their compositions are asked for separately, in parallel.
     """
     if not shared(bounds):
         return tuple(engine.ask_all([(bounds, Question(point, None, tolerance)) for point in points]))
-    places = sorted(set(points))
+    epsilons = sorted(set(points))
     laws = [law for side in DIRECTIONS for law in (bounds[side].upper, bounds[side].lower)]
-    read = read_laws(engine, dict.fromkeys(laws, places), tolerance)
+    read = read_laws(engine, dict.fromkeys(laws, epsilons), tolerance)
     return tuple(answer_of(bounds, point, tolerance, read, read) for point in points)
 
 
 def read_laws(engine: Engine, wanted: Mapping[tuple[Rounds, ...], Sequence[float]], tolerance: float) -> Curves:
-    """Return the (lower, upper) bounds on δ of some laws at some ε each, ascending."""
+    """Return (lower, upper) bounds on δ for each law, at its ascending values of ε."""
     found = engine.curves(list(wanted.items()), tolerance, 0.0)
     return {
-        law: dict(zip(places, curve, strict=True))
-        for (law, places), (curve, _) in zip(wanted.items(), found, strict=True)
+        law: dict(zip(epsilons, curve, strict=True))
+        for (law, epsilons), (curve, _) in zip(wanted.items(), found, strict=True)
     }
 
 
 def answer_of(bounds: DirectedBounds, epsilon: float, tolerance: float, lower: Curves, upper: Curves) -> Answer:
-    """Return δ at ε, at least by the laws below and at most by those above."""
+    """Return the interval for δ at ε: its lower end from the laws below, its upper end from the laws above."""
     directions = {}
     for side in DIRECTIONS:
         laws = bounds[side]
-        # The laws below stand for those above while these are not read.
+        # Until the laws above are read, those below take their place (in a sketch).
         above = upper[laws.upper if laws.upper in upper else laws.lower][epsilon]
         directions[side] = _between(lower[laws.lower][epsilon], above)
     return Answer(Question(epsilon, None, tolerance), directions)
 
 
 def _between(below: tuple[float, float], above: tuple[float, float]) -> DirectedAnswer:
-    """The lower end of what lies below, and the upper end of what lies above."""
+    """Return the interval from the lower bound of the law below to the upper bound of the law above."""
     lower, upper = below[0], above[1]
     if lower > upper:
-        raise NumericsError(f"the bounds cross ({lower!r} above {upper!r}): this is a defect, nothing is certified")
+        raise NumericsError(
+            f"the lower bound {lower!r} is above the upper bound {upper!r}: this is a defect, nothing is certified"
+        )
     return DirectedAnswer(lower, upper, _core.ProvenInterval.proven(*above), _core.ProvenInterval.proven(*below))

@@ -1,10 +1,10 @@
-"""Solving the blank: the smallest noise, or the most rounds, records or batch, with which the target holds.
+"""Solve for the blank: find the smallest noise, or the most rounds, records or batch size, that meets the target.
 
-Every candidate gets a verdict from proven intervals: it *holds* when the upper end of the bound's interval meets the target,
-it *fails* when the lower end exceeds it, and it is *undecided* in between, in which case the interval is narrowed. (The bound
-is the mechanism's own curve where the reduction is tight.) What is returned holds; next to it stands a candidate that
-fails, close enough by the tolerance asked for. The bounds are monotone in each of these parameters, so everything beyond
-the failing candidate fails too.
+Every candidate gets a verdict from proven intervals: it *holds* if the upper end of the bound's interval meets the
+target, it *fails* if the lower end exceeds it, and it is *undecided* in between; then the interval is narrowed. (The
+bound is the mechanism's own curve if the reduction is tight.) The value that is returned holds; the solution also
+contains a candidate that fails, and the two are as close as the tolerance asks for. The bounds are monotone in each of
+these parameters, so everything beyond the failing candidate fails too.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     from pyaccount.errors import Path
     from pyaccount.plan.compiled import CompiledDocument, Instance
 
-#: While the bracket is wide, intervals this wide place the next candidate well enough.
+#: The width of intervals while the bracket is wide: it suffices to place the next candidate.
 ROUGH = 0.02
-#: Candidates tried before the search is given up.
+#: The search is given up after this many candidates.
 MOST_STEPS = 80
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateVerdict:
-    """What is known of one candidate."""
+    """The verdict on one candidate."""
 
     holds: bool
     fails: bool
-    #: ln(value found / target): positive where the target is missed.
+    #: ln(value found / target): positive if the target is missed.
     excess: float
     found: Found
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The blank's value, the plan at it, what was found that shows it holds, and a value that fails."""
+    """The blank's value, the plan at it, the evidence that it holds, and a value that fails."""
 
     path: Path
     value: float | int
@@ -56,7 +56,7 @@ class Solution:
 
 
 def judge(instance: Instance, engine: Engine, tolerance: float) -> CandidateVerdict:
-    """Whether the document's target is met, from an interval of relative width `tolerance`."""
+    """Return whether the document's target is met, from an interval of relative width `tolerance`."""
     target = target_of(instance.document)
     found = target.find(engine, instance.bounds(target.width(tolerance)), tolerance)
     limit, middle = target.limit, 0.5 * (found.lower + found.upper)
@@ -66,16 +66,16 @@ def judge(instance: Instance, engine: Engine, tolerance: float) -> CandidateVerd
 
 
 def decide(instance: Instance, engine: Engine, tolerance: float, seen: list[Found] | None = None) -> CandidateVerdict:
-    """`judge`, narrowing the interval until there is a verdict, it stops narrowing, or it is as narrow as it is made.
+    """Judge an instance, narrowing the interval until there is a verdict, it stops narrowing, or it is at its finest.
 
-    `seen` gets all that is found on the way, for whoever must say how far this came.
+    Every interval found is appended to `seen`, so that the caller can report it if time runs out.
     """
     finest = target_of(instance.document).finest
     while True:
         verdict = judge(instance, engine, tolerance)
         if seen is not None:
             seen.append(verdict.found)
-        # Rounds in groups leave more to be narrowed, whatever their own compositions attained.
+        # With rounds in groups the interval can be narrowed further, even if their own compositions cannot.
         stuck = not (verdict.found.within_tolerance or verdict.found.grouped)
         if verdict.holds or verdict.fails or tolerance <= finest or stuck:
             return verdict
@@ -83,7 +83,7 @@ def decide(instance: Instance, engine: Engine, tolerance: float, seen: list[Foun
 
 
 class Search:
-    """Candidates for the blank, judged and kept as a bracket between one that holds and one that fails."""
+    """A search for the blank: keeps the judged candidates as a bracket between one that holds and one that fails."""
 
     def __init__(self, plan: CompiledDocument, engine: Engine, tolerance: float, report: Report) -> None:
         path = plan.document.blank
@@ -97,9 +97,10 @@ class Search:
         self.steps = 0
 
     def try_value(self, value: float, tolerance: float) -> CandidateVerdict:
-        """Judge one candidate."""
+        """Judge one candidate. Raises `NumericsError` after `MOST_STEPS` candidates."""
         if self.steps >= MOST_STEPS:
-            raise NumericsError(f"no value of {path_text(self.path)} could be told to meet or miss the target")
+            tried = f"after {MOST_STEPS} values of {path_text(self.path)}"
+            raise NumericsError(f"the search ended {tried}: their intervals do not show where the target is met")
         self.report(f"solving {path_text(self.path)}: trying {value:.6g}", self.steps, None)
         self.steps += 1
         verdict = decide(self.plan.at(value), self.engine, tolerance)
@@ -108,32 +109,32 @@ class Search:
         return verdict
 
     def solution(self, value: float, fails_at: float | None) -> Solution:
-        """The result, with the answer that showed it. Raises `DocumentError` where the document contradicts the value."""
+        """Return the solution at a value that holds. Raises `DocumentError` if the document contradicts the value."""
         self.document.with_value(self.path, value)
         return Solution(self.path, value, fails_at, self.plan.at(value), self.held[value].found)
 
     def known(self) -> list[str]:
-        """The bracket so far, in words."""
+        """Return the bracket so far, in words."""
         noise = self.path[-1] == "multiplier"
         holds = (min if noise else max)(self.held, default=None)
         fails = (max if noise else min)(self.failed, default=None)
         return [] if holds is None and fails is None else [bracket(self.path, holds, fails)]
 
     def infeasible(self, reason: str, remedy: str) -> DocumentError:
-        """The error for a target that no value reaches."""
+        """Return the error for a target that no value reaches."""
         return DocumentError([self.document.problem("target-infeasible", self.path, f"{reason}; try {remedy}")])
 
 
 def solve(plan: CompiledDocument, engine: Engine, report: Report, *, tolerance: float | None = None) -> Solution:
-    """Fill the document's blank (one of noise, iterations, group size, batch size), to the plan's tolerance or another."""
+    """Fill the document's blank (noise, iterations, group size or batch size), to `tolerance` or else the plan's."""
     search = Search(plan, engine, plan.tolerance if tolerance is None else tolerance, report)
     with knowing(search.known):
         return _solve(search)
 
 
 def bracket(path: Path, holds: float | None, fails: float | None) -> str:
-    """What is known of a blank, in words: a value with which the target is met, and one with which the bound misses it."""
-    # More noise is no worse, so that σ is rounded to the side on which this stays true; other blanks are whole numbers.
+    """Return in words a value of the blank with which the target is met, and one with which the bound misses it."""
+    # σ is rounded so that both statements stay true, since more noise is never worse; other blanks are whole numbers.
     ends = []
     if holds is not None:
         ends.append(f"the target holds with {up(holds) if path[-1] == 'multiplier' else int(holds)}")
@@ -159,9 +160,9 @@ def _solve(search: Search) -> Solution:
 
 
 def rest_alone(instance: Instance, path: Path, engine: Engine) -> str | None:
-    """What the phases without the blank at `path` cost by themselves, in words; None if there are none, or samples say it.
+    """Return in words what the phases without the blank at `path` cost; None if there are none, or if they are sampled.
 
-    Of the interval both ends are proven: the upper one bounds the other phases, the lower one is that of two data sets.
+    Both ends of the interval are proven: the upper one bounds the other phases, the lower one is that of two data sets.
     """
     rest = instance.bounds_beside(path)
     return None if rest is None else target_of(instance.document).find(engine, rest, ROUGH).said
@@ -170,9 +171,9 @@ def rest_alone(instance: Instance, path: Path, engine: Engine) -> str | None:
 def unreachable(
     document: Document, most: float, bound: float | None = None, rest: str | None = None
 ) -> tuple[str, str]:
-    """Why no σ up to the most that is tried reaches the target, and what to try.
+    """Return why no σ up to `most` reaches the target, and what to try.
 
-    `bound` is what is left at least even there, `rest` what the other phases cost by themselves.
+    `bound` is a lower bound that remains even at that σ, `rest` states the cost of the other phases.
     """
     target = target_of(document)
     reason = f"no σ reaches the target {target.words}: it is missed even at σ = {most:g}"
@@ -181,7 +182,7 @@ def unreachable(
             return reason, target.looser
         return f"{reason}, and without this phase {rest}", f"more noise in the other phases, or {target.looser}"
     if bound is None:
-        reason += ", where nearly all that counts is the other releases of the batch (noise.also)"
+        reason += ", where nearly all of the cost is that of the other releases of the batch (noise.also)"
     else:
         reason += f", where the other releases of the batch (noise.also) alone cost {target.exceeded(bound)}"
     return reason, f"more noise on the other releases, or {target.looser}"
@@ -195,7 +196,7 @@ def _smallest_noise(search: Search) -> Solution:
         if verdict.holds and value <= low:
             raise search.infeasible(
                 f"the target {search.target.words} holds with hardly any noise (already at σ = {low:g}), so there is no "
-                "smallest noise multiplier worth the name",
+                "meaningful smallest noise multiplier",
                 search.target.tighter,
             )
         if not verdict.holds and value >= high:
@@ -223,19 +224,20 @@ def _smallest_noise(search: Search) -> Solution:
 
 
 def _open_ends(search: Search, low: float, high: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Where a verdict is still to be had inside a bracket: all of it, twice; or beside the candidates that are undecided.
+    """Return two parts of a bracket in which candidates can get a verdict: beside undecided ones, or all of it twice.
 
-    These lie between where the lower end of the bound's interval exceeds the target and where the upper end meets it, and so does
-    all between them.
+    Undecided candidates lie between the point at which the lower end of the bound's interval exceeds the target and the
+    point at which the upper end meets it, and everything between them is undecided too.
     """
     inside = [value for value in search.undecided if low < value < high]
     return ((low, min(inside)), (max(inside), high)) if inside else ((low, high), (low, high))
 
 
 def _edge(search: Search, low: float, high: float, width: float) -> float:
-    """The next candidate between an undecided one and one that holds or fails: where an end of the interval meets the target.
+    """Return the next candidate between an undecided one and one with a verdict.
 
-    Like `_between`, for one end: the upper one beside a candidate that holds, the lower one beside one that fails.
+    It is near where an end of the interval meets the target, by a secant step like that of `_between`: the upper end
+    beside a candidate that holds, the lower end beside one that fails.
     """
     known, open_end = (low, high) if low in search.failed else (high, low)
     verdicts = (search.failed if known in search.failed else search.held)[known], search.undecided[open_end]
@@ -243,30 +245,30 @@ def _edge(search: Search, low: float, high: float, width: float) -> float:
     share = 0.5
     if math.isfinite(at_known) and math.isfinite(at_open) and at_known * at_open < 0.0 and search.steps % 5 != 4:
         share = at_known / (at_known - at_open)
-    # Just on the side of what is known, where there is a verdict to be had.
+    # The candidate lies slightly on the known side, where it will get a verdict.
     distance = abs(math.log(high / low))
     share = min(max(share - 0.3 * width / distance, 0.05), 0.95)
     return known * math.exp(share * math.log(open_end / known))
 
 
 def _missed(search: Search, verdict: CandidateVerdict, *, upper: bool) -> float:
-    """The upper or the lower end of what was found, in units of the target."""
+    """Return the upper or the lower end of the interval found, in units of the target."""
     found = verdict.found.upper if upper else verdict.found.lower
     return max(found / search.target.limit, sys.float_info.min)
 
 
 def _stride(verdict: CandidateVerdict) -> float:
-    """How far to go for a bracket: ε falls about like 1/σ."""
+    """Return the factor by which to go on while there is no bracket: ε decreases about like 1/σ."""
     return min(8.0, max(1.3, math.exp(min(abs(verdict.excess), 3.0)) * 1.1))
 
 
 def _needed(gap: float, tolerance: float) -> float:
-    """The width of interval that is worth its cost while the bracket has this relative gap."""
+    """Return the width of interval that is worth its cost while the bracket has this relative gap."""
     return min(ROUGH, max(0.02 * gap, 0.25 * tolerance))
 
 
 def _between(search: Search, fails: float, holds: float, width: float) -> float:
-    """The next candidate inside a bracket, in log space: a secant step, moved a little to the side still far away."""
+    """Return the next candidate inside a bracket: a secant step in log space, moved a bit towards the farther end."""
     low, high = sorted((math.log(fails), math.log(holds)))
     at_fails, at_holds = search.failed[fails].excess, search.held[holds].excess
     share = 0.5
@@ -275,7 +277,7 @@ def _between(search: Search, fails: float, holds: float, width: float) -> float:
     towards = math.copysign(1.0, holds - fails)
     root = math.log(fails) + towards * share * (high - low)
     to_holds, to_fails = abs(math.log(holds) - root), abs(root - math.log(fails))
-    # Land just inside the side whose end is still far away, so that the bracket closes from both sides.
+    # Move to just beyond the root, on the side of the farther end, so that the bracket closes from both sides.
     if to_holds > 0.6 * width and to_holds >= to_fails:
         root += towards * 0.3 * width
     elif to_fails > 0.6 * width:
@@ -284,9 +286,9 @@ def _between(search: Search, fails: float, holds: float, width: float) -> float:
 
 
 def _largest_whole(search: Search, most: int, unit: str, step: int = 1) -> Solution:
-    """The largest multiple of `step`, from that on, that holds; ends when the next one fails, or is closer than the tolerance."""
+    """Return the largest multiple of `step` that holds. Stops if the next one fails, or within the tolerance of it."""
     if not search.try_value(step, ROUGH).holds:
-        least = f"one {unit} meets" if step == 1 else f"{step:_} {unit}s, the fewest there can be, meet"
+        least = f"one {unit} meets" if step == 1 else f"{step:_} {unit}s, the minimum, meet"
         rest = rest_alone(search.plan.at(step), search.path, search.engine)
         raise search.infeasible(
             f"not even {least} the target {search.target.words}" + (f"; without this phase {rest}" if rest else ""),
@@ -297,7 +299,7 @@ def _largest_whole(search: Search, most: int, unit: str, step: int = 1) -> Solut
         best = int(max(search.held)) // step
         if best >= most:
             raise search.infeasible(
-                f"the target {search.target.words} holds for every value up to {most * step}, so there is no largest one to find",
+                f"the target {search.target.words} holds for every value up to {most * step}, so there is no largest one",
                 f"writing {most * step}",
             )
         grown = max(value + 1, int(value * 4))

@@ -1,6 +1,6 @@
-"""What a value of the blank is judged by: a number that must not exceed a limit, found as a proven interval.
+"""The target of a document: a number that must not exceed a limit, and how to bound that number by a proven interval.
 
-The claim (ε, δ) of a document is ε at its δ, or δ at ε = 0; a budget of risk is its measure.
+For a claim (ε, δ) the number is ε at the document's δ, or δ if ε = 0; for a budget of risk it is the measure of risk.
 """
 
 from __future__ import annotations
@@ -24,55 +24,58 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The number lies below `upper`; what bounds it is at least `lower`: beyond the limit, the bound fails."""
+    """The target's number is at most `upper`. The bound that is used is at least `lower`.
+
+    If `upper` is within the limit, the target holds; if `lower` exceeds the limit, the bound fails.
+    """
 
     lower: float
     upper: float
     #: Whether the interval is as narrow as asked for.
     within_tolerance: bool
-    #: What was found, in words.
+    #: The interval, in words.
     said: str
     answer: Answer | None = None
     risk: MeasuredRisk | None = None
-    #: Whether nearly alike rounds were bounded by others for it, so that a finer interval may need finer groups.
+    #: Whether rounds that are nearly alike were grouped for it, so that a narrower interval may need finer groups.
     grouped: bool = False
 
 
 class Target(ABC):
-    """What must not exceed a limit."""
+    """A number that must not exceed a limit."""
 
-    #: Intervals are not narrowed below this to reach a verdict.
+    #: The smallest relative width to which intervals are narrowed to reach a verdict.
     finest: ClassVar[float]
-    #: What to change about a target that nothing reaches, and about one that everything does.
+    #: What to change if no value reaches the target, and if every value does.
     looser: ClassVar[str]
     tighter: ClassVar[str]
 
     @property
     @abstractmethod
     def limit(self) -> float:
-        """What the number may be at most."""
+        """The largest value that the number may have."""
 
     @property
     @abstractmethod
     def words(self) -> str:
-        """The target, for people."""
+        """The target, in words."""
 
     @abstractmethod
     def exceeded(self, bound: float) -> str:
-        """That the number is at least `bound`, for people."""
+        """Return in words that the number is at least `bound`."""
 
     def width(self, tolerance: float) -> float | None:
-        """How much wider nearly alike rounds may make the interval; None where these are composed as they are."""
+        """Return how much wider groups of rounds may make the interval; None if rounds are to be composed ungrouped."""
         return None
 
     @abstractmethod
     def find(self, engine: Engine, bounds: DirectedBounds, tolerance: float) -> Found:
-        """The number, to a relative width."""
+        """Return an interval for the number, of this relative width if that can be reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimTarget(Target):
-    """(ε, δ)-differential privacy."""
+    """The target (ε, δ)-differential privacy."""
 
     finest: ClassVar[float] = 1e-7
     looser: ClassVar[str] = "a larger epsilon or delta"
@@ -83,27 +86,27 @@ class ClaimTarget(Target):
 
     @property
     def limit(self) -> float:
-        """ε, or δ where that is 0."""
+        """ε, or δ if ε is 0."""
         return self.epsilon if self.epsilon > 0.0 else self.delta
 
     @property
     def words(self) -> str:
-        """The claim."""
+        """The claimed ε and δ, in words."""
         return f"ε = {self.epsilon:g} at δ = {self.delta:g}"
 
     def exceeded(self, bound: float) -> str:
-        """A lower end of ε, or of δ."""
+        """Return in words a lower bound on ε, or on δ if ε is 0."""
         return f"ε ≥ {down(bound)} at δ = {self.delta:g}" if self.epsilon > 0.0 else f"δ ≥ {down(bound)} at ε = 0"
 
     def width(self, tolerance: float) -> float | None:
-        """Half of the tolerance; the finest interval is that of the rounds themselves."""
+        """Return half of the tolerance; None at the finest tolerance, where rounds are composed without groups."""
         return None if tolerance <= self.finest else 0.5 * tolerance
 
     def find(self, engine: Engine, bounds: DirectedBounds, tolerance: float) -> Found:
-        """One question."""
+        """Return the interval for ε at the claimed δ, or for δ at ε = 0, from one question."""
         question = Question(None, self.delta, tolerance) if self.epsilon > 0.0 else Question(0.0, None, tolerance)
         answer = engine.ask(bounds, question)
-        # No bound by the theorem's rounds is below this.
+        # Every bound that the theorem's rounds can give is at least this.
         bound = max(bound_at_least(bounds[side], answer.directions[side]) for side in DIRECTIONS)
         within, alike = answer.within_tolerance, composed_alike(bounds)
         return Found(bound, answer.upper, within, said(answer), answer=answer, grouped=alike)
@@ -111,9 +114,9 @@ class ClaimTarget(Target):
 
 @dataclass(frozen=True, slots=True)
 class RiskTarget(Target):
-    """A budget of risk."""
+    """The target that a measure of risk stays within its budget."""
 
-    #: Many points of a profile at a time take longer than one.
+    #: Many points of a profile take longer than one, so the finest width is larger than for a claim.
     finest: ClassVar[float] = 1e-5
     looser: ClassVar[str] = "a larger budget"
     tighter: ClassVar[str] = "a smaller budget"
@@ -122,32 +125,32 @@ class RiskTarget(Target):
 
     @property
     def limit(self) -> float:
-        """The budget."""
+        """The budget's limit."""
         return self.budget.limit
 
     @property
     def words(self) -> str:
-        """The budget, with its measure."""
+        """The budget with its measure, in words."""
         return f"{self.budget.words} = {plain(self.limit)} {self.budget.note}"
 
     def exceeded(self, bound: float) -> str:
-        """A lower end of the measure."""
+        """Return in words a lower bound on the measure."""
         return f"{self.budget.words} ≥ {down(bound)} {self.budget.note}"
 
     def find(self, engine: Engine, bounds: DirectedBounds, tolerance: float) -> Found:
-        """Points of the profile."""
+        """Return the interval for the measure, from points of the profile."""
         risk = risk_of_bound(engine, bounds, self.budget, tolerance)
-        told = f"{self.budget.words} is at least {down(risk.lower)} and at most {up(risk.upper)} {self.budget.note}"
-        return Found(risk.lower, risk.upper, risk.within_tolerance, told, risk=risk)
+        sentence = f"{self.budget.words} is at least {down(risk.lower)} and at most {up(risk.upper)} {self.budget.note}"
+        return Found(risk.lower, risk.upper, risk.within_tolerance, sentence, risk=risk)
 
 
 def bound_at_least(bounds: Bounds, answer: DirectedAnswer) -> float:
-    """Return what the theorem's own rounds compose to at least, whether these were composed or groups of them."""
+    """Return a lower bound on what the theorem's own rounds compose to, even if groups of them were composed."""
     return answer.upper_account.lower if bounds.kinds is None else answer.lower
 
 
 def target_of(document: Document) -> Target:
-    """What a document whose mechanism has a blank, or that is a claim, is judged by."""
+    """Return the target of a document that has a blank in its mechanism or is a claim."""
     budget, privacy = budget_of(document), document.privacy
     if budget is not None:
         return RiskTarget(budget)
@@ -157,7 +160,7 @@ def target_of(document: Document) -> Target:
 
 
 def said(answer: Answer) -> str:
-    """A proven interval in words."""
+    """Return a proven interval in words."""
     asked, ends = answer.question, f"at least {down(answer.lower)} and at most {up(answer.upper)}"
     if asked.delta is not None:
         return f"ε is {ends} at δ = {plain(asked.delta)}"

@@ -1,4 +1,4 @@
-"""The contrast: the same training run if nothing about a record's participations were secret. And what holds without samples."""
+"""Bounds without amplification: the same run with public participations, and what holds for a run without samples."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ if TYPE_CHECKING:
 
 
 def unamplified_bounds(document: Document) -> DirectedBounds:
-    """One Gaussian mechanism, and Laplace releases: each body's run with a record's participations public and as bad as can be.
+    """Return the rounds of the run with public participations in the worst pattern: Gaussian in one, and Laplace.
 
-    The sensitivity is k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows
-    (`plan.contrast` has them, in words too). A mixture is dominated by its worst component (joint quasi-convexity of the hockey
-    stick), so this bounds the sampled run too, except that of a sampler with a fixed number of draws: there a record takes
-    another one's place, or is drawn several times in a round, and the contrast is the run on whole batches that it stands for.
+    The sensitivity is k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows (see
+    `plan.contrast`). A mixture is dominated by its worst component (joint quasi-convexity of the hockey stick), so this
+    bounds the sampled run too, except for a sampler with a fixed number of draws. There a record takes another one's
+    place, or is drawn several times in a round, and the contrast is the run on whole batches that it stands for.
     """
     return combine([noise_plan(body).public(document, body) for body in document.bodies], merge_gaussians=True)
 
 
 def contrast(document: Document, engine: Engine, question: Question) -> Answer:
-    """The answer for `unamplified_bounds`, at a δ; a wider one where the engine's time is up before it is known.
+    """Return the answer for `unamplified_bounds`, at a δ; a wider one if the engine's time is up before it is known.
 
-    One Gaussian mechanism has a closed form, and no limit is so short that this matters. Laplace releases are composed, with it
-    or by themselves. Without that there is the sum of their largest losses: where L₂ is at most S, (1 − e^{ε + S − L₁ − L₂})_+
-    is at most (1 − e^{ε − L₁})_+, so that what holds for the Gaussian mechanism at ε holds for all of them at ε + S.
+    One Gaussian mechanism has a closed form, so that it takes no time worth limiting. Laplace releases are composed,
+    with it if there is one. If time is up, the sum of their largest losses is used instead: if L₂ is at most S, then (1
+    − e^{ε + S − L₁ − L₂})_+ is at most (1 − e^{ε − L₁})_+, so that what holds for the Gaussian mechanism at ε holds for
+    all of them at ε + S.
     """
     bounds = unamplified_bounds(document)
     laplace = {side: tuple(one for one in bounds[side].upper if one.part.constructor == "laplace") for side in bounds}
@@ -47,7 +48,7 @@ def contrast(document: Document, engine: Engine, question: Question) -> Answer:
 
 
 def _summed(bounds: Bounds, laplace: tuple[Rounds, ...], question: Question) -> DirectedAnswer:
-    """ε of the Gaussian mechanism and the largest losses of the rest."""
+    """Return an upper bound on ε: that of the Gaussian mechanism plus the largest losses of the Laplace releases."""
     largest = largest_loss(laplace)
     assert largest is not None
     upper = largest.at_most
@@ -59,7 +60,7 @@ def _summed(bounds: Bounds, laplace: tuple[Rounds, ...], question: Question) -> 
 
 
 def unsampled_bounds(instance: Instance) -> DirectedBounds:
-    """What holds without a sample: the sampled phases with public participations, the rest as they are analysed."""
+    """Return bounds that hold without samples: sampled phases with public participations, the rest as analysed."""
     parts = [
         noise_plan(body).public(instance.document, body) if part is None else part
         for part, body in zip(instance.parts(), instance.document.bodies, strict=True)

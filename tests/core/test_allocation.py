@@ -1,4 +1,4 @@
-"""One of several rounds, chosen in secret, against quadrature, closed forms, the central limit and dominance."""
+"""One of several rounds, chosen in secret: against quadrature, closed forms, the central limit and dominance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def between(
     spacing: float = SPACING,
     negligible: float = 1e-30,
 ) -> tuple[float, float]:
-    """The two bounds on δ, each with its error on its side."""
+    """Return the two bounds on δ, each moved outwards by its error."""
     made = partial(RoundProfile.allocation, squares, counts, spacing, negligible, reverse=reverse)
     below, above = (Inspection.profile(made(below=side), epsilon)[:2] for side in (True, False))
     return below[0] - below[1], above[0] + above[1]
@@ -50,7 +50,7 @@ def test_two_and_three_rounds(squares: list[float]) -> None:
 
 @pytest.mark.parametrize(("square", "epsilon"), [(1.0, 22.0), (0.01, 1.5), (9.0, 70.0)])
 def test_a_delta_of_1e_100(square: float, epsilon: float) -> None:
-    """Two rounds in many digits: E (Z₁ + Z₂ − 2e^ε)₊/2, far out."""
+    """δ of two rounds is computed in many digits, far in the tail: E (Z₁ + Z₂ − 2e^ε)₊/2."""
     with mp.workdps(40):
         s, edge = mp.mpf(square), 2 * mp.exp(mp.mpf(epsilon))
         root = mp.sqrt(s)
@@ -64,7 +64,7 @@ def test_a_delta_of_1e_100(square: float, epsilon: float) -> None:
             d = (-mp.log(left) + s / 2) / root
             return density * (oracle.tail(-d) - left * oracle.tail(root - d))
 
-        # Where the first term alone reaches the edge, the integrand has a corner's worth of curvature.
+        # Where the first term alone reaches the edge, the curvature of the integrand is nearly that of a corner.
         whole = (mp.log(edge) + s / 2) / root
         truth = mp.quad(inner, [*mp.linspace(-12, whole, 41), *mp.linspace(whole, whole + 12, 13)[1:]])
         truth /= 2
@@ -94,7 +94,7 @@ def test_many_rounds_are_nearly_normal() -> None:
         assert low <= high <= low * 1.01
         normal = deviation / math.sqrt(2 * math.pi)
         assert low * 0.999 <= normal <= high * 1.001
-    # Two deviations from the mean skewness counts (Edgeworth's first term), some 4 %.
+    # Two deviations from the mean, skewness changes the result by some 4 % (Edgeworth's first term).
     skewness = (math.e + 2) * math.sqrt(math.e - 1) / math.sqrt(rounds)
     density = math.exp(-2) / math.sqrt(2 * math.pi)
     expected = deviation * (density - 2 * ndtr(-2.0) + skewness / 6 * 2 * density)

@@ -1,4 +1,4 @@
-"""Batches of a fixed number of draws: their laws, and their bounds against every concrete data set that a search finds."""
+"""Batches of a fixed number of draws: their laws, and their bounds against all data sets that a search finds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyaccount._core import Inspection, RoundProfile, copies
 from pyaccount.execute import Engine, Question
 
 Array = np.ndarray
-#: How often each record is drawn, and with which probability.
+#: How often each record is drawn, with the probability of that outcome.
 Draws = dict[tuple[int, ...], Fraction]
 
 SAMPLERS = ["fixed-size", "with-replacement", "must-ow", "must-ww"]
@@ -39,7 +39,7 @@ def uniform(dataset: int, drawn: Iterable[tuple[int, ...]]) -> Draws:
 
 @cache
 def draws(sampler: str, dataset: int, batch: int, subset: int) -> Draws:
-    """Every outcome of a sampler, by enumeration of what it does."""
+    """Return every outcome of a sampler, by enumerating what it does."""
     records = range(dataset)
     if sampler == "fixed-size":
         return uniform(dataset, combinations(records, batch))
@@ -47,7 +47,7 @@ def draws(sampler: str, dataset: int, batch: int, subset: int) -> Draws:
         return uniform(dataset, product(records, repeat=batch))
     if sampler == "must-ow":
         return uniform(dataset, chain.from_iterable(product(s, repeat=batch) for s in combinations(records, subset)))
-    # b slots with replacement, then m of the slots: with replacement, or without (must-wo).
+    # First b slots with replacement, then m of the slots: with replacement, or without (must-wo).
     law: Counter[tuple[int, ...]] = Counter()
     for slots, ways in Counter(tuple(sorted(s)) for s in product(records, repeat=subset)).items():
         second = product(slots, repeat=batch) if sampler == "must-ww" else combinations(slots, batch)
@@ -85,7 +85,7 @@ def binomial(trials: int, numerator: int, denominator: int) -> list[mp.mpf]:
 
 
 def law(sampler: str, group: int, dataset: int, batch: int, subset: int) -> list[mp.mpf]:
-    """The laws as formulas, in high precision."""
+    """Return the laws as formulas, in high precision."""
     if sampler == "fixed-size":
         return oracle.hypergeometric(group, dataset - group, batch)
     if sampler == "with-replacement":
@@ -120,7 +120,7 @@ def test_large_laws(sampler: str, group: int, dataset: int, batch: int, subset: 
         assert error < 1e-9
         given = dict(zip(counts, logs, strict=True))
         for j, p in enumerate(exact):
-            # Ends that are negligible together are moved to the largest number of draws.
+            # Ends whose total mass is negligible are moved to the largest number of draws.
             if p > mp.mpf(10) ** -298:
                 assert abs(mp.exp(mp.mpf(given[j])) / p - 1) <= error, j
             elif j in given:
@@ -131,7 +131,7 @@ def test_large_laws(sampler: str, group: int, dataset: int, batch: int, subset: 
 
 
 def exponents(y: Array, weights: Array, means: Array) -> tuple[Array, Array]:
-    """The terms of a density relative to N(0, 1), as multiples of e to the largest logarithm."""
+    """Return the terms of a density relative to N(0, 1), as multiples of e to the largest logarithm."""
     terms = np.outer(y, means) + (np.log(weights) - means * means / 2)
     largest = terms.max(axis=1, initial=-math.inf)
     return np.exp(terms - largest[:, None]), largest
@@ -143,25 +143,25 @@ def log_density(y: Array, weights: Array, means: Array) -> Array:
 
 
 def density_and_mean(y: Array, weights: Array, means: Array) -> tuple[Array, Array]:
-    """The logarithm of the density and its derivative."""
+    """Return the logarithm of the density and its derivative."""
     terms, largest = exponents(y, weights, means)
     total = terms.sum(axis=1)
     return np.log(total) + largest, terms @ means / total
 
 
 def hockey_sticks(p: tuple[Array, Array], q: tuple[Array, Array], epsilons: Array) -> Array:
-    """H_{e^ε} of two mixtures of unit Gaussians (weights, means): sign changes on a grid, then Newton's method.
+    """Return H_{e^ε} of two mixtures of unit Gaussians (weights, means), by sign changes on a grid and Newton's method.
 
-    It is the difference of two measures on a union of intervals; whatever these are, it is at most the truth.
+    It is the difference of the two measures on a union of intervals; for any such union it is at most the truth.
     """
     (w, a), (v, b) = p, q
     low, high = min(a.min(), b.min()) - 9, max(a.max(), b.max()) + 9
     y = np.linspace(low, high, int((high - low) / 0.09) + 2)
-    # From here relative to N(0, 1), whose density cancels.
+    # From here on densities are relative to N(0, 1), which cancels.
     loss = log_density(y, w, a) - log_density(y, v, b)
     f = loss - epsilons[:, None]
     inside = f > 0
-    # All sign changes of all ε together: k-th ε, i-th place on the grid.
+    # All sign changes for all ε together: the k-th ε and the i-th point of the grid.
     k, i = np.nonzero(inside[:, 1:] != inside[:, :-1])
     root = y[i] - f[k, i] * (y[i + 1] - y[i]) / (f[k, i + 1] - f[k, i])
     for _ in range(2):
@@ -170,7 +170,7 @@ def hockey_sticks(p: tuple[Array, Array], q: tuple[Array, Array], epsilons: Arra
         moved = root - miss / np.where(np.abs(slope) > 1e-9, slope, np.inf)
         root = np.where((moved > y[i]) & (moved < y[i + 1]), moved, root)
     tails = ndtr(a - root[:, None]) @ w - np.exp(epsilons[k]) * (ndtr(b - root[:, None]) @ v)
-    # Intervals begin where the left neighbour is outside; one that begins at −∞ has everything to its right.
+    # An interval begins where the left neighbour is outside; one that begins at −∞ contains everything to its right.
     changes = np.bincount(k, weights=np.where(inside[k, i], -tails, tails), minlength=len(epsilons))
     return np.maximum(0.0, np.where(inside[:, 0], w.sum() - np.exp(epsilons) * v.sum(), 0.0) + changes)
 
@@ -182,7 +182,7 @@ def table(sampler: str, dataset: int, batch: int, subset: int) -> tuple[Array, A
 
 
 class Case:
-    """A sampler, its sizes and an adjacency: data sets and the bounds on all of them."""
+    """A sampler, its sizes and an adjacency, with data sets and the bounds on all of them."""
 
     def __init__(self, change: str, sampler: str, sizes: tuple[int, int, int], group: int, sigma: float) -> None:
         dataset, batch, subset = sizes
@@ -201,7 +201,7 @@ class Case:
         self.bounds = np.array([[Inspection.profile(profile, float(e))[0] for e in EPSILONS] for profile in profiles])
 
     def exact(self, gradients: Array, other: Array) -> Array:
-        """Both directions for one data set and what its first records become."""
+        """Return both directions for one data set and the values that its first records change to."""
         rest = gradients[self.group :]
         if self.change == "replaced":
             rest = np.concatenate([other, rest])
@@ -212,7 +212,7 @@ class Case:
         return np.array([hockey_sticks(p, q, EPSILONS), hockey_sticks(q, p, EPSILONS)])
 
     def excess(self, gradients: Array, other: Array) -> tuple[float, float]:
-        """The largest excess over a bound: relative where δ is not tiny, and absolute."""
+        """Return the largest excess over a bound: relative if δ is not tiny, and absolute."""
         excess = self.exact(gradients, other) - self.bounds
         return float((excess / np.maximum(self.bounds, 1e-9)).max()), float(excess.max())
 
@@ -224,7 +224,7 @@ CASES = [
     for sizes in [(2, 1, 1), (3, 2, 2), (4, 3, 2), (5, 3, 3)]
     for group in (1, 2)
     if not (group == 2 and (sampler.startswith("must") or sizes[0] == 2))
-    # Without the group there must be something left to draw.
+    # Without the group, some records must be left to draw.
     if not (sampler == "fixed-size" and change == "removed" and sizes[1] > sizes[0] - group)
 ]
 
@@ -255,7 +255,7 @@ def test_no_data_set_exceeds_its_bound(change: str, sampler: str) -> None:
 
 
 def test_data_sets_that_attain_their_bounds() -> None:
-    """The search above has an edge: where a bound is known to be attained, it is, to rounding."""
+    """The search above is effective: where a bound is known to be attained, it attains it up to rounding."""
     against, along = np.array([1.0, -1, -1, -1, -1]), np.ones(5)
     for sigma in (0.5, 1.0, 2.0):
         ahead = EPSILONS >= 0
@@ -274,13 +274,13 @@ def test_data_sets_that_attain_their_bounds() -> None:
 @pytest.mark.parametrize(("sampler", "dataset", "batch"), [("fixed-size", 100, 5), ("with-replacement", 1000, 10)])
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 2.0])
 def test_the_published_pair_is_beaten(sampler: str, dataset: int, batch: int, sigma: float) -> None:
-    """Σ p_j N(j) against Σ p_j N(−j) is not an upper bound under replacement: two data sets have more."""
+    """Σ p_j N(j) against Σ p_j N(−j) is not an upper bound under replacement: two data sets have a larger δ."""
     trials, p = (1, batch / dataset) if sampler == "fixed-size" else (batch, 1 / dataset)
     published = RoundProfile.poisson(trials, p, sigma, two_sided=True, reverse=False)
     bound = RoundProfile.displaced("replaced", sampler, 1, dataset, batch, 0, sigma, reverse=False)
     counts, logs, _ = copies(sampler, 1, dataset, batch, 0)
     weights = np.exp(logs)
-    # The others' gradients are −1; the record's goes from 1 to −1.
+    # The gradients of all other records are −1; that of the record changes from 1 to −1.
     mean = np.array(counts) - (batch - np.array(counts))
     present, absent = (weights, mean / sigma), (np.ones(1), np.array([-batch / sigma]))
     for epsilon in (0.3, 1.0, 2.5):
@@ -304,7 +304,7 @@ CONVEX = [
 def bounds(
     change: str, weights: list[mp.mpf], sigma: mp.mpf, epsilon: mp.mpf, *, remove: bool
 ) -> tuple[mp.mpf, mp.mpf, mp.mpf]:
-    """Joint convexity, blend and pair, from their definitions."""
+    """Return the bounds by joint convexity, by the blend and by the pair, from their definitions."""
     other = 1 if change == "zeroed" else 2
     drawn = [(w, j / sigma) for j, w in enumerate(weights) if j > 0]
     nothing = [(mp.mpf(1), mp.mpf(0))]
@@ -345,7 +345,7 @@ def test_best_of_three_bounds(change: str, sizes: tuple[int, int, int], sigma: f
 
 
 def half_line(p: Iterable[tuple[float, float]], q: Iterable[tuple[float, float]], epsilons: Array) -> Array:
-    """H_{e^ε} where the ratio increases, for many ε at once."""
+    """Return H_{e^ε} for an increasing ratio, for many ε at once."""
     (w, a), (v, b) = (np.array(list(m)).T for m in (p, q))
     low, high = np.full(len(epsilons), -60.0), np.full(len(epsilons), 60.0)
 
@@ -357,7 +357,7 @@ def half_line(p: Iterable[tuple[float, float]], q: Iterable[tuple[float, float]]
 
 
 def least_on_grid(change: str, weights: Array, sigma: float, epsilons: Array, *, remove: bool) -> Array:
-    """The minimum of the three bounds in double precision on a symmetric grid; ε = 0 in its middle."""
+    """Return the minimum of the three bounds in double precision on a symmetric grid, with ε = 0 in its middle."""
     other, eta = (1 if change == "zeroed" else 2), 1 - weights[0]
     e = epsilons[len(epsilons) // 2 :]
     means = np.arange(len(weights)) / sigma
@@ -390,7 +390,7 @@ def least_on_grid(change: str, weights: Array, sigma: float, epsilons: Array, *,
     behind = ahead(not remove)[:0:-1]
     mirrored = np.exp(epsilons[: len(behind)])
     both = np.concatenate([1 - mirrored + mirrored * behind, ahead(remove)])
-    # A mirrored mixture has an increasing ratio again.
+    # A mirrored mixture has an increasing ratio too.
     p, q = zip(weights, 2 * means, strict=True), zip(weights, -other * means, strict=True)
     if not remove:
         p, q = zip(weights, other * means, strict=True), zip(weights, -2 * means, strict=True)
@@ -456,7 +456,7 @@ def test_larger_data_sets_have_smaller_bounds(change: str, sampler: str) -> None
 @pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.5])
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-5])
 def test_the_best_of_several_bounds_is_as_narrow_as_asked(epsilon: float, tolerance: float) -> None:
-    """Where all pieces agree to rounding, in the left tail, none may be preferred for its last digits: no window would end."""
+    """If all pieces agree up to rounding, in the left tail, last digits may not decide, or no window would end."""
     body = {
         "pyaccount": 1,
         "name": "groups",

@@ -1,4 +1,4 @@
-"""Samples weighed with a curve: its bounds, the mean they estimate, their caps.
+"""Samples weighed with a curve: the curve's bounds, the mean that they estimate, and weight bounds.
 
 The truth is that of the joint mechanism, by quadrature over all of its coordinates at once.
 """
@@ -38,7 +38,7 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def gaussian_curve(mu: float, x: Array) -> Array:
-    """H_{e^x} of N(μ, 1) against N(0, 1) for any x, in double precision."""
+    """Return H_{e^x} of N(μ, 1) against N(0, 1) for any x, in double precision."""
     return np.asarray(np.exp(log_ndtr(0.5 * mu - x / mu)) - np.exp(x + log_ndtr(-0.5 * mu - x / mu)))
 
 
@@ -71,15 +71,15 @@ def test_tables_enclose_the_curve_everywhere(mu: float) -> None:
         truth = exact(mu, x) - curve.tail_mass
         assert below <= max(truth, 0.0) * (1.0 + 1e-14)
         assert above >= truth * (1.0 - 1e-14)
-        # And they say something. D falls by e^{-λh} from node to node, λ ≤ 7/μ + 1 and h ≤ (7μ + μ²/2)/1024, so that
-        # λh ≤ 0.1; the upper table misses D by (λh)²/8 of it, the lower by up to three times that.
+        # The bounds are not trivial. D falls by e^{-λh} from node to node, λ ≤ 7/μ + 1 and h ≤ (7μ + μ²/2)/1024, so
+        # that λh ≤ 0.1; the upper table misses D by (λh)²/8 of it, the lower by up to three times that.
         if truth > 1e-9:
             assert above - below < 5e-3 * truth
 
 
 @pytest.mark.parametrize("side", [-1.0, 1.0])
 def test_tables_enclose_the_curve_though_its_bounds_are_ragged(side: float) -> None:
-    """Bounds at the nodes that are loose at random, some by far more than neighbouring values differ."""
+    """The bounds at the nodes are loose at random, some by far more than neighbouring values differ."""
     mu, n, reach = 1.3, 61, 9.0
     spacing = 2.0 * reach / (n - 1)
     rng = np.random.default_rng(int(side) + 5)
@@ -123,7 +123,7 @@ def test_curves_of_many_rounds_are_those_of_single_questions() -> None:
 
 
 def test_a_curve_that_stays_wide_is_not_composed_for_each_of_its_points() -> None:
-    # A large model's batches, cut now and then: no lattice holds what most rounds lose, and what a record loses in a cut one.
+    # A large model, its batches seldom truncated: no lattice has both the losses of most rounds and of a truncated one.
     records, limit, sigma, rounds = 9_090_909_091, 520_000, 0.614, 100_000
     rate = 517_989 / records
     part = _core.RoundProfile.truncated_poisson(records, limit, rate, sigma, reverse=True)
@@ -157,7 +157,7 @@ def test_reversals_are_the_other_direction() -> None:
 
 
 def test_a_curve_without_a_known_reversal_still_encloses() -> None:
-    """The lower pair's other direction is not known: to the left of 0 only what convexity gives."""
+    """The lower pair's other direction is not known: to the left of 0 there is only the bound by convexity."""
     mu = 0.8
     strange = Bounds((Rounds(gaussian(mu, 1.0), 1),), (Rounds(Part("discrete", (), ()), 1),))
     known: DirectedBounds = {d: Bounds(strange.upper, strange.upper) for d in ("remove", "add")}
@@ -170,12 +170,12 @@ def test_a_curve_without_a_known_reversal_still_encloses() -> None:
         assert above == _core.Inspection.curve(whole, x)[1]
         assert below <= _core.Inspection.curve(whole, x)[0] * (1.0 + 1e-6) + 1e-15
         if x < 0.0:
-            # D moves by at most as much as x: what the neighbours do not tell costs a node or two.
+            # D changes by at most as much as x: what the neighbours do not show costs a node or two.
             assert 1.0 - math.exp(x) - 2.0 * found.spacing <= below
 
 
 class HalfKnown(Part):
-    """A Gaussian part whose name says nothing about its reversal."""
+    """A Gaussian part whose name does not reveal its reversal."""
 
     def __init__(self, constructor: str, arguments: tuple[float, ...]) -> None:
         super().__init__("half-known", arguments)
@@ -200,7 +200,7 @@ def test_what_is_no_curve_is_refused() -> None:
         _core.ComposedCurve(0.0, 0.1, [0.5, 0.4], [(0.45, 0.5), (0.41, 0.5)])
 
 
-#: The sampled part: (n, b, p, warm) and the first column of C over σ; the Gaussian phase beside it has μ.
+#: The sampled part: (n, b, p, warm) and the first column of C over σ; the Gaussian phase next to it has μ.
 SMALL: dict[str, tuple[tuple[int, int, float, bool], Array]] = {
     "one round": ((1, 1, 0.2, False), np.array([1.1])),
     "two rounds": ((2, 2, 0.3, True), np.array([0.9, 0.5])),
@@ -229,7 +229,7 @@ def mechanism_of(name: str) -> tuple[SampledMechanism, Patterns, Array]:
 
 
 def beside(patterns: Patterns, matrix: Array, mu: float) -> tuple[Patterns, Array]:
-    """The same mechanism with one more coordinate, in front, whose mean is always μ: the Gaussian phase."""
+    """Return the same mechanism with one more coordinate, in front, whose mean is always μ: the Gaussian phase."""
     rows, weights = patterns
     joint = np.zeros((len(matrix) + 1, len(matrix) + 1))
     joint[0, 0], joint[1:, 1:] = mu, matrix
@@ -237,7 +237,7 @@ def beside(patterns: Patterns, matrix: Array, mu: float) -> tuple[Patterns, Arra
 
 
 def product_of(first: tuple[Patterns, Array], second: tuple[Patterns, Array]) -> tuple[Patterns, Array]:
-    """Two independent mechanisms as one: all pairs of patterns, blocks of the matrix."""
+    """Return two independent mechanisms as one: all pairs of patterns, blocks of the matrix."""
     ((rows, weights), matrix), ((others_rows, others_weights), other) = first, second
     joint = np.zeros((len(matrix) + len(other),) * 2)
     joint[: len(matrix), : len(matrix)], joint[len(matrix) :, len(matrix) :] = matrix, other
@@ -271,7 +271,7 @@ def test_weighed_samples_have_the_mean_of_the_composition(
     curve = curves_for(direction)[direction].core
     mean, error = sampled_mean(mechanism.core, (direction, factor * mechanism.plain_parameter, stretch), epsilon, curve)
     truth = exact_delta(*beside(patterns, matrix, MU), direction, epsilon)
-    # The table lies above D by at most its gap.
+    # The table is above D by at most its gap.
     assert abs(mean + curve.tail_mass - truth) <= 5.0 * error + curve.gap * truth
     assert error < 0.05 * truth
 
@@ -279,7 +279,7 @@ def test_weighed_samples_have_the_mean_of_the_composition(
 @pytest.mark.parametrize("proposal", PROPOSALS, ids=str)
 @pytest.mark.parametrize("runs", [1, 2])
 def test_several_mechanisms_are_independent_streams(proposal: tuple[str, float, float], runs: int) -> None:
-    """One round of each of two samplers, or two runs of one, with and without a Gaussian phase beside them."""
+    """One round of each of two samplers, or two runs of one, with and without a Gaussian phase."""
     direction, stretch, factor = proposal
     first = _core.Sampled.renewal([1.1], 1, 1, 0.2, False)
     one = (renewal_patterns(1, 1, 0.2, warm=False), np.array([[1.1]]))
@@ -302,7 +302,7 @@ def test_several_mechanisms_are_independent_streams(proposal: tuple[str, float, 
 def value_of(
     joint: tuple[Patterns, Array], law: Patterns, proposal: tuple[str, float], x: tuple[float, float, float], y: Array
 ) -> Array:
-    """w·(D(x) − floor) from its definition; x = (ε, μ, floor)."""
+    """Return w·(D(x) − floor) from its definition; x = (ε, μ, floor)."""
     (direction, stretch), (epsilon, mu, floor) = proposal, x
     patterns, matrix = joint
     means = law[0] @ matrix.T
@@ -321,7 +321,7 @@ def value_of(
 @pytest.mark.parametrize("proposal", [*STRETCHED, ("remove", 3.0, 2.0), ("add", -2.5, 0.8)], ids=str)
 @pytest.mark.parametrize("names", [("one round",), ("two rounds",), ("one round", "one round")], ids=str)
 def test_caps_hold_under_attack(names: tuple[str, ...], proposal: tuple[str, float, float], epsilon: float) -> None:
-    """On grids, at random, and climbing from the best points found."""
+    """The search uses grids, random points, and climbs from the best points found."""
     direction, stretch, factor = proposal
     parts = [mechanism_of(name) for name in names]
     core = _core.Sampled.together([(part.core, 1) for part, _, _ in parts])
@@ -356,7 +356,7 @@ def _law(name: str, factor: float) -> Patterns:
     ("direction", "stretch"), [("remove", 1.5), ("remove", 2.5), ("add", -0.5), ("add", -2.0), ("replace", 1.8)]
 )
 def test_weight_bounds_are_attained_by_a_single_pattern(direction: str, stretch: float) -> None:
-    """With one pattern Hölder's inequality is an equality, and what is left is the table's width."""
+    """With one pattern Hölder's inequality is an equality, and only the table's width remains."""
     c, epsilon = 0.9, 0.7
     curve, mu = curves_for(direction)[direction].core, 2.0 * MU if direction == "replace" else MU
     core = _core.Sampled.renewal([c], 1, 1, 1.0, False)
@@ -379,7 +379,7 @@ def test_what_has_no_cap_says_so() -> None:
 
 
 def with_curves(name: str, direction: Any) -> tuple[SampledMechanism, float]:
-    """A mechanism with its Gaussian phase, and its exact δ at ε = 0.9."""
+    """Return a mechanism with its Gaussian phase, and its exact δ at ε = 0.9."""
     mechanism, patterns, matrix = mechanism_of(name)
     found = SampledMechanism(
         mechanism.recipe,
@@ -398,7 +398,7 @@ def sampler(seed: int) -> Sampler:
 
 @pytest.mark.parametrize("proposal", PROPOSALS[:4], ids=str)
 def test_a_false_claim_is_accepted_no_more_often_than_stated(proposal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Verifications of a composition just outside the claim, with stakes large enough to wander."""
+    """A composition just outside the claim is verified, with betting fractions so large that the wealth varies much."""
     monkeypatch.setattr(tests_of_claims, "LEAST_SHARDS", 4)
     monkeypatch.setattr(tests_of_claims, "PATIENCE", 0.0)
     direction, stretch, factor = proposal
@@ -413,7 +413,7 @@ def test_a_false_claim_is_accepted_no_more_often_than_stated(proposal: Any, monk
         count = runs if share < 1.0 else 40
         accepted = sum(tests_of_claims._bet(one, claim, direction, betting).accepted for _ in range(count))
         assert accepted <= most
-        # The test can fail: true claims with room to spare are mostly accepted.
+        # The test can fail: true claims with a margin are mostly accepted.
         assert share < 1.0 or accepted > 30
 
 
@@ -435,7 +435,7 @@ def test_curves_off_histograms_cover_the_truth(proposal: Any) -> None:
 
 
 def test_threads_and_instruction_sets_change_nothing() -> None:
-    """Shards by one thread and by two, and a part alone or together with nothing else."""
+    """Shards by one thread and by two, and a part alone or composed with nothing else."""
     mechanism, _, _ = mechanism_of("two rounds")
     curve = curves_for("remove")["remove"].core
     alone, again = mechanism.core, _core.Sampled.together([(mechanism.core, 1)])
@@ -464,7 +464,7 @@ def test_threads_and_instruction_sets_change_nothing() -> None:
 
 
 def test_the_floor_is_added_whatever_is_drawn() -> None:
-    """A curve cut off where D is still a tenth of δ: what lies beyond comes back as a constant."""
+    """If a curve is cut off where D is still a tenth of δ, the rest is added as a constant."""
     mechanism, truth = with_curves("one round", "remove")
     end = 0.1 * truth
     cut = composed(gaussian_bounds(MU), ("remove",), end).curves["remove"]

@@ -1,4 +1,4 @@
-"""Compositions against closed forms, exact sums and quadrature; the interval must contain the truth and be narrow."""
+"""Compositions against closed forms, exact sums and quadrature: intervals must contain the truth and be narrow."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_randomised_response(count: int, loss: float) -> None:
         for epsilon in [0.0, 0.3 * loss, 2.5 * loss, 0.8 * count * loss]:
             truth = oracle.discrete_delta(outcomes, count, mp.mpf(epsilon))
             found = ask((profile, count), epsilon=epsilon, tolerance=1e-3)
-            # The complement of a double is rounded: the pair composed differs from the exact one by that much.
+            # The complement of a double is rounded, so the pair composed differs from the exact one by that much.
             assert found.lower * (1 - 1e-9) <= truth <= found.upper * (1 + 1e-9) + 1e-280
 
 
@@ -91,7 +91,7 @@ def test_certain_disclosure_is_never_lost() -> None:
 @pytest.mark.parametrize(("p", "sigma"), [(0.1, 0.8), (0.01, 1.0), (0.5, 2.0)])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_two_rounds_match_quadrature(p: float, sigma: float, *, reverse: bool) -> None:
-    """δ of two rounds is the mean over the first round's outcome of the second round's δ at ε − L, α = e^{ε − L}."""
+    """δ of two rounds is the mean over the first one's outcome of the second one's δ at ε − L, α = e^{ε − L}."""
     with mp.workdps(25):
         q, c = mp.mpf(p), 1 / mp.mpf(sigma)
         mixture, plain = [(1 - q, mp.mpf(0)), (q, c)], [(mp.mpf(1), mp.mpf(0))]
@@ -124,7 +124,7 @@ def test_two_rounds_match_quadrature(p: float, sigma: float, *, reverse: bool) -
             assert found.lower <= truth * (1 + mp.mpf(10) ** -7)
             assert truth * (1 - mp.mpf(10) ** -7) <= found.upper
             if truth == 0:
-                # ε exceeds the largest loss of two rounds: nothing but allowances for error is left.
+                # ε exceeds the largest loss of two rounds, so that only allowances for error remain.
                 assert found.upper < 1e-40
             else:
                 assert found.upper - found.lower <= 1e-4 * found.upper
@@ -175,7 +175,7 @@ def test_many_rounds(count: int) -> None:
     [(1.024e-5, 0.3687, 100_000, 1e-9), (2e-5, 0.309, 50_000, 1e-5), (5e-6, 0.38, 200_000, 1e-9)],
 )
 def test_rare_sampling_is_resolved(p: float, sigma: float, count: int, delta: float) -> None:
-    """Losses are about p in most rounds and some nats in a few: the lattice must be finer than p, the window hold the few."""
+    """Losses are about p in most rounds and some nats in a few: the lattice must be finer than p and contain these."""
     profile = RoundProfile.poisson(1, p, sigma, two_sided=False, reverse=False)
     (found,) = answer_all([([(profile, count)], None, delta, 1e-3)])
     assert found.within_tolerance
@@ -183,10 +183,11 @@ def test_rare_sampling_is_resolved(p: float, sigma: float, count: int, delta: fl
 
 
 def rarely_all_or_nothing(p: float, sigma: float, count: int, epsilon: float) -> mp.mpf:
-    """δ(ε) of `count` Poisson rounds with so little noise that a round shows whether the record was in it.
+    """Return δ(ε) of `count` Poisson rounds with so little noise that a round shows whether the record was in it.
 
-    Given who took part j times, the losses sum up to a normal law: j times ln p + 1/2σ² in the mean with variance 1/σ² each, and
-    ln(1 − p) for each round without. The mixture's ratio differs from that only where its other component is above 1e-20.
+    If the record took part j times, the losses sum up to a normal law: j times ln p + 1/2σ² on average, with variance
+    1/σ² each, and ln(1 − p) for each round without. The mixture's ratio differs from that only where its other
+    component is above 1e-20.
     """
     total = mp.mpf(0)
     for j, weight in enumerate(oracle.binomial(count, p)):
@@ -198,7 +199,7 @@ def rarely_all_or_nothing(p: float, sigma: float, count: int, epsilon: float) ->
             continue
         deviation = mp.sqrt(j) / mp.mpf(sigma)
         distance = (mean - epsilon) / deviation
-        # E(1 − e^{ε − S})₊ of a normal S.
+        # This is E(1 − e^{ε − S})₊ of a normal S.
         lost = mp.exp(epsilon - mean + deviation**2 / 2) * oracle.tail(deviation - distance)
         total += weight * (oracle.tail(-distance) - lost)
     return total
@@ -206,7 +207,7 @@ def rarely_all_or_nothing(p: float, sigma: float, count: int, epsilon: float) ->
 
 @pytest.mark.parametrize("epsilon", [2000.0, 5000.0, 8137.0])
 def test_hardly_any_noise_is_resolved(epsilon: float) -> None:
-    """The profile is a plateau hundreds of nats long beside a kink at ln(1 − p): the lower law must not give the plateau up."""
+    """The profile is a plateau hundreds of nats long next to a kink at ln(1 − p), which the lower law must keep."""
     with mp.workdps(oracle.DIGITS):
         truth = rarely_all_or_nothing(0.01, 0.05, 2000, epsilon)
     found = ask((poisson(0.01, 0.05), 2000), epsilon=epsilon, tolerance=1e-2)
@@ -215,7 +216,7 @@ def test_hardly_any_noise_is_resolved(epsilon: float) -> None:
 
 
 def test_losses_of_a_million_nats_have_a_lower_bound() -> None:
-    """No lattice holds both a loss of ln(1 − p) and one of 500,000 nats exactly; the interval is wider than asked."""
+    """No lattice has both a loss of ln(1 − p) and one of 500,000 nats exactly; the interval is wider than asked."""
     with mp.workdps(oracle.DIGITS):
         truth = rarely_all_or_nothing(0.01, 1e-3, 2000, 2e7)
     found = ask((poisson(0.01, 1e-3), 2000), epsilon=2e7, tolerance=1e-2)
@@ -226,7 +227,7 @@ def test_losses_of_a_million_nats_have_a_lower_bound() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, 400.0])
 def test_far_below_the_mean_a_coarse_lattice_serves(epsilon: float) -> None:
-    """δ is 1 but for the rounding of its last digits: nothing is gained by resolving it like a tail."""
+    """δ is 1 up to the rounding of its last digits, so resolving it like a tail is useless."""
     found = ask(
         (RoundProfile.gaussian(1.0, 40.0), 10**6),
         (RoundProfile.gaussian(1.0, 41.0), 10**6),
@@ -266,7 +267,7 @@ def test_monotone_in_every_parameter() -> None:
 
 
 def test_random_mixtures_are_enclosed_by_coarser_and_finer_answers() -> None:
-    """Intervals at different tolerances are proven independently of one another: every pair must overlap."""
+    """Intervals at different tolerances are proven independently of one another, so every pair must overlap."""
     rng = random.Random(3)
     for _ in range(25):
         profile = RoundProfile.poisson(
@@ -313,7 +314,7 @@ def test_bad_arguments_are_refused() -> None:
 
 
 def loss_tail(weights: dict[int, float], rounds: int, epsilon: float) -> tuple[float, float]:
-    """Bounds on δ(ε) of rounds of Σ w_j N(j, 1) against N(0, 1): losses rounded to a lattice, both ways, and their sums."""
+    """Return bounds on δ(ε) of rounds of Σ w_j N(j, 1) against N(0, 1): sums of losses rounded up and down."""
     spacing, size = 1e-3, 1 << 19
     counts, logs = np.array(list(weights), dtype=float), np.log(list(weights.values()))
     outcomes = np.linspace(-12.0, 40.0, 200_001)
@@ -325,7 +326,7 @@ def loss_tail(weights: dict[int, float], rounds: int, epsilon: float) -> tuple[f
         masses += weight * np.where(edges[1:] < count, np.diff(below), -np.diff(above))
     bounds = []
     for places, fill in ((np.floor(losses / spacing), -1), (np.ceil(losses / spacing), 1)):
-        # An interval of outcomes has the losses between those of its ends; the last has no upper one, and counts in full.
+        # The losses of an interval of outcomes are between those of its ends; the last interval counts in full.
         ends = np.concatenate([[places[0]], places]) if fill < 0 else np.append(places, places[-1])
         law = np.bincount((ends.astype(int) + 100), weights=masses, minlength=size)[:size]
         sums = np.fft.irfft(np.fft.rfft(law) ** rounds, size)
@@ -336,7 +337,7 @@ def loss_tail(weights: dict[int, float], rounds: int, epsilon: float) -> tuple[f
 
 
 def test_heavy_tails_take_short_transforms() -> None:
-    """A record of a two-stage batch may be drawn many times: rare losses far beyond ε decide nothing, and cost nothing."""
+    """A record of a two-stage batch may be drawn many times: rare losses far beyond ε change nothing and cost nothing."""
     counts, logs, _ = copies("must-ww", 1, 10_000, 100, 200)
     weights = {j: math.exp(log) for j, log in zip(counts, logs, strict=True) if j <= 25}
     low, high = loss_tail(weights, 10, 16.87)

@@ -1,4 +1,4 @@
-"""The ends of what mechanisms may be: the largest losses, the smallest tails, and rounds that lose nearly the same."""
+"""Extreme mechanisms: the largest losses, the smallest tails, and rounds that lose nearly the same."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_gaussian_mechanism_has_a_closed_form_at_any_size(shift: float, delta:
 
         def exact(epsilon: float) -> mpmath.mpf:
             t, x = mpmath.mpf(epsilon) / c - c / 2, mpmath.mpf(epsilon) / c + c / 2
-            # e^ε Φ(−x) = φ(t) M(x), and for large x the Mills ratio is 1/x to 1/x².
+            # e^ε Φ(−x) = φ(t) M(x), and for large x the Mills ratio is between 1/x and 1/x − 1/x³.
             second = mpmath.exp(epsilon) * mpmath.ncdf(-x) if x < 1e6 else mpmath.npdf(t) / x
             return mpmath.ncdf(-t) - second
 

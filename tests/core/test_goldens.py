@@ -1,4 +1,4 @@
-"""Shared goldens: recomputed where that is quick, and compared with what the core answers."""
+"""Shared goldens: recomputed if that is quick, and compared with the core's answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_gaussian_goldens_are_what_they_claim(case: dict[str, float]) -> Non
 
 @pytest.mark.parametrize("case", PEERS["cases"], ids=lambda c: f"{c['kind']}-{c['count']}-{c['delta']:g}")
 def test_agreement_with_dp_accounting(case: dict[str, float]) -> None:
-    """Our interval and the peer's must overlap: its pessimistic value is an upper bound up to its own rounding."""
+    """The core's interval and the peer's must overlap: the peer's pessimistic value is a bound up to its rounding."""
     group = int(case.get("group_size", 1))
     if case["kind"] == "gaussian":
         profiles = [RoundProfile.gaussian(1.0, case["noise_multiplier"])]
@@ -41,7 +41,7 @@ def test_agreement_with_dp_accounting(case: dict[str, float]) -> None:
     questions = [([(profile, int(case["count"]))], None, case["delta"], 1e-4) for profile in profiles]
     answers = answer_all(questions)
     lower, upper = max(a.lower for a in answers), max(a.upper for a in answers)
-    # Its transform has an absolute error near 1e-15 that its bound does not count: a relative 1e-7 at these δ.
+    # The peer's transform has an absolute error near 1e-15 that its bound does not include: a relative 1e-7 at these δ.
     assert lower <= case["epsilon_upper_pessimistic"] * (1 + 1e-7)
     optimistic = case.get("epsilon_optimistic")
     if optimistic is not None:

@@ -1,4 +1,4 @@
-"""Derivatives of δ in the matrix and in σ: closed forms, quadrature, enumeration, and the estimate's own differences."""
+"""Derivatives of δ in the matrix and in σ: against closed forms, quadrature, enumeration and differences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyaccount.errors import DomainError, NumericsError
 Array = np.ndarray
 Mechanism = Callable[[Array], _core.Sampled]
 
-#: Plain samples, and tilted ones to either side; a scaled law too.
+#: Plain samples, tilted ones to either side, and a scaled law.
 REMOVE: list[tuple[int, list[float], float]] = [(48, [], 0.0), (48, [], 0.75), (32, [0.4], 1.4)]
 ADD: list[tuple[int, list[float], float]] = [(48, [], 0.0), (48, [], -0.75), (32, [0.4], -0.4)]
 
@@ -42,7 +42,7 @@ def patterns_of(law: Law) -> Patterns:
 
 
 def gram(column: Array, n: int, bins: int) -> Array:
-    """Of the modes of a Toeplitz matrix with this first column."""
+    """Return the Gram matrix of the modes of a Toeplitz matrix with this first column."""
     modes = np.array([lower_toeplitz(column, n) @ np.array(x, dtype=float) for x in bin_law(n, bins)])
     return np.asarray(modes @ modes.T)
 
@@ -83,14 +83,14 @@ CASES: dict[str, tuple[Mechanism, Patterns, list[float]]] = {
 
 
 def exact(name: str, direction: str, epsilon: float, column: Array) -> float:
-    """δ by quadrature. Two modes of three rounds lie in a plane: only their Gram matrix matters."""
+    """Return δ by quadrature. Two modes of three rounds span a plane, so only their Gram matrix matters."""
     patterns = CASES[name][1]
     matrix = np.linalg.cholesky(gram(column, 3, 2)).T if name == "bins" else lower_toeplitz(column, 2)
     return exact_delta(patterns, matrix, direction, epsilon)
 
 
 def by_coefficients(name: str, found: _core.DeltaGradient, column: Array) -> tuple[Array, Array]:
-    """Derivatives in the coefficients and their standard errors; those of bins by the chain rule."""
+    """Return derivatives in the coefficients with their standard errors; those of bins by the chain rule."""
     derivatives, errors = np.array(found.derivatives), np.array(found.standard_errors)
     if name != "bins":
         return derivatives, errors
@@ -123,14 +123,14 @@ def test_derivatives_are_those_of_quadrature(name: str, direction: str) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5])
 def test_one_round_is_the_closed_form(epsilon: float) -> None:
-    """δ = p·G_ĉ(α), α = 1 + (e^ε − 1)/p, and the derivative of a Gaussian's profile in its sensitivity is φ(ĉ/2 − ln α/ĉ)."""
+    """δ = p·G_ĉ(α), α = 1 + (e^ε − 1)/p; the derivative of a Gaussian's profile in its sensitivity is φ(ĉ/2 − ln α/ĉ)."""
     p, c = 0.3, 1.7
     alpha = 1.0 + (math.exp(epsilon) - 1.0) / p
     found = gradient(_core.Sampled.renewal([c], 1, 1, p, False), "remove", epsilon)
     expected = p * norm.pdf(0.5 * c - math.log(alpha) / c)
     assert abs(found.derivatives[0] - expected) < 4.0 * found.standard_errors[0]
     assert found.standard_errors[0] < 0.02 * expected
-    # The same as one bin where the record always takes part.
+    # The same as one bin if the record always takes part.
     bins = gradient(_core.Sampled.bins([c * c], 1), "remove", epsilon, components=[(64, [], 0.0), (64, [], 0.5)])
     expected = norm.pdf(0.5 * c - epsilon / c)
     assert abs(2.0 * c * bins.derivatives[0] - expected) < 4.0 * 2.0 * c * bins.standard_errors[0]
@@ -148,7 +148,7 @@ def test_derivatives_are_those_of_the_enumeration(direction: str) -> None:
         y += means[rng.choice(len(weights), size=len(y), p=weights / weights.sum())]
     terms = weights * np.exp(y @ means.T - 0.5 * (means**2).sum(axis=1))
     f = terms.sum(axis=1)
-    # By coefficient j the mean of a pattern x moves along the pattern itself, j rounds later.
+    # Coefficient j moves the mean of a pattern x along the pattern itself, j rounds later.
     moves = [patterns @ np.eye(n, k=j) for j in range(len(column))]
     steps = np.array([((y @ move.T - (means * move).sum(axis=1)) * terms).sum(axis=1) / f for move in moves])
     weight = np.where(f > math.exp(epsilon), 1.0, 0.0)
@@ -164,7 +164,7 @@ def test_derivatives_are_those_of_the_enumeration(direction: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_derivatives_are_those_of_the_estimate_itself(name: str, direction: str) -> None:
-    """Samples of a matrix, the estimate of one beside it: its central differences."""
+    """The derivatives are central differences of the estimate, for one matrix from the samples of another."""
     make, _, coefficients = CASES[name]
     origin, column, h = make(np.array(coefficients)), 1.03 * np.array(coefficients), 2e-6
 
@@ -174,7 +174,7 @@ def test_derivatives_are_those_of_the_estimate_itself(name: str, direction: str)
     own, _ = by_coefficients(name, at(column), column)
     for j, one in enumerate(h * np.eye(len(column))):
         difference = (at(column + one).delta[0] - at(column - one).delta[0]) / (2.0 * h)
-        # The chain rule of bins is itself a difference, of steps of 1e-6.
+        # The chain rule of bins is itself a difference, with steps of 1e-6.
         assert own[j] == pytest.approx(difference, rel=1e-6, abs=1e-6 * max(abs(own))), j
 
 
@@ -200,7 +200,7 @@ def test_parts_agree_with_one_another() -> None:
     assert 0.0 < found.effective_samples < found.samples
     assert found.log_noise[0] == pytest.approx(-column @ found.derivatives, rel=1e-12)
     assert -column @ found.covariances == pytest.approx(found.log_noise[1] ** 2, rel=1e-9)
-    # A shard has no spread: of bins one alone tells no error.
+    # A single shard gives no standard error of bins.
     alone = gradient(CASES["bins"][0](column), "remove", 0.4, count=1)
     assert set(alone.standard_errors) == {math.inf}
     assert math.isfinite(alone.delta[1])

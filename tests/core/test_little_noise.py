@@ -15,7 +15,7 @@ from pyaccount import _core
 
 @dataclass(frozen=True)
 class Rounds:
-    """So many rounds in which each of a group's records takes part with this probability; the group is removed."""
+    """Rounds in which each of a group's records takes part with this probability; the group is removed."""
 
     count: int
     group_size: int
@@ -26,10 +26,10 @@ class Rounds:
         return binom.pmf(np.arange(self.group_size + 1), self.group_size, self.probability)
 
     def loss(self, outcome: np.ndarray) -> np.ndarray:
-        """ln P/Q at an outcome, which increases with it."""
+        """Return ln P/Q at an outcome, which increases with it."""
         records, variance = np.arange(self.group_size + 1), self.noise_multiplier**2
         exponents = (np.multiply.outer(outcome, records) - 0.5 * records**2) / variance
-        # Beside the first weight, (1 − p)^k, and without cancellation where the rest is small.
+        # Relative to the first weight, (1 − p)^k, and without cancellation if the rest is small.
         rest = np.exp(exponents[..., 1:] - exponents.max(axis=-1, keepdims=True)) @ self.weights()[1:]
         largest = exponents.max(axis=-1)
         with np.errstate(over="ignore"):
@@ -41,7 +41,7 @@ class Rounds:
         return self.group_size * math.log1p(-self.probability)
 
     def outcome(self, loss: np.ndarray) -> np.ndarray:
-        """Where this is the loss, by bisection, and by secants once the loss is nearly a line between the ends."""
+        """Return the outcome with this loss, by bisection, then by secants once the loss is nearly linear."""
         low, high = np.full(loss.shape, -50.0), np.full(loss.shape, 50.0)
         for _ in range(24):
             middle = 0.5 * (low + high)
@@ -56,20 +56,20 @@ class Rounds:
         return low - below * (high - low) / (beyond - below)
 
     def above(self, outcome: np.ndarray) -> np.ndarray:
-        """The probability under P of a larger outcome."""
+        """Return the probability under P of a larger outcome."""
         records = np.arange(self.group_size + 1)
         return ndtr((records - outcome[:, None]) / self.noise_multiplier) @ self.weights()
 
 
-#: A quiet round loses at most this much more than the least it can. The loss of a loud one is rounded to a lattice, whose end is
-#: reached where three records of the group are drawn at once.
+#: A quiet round loses at most this much more than the least it can. The loss of a loud one is rounded to a lattice,
+#: whose end is the loss of an outcome at which three records of the group are drawn at once.
 QUIET, STEP, LENGTH = 1e-7, 0.004, 1 << 18
 #: More loud rounds, or a loss beyond the lattice, have less than this probability in every case.
 LOUD, MORE = 30, 1e-9
 
 
 def deltas(rounds: Rounds, epsilon: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """δ from below and from above: the losses of quiet rounds taken as the least or as the most, all others rounded to steps."""
+    """Return bounds on δ: losses of quiet rounds are taken as the least or the most, the rest is rounded to steps."""
     tail = np.append(rounds.above(rounds.outcome(rounds.least() + QUIET + STEP * np.arange(LENGTH // 4))), 0.0)
     mass = np.zeros(LENGTH)
     mass[0], mass[1 : len(tail)] = 1.0 - tail[0], tail[:-1] - tail[1:]
@@ -77,7 +77,7 @@ def deltas(rounds: Rounds, epsilon: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     steps = STEP * np.arange(LENGTH)
     found = []
     for least in (rounds.least(), rounds.least() + QUIET):
-        # Loud rounds were rounded up, by a step at most.
+        # The losses of loud rounds were rounded up, by at most one step.
         rounded = 0.0 if least > rounds.least() else LOUD * STEP
         losses = rounds.count * least + steps - rounded
         gain = -np.expm1(np.minimum(epsilon[:, None] - losses, 0.0))

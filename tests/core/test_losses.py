@@ -1,4 +1,4 @@
-"""What sampling rests on: exact log densities, proven caps, unbiased values, streams that never change."""
+"""The basis of sampling: exact log densities, proven weight bounds, unbiased values, streams that never change."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ PEER = json.loads((GOLDEN / "jax_privacy.json").read_text(encoding="utf-8"))
 
 
 def square_root(bands: int) -> Array:
-    """The banded square root with columns of norm 1."""
+    """Return the banded square root with columns of norm 1."""
     lags = np.arange(1, bands)
     column = np.concatenate([[1.0], np.cumprod((2 * lags - 1) / (2 * lags))])
-    # Summed exactly: a library would sum as the processor likes it.
+    # The sum is exact, since a library's sum would depend on the processor.
     return np.asarray(column / math.sqrt(math.fsum(np.square(column))))
 
 
@@ -38,7 +38,7 @@ def bin_patterns(n: int, bins: int) -> Patterns:
 
 
 def draws(patterns: Patterns, matrix: Array, seed: int) -> Array:
-    """Outcomes in units of σ: six from P, five from N(0, I), four far away."""
+    """Return outcomes in units of σ: six from P, five from N(0, I), four far away."""
     rng = np.random.default_rng(seed)
     n = len(matrix)
     which = rng.choice(len(patterns[1]), size=6, p=patterns[1] / patterns[1].sum())
@@ -49,7 +49,7 @@ def draws(patterns: Patterns, matrix: Array, seed: int) -> Array:
 
 
 def check(found: list[tuple[float, float]], mixture: Array, mirrored: Array, tolerance: float) -> None:
-    """Zero-out's loss is the first; replacement's is the difference."""
+    """The loss under zero-out is the first; under replacement it is the difference."""
     first, second = np.array(found).T
     np.testing.assert_allclose(first, mixture, rtol=0, atol=tolerance)
     np.testing.assert_allclose(second, mirrored, rtol=0, atol=tolerance)
@@ -112,7 +112,7 @@ def test_balls_in_bins_is_the_sum_over_all_bins(n: int, bins: int, bands: int, s
 
 
 def log_recursion(column: Array, b: int, p: float, outcomes: Array, *, warm: bool) -> Array:
-    """The recursion in logarithms with numpy, with sums one by one in place of transforms."""
+    """Return the result of the recursion in logarithms with numpy, with single sums in place of transforms."""
     n = outcomes.shape[1]
     f = np.zeros((n + b, len(outcomes)))
     with np.errstate(divide="ignore"):
@@ -128,7 +128,7 @@ def log_recursion(column: Array, b: int, p: float, outcomes: Array, *, warm: boo
 
 
 def exact_recursion(column: Array, b: int, p: float, y: Array, *, warm: bool) -> mp.mpf:
-    """ln dP/dR by f_i = (1 − p) f_{i+1} + p e^{a_i} f_{i+b}, with 50 digits and exponents without bounds."""
+    """Return ln dP/dR by f_i = (1 − p) f_{i+1} + p e^{a_i} f_{i+b}, with 50 digits and unbounded exponents."""
     with mp.workdps(50):
         n = len(y)
         c = [mp.mpf(float(v)) for v in column]
@@ -145,7 +145,7 @@ def exact_recursion(column: Array, b: int, p: float, y: Array, *, warm: bool) ->
 
 
 def sampled_outcome(column: Array, n: int, b: int, p: float, rng: np.random.Generator) -> Array:
-    """One y/σ from P, with a start anywhere."""
+    """Return one y/σ from P, with a start anywhere."""
     x = np.zeros(n)
     available = int(rng.integers(b))
     for i in range(n):
@@ -160,7 +160,7 @@ LONG = [(1, 1, 0.05), (4, 3, 0.1), (20, 8, 0.02), (16, 16, 1.0)]
 
 
 def long_outcomes(column: Array, b: int, p: float) -> Array:
-    """One outcome that is likely, one of noise alone, one far away."""
+    """Return one outcome that is likely, one of noise alone, and one far away."""
     rng = np.random.default_rng(b)
     return np.array([sampled_outcome(column, 300, b, p, rng), rng.normal(size=300), 20.0 * rng.normal(size=300)])
 
@@ -171,7 +171,7 @@ def long_outcomes(column: Array, b: int, p: float) -> Array:
 def test_the_recursion_in_logarithms_has_the_digits_of_doubles(
     b: int, bands: int, p: float, sigma: float, *, warm: bool
 ) -> None:
-    """With the most and the least noise that long runs are checked with below."""
+    """The most and the least noise for which long runs are checked below."""
     column = square_root(bands) / sigma
     (*_, outcome) = long_outcomes(column, b, p)
     expected = float(exact_recursion(column, b, p, outcome, warm=warm))
@@ -185,7 +185,7 @@ def test_the_recursion_in_logarithms_has_the_digits_of_doubles(
 def test_many_rounds_in_and_out_of_the_linear_domain(b: int, bands: int, p: float, sigma: float, *, warm: bool) -> None:
     column = square_root(bands) / sigma
     y = long_outcomes(column, b, p)
-    # One at a time: eight samples leave the linear domain together.
+    # One at a time, since otherwise eight samples would leave the linear domain together.
     mechanism = _core.Sampled.renewal(column, y.shape[1], b, p, warm)
     found = np.concatenate([_core.Inspection.log_densities(mechanism, [outcome]) for outcome in y])
     for values, sign in zip(found.T, (1.0, -1.0), strict=True):
@@ -196,7 +196,7 @@ def test_many_rounds_in_and_out_of_the_linear_domain(b: int, bands: int, p: floa
 @pytest.mark.parametrize(("n", "b"), [(2, 1), (4, 1), (4, 2), (4, 3)])
 @pytest.mark.parametrize("square", [600.0, 690.0, 715.0, 725.0, 730.0])
 def test_p_of_one_near_the_smallest_numbers(n: int, b: int, square: float) -> None:
-    """With p = 1 nothing keeps f from underflowing step by step: subnormal numbers have few digits."""
+    """With p = 1 f may underflow step by step, and subnormal numbers have few digits."""
     c = square**0.5
     mechanism = _core.Sampled.renewal([c], n, b, 1.0, False)
     for y in 0.2 * np.random.default_rng(n).normal(size=(40, n)):
@@ -252,7 +252,7 @@ def test_the_peers_goldens_say_where_they_come_from() -> None:
     assert "2.0.0" in PEER["provenance"]["version"]
     assert len(PEER["cases"]) >= 15
     shipped_differently = [case for case in PEER["cases"] if case["loss"] != case["loss_as_shipped"]]
-    # What the provenance says: long columns in b-min-sep, single precision in bins.
+    # As the provenance says: long columns in b-min-sep, single precision in bins.
     assert shipped_differently
     for case in shipped_differently:
         assert case["sampler"] == "balls_in_bins" or len(case["coefficients"]) >= 3
@@ -355,7 +355,7 @@ MECHANISMS: dict[str, tuple[Callable[[], _core.Sampled], float, float]] = {
     "transform": (long_bands, 0.05, 0.08),
     "bins": (some_bins, 0.0, 0.1),
 }
-#: The mean scale of plain sampling, and a proper one.
+#: The mean scale of plain sampling, and another one.
 STRETCHES = {"remove": (1.0, 1.3), "add": (0.0, -0.4), "replace": (1.0, 1.3)}
 
 
@@ -420,7 +420,7 @@ PINNED: dict[tuple[str, str], tuple[list[str], list[str], list[str]]] = {
 
 @pytest.mark.parametrize(("name", "direction"), PINNED)
 def test_streams_never_change(name: str, direction: str) -> None:
-    """A change here changes what a recorded seed stands for: it belongs in the changelog."""
+    """A change here changes the samples of a recorded seed, so it needs a line in the changelog."""
     build, _, other = MECHANISMS[name]
     found = _core.Inspection.probe(
         build(), direction, other, STRETCHES[direction][1], key=(20, 1, 3, 0), shard=4, instruction_set="portable"
@@ -444,7 +444,7 @@ TINY: dict[str, tuple[Patterns, Array, tuple[int, int, float, bool] | None]] = {
     "two bins": (bin_patterns(2, 2), lower_toeplitz(np.array([1.0, 0.6]), 2), None),
     "two uneven bins": (bin_patterns(3, 2), lower_toeplitz(np.array([0.8, 0.3, 0.2]), 3), None),
 }
-#: Direction, mean scale, and how the parameter departs from the sampler's own (p times it; the bins' exponent).
+#: Direction, mean scale, and how the parameter differs from the sampler's own (p times it; the bins' exponent).
 PROPOSALS = [
     ("remove", 1.0, 1.0, 0.0),
     ("remove", 1.4, 1.0, 0.0),
@@ -476,7 +476,7 @@ def test_the_quadrature_is_right_for_one_gaussian() -> None:
 
 
 def other_law(name: str, factor: float, exponent: float) -> tuple[float, Patterns]:
-    """The parameter of a proposal and its law."""
+    """Return the parameter of a proposal and its law."""
     patterns, matrix, renewal = TINY[name]
     if renewal is not None:
         n, b, p, warm = renewal
@@ -488,7 +488,7 @@ def other_law(name: str, factor: float, exponent: float) -> tuple[float, Pattern
 
 @cache
 def truth(name: str, direction: str, epsilon: float) -> float:
-    """A tiny mechanism's δ by quadrature: the same for every proposal."""
+    """Return a tiny mechanism's δ by quadrature; it is the same for every proposal."""
     patterns, matrix, _ = TINY[name]
     return exact_delta(patterns, matrix, direction, epsilon)
 
@@ -510,7 +510,7 @@ def test_values_have_the_mean_they_should(name: str, proposal: tuple[str, float,
 
 @cache
 def attacked(name: str) -> tuple[Array, Array, Array]:
-    """Outcomes on a grid and at random, with the log ratios of P and of its mirror image there."""
+    """Return outcomes on a grid and at random, with the log ratios of P and of its mirror image there."""
     patterns, matrix, _ = TINY[name]
     n = len(matrix)
     side = np.linspace(-14.0, 14.0, 281 if n == 2 else 57)
@@ -521,7 +521,7 @@ def attacked(name: str) -> tuple[Array, Array, Array]:
 
 @cache
 def log_proposal(name: str, stretch: float, factor: float, exponent: float) -> Array:
-    """ln of a proposal's density at the outcomes of `attacked`, over that of N(0, I)."""
+    """Return ln of a proposal's density at the outcomes of `attacked`, over that of N(0, I)."""
     (rows, weights), matrix = other_law(name, factor, exponent)[1], TINY[name][1]
     means, outcomes = rows @ matrix.T, attacked(name)[0]
     exponents = stretch * (outcomes @ means.T) - 0.5 * stretch**2 * (means**2).sum(axis=1)
@@ -529,7 +529,7 @@ def log_proposal(name: str, stretch: float, factor: float, exponent: float) -> A
 
 
 def values_of(name: str, proposal: tuple[str, float, float, float], epsilon: float) -> Array:
-    """V from its definition, at the outcomes of `attacked`."""
+    """Return V from its definition, at the outcomes of `attacked`."""
     direction, *departure = proposal
     _, log_f, mirrored = attacked(name)
     numerator = {
@@ -568,7 +568,7 @@ def test_weight_bounds_are_attained_by_a_single_pattern(direction: str, stretch:
 
 
 def holder(direction: str, n: int, laws: tuple[float, float], c: float, at: tuple[float, float]) -> Any:
-    """The bound of Hölder's inequality for n independent rounds, from the product formula with 60 digits."""
+    """Return the bound of Hölder's inequality for n independent rounds, from the product formula with 60 digits."""
     with mp.workdps(60):
         p, v, s, k, e = (mp.mpf(value) for value in (*laws, c * c, *at))
 
@@ -590,7 +590,7 @@ def holder(direction: str, n: int, laws: tuple[float, float], c: float, at: tupl
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("direction", ["remove", "add", "replace"])
 def test_caps_of_many_runs_are_not_lost_to_rounding(direction: str, seed: int) -> None:
-    """Each run's error counts as often as it is run, and its power as well."""
+    """Each run's error is counted as often as the run occurs, and so is its power."""
     rng = np.random.default_rng(seed)
     n, runs = 10 ** int(rng.integers(1, 5)), 10 ** int(rng.integers(3, 9))
     p, c = 10.0 ** rng.uniform(-5.0, -1.0), 10.0 ** rng.uniform(-4.5, -2.0)
@@ -598,7 +598,7 @@ def test_caps_of_many_runs_are_not_lost_to_rounding(direction: str, seed: int) -
     core = _core.Sampled.together([(_core.Sampled.renewal([c], n, 1, p, False), runs)])
     cap, truth = core.bounds(direction, [v], stretch, 2.0)[0], holder(direction, n * runs, (p, v), c, (stretch, 2.0))
     assert cap >= truth
-    # Where a run may be off by 1e-10 and a hundred million of them are raised to the 12th power, much is given away.
+    # If each run may be off by 1e-10, a hundred million of them to the 12th power have a large allowance for error.
     assert cap <= truth * mp.exp(1e-12 * n * runs * abs(stretch)) * (1 + 1e-9) or cap == np.inf
 
 

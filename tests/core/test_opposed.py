@@ -1,4 +1,4 @@
-"""One record set to zero while all others of a fixed-size batch oppose it: the lower end against quadrature over all outcomes."""
+"""One record set to zero while the rest of a fixed-size batch opposes it: the lower end against quadrature."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DATASET, BATCH = 100, 7
 
 
 def densities(y: np.ndarray, noise_multiplier: float) -> tuple[np.ndarray, np.ndarray]:
-    """P and Q of one round, from the data sets: the sum of the batch plus what the other records always make of it."""
+    """Return P and Q of one round, from the data sets: the batch's sum plus what the other records always add."""
     drawn = BATCH / DATASET
 
     def normal(at: float) -> np.ndarray:
@@ -35,7 +35,7 @@ def test_one_round_is_that_of_the_two_data_sets(noise_multiplier: float) -> None
     def difference(tails: Sequence[float], alpha: float) -> float:
         return float((1 - drawn) * tails[0] + drawn * tails[2] - alpha * ((1 - drawn) * tails[0] + drawn * tails[1]))
 
-    # Of the thresholds of a grid, in doubles first, and those that may be the best at high precision.
+    # Take thresholds of a grid, in doubles first, and those that may be the best at high precision.
     thresholds = np.linspace(-8.0, 12.0, 1201)
     tails_of = ndtr(np.arange(3) / noise_multiplier - thresholds[:, None])
     for epsilon in (-0.2, -0.05, -0.01, -1e-3, 0.0, 0.01, 0.3, 1.0, 3.0):
@@ -45,9 +45,9 @@ def test_one_round_is_that_of_the_two_data_sets(noise_multiplier: float) -> None
         exact = (difference([mpmath.ncdf(k * c - threshold) for k in range(3)], alpha) for threshold in near)
         best = max(-math.expm1(epsilon), *exact)
         delta, error, _, _ = _core.Inspection.profile(profile, epsilon)
-        # α is rounded where the oracle uses it.
+        # The oracle uses a rounded α.
         assert delta + error >= best - 1e-15
-        # Half-lines on a grid miss the best one by what is second order in its spacing.
+        # The best half-line of a grid has an error of second order in the grid's spacing.
         assert delta - error <= best + 1e-4
 
 
@@ -63,12 +63,12 @@ def test_a_supporting_line_lies_below_the_profile() -> None:
 @pytest.mark.parametrize("noise_multiplier", [0.7, 1.5])
 def test_two_rounds_stay_below_the_truth_and_near_it(noise_multiplier: float) -> None:
     profile = _core.RoundProfile.opposed(DATASET, BATCH, noise_multiplier)
-    # The trapezoidal rule on outcomes of both rounds; the tails are beyond the grid.
+    # Use the trapezoidal rule on outcomes of both rounds; the tails are beyond the grid.
     y, step = np.linspace(-BATCH - 10.0 * noise_multiplier, -BATCH + 2.0 + 10.0 * noise_multiplier, 1501, retstep=True)
     p, q = densities(y, noise_multiplier)
     for epsilon in (0.0, 0.2, 1.0, 2.0):
         exact = float(np.maximum(np.outer(p, p) - math.exp(epsilon) * np.outer(q, q), 0.0).sum() * step * step)
         found = _core.answer_all([([(profile, 2)], epsilon, None, 1e-5)], threads=2)[0]
         assert found.lower <= exact * (1.0 + 1e-4)
-        # Half-lines lose what the losses below zero have to tell, which is little.
+        # Half-lines ignore what losses below zero would add, which is little.
         assert found.lower >= 0.98 * exact

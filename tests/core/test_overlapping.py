@@ -1,4 +1,4 @@
-"""b-min-sep sampling with columns that overlap: the enclosure of the likelihood ratio, by enumeration of all patterns."""
+"""b-min-sep sampling with columns that overlap: the bounds on the likelihood ratio, by enumeration of all patterns."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def matrices(b: int) -> dict[str, tuple[Matrix, _core.Columns]]:
 
 
 def patterns(b: int, p: float, k: int, *, warm: bool) -> list[tuple[float, Matrix]]:
-    """Every vector of participations with its probability, by walking through the rounds."""
+    """Return every vector of participations with its probability, by following the rounds."""
     found: list[tuple[float, Matrix]] = []
 
     def walk(i: int, probability: float, x: tuple[int, ...]) -> None:
@@ -68,7 +68,7 @@ def patterns(b: int, p: float, k: int, *, warm: bool) -> list[tuple[float, Matri
 
 
 def charges(matrix: Matrix, b: int) -> Matrix:
-    """Γ_i by trying every set of rounds at least b apart."""
+    """Return Γ_i by trying every set of rounds at least b apart."""
     gram = matrix.T @ matrix
     most = np.zeros(N)
     for size in range(1, N + 1):
@@ -98,7 +98,7 @@ def test_both_recursions_by_enumeration(kind: str, b: int, k: int, warm: bool) -
         for direction in ("remove", "add", "replace")
     }
     for t, y in enumerate(outcomes):
-        # Sums with the exact norm, with the charge of no cross term, and with that of all that may be.
+        # Sums with the exact norm, without any cross term, and with the bound on all cross terms.
         exact, high, low, mirrored = 0.0, 0.0, 0.0, 0.0
         for w, x in patterns(b, p, k, warm=warm):
             mean = matrix @ x / sigma
@@ -145,7 +145,7 @@ def test_long_runs_agree_with_plain_sums(n: int, bands: int) -> None:
         for other in values[1:]:
             assert other == pytest.approx(values[0], abs=1e-10)
     if bands == 64:
-        # Wider apart than the bands: nothing overlaps, and the recursion is the exact one.
+        # If the separation is larger than the bands, nothing overlaps, and the recursion is the exact one.
         columns = _core.Columns.toeplitz(coefficients, 64)
         assert columns.gap == 0.0
         wide = _core.Sampled.overlapping(columns, 1.1, 0.02, 1, True, False)
@@ -162,7 +162,7 @@ def simulate(
     bets: list[tuple[float, float]],
     cap: float,
 ) -> tuple[float, float]:
-    """The mean of V and its standard error."""
+    """Return the mean of V and its standard error."""
     shards, _ = mechanism.simulate(
         direction,
         *proposal,
@@ -182,7 +182,7 @@ def simulate(
 
 @pytest.mark.parametrize("direction", ["remove", "add", "replace"])
 def test_samples_mean_what_they_should(direction: str) -> None:
-    """Plain samples against sums over all patterns; other proposals' estimates agree; bounded samples enclose δ."""
+    """Plain samples agree with sums over all patterns, other proposals with them; bounded samples enclose δ."""
     b, p, sigma, epsilon = 2, 0.2, 1.2, 0.5
     matrix, columns = matrices(b)["toeplitz"]
     above, below = (_core.Sampled.overlapping(columns, sigma, p, 1, False, side) for side in (False, True))
@@ -224,7 +224,7 @@ def test_samples_mean_what_they_should(direction: str) -> None:
         cap, generator, _ = above.bounds(direction, *proposal, epsilon)
         assert math.isfinite(cap)
         assert generator < 1e-9
-        # With a bet V is bounded, and its mean is an upper bound.
+        # With a bet, V is bounded, and its mean is an upper bound.
         mean, error = simulate(above, direction, proposal, [(0.1, 1e-3)], cap)
         assert mean + 5 * error > exact
         mean, error = simulate(below, direction, proposal, [(0.1, -1e-3)], math.inf)
@@ -233,7 +233,7 @@ def test_samples_mean_what_they_should(direction: str) -> None:
 
 @pytest.mark.parametrize("direction", ["remove", "add", "replace"])
 def test_no_sample_exceeds_its_cap(direction: str) -> None:
-    """V at random and at hostile outcomes, from log densities that an enumeration gives."""
+    """V is computed at random and at hostile outcomes, from log densities that an enumeration gives."""
     b, p, sigma = 2, 0.2, 0.9
     rng = np.random.default_rng(9)
     for kind in ("toeplitz", "dense"):
@@ -280,7 +280,7 @@ def document(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("matrix", ["blt", "banded-inverse", "dense"])
 def test_certificates_say_what_the_enclosure_gives_up(matrix: str, tmp_path: Path) -> None:
     given: dict[str, Any] = {"blt": {"buffers": 2}, "banded-inverse": {"bands": 4}, "dense": {"file": "c.npy"}}[matrix]
-    # What the enclosure gives up makes tests of the banded inverse long; a larger δ and half the rounds make them short.
+    # The loose bounds make tests of the banded inverse long; a larger δ and half the rounds make them short.
     long = matrix == "banded-inverse"
     changes: dict[str, Any] = {"privacy": {"adjacency": "zero-out", "epsilon": 2.0, "delta": 1e-2 if long else 1e-3}}
     if long:
@@ -299,14 +299,14 @@ def test_certificates_say_what_the_enclosure_gives_up(matrix: str, tmp_path: Pat
     (reduction,) = data.reductions
     assert not reduction.tight
     assert "enclosed" in (reduction.remark or "")
-    # The samples that certify are judged by a loss that is never too small: δ at the certified σ from exact ratios.
+    # The samples that certify use a loss that is never too small: δ at the certified σ is computed from exact ratios.
     assert data.unamplified.epsilon is not None
     assert data.unamplified.epsilon > 2.0
 
 
 def test_users_whose_columns_overlap() -> None:
     sampler = {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single", "min_separation": 16}
-    # Two records for each user: half the probability for each, so that a user takes part as often as one record would.
+    # Two records for each user, each with half the probability, so that a user takes part as often as one record would.
     changes: dict[str, Any] = {
         "training": {"sampling_probability": 0.01, "iterations": 64},
         "accounting": {"seed": 3, "tolerance": 0.05, "profile": []},

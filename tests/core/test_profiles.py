@@ -1,4 +1,4 @@
-"""Single rounds against high precision: every value within the error it states, and the error small."""
+"""Single rounds against high precision: every value is within the error that it states, and the error is small."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIXED_SIZE = [
 def check(profile: RoundProfile, epsilon: float, exact: mp.mpf, scale: float = 1.0) -> None:
     delta, error, _, _ = Inspection.profile(profile, epsilon)
     assert abs(mp.mpf(delta) - exact) <= error, (epsilon, delta, exact, error)
-    # The error is relative to P(L > ε), of which δ is a part; far below one per mille of δ wherever δ matters.
+    # The error is relative to P(L > ε), of which δ is a part: far below one per mille of δ wherever δ matters.
     assert error <= 1e-9 * scale * max(delta, 1e-12), (epsilon, delta, error)
 
 
@@ -47,7 +47,7 @@ def test_poisson_mixtures(group: int, p: float, sigma: float, two_sided: bool) -
 
 @pytest.mark.parametrize(("sampler", "p", "sigma"), [("poisson", 0.5, 900.0), ("with-replacement", 0.25, 500.0)])
 def test_thousands_of_components(sampler: str, p: float, sigma: float) -> None:
-    """2001 components, most of whose weights no double holds."""
+    """2001 components, most of whose weights underflow."""
     trials = 2000
     with mp.workdps(oracle.DIGITS):
         odds = mp.mpf(p) / (1 - mp.mpf(p))
@@ -61,7 +61,7 @@ def test_thousands_of_components(sampler: str, p: float, sigma: float) -> None:
         else:
             profile = RoundProfile.copies(sampler, 1, 4, trials, 0, 1.0, sigma, reverse=False)
         for epsilon in (0.0, 2.0):
-            # Beside the best half-line δ changes by the square of the distance: a threshold in doubles will do.
+            # Near the best half-line δ changes with the square of the distance, so a threshold in doubles suffices.
             tau = brentq(lambda y, e=epsilon: logsumexp(logs + shifts * (y - shifts / 2)) - e, -40, 40, xtol=1e-13)
             above = mp.fsum(w * mp.ncdf(j / mp.mpf(sigma) - mp.mpf(tau)) for j, w in enumerate(weights))
             check(profile, epsilon, above - mp.exp(epsilon) * mp.ncdf(-mp.mpf(tau)), 1e4)
@@ -80,7 +80,7 @@ def test_fixed_size_mixtures(group: int, others: int, batch: int, sigma: float, 
 
 
 def joint_convexity(weights: list[mp.mpf], sigma: mp.mpf, alpha: mp.mpf) -> mp.mpf:
-    """h(α′) as the mathematics page writes it, and its reflection."""
+    """Return h(α′) as the mathematics page writes it, and its reflection."""
     if alpha < 1:
         return 1 - alpha + alpha * joint_convexity(weights, sigma, 1 / alpha)
     eta = 1 - weights[0]
@@ -102,7 +102,7 @@ def test_replaced_records(group: int, others: int, batch: int, sigma: float) -> 
             if min(group, batch) == 1:
                 check(profile, epsilon, bound, 1e3)
             else:
-                # One of several bounds, the best of which is taken.
+                # This is one of several bounds, the best of which is used.
                 delta, error, *_ = Inspection.profile(profile, epsilon)
                 assert delta - error <= bound * (1 + mp.mpf(10) ** -12)
 
@@ -128,7 +128,7 @@ def test_zeroed_record(dataset: int, batch: int, sigma: float) -> None:
 
 
 def half_line(p: oracle.Mixture, q: oracle.Mixture, epsilon: mp.mpf, start: mp.mpf) -> mp.mpf:
-    """max over t ≥ start of P(y > t) − e^ε Q(y > t), by golden-section search: no likelihood ratios involved."""
+    """Return max over t ≥ start of P(y > t) − e^ε Q(y > t), by golden-section search without likelihood ratios."""
 
     def value(t: mp.mpf) -> mp.mpf:
         return mp.fsum(w * oracle.tail(t - c) for w, c in p) - mp.exp(epsilon) * mp.fsum(
@@ -138,7 +138,7 @@ def half_line(p: oracle.Mixture, q: oracle.Mixture, epsilon: mp.mpf, start: mp.m
     low, high, golden = start, start + 40, (mp.sqrt(5) - 1) / 2
     left, right = high - golden * (high - low), low + golden * (high - low)
     at_left, at_right = value(left), value(right)
-    # Beside the best threshold the value changes by the square of the distance, here 1e-23.
+    # Near the best threshold the value changes with the square of the distance, here 1e-23.
     for _ in range(115):
         if at_left > at_right:
             high, right, at_right = right, left, at_left
@@ -183,7 +183,7 @@ def test_loss_range_ends() -> None:
 
 
 def test_fixed_size_bounds_hold_for_random_gradients() -> None:
-    """Enumerate small fixed-size mechanisms: no gradients beat the bound, and the pair in circulation is beaten."""
+    """Enumerate small fixed-size mechanisms: no gradients exceed the bound, but some exceed the commonly used pair."""
     rng = random.Random(7)
     beaten = 0
     for _ in range(40):
@@ -205,7 +205,7 @@ def batch_sums(gradients: list[float], batch: int, sigma: float) -> list[float]:
 
 
 def hockey_stick(first: list[float], second: list[float], epsilon: float) -> float:
-    """∫(p − e^ε q)_+ of two uniform mixtures of unit Gaussians: sign changes found on a grid and refined, then normal tails."""
+    """Return ∫(p − e^ε q)_+ of two uniform mixtures of unit Gaussians, by refined sign changes and normal tails."""
     import numpy as np
     from scipy.optimize import brentq
     from scipy.stats import norm

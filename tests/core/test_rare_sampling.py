@@ -1,4 +1,4 @@
-"""Records that hardly ever take part: one round against high precision, many against an inverse transform."""
+"""Records that very rarely take part: one round against high precision, many against an inverse transform."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_one_round_is_right_to_a_share_of_its_probability(
 
 
 def exact_delta(epsilon: mpmath.mpf, p: mpmath.mpf, c: mpmath.mpf, *, reverse: bool) -> mpmath.mpf:
-    """δ from the two tails of P and Q themselves, with no formula of the code under test."""
+    """Return δ from the two tails of P and Q, without any formula of the code under test."""
     alpha = mpmath.exp(epsilon)
     ratio = ((1 / alpha if reverse else alpha) - (1 - p)) / p
     if ratio <= 0:
@@ -71,7 +71,7 @@ DEGREE, STEPS = 24, 80
 
 
 def quadrature(low: float, high: float, panel: float, degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss–Legendre nodes and weights in panels of about this width."""
+    """Return Gauss–Legendre nodes and weights in panels of about this width."""
     nodes, weights = np.polynomial.legendre.leggauss(degree)
     count = math.ceil((high - low) / panel)
     half = 0.5 * (high - low) / count
@@ -81,11 +81,12 @@ def quadrature(low: float, high: float, panel: float, degree: int) -> tuple[np.n
 
 @dataclass(frozen=True)
 class Rounds:
-    """So many equal rounds, of which those with an outcome above a threshold are taken by themselves.
+    """A number of equal rounds, of which those with an outcome above a threshold are treated separately.
 
-    With rare losses far above the others no tilt brings an inverse transform near the answer: at a small one nearly all of the
-    integral cancels, at a large one it is all about the rare losses. Where no round has one the best tilt is large, and
-    nothing cancels; where one has, the rest hardly matters. Two of them are left out: `missing` of δ, at most.
+    If rare losses are far above all others, no tilt makes an inverse transform accurate: at a small one nearly all of
+    the integral cancels, at a large one only the rare losses matter. If no round has one, the best tilt is large, and
+    nothing cancels; if one has, the rest hardly matters. The case of two such rounds is left out: it is at most
+    `missing` of δ.
     """
 
     count: int
@@ -100,18 +101,18 @@ class Rounds:
 
     @cached_property
     def outcomes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes below the threshold: the loss, and the density of Q with the weight of the node."""
+        """Return nodes below the threshold: the loss, and the density of Q with the weight of the node."""
         y, weights = quadrature(-12.0, self.threshold, 0.5, DEGREE)
         loss = np.log1p(self.probability * np.expm1(self.shift * y - 0.5 * self.shift**2))
         return loss, weights * np.exp(-0.5 * y * y) / math.sqrt(2.0 * math.pi)
 
     def log_moments(self, real: np.ndarray) -> np.ndarray:
-        """ln E_Q [f^s; y below the threshold] of one round, f the likelihood ratio of remove: E (f^s − 1) by quadrature."""
+        """Return ln E_Q [f^s; y below the threshold] of one round, f the ratio of remove: E (f^s − 1) by quadrature."""
         loss, density = self.outcomes
         return np.log1p(np.expm1(np.outer(real, loss)) @ density - upper_tail(self.threshold))
 
     def turned_log_moments(self, real: float, imaginary: np.ndarray) -> np.ndarray:
-        """The same at complex s of one real part: f^s − 1 = (g − 1) − 2g sin² h + 2ig sin h cos h, of modulus g and angle 2h."""
+        """Return it at complex s of one real part: f^s − 1 = (g − 1) − 2g sin² h + 2ig sin h cos h, modulus g, angle 2h."""
         loss, density = self.outcomes
         less_one = np.expm1(real * loss)
         sizes = 2.0 * (1.0 + less_one) * density
@@ -121,7 +122,7 @@ class Rounds:
         return np.log1p(less_one @ density - (sines * sines) @ sizes + 1j * turned - upper_tail(self.threshold))
 
     def tilt(self, epsilon: float) -> float:
-        """Where the integrand is least on the real line."""
+        """Return the point on the real line at which the integrand is least."""
         a = np.geomspace(1e-3, 1e9, 600)
         with np.errstate(over="ignore", invalid="ignore"):
             moments = self.log_moments(-a if self.reverse else a + 1.0)
@@ -129,11 +130,11 @@ class Rounds:
         return float(a[np.argmin(values)])
 
     def exponents(self, log_moments: np.ndarray, epsilon: float, a: np.ndarray) -> np.ndarray:
-        """ln of E e^{aL} e^{−aε} / (a(a + 1)), L the loss of all rounds: ln f under P, where s = a + 1, or −ln f under Q."""
+        """Return ln of E e^{aL} e^{−aε} / (a(a + 1)), L the loss of all rounds: ln f under P (s = a + 1) or −ln f under Q."""
         return self.count * log_moments - a * epsilon - np.log(a * (a + 1.0))
 
     def none_beyond(self, epsilons: Sequence[float], share_of_tilt: float) -> list[float]:
-        """δ(ε) of what happens below the threshold: (1/π) ∫ Re e^{exponent(a + iu)} du at any tilt a > 0, here the first ε's."""
+        """Return δ(ε) below the threshold: (1/π) ∫ Re e^{exponent(a + iu)} du at any tilt a > 0, here the first ε's."""
         tilt = share_of_tilt * self.tilt(epsilons[0])
         nodes, weights = np.polynomial.legendre.leggauss(STEPS)
         edges = tilt * np.concatenate([[0.0], 0.01 * 2.0 ** np.arange(0.0, 40.0, 0.25)])
@@ -150,7 +151,7 @@ class Rounds:
         return [float(total) / math.pi for total in totals]
 
     def one_beyond(self, epsilon: float) -> float:
-        """P − e^ε Q of one outcome above the threshold: with it the likelihood ratio is as good as surely above e^ε."""
+        """Return P − e^ε Q of one outcome above the threshold, where the ratio is as good as surely above e^ε."""
         drawn = upper_tail(self.threshold - self.shift)
         q = upper_tail(self.threshold)
         p = (1.0 - self.probability) * q + self.probability * drawn
@@ -167,14 +168,14 @@ def upper_tail(x: float) -> float:
 
 
 def exact_profile(rounds: Rounds, epsilons: Sequence[float], share_of_tilt: float = 1.0) -> list[float]:
-    """δ(ε) of all rounds, independent of every lattice and cell."""
+    """Return δ(ε) of all rounds, independently of every lattice and cell."""
     below = rounds.none_beyond(epsilons, share_of_tilt)
-    # Where the other direction is asked for, high outcomes lose nothing.
+    # In the other direction, high outcomes have no positive loss.
     beyond = [0.0 if rounds.reverse else rounds.one_beyond(epsilon) for epsilon in epsilons]
     return [one + other for one, other in zip(below, beyond, strict=True)]
 
 
-#: The outcome beyond which rounds are taken by themselves has a loss of about three to six times the answer.
+#: The outcome beyond which rounds are treated separately has a loss of about three to six times the answer.
 CASES = [
     (Rounds(10**6, 1e-6, 0.5, False, 6.9), 1e-6),
     (Rounds(10**6, 1e-7, 0.5, False, 7.0), 1e-7),
@@ -194,7 +195,7 @@ def epsilon_of(rounds: Rounds, delta: float, tolerance: float) -> _core.ProvenIn
 def test_an_interval_is_as_narrow_as_asked_for_and_holds_the_truth(rounds: Rounds, delta: float) -> None:
     found = epsilon_of(rounds, delta, 1e-4)
     assert (1.0 - 1e-4) * found.upper <= found.lower <= found.upper
-    # δ falls with ε.
+    # δ decreases in ε.
     at_lower, at_upper = exact_profile(rounds, (found.lower, found.upper))
     assert at_upper <= delta * (1.0 + 1e-7)
     assert at_lower + rounds.missing() >= delta * (1.0 - 1e-7)
@@ -211,7 +212,7 @@ def test_the_oracle_depends_neither_on_its_tilt_nor_on_its_threshold(rounds: Rou
     assert further == pytest.approx(nearer, rel=1e-7, abs=rounds.missing())
 
 
-#: Few rounds, small tails, large losses: what one lattice for all losses does not hold.
+#: Few rounds, small tails, large losses: one lattice cannot represent all losses.
 ENDS = {
     "many, added": (Rounds(10**6, 1e-9, 0.5, True, 14.0), 1e-16),
     "ten of much noise": (Rounds(10, 9e-6, 10.0, False, 14.0), 1e-20),
@@ -236,8 +237,8 @@ def test_one_large_loss_makes_delta(count: int, epsilon: float) -> None:
     (found,) = _core.answer_all([([(profile, count)], epsilon, None, 1e-3)], threads=2)
     assert found.within_tolerance
     assert (1.0 - 1e-3) * found.upper <= found.lower <= found.upper
-    # δ is that of any one round, but for the events in which two rounds lose something that counts: 1e-3 of it if all of
-    # the others' losses, which are 0 in the mean, had their whole spread of 7e-6 at a hazard of 38 for each nat.
+    # δ is that of any one round, except for the events in which two rounds have a loss that matters: 1e-3 of it if all
+    # other losses, which are 0 on average, had their whole spread of 7e-6 at a hazard of 38 for each nat.
     with mpmath.workdps(60):
         exact = float(
             count
@@ -272,16 +273,16 @@ def test_rounds_that_lose_a_lot_or_nearly_nothing_compose() -> None:
     at_lower, at_upper = rounds.none_beyond((found.lower, found.upper), 1.0)
     assert at_upper <= delta * (1.0 + 1e-6)
     assert at_lower >= delta * (1.0 - 1e-6)
-    # A lattice for these losses is a short one.
+    # A lattice for these losses is short.
     assert 0 < found.transform_length <= 2**17
 
 
 def of_two_rounds(epsilon: float, probability: float, noise_multiplier: float, *, reverse: bool) -> mpmath.mpf:
-    """δ of two rounds: that of the second at what the first leaves of ε, by quadrature over the first one's outcome."""
+    """Return δ of two rounds: the second one's at what the first leaves of ε, by quadrature over the first's outcome."""
     with mpmath.workdps(40):
         p, c = mpmath.mpf(probability), 1 / mpmath.mpf(noise_multiplier)
         total = mpmath.mpf(0)
-        # Where the first outcome alone loses ε the second's δ turns, within a loss of about p.
+        # Where the first outcome alone has the loss ε, δ of the second bends within a loss of about p.
         turn = float((mpmath.log((mpmath.exp(epsilon) / (1 - p) - 1 + p) / p) + c * c / 2) / c) if not reverse else 0.0
         edges = sorted(
             {*np.arange(-14.0, 15.5, 0.5), *(turn + s * 2.0**-k for s in (-1, 1) for k in range(1, 19)), turn}

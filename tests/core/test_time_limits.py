@@ -15,7 +15,7 @@ from pyaccount.running import plan as running
 
 
 def test_a_call_that_waits_for_its_turn_ends_at_its_time_limit() -> None:
-    """The only thread of the pool has an hour of samples to draw."""
+    """Occupy the only thread of the pool with an hour of samples."""
     cancellation, begun = _core.Cancellation(), threading.Event()
 
     def occupy() -> None:
@@ -53,7 +53,7 @@ def test_a_deadline_ends_what_has_no_time_limit_of_its_own() -> None:
             _core.RoundProfile.allocation(*profile, reverse=False, below=False)
         with pytest.raises(LimitError, match=TIME_IS_UP):
             _core.Cancellation.check()
-        # The innermost counts.
+        # The innermost limit counts.
         with _core.Deadline(None):
             _core.Cancellation.check()
     _core.Cancellation.check()

@@ -1,4 +1,4 @@
-"""Truncated batches: the pair against all data sets there are, densities and counts against enumeration, documents."""
+"""Truncated batches: the pair against all data sets, densities and counts against enumeration, documents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pyaccount import _core
 
 
 def log_density(mixture: Law, columns: Array, y: Array) -> Array:
-    """ln Σ w N(Cx, I)/N(0, I); the rows of `columns` are what a place's participation moves the outcome by."""
+    """Return ln Σ w N(Cx, I)/N(0, I). A row of `columns` is the change of the outcome by participation in one place."""
     means = np.array(list(mixture), dtype=float) @ columns
     weights = np.log(np.array(list(mixture.values())))
     return np.asarray(logsumexp(y @ means.T - 0.5 * (means**2).sum(axis=1) + weights, axis=1))
@@ -73,7 +73,7 @@ def test_densities_of_bins_are_the_sum_over_bins_and_survivals(n: int, bins: int
             np.testing.assert_allclose([remove, add], expected, rtol=0, atol=1e-10)
 
 
-#: Name: the law of one record's places, the others, and the mechanism with its batches truncated to a given number.
+#: Name: the law of the places (rounds or bins) of one record, and the mechanism truncated to a given batch size.
 SMALL: dict[str, tuple[Law, Any]] = {
     "cold": (
         renewal_law(4, 2, 0.4, warm=False),
@@ -110,7 +110,7 @@ def test_counts_have_the_law_of_the_enumeration(name: str, others: int) -> None:
             seen[tuple(r)] = seen.get(tuple(r), 0) + 1
     assert set(seen) <= set(expected)
     total = 8 * shards
-    # χ² over the outcomes that are expected often enough, the others together.
+    # χ² over the outcomes that are expected often enough, with all other outcomes together.
     often = {r: total * w for r, w in expected.items() if total * w >= 20.0}
     pairs = [(seen.get(r, 0), mean) for r, mean in often.items()]
     rest = total - sum(mean for _, mean in pairs)
@@ -145,7 +145,7 @@ STEP = AXIS[1] - AXIS[0]
 
 
 def on_grid(mixture: Law, columns: Array) -> Array:
-    """The density of Σ w N(Cx, I) at every point of the grid, times its cell: each component is a product over both axes."""
+    """Return the density of Σ w N(Cx, I) at each point of the grid, times its cell: components are products over axes."""
     means = np.array(list(mixture), dtype=float) @ columns
     first, second = (norm.pdf(AXIS[:, None], coordinate) * STEP for coordinate in means.T)
     return np.asarray((first * list(mixture.values())) @ second.T)
@@ -156,7 +156,7 @@ def stick(p: Array, q: Array, epsilon: float) -> float:
 
 
 def pair_deltas(law: Law, columns: Array, size: int, limit: int, epsilons: tuple[float, ...]) -> list[dict[str, float]]:
-    """δ of the pair that releases the others' counts, at each ε."""
+    """Return δ of the pair that releases the counts of the other records, at each ε."""
     deltas = [{"remove": 0.0, "add": 0.0} for _ in epsilons]
     for r, chance in counts_law(tuple(law.items()), size - 1).items():
         present, absent = (on_grid(side, columns) for side in pair_given(law, r, limit))
@@ -175,7 +175,7 @@ def batch_sums(
     *,
     slot: bool,
 ) -> Law:
-    """The law of the places' sums for given participations of all records, over the subsets that truncation keeps.
+    """Return the law of the sums of all places for given participations, over the subsets that truncation keeps.
 
     `value` is the sensitive record's gradient; without `slot` an empty record is not drawn at all.
     """
@@ -193,7 +193,7 @@ def batch_sums(
 
 
 def true_mechanism(law: Law, size: int, gradients: tuple[float, ...], value: float, limit: int, *, slot: bool) -> Law:
-    """The law of the sums when every record has its gradient and the first one `value`."""
+    """Return the law of the sums if every record has its gradient and the first one `value`."""
     total: Law = {}
     for patterns in product(law.items(), repeat=size):
         chance = float(np.prod([weight for _, weight in patterns]))
@@ -215,7 +215,7 @@ CASES: dict[str, tuple[Law, Array, int, int]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_no_data_set_beats_the_pair(name: str) -> None:
-    """Every record's gradient ±1, the empty record drawn or not, both directions; only the noisy sums are released."""
+    """All gradients are ±1, the empty record is drawn or not, in both directions; only noisy sums are released."""
     law, columns, size, limit = CASES[name]
     epsilons = (0.0, 0.5, 1.5, 3.0)
     bounds = pair_deltas(law, columns, size, limit, epsilons)
@@ -232,12 +232,12 @@ def test_no_data_set_beats_the_pair(name: str) -> None:
                 ):
                     assert found <= bound[direction] + 1e-9
                     worst[direction] = max(worst[direction], found)
-    # The bound is not idle: at ε = 0 the worst data set comes near it.
+    # The bound is not trivial: at ε = 0 the worst data set comes close to it.
     assert largest[0]["remove"] > 0.4 * bounds[0]["remove"]
 
 
 def test_truncation_does_change_the_analysis_of_bins() -> None:
-    """N = 4, T = n = 2, B = 1, σ = 1 at ε = 3: a data set has twice the δ of the pair without truncation, and less than ours."""
+    """N = 4, T = n = 2, B = 1, σ = 1, ε = 3: a data set has twice the δ of the pair without truncation, within ours."""
     law, columns, size, limit = CASES["bins"]
     present = on_grid(true_mechanism(law, size, (1.0, -1.0, -1.0, -1.0), 1.0, limit, slot=True), columns)
     empty = on_grid(true_mechanism(law, size, (1.0, -1.0, -1.0, -1.0), 0.0, limit, slot=False), columns)
@@ -249,7 +249,7 @@ def test_truncation_does_change_the_analysis_of_bins() -> None:
 
 
 def kernel_of(name: str, limit: int) -> tuple[_core.Sampled, float]:
-    """The mechanism of a case, and its plain parameter."""
+    """Return the mechanism of a case, and its plain parameter."""
     law, columns, size, _ = CASES[name]
     if "bins" in name:
         return _core.Sampled.bins((columns @ columns.T).ravel(), 2).truncated(size, limit), 0.0
@@ -264,7 +264,7 @@ SAMPLED_EPSILONS = (0.3, 1.0)
 
 @cache
 def deltas_of(name: str) -> list[dict[str, float]]:
-    """What samples of a case mean: the same for every proposal."""
+    """Return the mean of a case's samples; it is the same for every proposal."""
     return pair_deltas(*CASES[name], SAMPLED_EPSILONS)
 
 
@@ -333,7 +333,7 @@ def test_instruction_sets_and_threads_agree_bit_for_bit(name: str, direction: st
     half = len(_core.Inspection.INSTRUCTION_SETS)
     assert all(answer == answers[0] for answer in answers[:half])
     assert all(answer == answers[half] for answer in answers[half:])
-    # Some lanes are truncated: Q is not R there.
+    # Some lanes are truncated, so Q differs from R there.
     assert any(value != 0.0 for answer in answers if answer is not None for value in answer[1])
     cap, _, _ = mechanism.bounds(direction, parameter, stretch, 0.5)
     tables = [(0.5, cap, [(0.01, -1.0)])]

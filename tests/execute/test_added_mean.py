@@ -1,4 +1,4 @@
-"""Added records tested by a mean that bounds δ: against enumeration, how often a false claim is accepted, and its certificate."""
+"""Tests of added records by a mean that bounds δ: against enumeration, false acceptances, and certificates."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def made(seed: int = 5) -> tuple[Sampler, SampledMechanism]:
 
 
 def truth() -> Mixture:
-    """The law of the run with the record, by its definition: every round that it may join."""
+    """Return the law of the run with the record, by its definition: by every round that it may join."""
     n, b, p = 4, 2, 0.4
     total = 1.0 + (b - 1) * p
     open_, means, weights = [(0, 1.0 / total, ()), (1, p / total, ())], [], []
@@ -103,7 +103,7 @@ def test_the_bound_is_above_delta_at_every_shift_and_exponent(epsilon: float, ph
 
 
 def test_the_bound_on_the_second_moment_of_a_random_part_is_above_it() -> None:
-    """E V² by samples of numpy's, with ln f over all patterns."""
+    """E V² is estimated by samples drawn with numpy, with ln f over all patterns."""
     sampler, mechanism = from_a_random_part()
     law, epsilon, rng = (
         Mixture.of(phase_law(4, 2, 0.6), lower_toeplitz(np.array(COEFFICIENTS), 4)),
@@ -128,7 +128,7 @@ def test_the_bound_on_the_second_moment_of_a_random_part_is_above_it() -> None:
 
 
 def test_a_false_mean_is_accepted_as_seldom_as_it_may_be() -> None:
-    """The claim is a little below the bound that E D gives, which a long run of samples tells."""
+    """The claim is slightly below the bound that E D gives, which a long run of samples estimates."""
     sampler, mechanism = made()
     proposal, epsilon, q, runs = LogSobolev(2.0, 2.0), 0.5, 0.1, 200
     found = _core.AddedMean.of(mechanism.core, proposal.size)
@@ -150,7 +150,7 @@ def test_a_false_mean_is_accepted_as_seldom_as_it_may_be() -> None:
             test = _bet_on_mean(one, claim, "add", betting)
             accepted[factor] += test.accepted
     assert accepted[1.0] <= binom.ppf(1.0 - 1e-4, runs, q)
-    # And a claim that follows is accepted.
+    # A claim that follows is accepted.
     assert accepted[1.5] > 0.9 * runs
 
 
@@ -158,7 +158,7 @@ def test_what_the_theorem_is_not_about_has_no_such_claim() -> None:
     sampler, mechanism = made()
     assert choose_mean(sampler, mechanism, 0.5, 1e-300) is None
     assert mean_claim(mechanism, LogSobolev(1.0, 1.0), 0.5, 0.0) is None
-    # A pair that stands for lower ends has another second moment than the run, and δ of phases that compose is another one.
+    # The pair for lower ends has a different second moment than the run, and δ of composed phases is another one.
     second = LogSobolev(1.0, 1.0, 2)
     assert mean_claim(mechanism, second, 0.5, 1e-3) is not None
     assert mean_claim(replace(mechanism, overstated=1e-9), second, 0.5, 1e-3) is None
@@ -213,7 +213,7 @@ def test_another_mean_than_was_tested_is_seen(certificate: dict[str, Any], tmp_p
 
 @pytest.fixture(scope="module")
 def after_second_moment() -> Iterator[dict[str, Any]]:
-    """A certificate whose added records need a second moment to be tested, as where nothing is known of it without samples."""
+    """Return a certificate whose added records are tested by a second moment, as if no bound on it were known."""
     document = {
         "pyaccount": 1,
         "name": "second moment",
@@ -244,7 +244,7 @@ def test_a_second_moment_is_tested_where_none_is_known(
     for test in tests:
         before = test["second_moment"]
         assert before["log_capital"] >= test["log_target"]
-        # With a share of almost 1 of the samples around the shift, their second moment is no more than what was tested.
+        # With almost all samples around the shift, their second moment is at most what was tested.
         assert before["bound"] >= test["mean"] ** 2
         assert test["samples"] + before["samples"] < 200_000
     same = pyaccount.verify(save(tmp_path, certificate), threads=1)
@@ -252,7 +252,7 @@ def test_a_second_moment_is_tested_where_none_is_known(
     assert cli.run(["report", str(save(tmp_path, certificate)), "--format", "text"]) == 0
     assert "after their second moment, λ =" in " ".join(capsys.readouterr().out.split())
     assert "after their second moment" in pyaccount.Certificate.from_json(json.dumps(certificate)).to_html()
-    # Above ε what the second moment implies is far below the guarantee.
+    # Above ε, what the second moment implies is far below the guarantee.
     profile = certificate["directions"]["add"]["profile"]
     assert profile[-1]["delta"] < 0.1 * certificate["guarantee"]["delta"]
 
@@ -290,13 +290,13 @@ def test_a_second_moment_that_fails_ends_the_test() -> None:
     assert test.square is not None
     assert not test.square.accepted
     assert test.samples == 0
-    # Nothing of it is implied elsewhere.
+    # No other part of the certificate implies it.
     assert list(Known((0.5, 0.5), tests=(test,)).added(1.0)) == []
 
 
 @pytest.mark.parametrize("moment", [1, 2])
 def test_what_a_mean_implies_at_other_epsilons_is_above_delta(moment: int) -> None:
-    """δ₀ is what the mean bounds at ε = 0.4, as many samples tell it; at other ε it implies bounds that hold."""
+    """δ₀ is what the mean bounds at ε = 0.4, estimated by as many samples; at other ε it implies bounds that hold."""
     sampler, mechanism = made()
     shape, at = LogSobolev(2.0, 3.0, moment), 0.4
     found = _core.AddedMean.of(mechanism.core, shape.size)
@@ -326,13 +326,13 @@ def test_what_a_mean_implies_at_other_epsilons_is_above_delta(moment: int) -> No
     for epsilon in (0.0, 0.2, 0.4, 0.6, 1.0):
         (implied,) = Known((at, bound), tests=(test,)).added(epsilon)
         assert implied > hockey_stick(nothing(4), truth(), epsilon)
-        # It is the bound that the mean gives there itself.
+        # At that ε it is the bound that the mean gives.
         own = math.exp(found.limits(shape.exponent, moment, epsilon)[0] + mean)
         assert implied == pytest.approx(min(1.0, own if moment == 1 else math.sqrt(own)), rel=1e-9)
 
 
 def test_a_profile_uses_no_test_of_a_run_with_more_noise() -> None:
-    """Tests of larger σ bound δ of other runs: their bounds at ε above the guarantee's were below the result's δ by 5 %."""
+    """Tests of larger σ bound δ of other runs: above the guarantee's ε, their bounds were 5 % below the result's δ."""
     n, b, p, ends = 3, 2, 0.7, [1.03, 1.15, 1.2, 1.25, 1.3, 1.4]
     document = {
         "pyaccount": 1,
@@ -357,7 +357,7 @@ def test_a_profile_uses_no_test_of_a_run_with_more_noise() -> None:
 
 
 def test_only_tests_whose_errors_are_counted_bound_a_profile() -> None:
-    """Of a claim that was refused, and of a guarantee that needs no test, none is used."""
+    """No test is used of a claim that was refused, or of a guarantee that needs no test."""
     document = load(
         {
             "pyaccount": 1,

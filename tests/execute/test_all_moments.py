@@ -20,12 +20,12 @@ from pyaccount.risk.polynomials import MomentPolynomial
 
 
 def gaussian(mu: float, epsilon: float) -> float:
-    """δ(ε) of N(μ, 1) against N(0, 1) (Balle & Wang 2018, Theorem 8)."""
+    """Return δ(ε) of N(μ, 1) against N(0, 1) (Balle & Wang 2018, Theorem 8)."""
     return float(norm.cdf(-epsilon / mu + mu / 2) - math.exp(epsilon) * norm.cdf(-epsilon / mu - mu / 2))
 
 
 def moments_of(mu: float, most: int) -> list[tuple[float, float]]:
-    """ln E f^k = k(k − 1)μ²/2."""
+    """Return ln E f^k = k(k − 1)μ²/2."""
     return [(0.5 * k * (k - 1) * mu * mu,) * 2 for k in range(most + 1)]
 
 
@@ -38,7 +38,7 @@ def test_all_moments_of_a_gaussian_mechanism_bound_it_and_better_than_each(mu: f
     assert found is not None
     assert found.dominates
     assert exact <= found.bound(epsilon) < single
-    # And so it does at every other ε.
+    # The same holds at every other ε.
     for other in (0.0, 0.05, 0.5, 1.5, 3.0, 6.0):
         assert gaussian(mu, other) <= found.bound(other) * (1.0 + 1e-12) + 1e-16
 

@@ -10,7 +10,7 @@ from attack_checks import FAR, Attack, Finding, Outcome
 from attack_documents import KINDS, draw
 from attack_powers import wherever_possible
 
-#: Documents by their seeds: each kind, every blank, both ends of p, noise and ε; those that take a fraction of a second.
+#: The seeds of documents that take a fraction of a second: each kind, every blank, extreme values of p, noise and ε.
 SEEDS: dict[str, tuple[int, ...]] = {
     "b-min-sep": (3, 7, 8, 10, 14, 15),
     "b-min-sep, blt": (6, 9, 12, 15),
@@ -29,13 +29,13 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "b-min-sep, powers": (3, 8, 10, 18, 24),
     "b-min-sep, blocks": (1, 17, 21, 26, 27),
 }
-#: Kinds whose tests draw from powers, by blocks, and clip wherever that is possible.
+#: Kinds whose tests draw from powers, by blocks, and clip samples if possible.
 SPECIAL = ("b-min-sep, powers", "b-min-sep, blocks")
 
 
 @pytest.fixture(scope="module")
 def attack(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Counter[str]]:
-    """All documents' outcomes together, and the sorts of tests of the special ones."""
+    """Return all documents' outcomes, and the kinds of the special tests."""
     folder, total, sorts = tmp_path_factory.mktemp("matrices"), Outcome(), Counter[str]()
     for kind, seeds in SEEDS.items():
         for seed in seeds:
@@ -83,7 +83,7 @@ def test_standard_errors_say_how_far_off_estimates_are(found: Outcome) -> None:
 
 
 def test_means_of_tests_are_of_what_is_tested(found: Outcome) -> None:
-    # A test stops where its samples are small for once, so a few more lie far off.
+    # A test stops when its samples happen to be small, so a few more estimates are far off.
     assert len(far(found.tests)) <= 0.03 * len(found.tests), far(found.tests)
 
 

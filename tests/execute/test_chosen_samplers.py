@@ -1,4 +1,4 @@
-"""`choose:` lists in the sampler: what is compared, what certificates state of the choice, and what does not go with them."""
+"""`choose:` lists in the sampler: what is compared, what certificates state about the choice, and what is refused."""
 
 import json
 import math
@@ -71,12 +71,12 @@ def test_candidates_are_all_that_do_not_contradict_themselves(name: str) -> None
 
 
 def shares(name: str) -> dict[int, float]:
-    """The share of the records in a batch, by what was chosen: from the laws of the samplers."""
+    """Return the share of the records in a batch for each choice, from the laws of the samplers."""
     if name == "bins":
         return {3: 1 / 3, 4: 1 / 4}
     if name != "users":
         return dict.fromkeys([2, 4, 5], 0.1)
-    # A user has both records or one where it is drawn, and then waits: of a cycle of that length the mean of its draws.
+    # A user that is drawn contributes both records or one, and then waits: take the mean over a cycle of that length.
     drawn = 1 - 0.92**2
     return {b: 2 * 0.08 / drawn / (1 / drawn + b - 1) / 2 for b in (2, 4)}
 
@@ -105,7 +105,7 @@ def test_a_certificate_states_what_was_chosen(certificate: pyaccount.Certificate
     assert data.phases[0].chosen is not None
     (apart,) = data.phases[0].chosen.values()
     assert data.document["sampler"]["min_separation"] == {"choose": [2, 4, 30]}
-    # With the choice written out the certificate is the same.
+    # With the choice written out, the certificate is the same.
     sampler = {"kind": "b-min-sep", "min_separation": apart}
     same = pyaccount.certify(document("separation", 2, sampler=sampler), threads=1).data
     assert (same.guarantee, same.utility) == (data.guarantee, data.utility)
@@ -119,7 +119,7 @@ def test_a_certificate_states_what_was_chosen(certificate: pyaccount.Certificate
 
 
 def test_what_was_chosen_is_found_again_whatever_the_matrix() -> None:
-    """The second of the list, beside a matrix without bands and one without samples."""
+    """The second candidate is chosen, with a matrix without bands and with one that needs no samples."""
     sampler = {"kind": "balls-in-bins", "bins": {"choose": [16, 4]}}
     for matrix in ({"kind": "blt", "buffers": 1}, {"kind": "identity"}):
         certificate = pyaccount.certify(document("bins", sampler=sampler, matrix=matrix), threads=1)

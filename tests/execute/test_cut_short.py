@@ -1,4 +1,4 @@
-"""A time limit that falls after the guarantee is known: the certificate stands, and says what is missing."""
+"""A time limit that is reached after the guarantee is known: the certificate is valid, and says what is missing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GROUP: dict[str, Any] = {
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, stage: str, times: int = 1) -> None:
-    """Let the time be up when a stage of sampling is entered for so many times."""
+    """Let time be up when a stage of sampling is entered for the n-th time."""
     limited, seen = Sampler._limited, []
 
     @contextmanager
@@ -76,7 +76,7 @@ def test_a_sampled_guarantee_stands_without_what_is_beside_it(
     assert "not computed" in capsys.readouterr().out
     assert "not computed" in certificate.to_markdown().lower()
     assert pyaccount.check(path, max_epsilon=2, max_delta=1e-2)
-    # What is missing states nothing; what is there is retested.
+    # What is missing states nothing; the rest is retested.
     assert pyaccount.verify(path).agrees, pyaccount.verify(path).to_text()
 
 
@@ -85,7 +85,7 @@ def test_an_accepted_value_stands_without_the_rest_of_the_search(
 ) -> None:
     whole = pyaccount.certify(SAMPLED)
     with monkeypatch.context() as limited:
-        # The first value has two stages: one direction is tested there, the other one once, below.
+        # The first value has two stages: one direction is tested there, the other one once, further below.
         stop_at(limited, "testing", 3)
         certificate = pyaccount.certify(SAMPLED)
     assert certificate.data.not_computed[0] == "search"
@@ -131,7 +131,7 @@ def test_a_composed_guarantee_stands_without_what_is_beside_it(
 
 
 def test_a_forged_claim_is_not_hidden_behind_what_is_missing(tmp_path: Path) -> None:
-    """Saying that something was not computed takes nothing back of what is stated."""
+    """A certificate that says that something was not computed still fulfils all its statements."""
     stated = json.loads(pyaccount.certify(GROUP).to_json())
     stated["guarantee"]["epsilon"] *= 0.9
     stated["solved"]["value"] = stated["guarantee"]["epsilon"]

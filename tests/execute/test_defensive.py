@@ -1,4 +1,4 @@
-"""Tests from mixtures of proposals: bounded as proven, unbiased, and as seldom wrong as they say."""
+"""Tests from mixtures of proposals: within their proven bounds, unbiased, and with their stated error probability."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def sampler(seed: int = 3) -> Sampler:
 
 
 class Law:
-    """A mixture Σ w N(mean, I) of few normal laws."""
+    """A mixture Σ w N(mean, I) of a few normal laws."""
 
     def __init__(self, means: Array, log_weights: Array) -> None:
         self.means, self.constants = means, log_weights - 0.5 * (means**2).sum(axis=1)
 
     def log_density(self, y: Array) -> Array:
-        """ln of the density relative to N(0, I)."""
+        """Return ln of the density relative to N(0, I)."""
         return np.asarray(logsumexp(self.constants + y @ self.means.T, axis=1))
 
 
 class Renewal:
-    """A mechanism small enough to enumerate: patterns, their weights and means, in units of σ."""
+    """A mechanism small enough to enumerate: patterns, their weights, and means in units of σ."""
 
     def __init__(self, sigma: float, *, warm: bool) -> None:
         law = renewal_law(N, B, RATE, warm=warm)
@@ -70,7 +70,7 @@ class Renewal:
         return SampledMechanism(self.recipe, ("remove", "add"), N, 100.0, RATE)
 
     def law(self, one: Component, direction: str) -> Law:
-        """M_k, from the definitions of scaled laws and of tilts."""
+        """Return M_k, from the definitions of scaled laws and of tilts."""
         if (one, direction) not in self._laws:
             self._laws[one, direction] = self._law(one, direction)
         return self._laws[one, direction]
@@ -79,7 +79,7 @@ class Renewal:
         if one.parameters:
             law = renewal_law(N, B, one.parameters[0], warm=self.warm)
             weights = np.array([law.get(tuple(map(int, row)), 0.0) for row in self.rounds])
-            # A stationary start under another probability is that law's own.
+            # A stationary start under another probability has that law's own weights.
             return Law(one.number * self.means, np.log(weights))
         shift = one.number * self.mean
         if direction == "add":
@@ -88,7 +88,7 @@ class Renewal:
         return Law(self.means + shift, tilted - logsumexp(tilted))
 
     def value(self, components: list[Component], y: Array, direction: str, epsilon: float) -> Array:
-        """V at outcomes."""
+        """Return V at these outcomes."""
         own = self.own.log_density(y)
         numerator, loss = (np.zeros(len(y)), -own) if direction == "add" else (own, own)
         if direction == "replace":
@@ -98,7 +98,7 @@ class Renewal:
 
 
 def components(direction: str, *, anchored: bool) -> list[Component]:
-    """Plain samples, a scaled law if that is to bound the others, and tilts."""
+    """Return plain samples, a scaled law if it is to bound the rest, and tilts."""
     sign, stretch = (-1.0, -1.5) if direction == "add" else (1.0, 2.0)
     tilts = [Component(20, (), 1.5 * sign), Component(28, (), 4.0 * sign)]
     if anchored:
@@ -110,7 +110,7 @@ def components(direction: str, *, anchored: bool) -> list[Component]:
 @pytest.mark.parametrize("anchored", [False, True], ids=["plain", "stretched"])
 @pytest.mark.parametrize(("direction", "epsilon"), [("remove", 0.5), ("remove", 3.0), ("add", 0.4), ("replace", 1.0)])
 def test_no_sample_is_above_the_bound(direction: Any, epsilon: float, *, anchored: bool, warm: bool) -> None:
-    """The largest V over outcomes, found by search from many starts, is below the bound and not far from it."""
+    """The largest V over outcomes, found by search from many starts, is below the bound and close to it."""
     one = Renewal(0.8, warm=warm)
     parts = components(direction, anchored=anchored)
     cap, _, _ = one.core.defensive_bounds(direction, [(c.share, c.parameters, c.number) for c in parts], epsilon)
@@ -124,7 +124,7 @@ def test_no_sample_is_above_the_bound(direction: Any, epsilon: float, *, anchore
     largest = max(-minimize(negative, start, method="Nelder-Mead", options={"maxiter": 600}).fun for start in best)
     assert largest <= cap
     assert largest > 0.2 * cap
-    # The share of what bounds them is what it costs.
+    # The bound is divided by the share of the component that bounds the samples.
     alone = Proposal(0.5, parts[1].number) if anchored else plain(one.mechanism(), direction)
     single = sampler().limits(one.mechanism(), direction, alone, epsilon).weight_bound
     assert cap <= single * 128 / (72 if anchored else 80) * (1.0 + 1e-9)
@@ -147,7 +147,7 @@ def test_means_are_delta(direction: Any, epsilon: float, *, anchored: bool) -> N
 
 
 def test_bins_are_as_unbiased_and_as_bounded() -> None:
-    """One bin for each of three rounds: δ by quadrature, and V by its definition at outcomes far and near."""
+    """One bin for each of three rounds: δ by quadrature, and V by its definition at outcomes near and far."""
     matrix = np.tril(np.full((3, 3), 0.7)) + 0.3 * np.eye(3)
     law = bin_law(3, 3)
     modes = np.array(list(law), dtype=float) @ matrix.T
@@ -176,7 +176,7 @@ def test_bins_are_as_unbiased_and_as_bounded() -> None:
 
 
 def test_a_claim_that_is_just_true_is_seldom_refuted() -> None:
-    """Wealth against "δ(ε) ≥ δ(ε)" ever reaches 1/q in no more runs than q of them."""
+    """The wealth against the true claim "δ(ε) ≥ δ(ε)" reaches 1/q in at most a share q of the runs."""
     one = Renewal(0.8, warm=True)
     epsilon = 2.0
     truth = hockey_stick(one.exact, nothing(N), epsilon)
@@ -195,12 +195,12 @@ def test_a_claim_that_is_just_true_is_seldom_refuted() -> None:
         )
         capital = np.exp(np.cumsum([shard[0].log_wealth for shard in sums], axis=0)).mean(axis=1)
         reached += bool(capital.max() >= 1.0 / q)
-    # 400 draws of probability 0.1: above 58 with probability 2e-3. Wagers do win sometimes.
+    # 400 draws of probability 0.1 exceed 58 with probability 2e-3. Bets do win sometimes.
     assert 0 < reached <= 58
 
 
 def close(mechanism: SampledMechanism, epsilon: float, above: float) -> Claim:
-    """A claim this much above δ(ε), relatively, with q a hundredth of it."""
+    """Return a claim this far above δ(ε), relatively, with q a hundredth of it."""
     delta = above * max(
         Estimator(sampler()).at(mechanism, direction, epsilon, Effort(shards=256)).value
         for direction in mechanism.directions
@@ -210,7 +210,7 @@ def close(mechanism: SampledMechanism, epsilon: float, above: float) -> Claim:
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mixtures are looked for however few samples a test takes, and nothing that would take fewer."""
+    """Consider mixtures even if a test takes few samples, and disable the special tests, which would take fewer."""
     monkeypatch.setattr(betting_choice, "MIXED_FROM", 0.0)
     for special in ("_powered_betting", "_clipped_betting"):
         monkeypatch.setattr(betting_choice, special, lambda *_: None)
@@ -218,7 +218,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("eager")
 def test_tests_close_to_the_truth_take_fewer_samples() -> None:
-    """In a run of many rounds with rare participations a mixture is expected to take a fraction, and it does."""
+    """In a run of many rounds with rare participations a mixture is expected to take far fewer samples, and does."""
     column = np.cumprod([1.0, *((2.0 * j - 1.0) / (2.0 * j) for j in range(1, 8))]) / 2.0
     mechanism = SampledMechanism(
         sampled("renewal", list(column), 200, 8, 0.02, True), ("remove", "add"), 200, 100.0, 0.02
@@ -244,7 +244,7 @@ def test_tests_close_to_the_truth_take_fewer_samples() -> None:
     assert test.samples < 3.0 * found.expected_samples
     assert test.standard_error is not None
     assert abs(test.mean - estimates["remove"].value) < 0.05 * claim.delta
-    # What is drawn for other uses comes from the proposal that bounds the samples.
+    # Samples for other uses come from the proposal that bounds the samples.
     assert not test.proposal.single.components
 
 
@@ -281,7 +281,7 @@ def test_certificates_record_the_mixture_and_are_recomputed(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("users", [False, True], ids=["records", "users"])
 def test_where_columns_overlap_plain_samples_bound_the_tilts(*, users: bool, tmp_path: Path) -> None:
-    """The density of a tilt relative to P is known, that of P is not: V has the mean of the loss that is never too small."""
+    """The density of a tilt relative to P is known, that of P is not: V has the mean of the upper loss."""
     sampler_of: dict[str, Any] = {"kind": "b-min-sep", "min_separation": 2, "start": "warm"}
     if users:
         sampler_of |= {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single"}
@@ -316,7 +316,7 @@ def test_where_columns_overlap_plain_samples_bound_the_tilts(*, users: bool, tmp
 
 @pytest.mark.parametrize("bins", [False, True], ids=["b-min-sep", "balls-in-bins"])
 def test_truncated_batches_have_mixtures_of_scaled_laws(*, bins: bool, tmp_path: Path) -> None:
-    """No other bound than that of plain samples is known: beside those, samples from anywhere are bounded."""
+    """Only the bound of plain samples is known. With these in the mixture, samples from any law are bounded."""
     document = {
         "pyaccount": 1,
         "name": "few",

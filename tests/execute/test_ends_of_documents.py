@@ -1,4 +1,4 @@
-"""Documents at the ends of what may be written: closed forms at any size, and refusals with a place."""
+"""Documents at the limits of what may be written: closed forms at any size, and refusals that name the place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_gaussian_mechanism_of_a_long_run_with_hardly_any_noise_is_certified
         noise={"multiplier": 1e-6},
     )
     guarantee = pyaccount.certify(mechanism).data.guarantee
-    # ε = μ²/2 + μ·Φ⁻¹(1 − δ), and less than 0 beside that, with μ² = n/σ².
+    # ε = μ²/2 + μ·Φ⁻¹(1 − δ) up to a smaller term, with μ² = n/σ².
     mu = math.sqrt(1e9) / 1e-6
     exact = 0.5 * mu * mu + mu * 4.264890793922825
     assert guarantee.epsilon_lower <= exact * (1 + 1e-12)
@@ -49,7 +49,7 @@ def test_users_that_share_records_are_certified_in_numbers(noise_multiplier: flo
         noise={"multiplier": noise_multiplier},
     )
     data = pyaccount.certify(mechanism).data
-    # Never worse than two records in a round for certain.
+    # ε is never larger than with two records in a round for certain.
     assert data.unamplified.epsilon is not None
     assert least <= data.guarantee.epsilon_lower <= data.guarantee.epsilon <= data.unamplified.epsilon
     assert all(math.isfinite(one.upper) for one in data.evidence.compositions)
@@ -67,7 +67,7 @@ def test_a_matrix_too_small_to_be_scaled_is_refused_at_its_place(entries: list[f
         pyaccount.certify(mechanism)
     (problem,) = raised.value.problems
     assert (problem.slug, problem.path_text) == ("no-valid-bound", "matrix")
-    # The same matrix at a size that can be scaled.
+    # This is the same matrix at a size that can be scaled.
     certified = pyaccount.certify(
         {**mechanism, "matrix": {"kind": "toeplitz", "coefficients": [e * 1e300 for e in entries]}}
     )

@@ -1,4 +1,4 @@
-"""Estimates from several proposals: unbiased whatever these are, standard errors that are true, none where too little is seen."""
+"""Estimates from several proposals: unbiased for any choice, with true standard errors; none if too little is seen."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def one_round(sigma: float = 1.0) -> SampledMechanism:
 
 
 def exact(direction: str, epsilon: float, sigma: float = 1.0) -> float:
-    """δ(ε) of one round of Poisson sampling, from where f = 1 − p + p e^{y/σ − 1/2σ²} meets e^ε (or 1/e^ε)."""
+    """Return δ(ε) of one round of Poisson sampling, from where f = 1 − p + p e^{y/σ − 1/2σ²} meets e^ε (or 1/e^ε)."""
     shift = 1.0 / sigma
     if direction == "remove":
         y = (math.log((math.exp(epsilon) - 1.0 + P) / P) + 0.5 * shift * shift) / shift
@@ -55,7 +55,7 @@ def exact(direction: str, epsilon: float, sigma: float = 1.0) -> float:
     [("remove", 0.0), ("remove", 1.0), ("remove", 4.0), ("remove", 8.0), ("add", 0.03), ("add", 0.09)],
 )
 def test_estimates_are_true_at_any_delta(direction: Any, epsilon: float) -> None:
-    """From 0.04 down to 1e-18: within four standard errors of the closed form, and these are small."""
+    """From 0.04 down to 1e-18, estimates are within four standard errors of the closed form, and these are small."""
     found = Estimator(sampler()).at(one_round(), direction, epsilon, Effort(shards=64))
     truth = exact(direction, epsilon)
     assert found.known
@@ -74,7 +74,7 @@ def test_one_set_of_samples_serves_a_whole_profile() -> None:
 
 @pytest.mark.parametrize("tilts", [(), (6.0,), (25.0,), (80.0,)])
 def test_standard_errors_are_true_whatever_the_proposals_are(tilts: tuple[float, ...]) -> None:
-    """400 estimates from mixtures that were chosen badly: no more lie three standard errors off than chance allows."""
+    """Of 400 estimates from badly chosen mixtures, no more are three standard errors off than chance allows."""
     mechanism, one, epsilon = one_round(), sampler(11), 0.6
     truth = exact("remove", epsilon)
     mixture = _shared([PLAIN, *(Component(0, (), theta) for theta in tilts)], [1.0] * (1 + len(tilts)))
@@ -84,17 +84,17 @@ def test_standard_errors_are_true_whatever_the_proposals_are(tilts: tuple[float,
         found = _estimate(sums, 0, plain(mechanism, "remove"), 0.0)
         if found.known:
             scores.append((found.value - truth) / found.standard_error)
-    # Of plain samples alone the largest seldom counts so much that nothing is told.
+    # With plain samples alone, the largest sample seldom matters so much that there is no estimate.
     assert len(scores) >= 0.98 * runs
     beyond = sum(abs(score) > 3.0 for score in scores)
     assert beyond <= binom.ppf(1 - 1e-4, runs, 0.01)
-    # They are not far too large either: the scores spread as those of a normal number do.
+    # The errors are not far too large either: the scores vary like those of a normal number.
     assert 0.85 < np.std(scores) < 1.15
     assert abs(np.mean(scores)) < 4.0 / math.sqrt(runs)
 
 
 def tilted_sum(law: dict[tuple[int, ...], float], matrix: Any, theta: float) -> tuple[float, float]:
-    """‖m̄‖² and ln Z(θ) by enumeration, at σ = 1."""
+    """Return ‖m̄‖² and ln Z(θ) by enumeration, at σ = 1."""
     mean = sum(weight * (matrix @ np.array(x, dtype=float)) for x, weight in law.items())
     terms = [weight * math.exp(theta * float((matrix @ np.array(x, dtype=float)) @ mean)) for x, weight in law.items()]
     return float(mean @ mean), math.log(math.fsum(terms))
@@ -107,7 +107,7 @@ def test_tilted_laws_sum_to_what_enumeration_gives(warm: bool, theta: float) -> 
     square, _, log_sum = _core.Sampled.renewal(column.tolist(), n, b, p, warm).tilt(theta) or (0.0, 0.0, 0.0)
     expected = tilted_sum(renewal_law(n, b, p, warm=warm), lower_toeplitz(column, n), theta)
     assert (square, log_sum) == pytest.approx(expected, rel=1e-12, abs=1e-12)
-    # The same mechanism with columns that may overlap, and in bins.
+    # The same mechanism, also with columns that may overlap, and in bins.
     columns = _core.Columns.toeplitz([*column.tolist(), *([0.0] * (n - 3))], b)
     overlapping = _core.Sampled.overlapping(columns, 1.0, p, 1, warm, False).tilt(theta)
     assert overlapping is not None
@@ -138,7 +138,7 @@ def mechanisms() -> dict[str, Recipe[Any]]:
     }
 
 
-#: Truncated batches are compared with an empty record's, never with another record's.
+#: Truncated batches are compared with those of an empty record, never with those of another record.
 PAIRS = [
     (name, direction)
     for name in mechanisms()
@@ -149,7 +149,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("name", "direction"), PAIRS)
 def test_every_proposal_estimates_what_plain_samples_do(name: str, direction: Any) -> None:
-    """All kernels: each tilt and each scaled law, mixed with a share of plain samples, against plain samples alone."""
+    """For all kernels, each tilt and each scaled law, mixed with plain samples, agrees with plain samples alone."""
     recipe = mechanisms()[name]
     first, *further = recipe.core.plain_parameters
     mechanism = SampledMechanism(recipe, (direction,), 1, 100.0, first, further=tuple(further))
@@ -176,7 +176,7 @@ def test_answers_do_not_depend_on_threads() -> None:
 
 
 def test_nothing_seen_is_no_estimate() -> None:
-    """Where a record is added the loss is at most −ln(1 − p): beyond it there is nothing to see."""
+    """If a record is added, the loss is at most −ln(1 − p): no sample has a larger one."""
     found = Estimator(sampler()).at(one_round(), "add", 1.0)
     assert (found.value, found.known) == (0.0, False)
     assert SampledPoint(1.0, 0.1, 0.0).estimated(found).estimate is None
@@ -196,7 +196,7 @@ def test_a_mixture_serves_the_next_mechanism_while_it_is_good() -> None:
     before = one.samples
     estimator.at(one_round(1.01), "remove", 2.0)
     assert one.samples - before == estimating.ESTIMATE * SHARD
-    # Far away it does not, and another is looked for.
+    # Far away the mixture is not reused, and another is found.
     before = one.samples
     found = estimator.at(one_round(0.2), "remove", 60.0)
     assert one.samples - before > estimating.ESTIMATE * SHARD
@@ -245,7 +245,7 @@ def test_an_estimate_lies_inside_of_the_proven_interval() -> None:
     found = replace(Estimator(sampler()).at(one_round(), "remove", 0.5), value=0.4)
     near = replace(found, standard_error=0.05)
     assert SampledPoint(0.5, 0.3, 0.1).estimated(near).estimate == 0.3
-    # Samples are of a pair that need not be attained: where another proof lies far below them they say nothing of the run.
+    # Samples are of a pair that need not be attained: if another proof is far below, they say nothing about the run.
     assert SampledPoint(0.5, 0.3, 0.1).estimated(found).estimate is None
     assert SampledPoint(0.5, 0.6, 0.5).estimated(found).estimate == 0.5
     assert SampledPoint(0.5, 0.6, 0.1).estimated(found).estimate == 0.4
@@ -254,9 +254,9 @@ def test_an_estimate_lies_inside_of_the_proven_interval() -> None:
 def test_the_larger_direction_is_told_only_where_it_is_known() -> None:
     low, high = SampledPoint(1.0, 0.2, 0.1, 0.15, 0.01), SampledPoint(1.0, 0.4, 0.3, 0.35, 0.02)
     assert larger([low, high]) == high
-    # Of adding a record nothing was seen; of removing one nothing, so that nobody knows which is larger.
+    # Without an estimate of adding, that of removing is used; without one of removing, either may be the larger one.
     assert larger([high, SampledPoint(1.0, 0.2, 0.0)]) == high
     assert larger([SampledPoint(1.0, 0.2, 0.0), high]) == SampledPoint(1.0, 0.4, 0.3)
-    # An estimate lies inside of the guarantee's own interval.
+    # An estimate lies inside the guarantee's own interval.
     assert larger([high, SampledPoint(1.0, 0.5, 0.37)]).estimate == 0.37
     assert larger([SampledPoint(1.0, 0.5, 0.0), SampledPoint(1.0, 0.4, 0.0)]).estimate is None

@@ -1,4 +1,4 @@
-"""Claims whose δ lies where ε is not asked: below 1e-280, and next to 1. What is stated at a δ holds at that δ."""
+"""Claims whose δ is outside the range at which ε is asked: below 1e-280, and next to 1. Statements hold at their δ."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_what_is_stated_at_a_tiny_delta_holds_there(sigma: float, epsilon: float
     exact = exact_epsilon(sigma, guarantee.delta)
     for ends in (guarantee, data.directions.remove, data.directions.add):
         assert ends.epsilon_lower <= exact <= ends.epsilon
-    # The interval says something: the lower end is what is known of the nearest δ at which ε is asked.
+    # The interval is not trivial: the lower end is that of the nearest δ at which ε is asked.
     assert guarantee.epsilon_lower == pytest.approx(float(exact_epsilon(sigma, 1e-280)), rel=1e-3)
 
 
@@ -37,7 +37,7 @@ def test_the_contrast_of_a_tiny_delta_names_its_own() -> None:
     certificate = pyaccount.certify(one_step(1.0, privacy__epsilon=37.0))
     data = certificate.data
     assert data.unamplified.epsilon is not None
-    # At the δ of the guarantee it would be wrong, at its own it is right, and every form says which one that is.
+    # At the δ of the guarantee it would be wrong, at its own it is right, and every format states that δ.
     assert exact_epsilon(1.0, data.guarantee.delta) > data.unamplified.epsilon
     assert exact_epsilon(1.0, data.unamplified.delta) <= data.unamplified.epsilon
     for form in (certificate.to_markdown(), certificate.to_text()):
@@ -71,7 +71,7 @@ def test_a_claim_at_epsilon_zero_that_does_not_hold_is_told_so(sigma: float) -> 
 
 
 def test_the_core_refuses_what_is_below_the_smallest_delta_and_answers_there() -> None:
-    """The limit stands in the core too, which cannot import it."""
+    """The core has the same limit, which it cannot import."""
     bounds = pyaccount.compile(one_step(1.0, privacy__epsilon=1.0)).at().bounds()
     answer = Engine().ask(bounds, Question(None, SMALLEST_DELTA, 1e-3))
     assert answer.lower <= exact_epsilon(1.0, SMALLEST_DELTA) <= answer.upper
@@ -85,7 +85,7 @@ def test_the_core_refuses_what_is_below_the_smallest_delta_and_answers_there() -
 
 @pytest.mark.parametrize("sigma", [1e-6, 1e-5, 1e-3])
 def test_next_to_no_noise_is_certified_for_what_it_is(sigma: float) -> None:
-    """δ is at least the chance to take part at all, where nothing hides it."""
+    """δ is at least the probability of taking part, if noise hides nothing."""
     changes = {"training": {"sampling_probability": 0.01, "iterations": 2}, "noise__multiplier": sigma}
     data = pyaccount.certify(document(**changes, privacy__epsilon=1, privacy__delta="solve")).data
     assert 1.0 - 0.99**2 - 1e-9 <= data.guarantee.delta < 0.04

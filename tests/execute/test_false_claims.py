@@ -15,5 +15,5 @@ def test_false_claims_are_seldom_accepted(name: str) -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_true_claims_are_accepted_by_the_same_bets(name: str) -> None:
-    """Else the test above would say nothing."""
+    """Without this the test above would prove nothing."""
     assert accepted(SETTINGS[name](), 1.5, SOME, 4) == SOME

@@ -1,6 +1,6 @@
-"""Estimates far in the tail: standard errors are true down to δ = 1e-18, and there is no estimate that is not covered.
+"""Estimates far in the tail: standard errors are true down to δ = 1e-18, and no estimate misses the truth by more.
 
-The truth is a quadrature over the mixtures' densities, from the laws of the participations alone.
+The truth is a quadrature over the mixtures' densities, computed only from the laws of the participations.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def bins(column: list[float], n: int, count: int) -> tuple[SampledMechanism, Mix
     return mechanism, Mixture.of(bin_law(n, count), matrix)
 
 
-#: Two rounds of which each says little, whose tail is a wide arc; bands; and bins whose tail is in three directions.
+#: Two rounds with small shares, whose tail is a wide arc; bands; and bins whose tail is in three directions.
 CASES = {
     "arc": renewal([0.423 / 1.123], 2, 1, 0.105),
     "bands": renewal([0.5, 0.25], 3, 2, 0.2),
@@ -51,7 +51,7 @@ DELTAS = (1e-5, 1e-12, 1e-18)
 
 
 def place(mixture: Mixture, delta: float) -> tuple[float, float]:
-    """An ε with about this δ, and the δ there."""
+    """Return an ε with about this δ, and the δ there."""
     low, high = 0.0, 40.0
     for _ in range(9):
         middle = 0.5 * (low + high)
@@ -71,13 +71,13 @@ def estimates(name: str, epsilon: float) -> list[Estimate]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_standard_errors_are_true_at_any_delta(name: str) -> None:
-    """The mean distance was −4.6 standard errors at 1e-18 for the first, and estimates were a third of the truth for the last."""
+    """Earlier estimates at 1e-18 were 4.6 standard errors low on average (first case), or a third of the truth (last)."""
     scores = []
     for delta in DELTAS:
         epsilon, truth = place(CASES[name][1], delta)
         assert 0.01 * delta < truth < 100.0 * delta
         known = [one for one in estimates(name, epsilon) if one.known]
-        # Nearly all at the δ that are usual, and more than a few far away.
+        # Nearly all at the usual δ have an estimate, and more than a few far in the tail.
         assert len(known) >= (0.9 if delta > 1e-10 else 0.3) * SEEDS, delta
         distances = [(one.value - truth) / one.standard_error for one in known]
         assert abs(np.mean(distances)) < 4.0 / math.sqrt(len(known)), delta
@@ -87,7 +87,7 @@ def test_standard_errors_are_true_at_any_delta(name: str) -> None:
 
 
 def test_there_is_no_estimate_where_proposals_do_not_cover_the_tail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without laws whose means are scaled far: few estimates are told, and none that is low by a fifth, as half of them are."""
+    """Without laws whose means are scaled far, half of the estimates are a fifth too low, and none of these is stated."""
     monkeypatch.setattr(proposals, "FAR_EXCESSES", ())
     epsilon, truth = place(CASES["bins"][1], 1e-12)
     found = estimates("bins", epsilon)
@@ -98,7 +98,7 @@ def test_there_is_no_estimate_where_proposals_do_not_cover_the_tail(monkeypatch:
 
 
 def test_one_sample_that_decides_is_no_estimate() -> None:
-    """Equal values are an estimate; with one that has a third of the second moment they are none, and a point has none."""
+    """Equal values give an estimate. If one of them has a third of the second moment, there is none."""
     mechanism, _ = CASES["arc"]
 
     def of(count: int, largest: float) -> Estimate:

@@ -1,4 +1,4 @@
-"""Moments of replicas of which few are busy at once: bounds that are above those of all, and claims that they prove."""
+"""Moments with few busy replicas: their bounds are above the moments with all replicas, and claims that they prove."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def document(**changes: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def small_chains(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chains of all replicas count as large from some 6,000 states on."""
+    """Let chains of all replicas count as large from about 6,000 states on."""
     monkeypatch.setattr(moments, "FEW_WORK", 2e6)
     monkeypatch.setattr(moments, "WHOLE_WORK", 0.0)
 
 
 def weak() -> SampledMechanism:
-    """Six bands, and much noise."""
+    """A run with six bands and much noise."""
     coefficients = [0.15 / math.sqrt(k + 1.0) for k in range(6)]
     return SampledMechanism(sampled("renewal", coefficients, 300, 6, 0.01, True), ("remove", "add"), 300, 100.0, 0.01)
 
@@ -65,7 +65,7 @@ def test_a_moment_of_few_busy_replicas_is_a_little_above_that_of_all() -> None:
         one, other = few.log(order), whole.log(order)
         if few.few_busy(order):
             checked += 1
-            # Both are above the moment, by the gap of their steps at most and by what is left out.
+            # Both are above the moment by at most the gap of their steps and what is left out.
             assert other - 1e-3 < one < other + 1e-3 + moments.LITTLE
         assert not whole.few_busy(order)
     assert checked > 2
@@ -120,7 +120,7 @@ def test_few_busy_replicas_are_fewer_than_all_and_not_in_blocks() -> None:
 
 
 def test_a_claim_that_was_refused_is_proven_by_few_busy_replicas() -> None:
-    """With 16 bands the largest power whose chain fits says nothing of δ = 1e-10, whatever the noise up to three times this."""
+    """With 16 bands the largest power whose chain fits proves nothing at δ = 1e-10, even with three times this noise."""
     raw = document(
         privacy__epsilon=2,
         privacy__delta=1e-10,
@@ -138,7 +138,7 @@ def test_a_claim_that_was_refused_is_proven_by_few_busy_replicas() -> None:
 
 
 def test_lower_ends_beside_a_proof_are_drawn_from_a_power_that_can_be() -> None:
-    """Of 26 replicas in blocks of 16 rounds there are too many placements, however few states the chain has."""
+    """For 26 replicas in blocks of 16 rounds there are too many placements, however few states the chain has."""
     core = sampled("renewal", [0.2] * 4, 100, 64, 0.01, True)
     mechanism = SampledMechanism(core, ("remove", "add"), 100, 100.0, 0.01)
     drawing = Sampler(RunOptions(seed=1, threads=1))

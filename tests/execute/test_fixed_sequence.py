@@ -1,4 +1,4 @@
-"""What a search for the lowest certified value spends, with tests whose samples are known beforehand."""
+"""How many samples a search for the lowest certified value takes, with tests whose samples are known beforehand."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from pyaccount.execute.sampling.error_probability import Acceptance
 from pyaccount.execute.sampling.fixed_sequence import CHEAP, GridSearch, SequenceResult, fixed_sequence_test, grids
 
-#: Samples of a test at a distance of 1; closer ones grow with the square of the inverse.
+#: The samples of a test at a distance of 1; nearer values take more, by the square of the inverse distance.
 EASIEST = 2000.0
 
 
 def searched(tolerance: float, cost: float) -> SequenceResult:
-    """A search whose tests all accept, with that many samples."""
+    """Return a search whose tests all accept, with that many samples."""
 
     def claim(value: float) -> tuple[Any, float, Acceptance]:
         raise AssertionError("asked by no test here")
@@ -36,7 +36,7 @@ def spent(found: SequenceResult) -> int:
 
 @pytest.mark.parametrize("cost", [10.0, 1e3, 1e5])
 def test_a_wider_tolerance_takes_no_longer(cost: float) -> None:
-    """But for what is cheap anyway: tests below the tolerance took as much as all before them, and doubled with each."""
+    """Without a limit, each test below the tolerance would take as many samples as all tests before it."""
     cheap = CHEAP * 1e9 / cost
     tolerances = [0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5]
     for tolerance in tolerances:
@@ -52,6 +52,6 @@ def test_a_wider_tolerance_takes_no_longer(cost: float) -> None:
 def test_what_is_cheap_is_tested_down_to_the_least_distance() -> None:
     found = searched(0.1, 1.0)
     assert found.value == pytest.approx(1.00625)
-    # A test as near as that is dear here, and the ones before it count.
+    # A test this near is expensive here, and the ones before it count.
     dear = searched(0.1, 1e9 / (EASIEST / 0.05**2 + EASIEST / 0.025**2))
     assert dear.value == pytest.approx(1.025)

@@ -1,6 +1,6 @@
-"""What samples of powers rest on: each hypothesis is refused where it fails, or a test here fails where it is dropped.
+"""The hypotheses of samples of powers: each is checked in the code, or a test here fails if it is dropped.
 
-The core's own refusals are tested beside it, in `rust/core/src/replicas/rounds.rs` and `blocks.rs`.
+The core's own refusals are tested in `rust/core/src/replicas/rounds.rs` and `blocks.rs`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def document(**changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("solved", ["multiplier", "epsilon", "delta"])
 def test_no_test_looks_at_samples_that_anything_else_has_seen(solved: str) -> None:
-    """Neither the pilot's, nor those by which bets were chosen, nor another test's, with the same power or another one."""
+    """No test uses the samples of the pilot, of a choice of bets, or of another test, whatever their powers."""
     raw = document()
     if solved != "multiplier":
         raw["noise"] = {"multiplier": 1.5}
@@ -82,7 +82,7 @@ def test_no_test_looks_at_samples_that_anything_else_has_seen(solved: str) -> No
     tests = [job for job in runner.jobs if job.key[1] == PURPOSES["verification"]]
     assert len(tests) == sum(test.samples > 0 for test in found.tests) > 1
     assert any(isinstance(job, Job) and job.proposal.replicas is not None for job in tests)
-    # A candidate number that nothing else has, and so a stream for each test.
+    # Each test has its own candidate number, and so its own stream.
     candidates = [job.key[2] for job in runner.jobs]
     assert all(candidates.count(job.key[2]) == 1 for job in tests)
 
@@ -95,7 +95,7 @@ def test_bands_beyond_the_separation_and_negative_entries_are_refused() -> None:
     negative = {"kind": "toeplitz", "coefficients": [1.0, -0.5]}
     with pytest.raises(DocumentError, match="coefficients"):
         load(document(matrix=negative))
-    # Columns that overlap are sampled otherwise, and there is no chain for that.
+    # Columns that overlap are sampled in another way, for which there is no chain.
     overlapping = _core.Sampled.overlapping(_core.Columns.toeplitz([1.0, 0.5, 0.3, 0.1], 2), 1.0, 0.1, 1, True, False)
     assert overlapping.replicas(2) is None
     assert overlapping.added_bounds(-1.0, [1.0]) is None
@@ -136,7 +136,7 @@ def test_a_false_claim_is_accepted_where_what_few_busy_replicas_leave_out_is_for
 
 @pytest.mark.parametrize("block", [0, 1])
 def test_runs_that_compose_have_the_mean_of_all_together(block: int) -> None:
-    """Two runs of one mechanism: a product of ratios, and not one ratio twice."""
+    """The ratio of two runs of one mechanism is a product of two ratios, not the square of one."""
     one, truth = small(2, 2, 0.15, [1.1, 0.5], warm=True)
     both = replace(one, recipe=Recipe("Sampled.together", (((one.recipe, 2),),)))
     exact = hockey_stick(truth.beside(truth), nothing(4), 1.5)
@@ -159,14 +159,14 @@ def test_groups_are_refused_and_not_composed() -> None:
         compile_document(load(raw))
 
 
-#: The probability with which what is composed gives a record away.
+#: The probability with which the composed phase discloses a record.
 ATOM = 0.02
 
 
 def test_infinite_losses_beside_the_samples_are_added_to_their_mean() -> None:
-    """Beside what has an infinite loss with probability τ, and none otherwise, δ is τ + (1 − τ)δ; no sample has such a loss.
+    """With a phase of infinite loss with probability τ, and none otherwise, δ is τ + (1 − τ)δ. No sample has that loss.
 
-    False claims would be accepted if τ were forgotten.
+    False claims would be accepted if τ were left out.
     """
     single = by_rounds()
     nodes = np.arange(-400, 401) * 0.05
@@ -184,7 +184,7 @@ def test_infinite_losses_beside_the_samples_are_added_to_their_mean() -> None:
     means = np.array([shard.value for (shard,) in sums]) / SHARD
     assert abs(means.mean() + ATOM - setting.delta) < 4.5 * means.std(ddof=1) / 8.0
     bet = betting(setting, drawing, *SMALL_BETS)
-    # ATOM is two fifths of δ: what is left of these claims lies far below the mean, or above it.
+    # ATOM is two fifths of δ; the rest of these claims is far below the mean, or above it.
     for factor, holds in ((0.8, False), (1.2, True)):
         claim = Claim(mechanism, 1.0, setting.epsilon, factor * setting.delta, math.log(1.0 / Q))
         assert tests_of_claims._bet(drawing, claim, "remove", bet).accepted == holds

@@ -1,4 +1,4 @@
-"""Laplace releases have a largest loss: δ = 0 beyond it, an atom at it, and questions that end."""
+"""Laplace releases have a largest loss: an atom at it, δ = 0 beyond it, and questions that have exact answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pyaccount.plan.rounds import Part, Rounds, gaussian
 
 
 def releases(count: int, scale: float | str, **changes: Any) -> dict[str, Any]:
-    """A document of Laplace releases, ε at δ = 0."""
+    """Return a document of Laplace releases that asks for ε at δ = 0."""
     base = {
         "training": {"iterations": count},
         "sampler": {"kind": "none"},
@@ -45,10 +45,10 @@ def phases(*bodies: dict[str, Any], epsilon: float | str = "solve", delta: float
 
 
 def two_releases_delta(theta: mp.mpf, epsilon: mp.mpf) -> mp.mpf:
-    """δ(ε) of two Laplace releases with losses up to θ, for 0 ≤ ε ≤ 2θ: 1 − e^{−x/2}(1 + x/4) with x = 2θ − ε.
+    """Return δ(ε) of two Laplace releases with losses up to θ, for 0 ≤ ε ≤ 2θ: 1 − e^{−x/2}(1 + x/4) with x = 2θ − ε.
 
-    One release's δ, 1 − e^{(ε−θ)/2}, averaged over the loss ℓ of the other: θ with probability ½, and with the density
-    ¼e^{(ℓ−θ)/2} from ε − θ to θ; below nothing is left of δ(ε − ℓ).
+    This is the δ of one release, 1 − e^{(ε−θ)/2}, averaged over the loss ℓ of the other: θ with probability ½, and with
+    the density ¼e^{(ℓ−θ)/2} from ε − θ to θ; below ε − θ nothing is left of δ(ε − ℓ).
     """
     x = 2 * theta - epsilon
     return -mp.expm1(-x / 2) - x / 4 * mp.exp(-x / 2) if x > 0 else mp.mpf(0)
@@ -63,7 +63,7 @@ def test_epsilon_at_delta_zero_is_the_sum_of_the_largest_losses(count: int, scal
     exact = Fraction(epsilon)
     assert (guarantee.delta, guarantee.delta_lower) == (0.0, 0.0)
     assert Fraction(repr(guarantee.epsilon_lower)) <= exact <= Fraction(repr(guarantee.epsilon))
-    # No double lies between the ends.
+    # No double lies between the two ends.
     assert guarantee.epsilon <= math.nextafter(guarantee.epsilon_lower, math.inf)
 
 
@@ -85,7 +85,7 @@ def test_claims_at_delta_zero() -> None:
     for epsilon, holds in ((2.0, True), (2.5, True), (math.nextafter(2.0, 0.0), False)):
         certificate = pyaccount.certify(releases(20, 10, privacy__epsilon=epsilon))
         assert certificate.data.holds is holds
-        # Nothing is left at ε = 2, and from there on.
+        # δ is 0 from ε = 2 on.
         assert certificate.profile.delta(2.0) == (0.0, 0.0)
     assert "is (2, 0)-differentially private" in pyaccount.certify(releases(20, 10, privacy__epsilon=2)).data.statement
     perfect = pyaccount.certify(releases(1, 10, privacy__epsilon=0)).data
@@ -98,7 +98,7 @@ def test_phases_and_groups_at_delta_zero() -> None:
     assert pyaccount.certify(thirds).epsilon == 1.0
     group = pyaccount.certify(releases(20, 10, privacy__group_size=3)).data
     assert group.guarantee.epsilon == 6.0
-    # The lemma for groups gives the same: δ = 0 for one record is δ = 0 for three.
+    # The lemma for groups gives the same, since δ = 0 for one record implies δ = 0 for three.
     assert group.group_lemma is not None
     assert group.group_lemma.epsilon == pytest.approx(6.0, rel=1e-15)
     assert pyaccount.certify(releases(20, 10, privacy__adjacency="replace-one")).epsilon == 4.0
@@ -114,7 +114,7 @@ def test_many_scales_are_added_up_exactly() -> None:
 @pytest.mark.parametrize("delta", [1e-280, 1e-100, 1e-30, 1e-12, 1e-10, 1e-9])
 def test_no_bound_exceeds_the_largest_loss(delta: float) -> None:
     guarantee = pyaccount.certify(releases(20, 10, privacy__delta=delta, accounting={"profile": []})).data.guarantee
-    # All twenty losses are the largest with a probability of 2⁻²⁰.
+    # All twenty losses are the largest with probability 2⁻²⁰.
     below = 2.0 + math.log1p(-delta * 2.0**20)
     assert below - 1e-14 <= guarantee.epsilon_lower <= guarantee.epsilon <= 2.0
     assert guarantee.epsilon - guarantee.epsilon_lower <= 2e-4
@@ -144,7 +144,7 @@ def test_one_release_is_answered_at_every_delta(delta: float) -> None:
 
 
 def test_a_profile_that_ends_has_a_picture() -> None:
-    # δ falls to 0 beside a point of the guarantee, over one double or over next to nothing.
+    # δ falls to 0 next to a point of the guarantee, within one double or within a tiny distance.
     beside = math.nextafter(1.0, 2.0)
     for last in (beside, 1.0 + 1e-12, 1.001):
         points = [CurvePoint(0.0, 0.4), CurvePoint(0.9, 0.05), CurvePoint(1.0, 1e-8), CurvePoint(last, 0.0)]
@@ -159,7 +159,7 @@ LAPLACE, GAUSSIAN = {"kind": "laplace", "multiplier": 10}, {"multiplier": 5}
     ("blank", "delta"), [("epsilon", 1e-3), ("epsilon", 1e-12), ("multiplier", 1e-3), ("multiplier", 1e-12)]
 )
 def test_laplace_releases_beside_gaussian_ones_are_answered_at_every_delta(blank: str, delta: float) -> None:
-    """The Gaussian mechanism bounds ε from below, and with the sum of the largest losses from above."""
+    """ε is at least that of the Gaussian mechanism, and at most that plus the sum of the largest losses."""
     laplace, gauss = phase(4, dict(LAPLACE)), phase(3, dict(GAUSSIAN))
     alone = float(gaussian_epsilon(math.sqrt(3.0) / 5.0, delta))
     if blank == "multiplier":
@@ -172,7 +172,7 @@ def test_laplace_releases_beside_gaussian_ones_are_answered_at_every_delta(blank
     assert guarantee.epsilon_lower <= alone + 0.4
     assert data.evidence.within_tolerance
     if blank == "multiplier":
-        # With scale 10 the losses are 0.4 together, so that more noise is never needed.
+        # With scale 10 the losses sum to 0.4, so that more noise is never needed.
         assert data.solved is not None
         assert data.solved.value <= 10.0 * (1.0 + 2e-3)
 
@@ -238,7 +238,7 @@ def test_an_accountant_may_have_a_budget_without_delta() -> None:
 
 
 def test_the_contrast_keeps_to_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Laplace releases are composed for the contrast too; without the time for it their largest losses are added up."""
+    """Laplace releases are composed for the contrast too; if there is no time, their largest losses are added."""
     source = phases(phase(20, LAPLACE), phase(4, GAUSSIAN), delta=1e-6)
     whole = pyaccount.certify(source).data
     ask = Engine.ask
@@ -250,7 +250,7 @@ def test_the_contrast_keeps_to_the_time_limit(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(Engine, "ask", out_of_time)
     cut = pyaccount.certify(source).data
-    # Four Gaussian releases with σ = 5 are one with σ = 2.5.
+    # Four Gaussian releases with σ = 5 are equivalent to one with σ = 2.5.
     together = 2.0 + float(gaussian_epsilon(1.0 / 2.5, 1e-6))
     assert whole.unamplified.epsilon is not None
     assert cut.unamplified.epsilon is not None
@@ -260,7 +260,7 @@ def test_the_contrast_keeps_to_the_time_limit(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-12, 1e-100, 1e-280])
 def test_laplace_releases_move_what_one_gaussian_mechanism_costs(delta: float) -> None:
-    """All four losses are 0.1 with a probability of 1/16: ε is between 0.4 + ε(16δ) and 0.4 + ε(δ) of the Gaussian one."""
+    """All four losses are 0.1 with probability 1/16: ε is between 0.4 + ε(16δ) and 0.4 + ε(δ) of the Gaussian one."""
     releases = [(_core.RoundProfile.laplace(1.0, 10.0), 4), (_core.RoundProfile.gaussian(1.0, 2.0), 1)]
     (found,) = _core.answer_all([(releases, None, delta, 0.02)])
     assert found.upper <= 0.4 + float(gaussian_epsilon(0.5, delta)) + 1e-9

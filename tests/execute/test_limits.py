@@ -1,4 +1,4 @@
-"""What stops at a limit says how far it came, what was known by then, and what set the limit."""
+"""Errors at a limit say which stage was reached, what was known by then, and what set the limit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SAMPLED = {
 
 
 class Questions:
-    """The core, which is out of time after so many calls."""
+    """A core that is out of time after a number of calls."""
 
     def __init__(self, calls: int) -> None:
         self.left, self.answered = calls, 0
@@ -49,7 +49,7 @@ class Questions:
 
 @pytest.fixture
 def ending(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Questions]:
-    """Let the core's time be over after so many calls, whatever the clock says."""
+    """Let the core's time be over after a number of calls, whatever the clock says."""
 
     def end_after(calls: int) -> Questions:
         core = Questions(calls)
@@ -87,7 +87,7 @@ def test_a_search_says_its_bracket_and_how_much_was_composed(calls: int, ending:
         assert error.known == ()
         assert "nothing was found by then" in str(error)
     else:
-        # The certified value lies between the ends that were found.
+        # The certified value lies between the ends that were reported.
         (known,) = error.known
         words = known.removeprefix("noise.multiplier: the ").split(", the ")
         ends = {word.split()[1]: float(word.split()[-1]) for word in words}
@@ -110,7 +110,7 @@ def test_a_claim_says_the_interval_it_is_known_to(
 
 
 def test_after_the_claim_its_interval_is_told_with_the_blank(ending: Callable[[int], Questions]) -> None:
-    # Calls for the claim's other coordinate and for the profile come last: stop at the first after the search.
+    # Calls for the claim's other coordinate and for the profile come last, so stop at the first call after the search.
     calls = 1
     while True:
         ending(calls)

@@ -1,4 +1,4 @@
-"""Rounds that are nearly alike: grouped where there are many, an enclosure of the exact composition, and never more than that."""
+"""Rounds that are nearly alike: long schedules are grouped, and the result encloses the exact composition."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from pyaccount.plan.rounds import Bounds, Part, Rounds
 
 DELTA = 1e-5
 KINDS = 90
-#: Of what is computed here: rough, so that few groups keep to it.
+#: The tolerance of these tests: coarse, so that few groups suffice.
 TOLERANCE = 0.06
 
 
 @pytest.fixture(autouse=True)
 def _short_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A schedule of more than 20 kinds is long here."""
+    """Let a schedule of more than 20 kinds count as long."""
     monkeypatch.setattr(alike, "MANY", 20)
     monkeypatch.setattr("pyaccount.plan.compiled.MANY", 20)
 
 
 def phase(share: float, **changes: Any) -> dict[str, Any]:
-    """A round of a schedule whose noise doubles from its beginning to its end."""
+    """Return a round of a schedule whose noise doubles from its beginning to its end."""
     training = {"sampling_probability": 0.02, "iterations": 1} | changes.pop("training", {})
     return {
         "training": training,
@@ -42,7 +42,7 @@ def phase(share: float, **changes: Any) -> dict[str, Any]:
 
 
 def schedule(tolerance: float | None = TOLERANCE, **privacy: Any) -> dict[str, Any]:
-    """A document with so many different rounds."""
+    """Return a document with a long schedule of different rounds."""
     accounting: dict[str, Any] = {"profile": [0.0, 1.0, 2.5]}
     if tolerance is not None:
         accounting["tolerance"] = tolerance
@@ -56,14 +56,14 @@ def schedule(tolerance: float | None = TOLERANCE, **privacy: Any) -> dict[str, A
 
 
 def exact(document: dict[str, Any], tolerance: float = 1e-4) -> Answer:
-    """ε with every kind of rounds composed by itself."""
+    """Return ε with every kind of rounds composed separately."""
     bounds = pyaccount.compile(document).at().bounds()
     assert not alike.composed_alike(bounds)
     return Engine().ask(bounds, Question(None, DELTA, tolerance))
 
 
 def of_gaussians(squares: float) -> float:
-    """ε of Gaussian mechanisms with this sum of squared sensitivities over noise (Balle & Wang 2018)."""
+    """Return ε of Gaussian mechanisms with this sum of squared sensitivities over noise (Balle & Wang 2018)."""
     mu = math.sqrt(squares)
 
     def excess(epsilon: float) -> float:
@@ -73,7 +73,7 @@ def of_gaussians(squares: float) -> float:
 
 
 def one_sided(epsilon: float, rate: float, noise: float) -> float:
-    """δ of pN(1, σ²) + (1 − p)N(0, σ²) against N(0, σ²), in closed form."""
+    """Return δ of pN(1, σ²) + (1 − p)N(0, σ²) against N(0, σ²), in closed form."""
     threshold = noise**2 * math.log1p(math.expm1(epsilon) / rate) + 0.5
     survival = norm.sf(threshold / noise)
     return float(rate * norm.sf((threshold - 1.0) / noise) + (1.0 - rate - math.exp(epsilon)) * survival)
@@ -104,7 +104,7 @@ def test_the_interval_contains_the_exact_composition_and_the_certificate_says_so
         for answer, delta in zip(Engine().ask_all(ask), curve["delta"][::20], strict=True):
             assert answer.directions[side].lower <= delta  # type: ignore[index]
     assert pyaccount.verify(certificate).agrees
-    # Nobody reads so many phases one by one: the first and the last are shown.
+    # Of so many phases, only the first and the last are shown.
     text = certificate.to_text()
     assert f"{KINDS - 40} more phases" in text
     assert f"{KINDS - 40} more reductions" in text
@@ -122,7 +122,7 @@ def test_noise_without_sampling_against_the_closed_form() -> None:
     answer = Engine().ask(bounds, Question(None, DELTA, 1e-4))
     truth = of_gaussians(math.fsum(noise**-2 for noise in noises))
     assert answer.lower <= truth <= answer.upper
-    # Half of the groups' width is on each side, and the first order of it is nearly all.
+    # Half of the groups' width is on each side, and its first order is nearly all of it.
     assert answer.upper - answer.lower <= 0.04 * truth
 
 
@@ -139,7 +139,7 @@ def test_rates_are_grouped_with_the_noise(fall: float) -> None:
     assert sum(one.count for one in side.upper) == sum(one.count for one in side.lower) == 3 * KINDS
     assert max(len(side.upper), len(side.lower)) <= KINDS / 3
     for rate, noise in kinds:
-        # Some group above has no more noise and no smaller rate, and one below the other way round: by its profile.
+        # By its profile, each round has a group above with no more noise and no smaller rate, and one below vice versa.
         for epsilon in (0.0, 0.1, 1.0, 3.0):
             delta = one_sided(epsilon, rate, noise)
             assert any(one_sided(epsilon, *one.part.arguments[1:]) >= delta for one in side.upper)  # type: ignore[arg-type]
@@ -157,7 +157,7 @@ def test_only_rounds_of_which_it_is_proven_are_grouped() -> None:
         rounds = tuple(Rounds(part, 1) for part in parts)
         bounds = {side: Bounds(rounds, rounds) for side in ("remove", "add")}
         assert alike.grouped(bounds, 0.5) == bounds  # type: ignore[arg-type, comparison-overlap]
-    # Neither are rounds whose ends are of different pairs, or of which there are few kinds.
+    # Rounds whose ends are of different pairs, or of few kinds, are not grouped either.
     rounds = tuple(Rounds(Part("gaussian", (1.0, 20.0 + 1e-3 * step)), 1) for step in range(KINDS))
     for apart in (Bounds(rounds, rounds[1:]), Bounds(rounds, rounds, rounds[1:]), Bounds(rounds[:20], rounds[:20])):
         found = alike.grouped({"remove": apart, "add": apart}, 0.5)

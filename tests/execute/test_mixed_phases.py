@@ -1,4 +1,4 @@
-"""Documents whose phases are sampled and composed: against composition alone, the blanks, the fallback, refusals."""
+"""Documents with sampled and composed phases: against composition alone, every blank, the fallback, and refusals."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pyaccount
 from pyaccount import cli
 from pyaccount.errors import DocumentError
 
-#: Poisson sampling, which composes; b-min-sep sampling with b = 1 is the same mechanism, sampled.
+#: Poisson sampling, which composes; b-min-sep sampling with b = 1 is the same mechanism, but sampled.
 POISSON: dict[str, Any] = {"kind": "poisson"}
 SAMPLED: dict[str, Any] = {"kind": "b-min-sep", "min_separation": 1, "start": "cold"}
-#: Which is recognised, and composed, unless the matrix is a list.
+#: This case is recognised and composed, unless the matrix is a list.
 LISTED = {"kind": "toeplitz", "coefficients": [1.0]}
 
 
@@ -40,7 +40,7 @@ LAPLACE = {"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": 
 
 
 def agree(sampled: pyaccount.Certificate, composed: pyaccount.Certificate, width: float = 1.3) -> None:
-    """Intervals that overlap, an upper end not far above, curves that enclose and estimates within their errors."""
+    """Intervals overlap, upper ends are close, curves enclose the truth, and estimates are within their errors."""
     first, second = sampled.data.guarantee, composed.data.guarantee
     assert (first.kind, second.kind) == ("confidence", "deterministic")
     assert first.delta_lower <= second.delta
@@ -51,7 +51,7 @@ def agree(sampled: pyaccount.Certificate, composed: pyaccount.Certificate, width
         assert other.delta_lower <= one.delta
         assert one.delta_estimate is not None
         assert one.standard_error is not None
-        # Half the width of the bins, and that of the table, is what the estimate may be off by besides.
+        # An estimate may also be off by half the width of the bins and of the table.
         assert other.delta_lower - 5.0 * one.standard_error <= one.delta_estimate * 1.01
         assert one.delta_estimate <= (other.delta + 5.0 * one.standard_error) * 1.01
 
@@ -98,7 +98,7 @@ def test_several_sampled_phases_and_repeats(laplace: bool) -> None:
 
 
 def test_one_sampled_body_that_is_repeated() -> None:
-    """At the top level of a document; and by the method of sampling, two Poisson phases."""
+    """Two Poisson phases are sampled if the document asks for it, at its top level or by the method of sampling."""
     privacy = {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-2}
     head = {key: value for key, value in document().items() if key != "phases"} | {"privacy": privacy}
     composed = pyaccount.certify(head | body(POISSON, 0.1, 10, 1.0, count=3))
@@ -115,7 +115,7 @@ def test_one_sampled_body_that_is_repeated() -> None:
 
 @pytest.mark.parametrize("blank", [0, 1], ids=["sampled", "composed"])
 def test_the_noise_of_either_phase_may_be_the_blank(blank: int) -> None:
-    """The σ found meets the target by composition alone, and hardly less does."""
+    """The σ found meets the target by composition alone, and a slightly smaller σ does not."""
     privacy = {"adjacency": "add-remove", "epsilon": 2.0, "delta": 5e-4}
     sigmas: list[Any] = [1.2, 1.1]
     sigmas[blank] = "solve"
@@ -148,12 +148,12 @@ def test_the_fixed_sample_test_weighs_samples_too() -> None:
     sampling = certificate.data.evidence.sampling
     assert sampling is not None
     for test in sampling.tests:
-        # Where no sample had a loss that counts there is no error to tell.
+        # If no sample had a loss above ε, there is no standard error.
         assert test.mean <= truth.delta + 5.0 * (test.standard_error or 0.0)
 
 
 def test_without_randomness_the_fallback_keeps_the_amplification_of_the_others() -> None:
-    """p = 1 and b = n from a cold start: one Gaussian round, beside the Poisson phase as it is analysed."""
+    """p = 1 and b = n from a cold start are one Gaussian round, composed with the Poisson phase as it is analysed."""
     certain = body(
         {"kind": "b-min-sep", "min_separation": 4, "start": "cold"}, 1.0, 4, "solve", matrix={"kind": "identity"}
     )
@@ -170,7 +170,7 @@ def test_without_randomness_the_fallback_keeps_the_amplification_of_the_others()
     for factor, holds in ((1.0, True), (0.98, False)):
         gaussian = once | {"noise": {"multiplier": factor * sigma}}
         assert pyaccount.certify(document(gaussian, rest, privacy=privacy)).holds == holds
-    # The contrast is that of everything in every round.
+    # The contrast is for participation in every round.
     delta, epsilon = certificate.data.unamplified.delta, certificate.data.unamplified.epsilon
     assert epsilon is not None
     mu = math.sqrt(1.0 / sigma**2 + 200.0)
@@ -185,7 +185,7 @@ def test_composed_phases_that_miss_the_target_alone_are_infeasible() -> None:
 
 
 def test_bounds_that_are_not_tight_enclose() -> None:
-    """A fixed-size phase has a bound above and a concrete pair below: so has the composition."""
+    """A fixed-size phase has an upper bound and a concrete pair as its lower bound, and so has the composition."""
     fixed = {
         "training": {"dataset_size": 200, "expected_batch_size": 4, "iterations": 20},
         "sampler": {"kind": "fixed-size"},
@@ -253,7 +253,7 @@ def test_what_has_no_valid_composition_is_refused(
 
 
 def test_users_stand_beside_users() -> None:
-    """Two phases that protect users, of which one shares records and composes, the other shares none and is sampled."""
+    """Two phases protect users: one shares records and composes, the other shares none and is sampled."""
     shared = USERS | {"sampler": USERS["sampler"] | {"attribution": "shared"}, "noise": {"multiplier": 3.0}}
     certificate = pyaccount.certify(document(USERS, shared))
     assert certificate.data.privacy.unit == "user"
@@ -263,7 +263,7 @@ def test_users_stand_beside_users() -> None:
 
 
 def test_error_bars_count_the_width_of_the_composed_curve() -> None:
-    """A phase that hides nothing more beside a sampled one: no sample tells how wide the other's curve is, but the error does."""
+    """The sampled phase hardly matters here: samples do not show how wide the composed curve is, but the errors do."""
     document = {
         "pyaccount": 1,
         "name": "beside",

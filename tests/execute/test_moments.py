@@ -1,4 +1,4 @@
-"""Claims proven by moments, without samples: against enumeration, and what the theorem does not cover."""
+"""Claims proven by moments, without samples: against enumeration, and cases that the theorem does not cover."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pyaccount.plan.compiling import compile_document
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    """b-min-sep sampling of twelve rounds, whose claim is easy; `section__key=value` changes it."""
+    """Return b-min-sep sampling of twelve rounds, whose claim is easy; `section__key=value` changes it."""
     raw: dict[str, Any] = {
         "pyaccount": 1,
         "name": "moments",
@@ -84,12 +84,12 @@ def test_every_order_bounds_delta_from_above(p: float, sigma: float, start: str,
         assert min(bounds) >= exact
         assert sampled.bounded("add", epsilon) >= truth.delta("add", epsilon)
         nearest = min(nearest, min(bounds) / exact)
-    # Not by a bound that says nothing.
+    # The bound is not trivial.
     assert nearest < 8.0
 
 
 def test_a_claim_that_a_moment_proves_has_a_lower_end() -> None:
-    """δ is 5 % of the claim, and 1e-10: too small for the samples of a scaled law, not for those of a power or a mixture."""
+    """δ is 5 % of the claim, and 1e-10: too small for samples of a scaled law, not for those of a power or a mixture."""
     data = pyaccount.certify(document(privacy__delta=3e-9, accounting__profile=[]), threads=1).data
     assert data.guarantee.kind == "deterministic"
     assert data.evidence.sampling is not None
@@ -127,7 +127,7 @@ def test_what_a_moment_says_must_follow_from_it(tmp_path: Path) -> None:
     for key, value in {"log_moment": 9.0, "remove": 1e-9, "add": 3e-4, "most_busy": 63}.items():
         found = inconsistencies(pyaccount.Certificate.from_json(json.dumps(forged(key, value))).data)
         assert any(one.path.startswith("evidence.sampling.moment") for one in found), key
-    # A smaller moment contradicts nothing: it is found by recomputing it.
+    # A smaller moment contradicts no other number: only recomputing reveals it.
     smaller = save(tmp_path, forged("log_moment", 0.9 * raw["evidence"]["sampling"]["moment"]["log_moment"]))
     assert pyaccount.check(smaller, max_epsilon=4, max_delta=1e-3).passes
     assert "evidence.sampling.moment.log_moment" in refused(pyaccount.verify(smaller, threads=1))

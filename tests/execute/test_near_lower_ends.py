@@ -1,4 +1,4 @@
-"""Where lower ends are drawn from, and how many samples; and powers that other proposals are better than."""
+"""The proposals and the number of samples for lower ends, and powers that other proposals are better than."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALLOCATION: dict[str, Any] = {
     "noise": {"multiplier": 1.0},
     "accounting": {"method": "monte-carlo", "seed": 7, "profile": [], "tolerance": 0.005},
 }
-#: Where ε and δ are both tiny a sample of the second power is often 0.
+#: If ε and δ are both tiny, a sample of the second power is often 0.
 TINY: dict[str, Any] = {
     "pyaccount": 1,
     "name": "tiny",
@@ -54,7 +54,7 @@ def test_a_power_that_takes_long_is_compared_with_scaled_means() -> None:
     found = executed(TINY)
     removals = [test for test in found.tests if test.direction == "remove"]
     assert all(test.accepted and test.proposal.replicas is None for test in removals)
-    # By the second power the last test alone would take 15 million.
+    # By the second power the last test alone would take 15 million samples.
     assert sum(test.samples for test in removals) < 3_000_000
     assert found.delta_lower > 0.5 * found.delta
 
@@ -64,7 +64,7 @@ def test_a_power_that_takes_long_is_compared_with_scaled_means() -> None:
     [
         ((1e5, 2e5, 1e6), 254),
         ((1e5, math.inf, 1e6), 127),
-        # What is only possible far away, or nearer than is asked for, is not looked for.
+        # Lower ends that are possible only far away, or nearer than asked for, are not sought.
         ((math.inf, math.inf, 1e6), 0),
     ],
 )

@@ -1,4 +1,4 @@
-"""A direction that is tested once on a grid: which results its test may carry, and how often it errs."""
+"""A direction that is tested once on a grid: which results its test supports, and how often it errs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pyaccount.plan.drawing import DrawingRule
 if TYPE_CHECKING:
     from pyaccount.execute.sampling.tests_of_claims import Test
 
-#: One direction is far from the claim: it is tested once.
+#: One direction is far from the claim, so it is tested once.
 SOLVED: dict[str, Any] = {
     "pyaccount": 1,
     "name": "tested once",
@@ -50,7 +50,7 @@ GRID = Grid((0.2, 0.1), (0.05,))
 def in_sequence(
     outcomes: dict[tuple[str, float], bool], once: Once | None, starts: int = 1
 ) -> tuple[SequenceResult, list[tuple[float, tuple[Direction, ...] | None]]]:
-    """A search whose tests end as they are told to, and what it tested."""
+    """A search whose tests have given outcomes, and a record of what it tested."""
     asked: list[tuple[float, tuple[Direction, ...] | None]] = []
 
     def claim(value: float) -> tuple[Any, float, Acceptance]:
@@ -73,7 +73,7 @@ def test_one_test_serves_all_values_from_there_up() -> None:
     found, asked = in_sequence({}, Once(0.05, ADD, REMOVE))
     assert found.value == pytest.approx(1.05)
     assert asked == [(0.2, REMOVE), (0.05, ADD), (0.1, REMOVE), (0.05, REMOVE)]
-    # Where the other direction is rejected the result is the value before it.
+    # If the other direction is rejected, the result is the value before it.
     found, asked = in_sequence({("remove", 0.05): False}, Once(0.05, ADD, REMOVE))
     assert found.value == pytest.approx(1.1)
 
@@ -101,7 +101,7 @@ def test_nothing_is_tested_once_after_a_first_rejection() -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
 def test_growth_is_that_of_the_best_bet_on_rare_samples(share: float) -> None:
-    """By a search among all fractions, for samples that are 0 or W."""
+    """The growth is that of a search among all fractions, for samples that are 0 or W."""
     bound, claim = 1e6, 1.0
     best = max(
         (1.0 - share * claim / bound) * math.log1p(fraction * claim)
@@ -113,14 +113,14 @@ def test_growth_is_that_of_the_best_bet_on_rare_samples(share: float) -> None:
 
 
 def removed(sigma: float, epsilon: float, rate: float) -> float:
-    """δ(ε) of one round that a record takes part in with this rate, if it is removed: both laws' masses beyond a threshold."""
+    """Return δ(ε) of one round that a record joins with this rate, if it is removed: from both laws' tail masses."""
     threshold = 0.5 + sigma**2 * math.log((math.exp(epsilon) - 1.0 + rate) / rate)
     beyond, without = norm.sf(threshold / sigma), norm.sf((threshold - 1.0) / sigma)
     return (1.0 - rate) * beyond + rate * without - math.exp(epsilon) * beyond
 
 
 def single_round(seed: int) -> Session:
-    """A round by itself, to be sampled."""
+    """Return a single round, to be sampled."""
     document = {
         "pyaccount": 1,
         "name": "one round",
@@ -134,9 +134,9 @@ def single_round(seed: int) -> Session:
 
 
 def test_a_direction_that_is_false_is_accepted_as_seldom_as_it_may_be() -> None:
-    """δ of a removed record is known in closed form. The claim is just below it, and the pilot is made to believe far from it.
+    """δ of a removed record has a closed form. The claim is slightly below it, and the pilot is made to think it far.
 
-    The false direction is the one that is tested once. Added records satisfy the claim, so that nothing else ends the sequence.
+    The false direction is the one that is tested once. Added records satisfy the claim and never end the sequence.
     """
     epsilon, q, runs = 0.5, 0.1, 150
     claim = removed(1.0, epsilon, 0.2) * 0.999
@@ -155,7 +155,7 @@ def test_a_direction_that_is_false_is_accepted_as_seldom_as_it_may_be() -> None:
             honest: Any = honest,
         ) -> tuple[Test, ...]:
             if directions == ADD:
-                # Of the values nothing is asked here: added records are taken to satisfy the claim.
+                # The values do not matter here: added records are taken to satisfy the claim.
                 return cast("tuple[Test, ...]", (SimpleNamespace(samples=0, accepted=True),))
             poor = {"remove": replace(honest["remove"], value=0.7 * claim)}
             mechanism = session.mechanism(session.plan.at())
@@ -169,13 +169,13 @@ def test_a_direction_that_is_false_is_accepted_as_seldom_as_it_may_be() -> None:
 
 @pytest.fixture(scope="module")
 def certificate() -> dict[str, Any]:
-    """A certificate with a test of added records at a smaller σ than its own."""
+    """Return a certificate with a test of added records at a smaller σ than its own."""
     found: dict[str, Any] = json.loads(pyaccount.certify(SOLVED).to_json())
     return found
 
 
 def added(certificate: dict[str, Any]) -> int:
-    """The place of the only test of added records."""
+    """Return the index of the only test of added records."""
     (place,) = [k for k, test in enumerate(certificate["evidence"]["sampling"]["tests"]) if test["direction"] == "add"]
     return place
 
@@ -231,7 +231,7 @@ def test_no_other_noise_carries_a_guarantee_whose_noise_was_given() -> None:
 
 
 def test_grids_whose_easiest_values_need_no_samples_are_searched_too() -> None:
-    """Of such a grid only optional values are left."""
+    """Such a grid contains only optional values."""
     session = open_session(compile_document(load(SOLVED)), RunOptions(threads=1, seed=1))
     search = noise_search(session)
     found = once_on(session, search, Grid((), (0.02, 0.01)))

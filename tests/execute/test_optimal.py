@@ -1,4 +1,4 @@
-"""Matrices optimised for sampling: derivatives against differences, optima against quadrature, and what certificates say."""
+"""Matrices optimised for sampling: derivatives against differences, optima against quadrature, certificates."""
 
 import functools
 import json
@@ -65,7 +65,7 @@ def column(plan: CompiledDocument) -> Array:
 
 
 def differences(function: Any, at: Array, h: float) -> Array:
-    """Central differences."""
+    """Return central differences."""
     return np.array([(function(at + one) - function(at - one)) / (2.0 * h) for one in h * np.eye(len(at))])
 
 
@@ -76,7 +76,7 @@ def test_columns_have_unit_norm_and_the_chain_rule_holds(bands: int) -> None:
     columns = around(start)
     size = len(columns.zero)
     assert np.allclose(columns.at(np.zeros(size)), start / np.sqrt(start @ start), rtol=1e-14)
-    # No parameter is wasted: each changes the column in a direction of its own.
+    # No parameter is redundant: each changes the column in a direction of its own.
     moves = differences(columns.at, np.zeros(size), 1e-5)
     assert np.linalg.matrix_rank(moves, tol=1e-5) == size == (bands - 1 if bands < 16 else 8)
     a, weights = 0.05 * generator.standard_normal(size), generator.standard_normal(bands)
@@ -96,7 +96,7 @@ def test_what_is_next_to_nothing_is_raised() -> None:
 
 
 def objective_of(name: str, close: float, **changes: Any) -> LogError:
-    """Around a column that is not optimal, so that no derivative is next to nothing."""
+    """Return the family around a column that is not optimal, so that no derivative is close to 0."""
     plan = planned(document(name, **changes))
     judge = Judge(plan, RunOptions(threads=1, seed=7))
     judged = judge(around(np.array([1.0, 0.6, 0.2, 0.3])))
@@ -108,21 +108,19 @@ def objective_of(name: str, close: float, **changes: Any) -> LogError:
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_the_gradient_is_that_of_the_objective_with_the_same_samples(name: str) -> None:
-    """σ(c) is found to its last digits, so that differences tell the implicit function theorem, the core's derivatives, the
-    error's and the chain rule at once.
-    """
+    """σ(c) is exact to its last digits: differences test the implicit function theorem, the derivatives and the chain rule."""
     objective = objective_of(name, 1e-12)
     a = np.array([0.02, -0.03, 0.01])
     expected = differences(lambda where: objective(where)[0], a, 1e-4)
     assert np.abs(expected).max() > 0.05, "the test says something"
-    # Samples cross the boundary where a loss is ε as σ moves: the second derivative jumps there.
+    # Samples cross the boundary where a loss is ε as σ moves, so the second derivative jumps there.
     assert np.allclose(objective(a)[1], expected, rtol=1e-4, atol=1e-4)
-    # What a last linear step leaves of σ is far below what a round is worth.
+    # The error in σ after the last linear step is far below a gain that is worth a round.
     assert math.isclose(objective_of(name, CLOSE)(a)[0], objective(a)[0], abs_tol=1e-4)
 
 
 def test_the_objective_is_that_of_the_workload() -> None:
-    """The same σ, and the error of what the optimizer makes of the noise: averages of iterates under momentum and rates."""
+    """The σ is the same, and the error is that of the optimizer: averages of iterates under momentum and rates."""
     rates = np.linspace(2.0, 0.1, 16)
     said = {"momentum": 0.5, "ema_decay": 0.8, "learning_rates": rates.tolist()}
     objective, usual = (objective_of("bins", 1e-12, **one) for one in ({"workload": said}, {}))
@@ -140,13 +138,13 @@ def test_the_objective_is_that_of_the_workload() -> None:
 
 
 def mean_error(c: Array, n: int, rates: Any = 1.0) -> float:
-    """(1/n)‖AC⁻¹‖_F² by linear algebra, A the lower triangle of ones with its columns times the learning rates."""
+    """Return (1/n)‖AC⁻¹‖_F² by linear algebra, A the lower triangle of ones, its columns times the learning rates."""
     matrix = np.array([[c[i - j] if 0 <= i - j < len(c) else 0.0 for j in range(n)] for i in range(n)])
     return float(np.square((np.tril(np.ones((n, n))) * rates) @ np.linalg.inv(matrix)).sum() / n)
 
 
 def bins_delta(c: Array, n: int, bins: int, sigma: float, epsilon: float) -> float:
-    """δ by quadrature in the plane of two modes; of a record that is removed, where it is larger here."""
+    """Return δ by quadrature in the plane of two modes, for a removed record, where it is larger here."""
     modes = np.zeros((bins, n))
     for i in range(n):
         for j in range(min(len(c), n - i)):
@@ -157,7 +155,7 @@ def bins_delta(c: Array, n: int, bins: int, sigma: float, epsilon: float) -> flo
 
 
 def rounds_delta(c: Array, sigma: float, epsilon: float) -> float:
-    """δ of two rounds of b-min-sep sampling, by quadrature; of a record that is removed, as above."""
+    """Return δ of two rounds of b-min-sep sampling, by quadrature, for a removed record as above."""
     matrix = np.array([[c[0], 0.0], [c[1], c[0]]]) / sigma
     patterns = renewal_patterns(2, 2, 0.3, warm=False)
     return exact_delta(patterns, matrix, "remove", epsilon)
@@ -184,7 +182,7 @@ CASES["rates"] = ({**CASES["rounds"][0], "workload": {"learning_rates": RATES}},
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_optimum_is_that_of_quadrature(name: str) -> None:
-    """The same minimum of σ²·(1/n)‖AC⁻¹‖_F², found without samples, derivatives or the parametrisation."""
+    """The same minimum of σ²·(1/n)‖AC⁻¹‖_F² is found without samples, derivatives or the parametrisation."""
     changes, n, delta = CASES[name]
     raw = document("warm", 2, n) | changes
     plan = searched(raw)
@@ -193,7 +191,7 @@ def test_the_optimum_is_that_of_quadrature(name: str) -> None:
 
     def exact_error(ratio: float) -> float:
         c = np.array([1.0, ratio]) / math.hypot(1.0, ratio)
-        # ln δ is nearly linear in ln σ, so that few values find the root.
+        # ln δ is nearly linear in ln σ, so that few values suffice to find the root.
         log_noise = optimize.newton(
             lambda x: math.log(delta(c, math.exp(x)) / 1e-2), near, x1=near + 0.1, tol=1e-4, rtol=0.0
         )
@@ -201,7 +199,7 @@ def test_the_optimum_is_that_of_quadrature(name: str) -> None:
 
     c = column(plan)
     found = c[1] / c[0]
-    # A parabola in the ratio, and its least value.
+    # Fit a parabola in the ratio, and take its minimum.
     ratios = found + np.array([-0.15, 0.0, 0.15])
     errors = np.array([exact_error(one) for one in ratios])
     curvature, slope, _ = np.polyfit(ratios - found, errors, 2)
@@ -228,14 +226,14 @@ def test_the_result_is_never_worse(name: str) -> None:
     plan = optimum(name)
     assert plan.searched is not None
     assert plan.searched.found.prefix_sum_mse <= plan.searched.start.prefix_sum_mse
-    # Stationary by samples that the search had not seen, within their error and in itself.
+    # The gradient vanishes within its error by samples that the search had not seen, and so does the exact one.
     assert plan.searched.gradient_norm < min(3.0 * plan.searched.gradient_error, 0.05)
     assert plan.searched.note is None
     assert len(column(plan)) == 4
 
 
 def test_what_samples_propose_in_error_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rounds that keep nothing of what they promise are the end, although each had twice the samples of the one before."""
+    """The search ends after rounds that keep none of the gain they promise, although each doubled the samples."""
     drawn = []
 
     def overfitted(objective: LogError) -> tuple[float, Array, float]:
@@ -249,7 +247,7 @@ def test_what_samples_propose_in_error_is_not_taken(monkeypatch: pytest.MonkeyPa
     assert plan.searched.found == plan.searched.start
     assert plan.searched.rounds == PATIENCE
     assert drawn == [SHARDS * 2**k for k in range(PATIENCE)]
-    # It is told that samples see a way down from there.
+    # The note says that samples still show a gradient there.
     assert plan.searched.note == (
         "no better matrix was found than those known without sampling, although samples tell the gradient there from 0"
     )
@@ -281,12 +279,12 @@ def test_a_weak_round_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_error_of_a_gradient_is_that_of_sets_of_samples() -> None:
-    """Of sets that are known: the mean of their rows, and what it is off in root mean square."""
+    """For known sets: the mean of their rows, and its root mean square error."""
     generator = np.random.default_rng(5)
     columns = around(np.array([1.0, 0.5, 0.25, 0.0]))
     rows = generator.normal([3.0, -4.0, 5.0], [1.0, 2.0, 1.0], (4000, 3))
     found = improvement._slope(columns, rows)
-    # The last coefficient is as small as it may be, and a larger one is worse: that is no slope.
+    # The last coefficient is at its lower bound, and a larger one is worse: that does not count as a slope.
     assert math.isclose(found.norm, 5.0, rel_tol=0.05)
     assert math.isclose(found.error, math.sqrt(5.0 / 4000), rel_tol=0.05)
     assert not found.flat
@@ -299,7 +297,7 @@ def test_a_search_that_has_not_settled_says_so(monkeypatch: pytest.MonkeyPatch) 
     assert plan.searched is not None
     assert plan.searched.note is not None
     assert "was ended after 1 rounds" in plan.searched.note
-    # The best that was found is taken all the same, and its gradient told.
+    # The best matrix found is taken all the same, and its gradient is reported.
     assert plan.searched.found.squared_error < plan.searched.start.squared_error
     assert plan.searched.gradient_norm > 0.0
 
@@ -358,7 +356,7 @@ def test_a_certificate_is_of_the_matrix_that_it_states(certificate: pyaccount.Ce
     assert found.prefix_sum_mse_estimate < found.start_prefix_sum_mse_estimate
     for text in (certificate.to_markdown(), certificate.to_html()):
         assert f"{found.start_prefix_sum_mse_estimate:.4g}" in text
-    # A document with these coefficients has the same certificate: nothing of the search enters it.
+    # A document with these coefficients has the same certificate: the search does not affect it.
     explicit = {"kind": "toeplitz", "coefficients": data.phases[0].matrix.coefficients, "normalize": False}
     same = pyaccount.certify(document("bins", matrix=explicit), threads=1).data
     assert (same.guarantee, same.solved, same.utility) == (data.guarantee, data.solved, data.utility)
@@ -398,7 +396,7 @@ def test_what_is_changed_afterwards_is_seen(
 
 
 def test_a_matrix_that_begins_far_from_its_optimum_gets_there() -> None:
-    """As many bands as bins at a small ε: σ falls to a third, further than the samples of the first one reach in a step."""
+    """With as many bands as bins and a small ε, σ falls to a third, farther than first samples allow in one step."""
     raw = document("bins", 64, 128, sampler={"kind": "balls-in-bins", "bins": 64})
     raw |= {"privacy": {"adjacency": "zero-out", "epsilon": 0.25, "delta": 1e-5}}
     found = searched(raw).searched

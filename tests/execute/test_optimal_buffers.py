@@ -1,4 +1,4 @@
-"""Buffered matrices optimised for balls in bins: derivatives against differences, optima against quadrature, certificates."""
+"""Buffered matrices optimised for balls in bins: derivatives against differences, optima, certificates."""
 
 import json
 import math
@@ -44,7 +44,7 @@ def planned(raw: dict[str, Any]) -> CompiledDocument:
 
 
 def differences(function: Any, at: Array, h: float) -> Array:
-    """Central differences."""
+    """Return central differences."""
     return np.array([(function(at + one) - function(at - one)) / (2.0 * h) for one in h * np.eye(len(at))])
 
 
@@ -66,7 +66,7 @@ def test_columns_have_unit_norm_and_the_chain_rule_holds() -> None:
 
 
 def test_no_step_leaves_the_stable_matrices() -> None:
-    """As far as the bounds go, again and again: scales stay positive and decays below 1."""
+    """Moved to the bounds repeatedly, scales stay positive and decays below 1."""
     for side in (0, 1):
         columns: Any = BufferedColumns.of(np.array([0.0, 20.0]), np.array([1.0, 0.0]), 10)
         for _ in range(80):
@@ -89,7 +89,7 @@ def test_the_gradient_is_that_of_the_objective_with_the_same_samples() -> None:
 
 
 def exact_error(scale: float, decay: float, near: float) -> float:
-    """ln of the error at the σ of quadrature in the plane of the modes."""
+    """Return ln of the error at the σ found by quadrature in the plane of the modes."""
     c = np.array([1.0, *(scale * decay**i for i in range(N - 1))])
     c /= np.linalg.norm(c)
     matrix = np.array([[c[i - j] if i >= j else 0.0 for j in range(N)] for i in range(N)])
@@ -105,9 +105,9 @@ def exact_error(scale: float, decay: float, near: float) -> float:
 
 
 def test_the_optimum_is_that_of_quadrature() -> None:
-    """The scale that a parabola through exact errors gives; the decay is the least there is, and a larger one is worse.
+    """The scale is that of a parabola through exact errors. The decay is the least allowed, and a larger one is worse.
 
-    With two bins the second coefficient would have to be paid for twice.
+    With two bins a larger second coefficient would cost twice.
     """
     plan = optimise(planned(document()), RunOptions(threads=1, seed=7))
     assert plan.searched is not None
@@ -121,7 +121,7 @@ def test_the_optimum_is_that_of_quadrature() -> None:
     assert slope**2 / (4.0 * curvature) < 1e-3
     assert math.isclose(decay, 1e-3, rel_tol=1e-6)
     assert exact_error(scale, 0.1, near) > here + 1e-3
-    # What can go no further is no slope that is left: samples tell that of the decay, 0.07.
+    # A parameter at its bound does not count as a slope: samples show that of the decay, 0.07.
     assert plan.searched.gradient_norm < 0.03
     scales, decays = optimal_blt(N, 1, BINS, N // BINS)
     assert exact_error(float(scales[0]), float(decays[0]), near) > here + 0.05

@@ -1,4 +1,4 @@
-"""Matrices of runs without sampling, found for the σ that they need: no sample is drawn, and the certificate is a composition."""
+"""Matrices of runs without sampling, found for the σ that they need: no samples are drawn, and certificates compose."""
 
 import math
 from itertools import combinations
@@ -29,7 +29,7 @@ def document(bands: int = 4, **changes: Any) -> dict[str, Any]:
 
 
 def gaussian_noise(sensitivity: float) -> float:
-    """σ at which δ of a Gaussian mechanism is the target's, by its closed form."""
+    """Return σ at which δ of a Gaussian mechanism is the target's, by its closed form."""
 
     def excess(log_sigma: float) -> float:
         mu = sensitivity / math.exp(log_sigma)
@@ -94,7 +94,7 @@ def test_the_matrix_does_not_depend_on_what_only_scales_the_noise(
 
 
 def test_an_optimum_that_was_known_is_said_to_be_one() -> None:
-    """All columns are whole: the matrix of least error for its column norm is the one of least error here too."""
+    """No column is cut off, so the matrix of least error for its column norm has the least error here too."""
     sampler = {"kind": "none", "min_separation": 5}
     ours = pyaccount.certify(document(3, sampler=sampler), threads=1).data
     assert ours.evidence.searched is not None
@@ -109,7 +109,7 @@ def test_an_optimum_that_was_known_is_said_to_be_one() -> None:
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_fixed_parts_have_the_optimum_of_the_column_norm(adjacency: str) -> None:
-    """All columns are whole, so that no other matrix near it has a smaller error at the σ that it is certified for."""
+    """No column is cut off, so no matrix near it has a smaller error at the σ for which it is certified."""
     parts = {
         "privacy": {"adjacency": adjacency, "epsilon": EPSILON, "delta": DELTA},
         "training": {"iterations": 20, "participation_rate": 0.05},

@@ -1,4 +1,4 @@
-"""The pilot's root in few looks: the model against closed forms, and the search with functions whose root is known."""
+"""The pilot's root in few estimates: the model against closed forms, and the search on functions with a known root."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def gaussian(sigma: float, epsilon: float) -> float:
 
 
 class Looked:
-    """What stands for a session: δ of two directions is known, and every look is counted."""
+    """A stand-in for a session: δ of two directions is known, and every estimate is counted."""
 
     def __init__(self, deltas: Any, noise: float = 0.0, drawing: DrawingRule = NEWEST) -> None:
         self.deltas, self.noise = deltas, noise
@@ -77,7 +77,7 @@ def test_one_coarse_look_and_one_full_one_find_a_gaussian_root() -> None:
 @pytest.mark.parametrize("power", [0.5, 1.4, 2.5])
 @pytest.mark.parametrize("start", [0.3, 1.0, 9.0])
 def test_roots_of_other_laws_are_found_too(power: float, start: float) -> None:
-    """Of runs whose μ falls as another power of σ than its inverse."""
+    """The μ of these runs falls with another power of σ than its inverse."""
 
     def delta(sigma: float, epsilon: float) -> float:
         return gaussian(sigma**power, epsilon)
@@ -89,7 +89,7 @@ def test_roots_of_other_laws_are_found_too(power: float, start: float) -> None:
 
 
 def test_a_direction_that_overtakes_the_other_one_is_seen_at_the_root() -> None:
-    """Added records are far below at the start, and above at the root."""
+    """δ of added records is far below at the start, and above at the root."""
     session = Looked({"remove": gaussian, "add": lambda sigma, epsilon: gaussian(sigma**0.8 * 0.9, epsilon)})
     claim = gaussian(0.5, 1.0)
     sigma = searched(session, 1.0, claim, 20.0)
@@ -97,8 +97,8 @@ def test_a_direction_that_overtakes_the_other_one_is_seen_at_the_root() -> None:
 
 
 def test_a_look_that_sees_no_loss_leads_nowhere() -> None:
-    """Few samples of a tiny δ see a loss up to some σ, and none beyond. The root is there, or where the model leads from what was
-    seen, and not where it leads from 0."""
+    """Few samples of a tiny δ see a loss up to some σ, and none beyond. The root is there, or where the model predicts it
+    from a loss that was seen, but not where it predicts it from 0."""
 
     def seen(sigma: float, epsilon: float) -> float:
         return gaussian(sigma, epsilon) if sigma < 2.8 else 0.0
@@ -110,7 +110,7 @@ def test_a_look_that_sees_no_loss_leads_nowhere() -> None:
         assert 2.79 < root < 2.91
         older = Looked({"remove": seen, "add": seen}, drawing=DrawingRule.COMPARED)
         before.append(searched(older, 2.0, claim, start))
-    # By the rule before it depends on whether the last look has seen any.
+    # By the older rule it depends on whether the last estimate saw a loss.
     assert min(before) < 2.3
 
 

@@ -1,4 +1,4 @@
-"""Samples of a power of the likelihood ratio, and what bounds those of an added record: against enumeration and quadrature."""
+"""Samples of a power of the likelihood ratio, and bounds for an added record: against enumeration and quadrature."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pyaccount.plan.added import added_bound, added_profile
 from pyaccount.plan.drawing import DrawingRule
 from pyaccount.plan.sampled import SampledMechanism
 
-#: Rounds, separation, probability, warm, coefficients in units of σ.
+#: Rounds, separation, probability, warm start, coefficients in units of σ.
 SMALL: list[tuple[int, int, float, bool, list[float]]] = [
     (4, 2, 0.3, True, [1.2, 0.6]),
     (4, 3, 0.2, False, [0.9, 0.0, 0.7]),
@@ -49,13 +49,13 @@ def exact(n: int, b: int, p: float, warm: bool, coefficients: list[float]) -> Mi
 
 
 def removed(small: tuple[int, int, float, bool, list[float]], epsilon: float) -> float:
-    """δ(ε) of a removed record."""
+    """Return δ(ε) of a removed record."""
     return _removed((*small[:4], tuple(small[4])), epsilon)
 
 
 @cache
 def _removed(small: tuple[int, int, float, bool, tuple[float, ...]], epsilon: float) -> float:
-    """The same, a few seconds each: several tests ask for it."""
+    """Return the same, cached: it takes a few seconds, and several tests need it."""
     return hockey_stick(exact(*small[:4], list(small[4])), nothing(small[0]), epsilon)
 
 
@@ -73,10 +73,10 @@ def test_means_are_delta_and_no_sample_is_above_its_bound(
         error = values.std(ddof=1) / math.sqrt(len(values))
         right = removed(small[:5], epsilon)
         if limits.weight_bound < 30.0 * right:
-            # Where it is larger what counts is seldom seen.
+            # For a larger bound the losses that matter are seldom seen.
             assert abs(values.mean() - right) < 4.5 * error + limits.generator
             checked += 1
-        # Σ V² ≤ W Σ V of samples in [0, W].
+        # Σ V² ≤ W Σ V for samples in [0, W].
         assert all(shard[0].square <= limits.weight_bound * shard[0].value * (1.0 + 1e-9) for shard in sums)
         assert right <= limits.weight_bound
         assert limits.rounding < 1e-9
@@ -108,7 +108,7 @@ def test_means_with_few_busy_replicas_fall_short_of_delta_by_what_is_left_out_at
             assert values.mean() < right + 4.5 * error + limits.generator
             if limits.weight_bound < 30.0 * right:
                 assert values.mean() > right - limits.left_out - 4.5 * error - limits.generator
-                # The bias is real: without what is left out the test of a false claim would accept it.
+                # The bias is real: without the part left out, the test of a false claim would accept it.
                 short += values.mean() < right - 4.5 * error - limits.generator
             assert all(shard[0].square <= limits.weight_bound * shard[0].value * (1.0 + 1e-9) for shard in sums)
             # Both together are a bound without samples, no better than that of all tuples.
@@ -119,7 +119,7 @@ def test_means_with_few_busy_replicas_fall_short_of_delta_by_what_is_left_out_at
     assert short > 0 or small[1] == 1
 
 
-#: The same, and the rounds of a block.
+#: The same, with the rounds of a block.
 BLOCKS: list[tuple[int, int, float, bool, list[float], int]] = [
     (5, 4, 0.2, True, [0.9, 0.5, 0.3], 2),
     (4, 4, 0.15, False, [0.7, 0.0, 0.8], 2),
@@ -143,7 +143,7 @@ def test_means_are_delta_by_blocks_of_rounds(small: tuple[int, int, float, bool,
             checked += 1
         assert all(shard[0].square <= limits.weight_bound * shard[0].value * (1.0 + 1e-9) for shard in sums)
         assert right <= limits.weight_bound
-        # A majorant bounds no better than the chain of rounds.
+        # A majorant gives no better bound than the chain of rounds.
         assert (
             limits.weight_bound
             > 0.99 * drawing.limits(mechanism, "remove", powered(mechanism, Replicas(order)), epsilon).weight_bound
@@ -200,13 +200,13 @@ def test_a_small_claim_is_tested_with_few_busy_replicas_and_not_by_older_rules()
     assert older.most_busy == 0
     assert 2 < newer.most_busy < newer.order
     assert fewer.expected_samples < 0.3 * more.expected_samples
-    # What is left out is taken off the claim that is tested.
+    # The part left out is subtracted from the claim that is tested.
     limits = sampler().limits(mechanism, "remove", fewer.proposal, epsilon)
     assert 0.0 < limits.left_out < 0.01 * claim.delta
 
 
 def test_a_claim_that_is_just_true_is_seldom_refuted() -> None:
-    """Wealth against "δ(ε) ≥ δ(ε)" ever reaches 1/q in no more runs than q of them."""
+    """The wealth against the true claim "δ(ε) ≥ δ(ε)" reaches 1/q in at most a share q of the runs."""
     small = SMALL[0]
     mechanism, epsilon = made(*small), 2.0
     truth = removed(small, epsilon)
@@ -224,14 +224,14 @@ def test_a_claim_that_is_just_true_is_seldom_refuted() -> None:
         )
         wealth = np.exp(np.cumsum([shard[0].log_wealth for shard in sums], axis=0)).mean(axis=1)
         reached += bool(wealth.max() >= 1.0 / q)
-    # 200 draws of probability 0.1: above 33 with probability 2e-3. Bets do win sometimes.
+    # 200 draws of probability 0.1 exceed 33 with probability 2e-3. Bets do win sometimes.
     assert 0 < reached <= 33
 
 
 @pytest.mark.parametrize("small", SMALL[:3], ids=lambda small: f"n{small[0]} b{small[1]} p{small[2]}")
 @pytest.mark.parametrize("scale", [0.1, 0.3])
 def test_bounds_of_an_added_record_hold(small: tuple[int, int, float, bool, list[float]], scale: float) -> None:
-    """δ by quadrature, and E V² by many outcomes of R tilted."""
+    """Bounds are above δ by quadrature, and above E V² by many outcomes of R tilted."""
     n, b, p, warm, coefficients = small
     small = (n, b, p, warm, [scale * c for c in coefficients])
     core, truth = made(*small).core, exact(*small)
@@ -242,7 +242,7 @@ def test_bounds_of_an_added_record_hold(small: tuple[int, int, float, bool, list
     rng = np.random.default_rng(11)
     for epsilon in (0.01, 0.05):
         right = hockey_stick(nothing(n), truth, epsilon)
-        # What is known of a whole profile without samples, in both directions.
+        # The same bounds for a whole profile without samples, in both directions.
         (added,), (removed_,) = (made(*small).bounded_profile(side, [epsilon]) for side in ("add", "remove"))
         assert added >= right
         assert removed_ >= removed(small, epsilon)
@@ -252,7 +252,7 @@ def test_bounds_of_an_added_record_hold(small: tuple[int, int, float, bool, list
             assert right <= math.exp(min(found[0][1], 700.0))
         best = added_bound(core, epsilon, "square")
         if best is None:
-            # ln f is not nearly linear.
+            # Here ln f is not nearly linear.
             assert scale > 0.1
             continue
         for tilt in (0.5 * best[1], best[1]):
@@ -266,7 +266,7 @@ def test_bounds_of_an_added_record_hold(small: tuple[int, int, float, bool, list
             found = core.added_bounds(-tilt, [epsilon])
             assert found is not None
             assert least <= math.exp(min(found[0][0], 700.0))
-        # Where ln f is nearly linear the bound is near.
+        # If ln f is nearly linear, the bound is close.
         assert scale > 0.1 or best[0] < 20.0 * square.mean()
 
 
@@ -278,20 +278,20 @@ def test_what_is_known_where_a_record_is_added_is_the_least_over_tilts() -> None
         assert found is not None
         looked = [core.added_bounds(-tilt, [0.5]) for tilt in np.geomspace(1.0, 200.0, 60)]
         assert found[0] <= 1.05 * math.exp(min(one[0][place] for one in looked if one is not None))
-    # Of a whole profile the bounds are near those of each ε, and no search is.
+    # For a whole profile the bounds are close to those of each ε, without a search.
     epsilons = [0.0, 0.1, 0.3, 0.5, 0.8]
     for epsilon, profile in zip(epsilons, added_profile(core, epsilons), strict=True):
         single = added_bound(core, epsilon, "delta")
         assert single is not None
         assert 0.9 * single[0] <= profile <= 1.5 * single[0]
     assert added_profile(_core.Sampled.users([0.5], 10, 2, 0.1, 2, True), epsilons) == [1.0] * 5
-    # Too far from linear, and for what nothing is known of.
+    # These are too far from linear, or no bound is known.
     assert added_bound(made(4, 2, 0.3, True, [9.0, 6.0]).core, 2.0, "delta") is None
     assert added_bound(_core.Sampled.users([0.5], 10, 2, 0.1, 2, True), 2.0, "square") is None
 
 
 def test_a_search_for_a_tilt_ends() -> None:
-    """Where δ of an added record is 0 every larger tilt says more: the search ends where doubles do, and at a deadline."""
+    """If δ of an added record is 0, larger tilts always prove more: the search ends where doubles do, or at a deadline."""
     core = made(10, 2, 0.01, True, [0.1, 0.05]).core
     found = added_bound(core, 5.0, "delta")
     assert found is not None
@@ -302,7 +302,7 @@ def test_a_search_for_a_tilt_ends() -> None:
 
 
 def test_tests_take_few_samples_in_both_directions() -> None:
-    """The setting of many rounds with rare participations, where weight bounds of scaled laws are thousands of times δ."""
+    """Many rounds with rare participations, for which weight bounds of scaled laws are thousands of times δ."""
     column = np.cumprod([1.0, *((2.0 * j - 1.0) / (2.0 * j) for j in range(1, 8))]) / 8.0
     mechanism = made(1000, 8, 0.0107, True, list(column))
     epsilon, one = 0.3, sampler()
@@ -315,13 +315,13 @@ def test_tests_take_few_samples_in_both_directions() -> None:
     assert remove.limits.weight_bound < 1000.0 * claim.delta
     assert add.limits.clipped > 0.0 or add.samples == 0
     assert remove.samples + add.samples < 200_000
-    # A claim that is too small is refused, by both sides together.
+    # A claim that is too small is refused by both sides together.
     wrong = Claim(mechanism, 1.0, epsilon, 0.97 * estimates["remove"].value, 18.0)
     assert not all(test.accepted for test in verify(one, wrong, estimates))
 
 
 def test_the_order_is_the_best_one_where_chains_are_small() -> None:
-    """Three rounds: the weight bound falls slowly from the second power on, and rises beyond one of about 30."""
+    """For three rounds the weight bound falls slowly from the second power on, and rises beyond the 30th or so."""
     mechanism, one = made(3, 4, 0.0064, False, [0.55, 0.28, 0.14]), sampler()
     claim = Claim(mechanism, 1.0, 0.164, 1e-10, 28.0)
     found = choose_betting(one, claim, "remove", Estimate(5e-11, 1e-12, 1000.0, 10_000, plain(mechanism, "remove")))
@@ -333,7 +333,7 @@ def test_the_order_is_the_best_one_where_chains_are_small() -> None:
         except NumericsError:
             break
     assert found.proposal.replicas.order == min(bounds, key=lambda order: bounds[order]) > 10
-    # An older rule ends where the first steps predict no gain.
+    # An older rule ends when the first steps predict no gain.
     one = sampler()
     one.drawing = DrawingRule.SPARING
     older = choose_betting(one, claim, "remove", Estimate(5e-11, 1e-12, 1000.0, 10_000, plain(mechanism, "remove")))
@@ -349,7 +349,7 @@ def test_orders_are_chosen_once_and_only_where_there_is_a_chain() -> None:
     assert found is not None
     assert one.replicas is not None
     assert found.proposal.replicas.order == one.replicas[0].order
-    # What no chain is known of: batches that are truncated. Of added records more is known for single ones alone.
+    # There is no chain for truncated batches. For added records more is known only for single ones.
     record = _core.Sampled.renewal([0.5, 0.2], 10, 2, 0.1, True)
     others = (
         _core.Sampled.users([0.5], 10, 2, 0.1, 2, True),
@@ -361,7 +361,7 @@ def test_orders_are_chosen_once_and_only_where_there_is_a_chain() -> None:
         assert core.added_bounds(-1.0, [1.0]) is None
     with pytest.raises(NumericsError, match="no chain"):
         others[-1].bounds("remove", 0.1, 2.0, 1.0, order=2)
-    # Nor does it say anything of a record that is added, or of two runs by the bounds of one.
+    # The bounds of one run say nothing about an added record, or about two runs.
     assert record.bounds("add", 0.1, 2.0, 1.0, order=2)[0] == math.inf
     assert _core.Sampled.together([(record, 2)]).added_bounds(-1.0, [1.0]) is None
     with pytest.raises(NumericsError, match="range"):

@@ -1,4 +1,4 @@
-"""Samples of powers of the likelihood ratio of users, random phases, bins and allocations: against enumeration and quadrature."""
+"""Powers of the likelihood ratio for users, random phases, bins and allocations: against enumeration and quadrature."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def sampler(seed: int = 3) -> Sampler:
 
 @cache
 def removed(place: int, epsilon: float) -> float:
-    """δ(ε) of a removed record, by quadrature."""
+    """Return δ(ε) of a removed record, by quadrature."""
     small = SMALL[place]
     return hockey_stick(small.mixture, nothing(small.rounds), epsilon)
 
@@ -109,10 +109,10 @@ def test_means_are_delta_and_no_sample_is_above_its_bound(place: int) -> None:
             error = values.std(ddof=1) / math.sqrt(len(values))
             right = removed(place, epsilon)
             if limits.weight_bound < 30.0 * right:
-                # Where it is larger what counts is seldom seen.
+                # For a larger bound the losses that matter are seldom seen.
                 assert abs(values.mean() - right) < 4.5 * error + limits.generator
                 checked += 1
-            # Σ V² ≤ W Σ V of samples in [0, W].
+            # Σ V² ≤ W Σ V for samples in [0, W].
             assert all(shard[0].square <= limits.weight_bound * shard[0].value * (1.0 + 1e-9) for shard in sums)
             assert right <= limits.weight_bound
             assert limits.rounding < 1e-9
@@ -132,14 +132,14 @@ def test_moments_are_bounds_without_samples(place: int) -> None:
 
 @pytest.mark.parametrize("place", [1, 4, 6, 7], ids=[SMALL[place].name for place in (1, 4, 6, 7)])
 def test_a_claim_that_is_just_true_is_seldom_refuted(place: int) -> None:
-    """Wealth against "δ(ε) ≥ δ(ε)" ever reaches 1/q in no more runs than q of them."""
+    """The wealth against the true claim "δ(ε) ≥ δ(ε)" reaches 1/q in at most a share q of the runs."""
     mechanism, epsilon = SMALL[place].mechanism, 2.0
     truth, drawing, proposal = removed(place, epsilon), sampler(5), powered(mechanism, Replicas(2))
     bound = drawing.limits(mechanism, "remove", proposal, epsilon).weight_bound
     table = BetTable(epsilon, math.inf)
     first = drawing.run(mechanism, "remove", proposal, [table], Stream("pilot", 16, 1))
     square = sum(shard[0].square for shard in first) / (16 * SHARD)
-    # Logarithms of wealth have a standard deviation of about 2 after eight shards: then bets win about as often as they may.
+    # ln of the wealth has a standard deviation of about 2 after eight shards: bets then win about as often as they may.
     fraction = min(2.0 / math.sqrt(8 * SHARD * (square - truth * truth)), 0.5 / (bound - truth))
     bets = (Bet(truth, fraction),)
     runs, q, reached = 100, 0.1, 0
@@ -148,7 +148,7 @@ def test_a_claim_that_is_just_true_is_seldom_refuted(place: int) -> None:
         sums = drawing.run(mechanism, "remove", proposal, [table], Stream("verification", 8, candidate + 1))
         wealth = np.exp(np.cumsum([shard[0].log_wealth for shard in sums], axis=0)).mean(axis=1)
         reached += bool(wealth.max() >= 1.0 / q)
-    # 100 draws of probability 0.1: above 20 with probability 1e-3. Bets do win sometimes.
+    # 100 draws of probability 0.1 exceed 20 with probability 1e-3. Bets do win sometimes.
     assert 0 < reached <= 20
 
 
@@ -193,7 +193,7 @@ def test_an_allocation_is_certified_tighter_by_samples_than_by_blocks() -> None:
     tests = sampled_one.data.evidence.sampling.tests
     removals = [test for test in tests if test.direction == "remove"]
     assert all(test.proposal.order for test in removals)
-    # What is added is proven by the composition, without samples.
+    # Composition proves the bound for an added record, without samples.
     assert all(test.samples == 0 and test.accepted for test in tests if test.direction == "add")
     assert pyaccount.verify(sampled_one, threads=1).agrees
 
@@ -222,7 +222,7 @@ def test_what_composes_ends_at_the_deadline_that_was_entered() -> None:
         for late in (lambda: composed_bound(rounds, 0.75), lambda: composed_bounds(rounds, [2.0, 0.5])):
             with pytest.raises(LimitError):
                 late()
-    # In any order, and no matter how often; each is above the closed form by no more than the relative width asked for.
+    # In any order and number of questions, each bound is above the closed form by at most the relative width asked for.
     found = composed_bounds(rounds, [2.0, 0.5, 2.0])
     assert found[0] == found[2]
     assert found[0] < found[1]
@@ -250,7 +250,7 @@ def test_what_samples_do_not_cover_is_refused(changed: dict[str, Any], message: 
 
 
 def test_the_price_of_a_tuple_is_part_of_the_choice() -> None:
-    """Where a plain sample takes next to nothing it is worth little that samples of a power are fewer."""
+    """If plain samples are cheap, it hardly matters that fewer samples of a power are needed."""
     small = SMALL[6]
     epsilon = 2.0
     claim = Claim(replace(small.mechanism, cost=1e6), 1.0, epsilon, 1.2 * removed(6, epsilon), 9.0)

@@ -1,4 +1,4 @@
-"""A sampled profile and its guarantee are facts about one mechanism: none of them is looser than the other implies."""
+"""A sampled profile and its guarantee are about one mechanism: no bound is looser than what the rest implies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyaccount.certificate.model import CertificateModel
 
 @cache
 def certified(kind: str) -> Any:
-    """A certificate whose own samples would leave δ far above the guarantee's at every ε from there on."""
+    """Return a certificate whose own samples would leave δ far above the guarantee's from its ε on."""
     verified = kind == "verified"
     return pyaccount.certify(
         {
@@ -40,7 +40,7 @@ def record(kind: str, **changes: Any) -> CertificateModel:
 
 @pytest.mark.parametrize("kind", ["verified", "confidence"])
 def test_the_profile_is_no_looser_than_the_guarantee(kind: str) -> None:
-    """δ at and beyond the guarantee's ε was up to five times the guarantee's."""
+    """In an earlier version δ at and beyond the guarantee's ε was up to five times the guarantee's."""
     raw = certified(kind).to_dict()
     guarantee, directions = raw["guarantee"], raw["directions"]
     assert guarantee["kind"] == kind
@@ -59,7 +59,7 @@ def test_the_tests_behind_a_guarantee_count_in_each_point_and_once_in_all_of_the
     assert sampling is not None
     parts = sampling.pointwise_failure_probability + sampling.total_probability
     assert sampling.profile_failure_probability == pytest.approx(parts, rel=1e-12)
-    # All bounds together: each point's own ends, and the tests once.
+    # The error probability of all bounds together: that of each point's own ends, and that of the tests once.
     ends = 2 * len(data.profile) + 2
     together = sampling.total_probability + ends * sampling.pointwise_failure_probability
     assert failure_probability(data) == pytest.approx(together, rel=1e-12)
@@ -78,7 +78,7 @@ def test_any_point_on_request_is_bounded_too() -> None:
 
 
 def test_what_holds_without_samples_bounds_the_profile() -> None:
-    """Two rounds that a record nearly always joins: far out no sample tells as much as one Gaussian mechanism of √2 does."""
+    """If a record nearly always joins both rounds, far out samples give weaker bounds than one Gaussian mechanism of √2."""
     sigma, far = 2.0, 6.0
     certificate = pyaccount.certify(
         {

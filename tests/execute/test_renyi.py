@@ -21,7 +21,7 @@ from pyaccount.risk.polynomials import MomentPolynomial
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    """b-min-sep sampling of four rounds, by moments; `section__key=value` changes it."""
+    """Return b-min-sep sampling of four rounds, by moments; `section__key=value` changes it."""
     raw: dict[str, Any] = {
         "pyaccount": 1,
         "name": "moments",
@@ -65,7 +65,7 @@ def test_every_blank_gives_the_same_mechanism() -> None:
     assert noise.data.solved is not None
     assert noise.data.solved.value == pytest.approx(1.0, rel=1e-2)
     assert noise.data.guarantee.kind == "deterministic"
-    # The value found holds as a claim, and one that is a little smaller does not.
+    # The value found holds as a claim, and a slightly smaller one does not.
     sigma = float(noise.data.solved.value)
     held = pyaccount.certify(document(privacy__delta=delta, noise__multiplier=sigma), threads=1)
     assert held.data.holds
@@ -86,7 +86,7 @@ def test_an_epsilon_is_the_one_at_which_moments_give_delta(sigma: float) -> None
     log = moment.log_moment + (m - 1) * math.log(m - 1) - m * math.log(m)
     single = (log - math.log(1e-6)) / (m - 1)
     if moment.polynomial is None:
-        # Little noise, where orders are too small for more than one moment.
+        # With little noise, orders are too small for more than one moment.
         assert m < 4
         assert guarantee.epsilon == pytest.approx(single, rel=1e-9)
     else:
@@ -115,7 +115,7 @@ def test_it_is_recomputed_and_retested(changes: dict[str, Any], tmp_path: Path) 
     certificate = pyaccount.certify(document(accounting__profile=[1, 3], **changes), threads=1)
     assert pyaccount.verify(certificate, threads=1).agrees
     assert pyaccount.verify(certificate, threads=1, seed=77).agrees
-    # Where a bound was the blank, a smaller one is not what is found.
+    # If a bound was the blank, a smaller one cannot be found.
     raw = json.loads(certificate.to_json())
     blank = {"delta", "epsilon"} & {key for key in ("delta", "epsilon") if raw["document"]["privacy"][key] == "solve"}
     for key in blank:
@@ -131,7 +131,7 @@ def test_what_holds_without_amplification_is_taken_where_it_is_less() -> None:
 
 
 def test_noise_that_needs_no_amplification_is_that_of_one_gaussian_mechanism() -> None:
-    # Rounds 1 and 3 of four, whose columns do not overlap and have norm 1: μ = √2/σ (Balle & Wang 2018, Theorem 8).
+    # Rounds 1 and 3 of four have columns that do not overlap and have norm 1: μ = √2/σ (Balle & Wang 2018, Theorem 8).
     def excess(sigma: float) -> float:
         mu = math.sqrt(2.0) / sigma
         return float(norm.cdf(mu / 2 - 2 / mu) - math.exp(2) * norm.cdf(-mu / 2 - 2 / mu)) - 1e-5
@@ -177,7 +177,7 @@ def test_what_has_no_moments_is_refused_at_its_place(changes: dict[str, Any], wo
 
 
 def test_claims_that_no_moment_proves_are_said_to_be_so() -> None:
-    # W_m is at least c_m e^{−(m−1)ε}, whatever σ: about 1/(em) here.
+    # W_m is at least c_m e^{−(m−1)ε} at any σ: about 1/(em) here.
     with pytest.raises(pyaccount.NumericsError, match="no moment of an order up to 64"):
         pyaccount.certify(
             document(privacy={"adjacency": "zero-out", "epsilon": 1e-3, "delta": 1e-5}, noise__multiplier="solve")
@@ -186,7 +186,7 @@ def test_claims_that_no_moment_proves_are_said_to_be_so() -> None:
 
 @pytest.mark.parametrize("start", [0.5, 3.0, 40.0])
 def test_a_bound_that_jumps_is_crossed_where_it_jumps(start: float) -> None:
-    """One of few busy replicas is infinite up to some σ, and may be far below the claim from there on."""
+    """A bound of few busy replicas is infinite up to some σ, and may be far below the claim from there on."""
 
     def excess(sigma: float) -> float:
         return 70.0 if sigma < 2.345 else -30.0 - sigma

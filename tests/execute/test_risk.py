@@ -1,4 +1,4 @@
-"""Budgets of risk as targets: noise against closed forms, from both sides; refusals; sampled mechanisms; certificates."""
+"""Budgets of risk as targets: noise against closed forms from both sides, refusals, sampling, certificates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BUDGETS = [{"advantage": 0.1}, RATES, {"gaussian_mu": 0.5}]
 
 
 def document(risk: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """Full batches: one Gaussian mechanism. Sections are replaced whole."""
+    """Return full batches, which are one Gaussian mechanism. Sections are replaced whole."""
     return {
         "pyaccount": 1,
         "name": "budget",
@@ -44,7 +44,7 @@ def advantage(sigma: float) -> float:
 
 
 def rate(sigma: float, alpha: float) -> float:
-    """The larger of a test for presence, which looks for a large y, and one for absence, which looks for a small one."""
+    """Return the larger true-positive rate of a test for presence (at large y) and one for absence (at small y)."""
     presence = (1 - P) * alpha + P * NORMAL.cdf(NORMAL.inv_cdf(alpha) + 1 / sigma)
 
     def absent(y: float) -> float:
@@ -84,10 +84,10 @@ def test_the_least_noise_is_enclosed(risk: dict[str, Any], changes: dict[str, An
     assert block.value is not None
     assert block.value_lower <= block.value <= block.budget
     assert block.value_lower >= block.budget * (1 - 1e-3)
-    # What it is said to be of ε is the guarantee, at the δ that is told.
+    # The guarantee states ε at the δ asked for.
     assert (block.epsilon, block.delta) == (found.epsilon, found.delta) == (found.epsilon, 1e-6)
     assert inconsistencies(found.data) == []
-    # A little less noise misses the budget, and the sentence says by how much at least.
+    # Slightly less noise misses the budget, and the sentence gives a lower bound on the risk.
     less = pyaccount.certify(document(risk, **changes, noise={"multiplier": solved.value * (1 - 1e-3)}))
     assert not less.holds
     assert "does not keep" in less.statement
@@ -104,7 +104,7 @@ def test_a_claim_that_holds_with_room_is_told_what_it_is() -> None:
 
 
 def test_the_longest_run_that_keeps_a_budget() -> None:
-    """n rounds of σ = 10 are N(√n/10, 1): μ of at most 0.55 leaves 30."""
+    """n rounds of σ = 10 are N(√n/10, 1): with μ at most 0.55, 30 rounds are possible."""
     changes = {
         "training": {"sampling_probability": 1.0, "iterations": "solve"},
         "sampler": {"kind": "poisson"},
@@ -143,7 +143,7 @@ SAMPLED = {
 
 @pytest.mark.parametrize(("risk", "exact"), ONE[:2], ids=str)
 def test_sampled_noise_keeps_the_budget_by_one_tested_point(risk: dict[str, Any], exact: float) -> None:
-    """One round, by samples: σ is above the exact one, by what a test and one point in common cost."""
+    """One round, by samples: σ is above the exact one by what a test and a single point of the profile cost."""
     changes = ONE_ROUND | {"accounting": {"method": "monte-carlo", "seed": 7, "tolerance": 0.02}}
     risk = risk | {"report_delta": 1e-3}
     found = pyaccount.certify(document(risk, **changes))
@@ -156,7 +156,7 @@ def test_sampled_noise_keeps_the_budget_by_one_tested_point(risk: dict[str, Any]
     assert math.exp(guarantee.epsilon) * alpha + guarantee.delta <= block.budget
     assert block.value is not None
     assert 0.999 * block.budget <= block.value <= block.budget
-    # ε is told at the δ asked for, not at the tested one.
+    # ε is stated at the δ asked for, not at the tested one.
     assert block.delta == 1e-3
     assert block.epsilon is not None
     assert block.epsilon_lower <= block.epsilon
@@ -223,7 +223,7 @@ def _plain() -> dict[str, Any]:
 
 
 def test_verifying_refutes_a_value_that_promises_more() -> None:
-    """A value between the profile's lower end and the truth: only recomputing tells."""
+    """A value between the profile's lower end and the truth: only recomputing reveals it."""
     changed = json.loads(COMPOSED)
     changed["risk"]["value"] = changed["risk"]["value_lower"] = 0.0998
     stated = pyaccount.Certificate.from_json(json.dumps(changed))

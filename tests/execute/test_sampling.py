@@ -1,4 +1,4 @@
-"""Guarantees from samples: statistics that can fail, agreement with composition, reproducibility, refusals."""
+"""Guarantees from samples: statistical tests that can fail, agreement with composition, reproducibility, refusals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from pyaccount.plan.sampled import SampledMechanism
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    """A small b-min-sep document; nested keys are replaced whole."""
+    """Return a small b-min-sep document; nested keys are replaced whole."""
     return {
         "pyaccount": 1,
         "name": "small",
@@ -48,10 +48,10 @@ def document(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-#: A run whose samples are soon drawn.
+#: A run whose samples are drawn quickly.
 FEW = {"participation_rate": 0.05, "iterations": 8}
 
-#: Sampling where composition would do.
+#: A document that asks for sampling although it could be composed.
 MONTE_CARLO = {"method": "monte-carlo", "seed": 7, "profile": [0.5, 1.0]}
 
 
@@ -59,7 +59,7 @@ def sampler(seed: int = 3) -> Sampler:
     return Sampler(RunOptions(seed=seed, threads=0))
 
 
-#: One round of Poisson sampling, p = 0.2, σ = 1: every figure has a closed form.
+#: One round of Poisson sampling, p = 0.2, σ = 1: every number has a closed form.
 P, SIGMA, EPSILON = 0.2, 1.0, 0.4
 
 
@@ -68,7 +68,7 @@ def one_round() -> SampledMechanism:
 
 
 def exact(direction: str, epsilon: float) -> float:
-    """δ(ε) of one round in closed form: the likelihood ratio is monotone in y."""
+    """Return δ(ε) of one round in closed form: the likelihood ratio is monotone in y."""
     alpha = math.exp(epsilon if direction == "remove" else -epsilon)
     if alpha <= 1.0 - P:
         return 0.0
@@ -85,7 +85,7 @@ def exact(direction: str, epsilon: float) -> float:
 def test_a_false_claim_is_accepted_no_more_often_than_stated(
     direction: Any, excess: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2,000 verifications of a mechanism just outside the claim, with a pilot that misjudges it and q large enough to see."""
+    """2,000 verifications of a mechanism just outside the claim, with a pilot that misjudges it and a large q."""
     monkeypatch.setattr(tests_of_claims, "LEAST_SHARDS", 6)
     monkeypatch.setattr(tests_of_claims, "PATIENCE", 0.0)
     epsilon = EPSILON if direction == "remove" else 0.1
@@ -95,7 +95,7 @@ def test_a_false_claim_is_accepted_no_more_often_than_stated(
     proposal = plain(mechanism, direction) if excess == 0.0 else scaled(mechanism, direction, excess, 1.0)
     cap = one.limits(mechanism, direction, proposal, epsilon).weight_bound
     assert claim.delta < cap < 2.0
-    # Stakes that make the capital of 6,000 samples wander far enough to see false acceptances.
+    # Betting fractions so large that the wealth of 6,000 samples varies enough for false acceptances to occur.
     square = sum(
         s[0].square for s in one.run(mechanism, direction, proposal, [BetTable(epsilon, cap)], Stream("pilot", WAVE, 0))
     )
@@ -103,7 +103,7 @@ def test_a_false_claim_is_accepted_no_more_often_than_stated(
     betting = Betting(proposal, cap, (stake, 0.5 * stake), 1.0)
     accepted = sum(tests_of_claims._bet(one, claim, direction, betting).accepted for _ in range(runs))
     assert accepted <= binom.ppf(1 - 1e-6, runs, q)
-    # The test can fail: false claims so close to the truth are accepted now and then, and a true one mostly is.
+    # The test can fail: false claims this close to the truth are accepted now and then, and a true one mostly is.
     assert accepted > 0
     true_claim = Claim(mechanism, SIGMA, epsilon, 1.5 * truth, math.log(1.0 / q))
     assert sum(tests_of_claims._bet(one, true_claim, direction, betting).accepted for _ in range(50)) > 40
@@ -119,13 +119,13 @@ def test_curves_cover_the_truth(direction: Any, epsilon: float, excess: float) -
     assert sum(point.upper < truth for point in points) <= binom.ppf(1 - 1e-6, runs, q)
     assert sum(point.lower > truth for point in points) <= binom.ppf(1 - 1e-6, runs, q)
     assert all(0.0 <= point.lower <= point.upper <= 1.0 for point in points)
-    # They say something.
+    # The bounds are not trivial.
     assert np.median([point.upper for point in points]) < 2.0 * truth
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
 def test_min_separation_of_one_is_poisson_sampling(adjacency: str) -> None:
-    """The mean of the estimator, and the confidence statement, against the proven interval of a composition."""
+    """The mean of the estimator, and the confidence statement, agree with the proven interval of a composition."""
     common = {
         "privacy": {"adjacency": adjacency, "epsilon": 2.0, "delta": "solve"},
         "training": {"sampling_probability": 0.1, "iterations": 30},
@@ -138,7 +138,7 @@ def test_min_separation_of_one_is_poisson_sampling(adjacency: str) -> None:
     sampled = document(**common, sampler=sampler, accounting=MONTE_CARLO)
     plan = pyaccount.compile(sampled)
     session = open_session(plan, RunOptions(threads=0, seed=0))
-    # Each direction by itself: beside a larger one, one that is next to nothing gets no more than a glance.
+    # Each direction is estimated separately: next to a larger one, a negligible one gets only a rough estimate.
     mechanism = session.mechanism(plan.at())
     estimates = {side: session.estimator.at(mechanism, side, 2.0, Effort(128)) for side in mechanism.directions}
     for direction, estimate in estimates.items():
@@ -183,11 +183,11 @@ def test_calibration_is_verified_and_tight() -> None:
     sampling = data.evidence.sampling
     assert sampling is not None
     assert {test.direction for test in sampling.tests if test.accepted} == {"remove", "add"}
-    # The failure of the tests is paid for: δ₀ + q(1 − δ₀) is the δ stated.
+    # The tests' error probability is included: δ₀ + q(1 − δ₀) is the δ stated.
     threshold = {test.threshold for test in sampling.tests}.pop()
     assert threshold + sampling.total_probability * (1.0 - threshold) == pytest.approx(1e-3, rel=1e-12)
     assert all(test.log_target == pytest.approx(math.log(2 / sampling.total_probability)) for test in sampling.tests)
-    # Three per cent less noise cannot be certified.
+    # With three per cent less noise the claim cannot be certified.
     assert certificate.noise_multiplier is not None
     refused = pyaccount.certify(document(noise={"multiplier": 0.97 * certificate.noise_multiplier}))
     assert not refused.holds
@@ -206,7 +206,7 @@ def test_the_fixed_sample_test_is_the_papers() -> None:
     assert plan.failure_probability == pytest.approx(
         math.exp(-plan.samples * divergence(plan.bar, plan.delta)), rel=1e-9
     )
-    # Fewer samples would not do.
+    # Fewer samples do not suffice.
     best = min(
         d + math.exp(-0.9 * plan.samples * divergence(plan.bar, d)) * (1 - d)
         for d in np.linspace(5.01e-4, 9.999e-4, 500)
@@ -247,7 +247,7 @@ def test_the_seed_comes_from_the_system_and_is_recorded() -> None:
 
 
 def test_a_pattern_without_randomness_falls_back_to_the_gaussian() -> None:
-    """b = n and p = 1 from a cold start: one participation, in the first round. There is nothing that sampling could win."""
+    """b = n and p = 1 from a cold start: one participation, in the first round, so sampling cannot amplify anything."""
     certain = document(
         training={"participation_rate": 0.25, "iterations": 4},
         sampler={"kind": "b-min-sep", "min_separation": 4, "start": "cold"},
@@ -354,7 +354,7 @@ def test_proposals_that_leave_out_patterns_bound_nothing() -> None:
 
 
 def test_a_cap_below_the_claim_needs_no_samples() -> None:
-    """In the add direction the loss is at most −n ln(1 − p); far above it the cap alone certifies."""
+    """In the add direction the loss is at most −n ln(1 − p); far above it the weight bound alone certifies."""
     mechanism, one = one_round(), sampler()
     claim = Claim(mechanism, SIGMA, 6.0, 1e-4, math.log(1e6))
     estimate = Estimate(0.0, 0.0, 0.0, 1024, Proposal(P, -2.0))
@@ -391,7 +391,7 @@ def test_roots_are_found_through_noise() -> None:
 
 
 def patterns(n: int, b: int, most: int) -> list[tuple[int, ...]]:
-    """All sets of at most `most` rounds at least b apart."""
+    """Return all sets of at most `most` rounds at least b apart."""
     return [
         rounds
         for size in range(1, most + 1)
@@ -436,7 +436,7 @@ def test_unsampled_matrices_are_one_gaussian() -> None:
         privacy={"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
     )
     certificate = pyaccount.certify(body)
-    # Four orthogonal columns of norm 1 (the last one whole: it starts at round 30).
+    # Four orthogonal columns of norm 1 (the last one complete, since it starts at round 30).
     mu = 2.0 / 2.0
     delta = norm.cdf(mu / 2 - certificate.epsilon / mu) - math.exp(certificate.epsilon) * norm.cdf(
         -mu / 2 - certificate.epsilon / mu
@@ -561,7 +561,7 @@ def test_a_forecast_says_where_tests_draw_from_and_why_not_from_a_power() -> Non
 
 
 def test_an_epsilon_of_zero_has_a_price_too() -> None:
-    """Where δ(0) is below δ already there is no distance to speak of: the claim at ε = 0 is all there is to test."""
+    """If δ(0) is below δ already, no distance can be added to the pilot's value 0: the only claim tested is ε = 0."""
     document = {
         "pyaccount": 1,
         "name": "nothing to solve",

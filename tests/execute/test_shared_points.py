@@ -1,4 +1,4 @@
-"""Points of a profile that share their compositions, beside the same asked for one by one."""
+"""Points of a profile that share their compositions, compared with points that are asked for one by one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_points_that_share_compositions_are_those_asked_for_one_by_one(name: str
         alone = engine.ask(bounds, answer.question)
         for side in DIRECTIONS:
             one, other = answer.directions[side], alone.directions[side]
-            # Both enclose what lies between the mechanism's bounds.
+            # Both enclose the range between the mechanism's bounds.
             assert one.lower <= other.upper
             assert other.lower <= one.upper
             for account, single in ((one.upper_account, other.upper_account), (one.lower_account, other.lower_account)):

@@ -1,4 +1,4 @@
-"""The blank: what is returned holds, its neighbour fails, and impossible targets are refused with the reason."""
+"""The blank: the value returned holds, its neighbour fails, and impossible targets are refused with the reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ solving = importlib.import_module("pyaccount.execute.solve")
 
 @dataclass
 class Told:
-    """What is found as near as the engine comes."""
+    """A stand-in for an interval that is as narrow as the engine can make it."""
 
     lower: float
     upper: float
@@ -42,7 +42,7 @@ class Untold:
         below, above = value <= min(self.holds, self.fails), value >= max(self.holds, self.fails)
         holds, fails = (below, above) if rising else (above, below)
         excess = math.log(value / math.sqrt(self.holds * self.fails)) * (1 if rising else -1)
-        # The upper end meets the target at the value that holds, the lower one where it fails.
+        # The upper end meets the target at the value that holds; the lower end exceeds it at the value that fails.
         ends = [privacy.epsilon * (value / known) ** (1 if rising else -1) for known in (self.holds, self.fails)]
         return solving.CandidateVerdict(holds, fails, excess, Told(min(ends), max(ends)))  # type: ignore[arg-type]
 
@@ -54,7 +54,7 @@ def test_noise_that_cannot_be_told_is_enclosed_from_both_sides(monkeypatch: pyte
     assert 1.07 <= found.value <= 1.07 * (1 + 1e-4)
     assert found.fails_at is not None
     assert 0.93 * (1 - 1e-4) <= found.fails_at <= 0.93
-    # Each end of the intervals is followed to the target, from a bracket of a factor of a few down to 1e-4.
+    # The search follows each end of the interval to the target, from a bracket of a factor of a few down to 1e-4.
     assert len(engine.asked) <= 15
 
 
@@ -67,7 +67,7 @@ def test_rounds_that_cannot_be_told_are_enclosed_from_both_sides(monkeypatch: py
 
 
 def epsilon_of(p: float, sigma: float, count: int, delta: float, group: int = 1) -> tuple[float, float]:
-    """The proven interval at a fine tolerance, straight from the core."""
+    """Return the proven interval at a fine tolerance, directly from the core."""
     profile = RoundProfile.poisson(group, p, sigma, two_sided=False, reverse=False)
     found = answer_all([([(profile, count)], None, delta, 1e-6)])[0]
     return found.lower, found.upper
@@ -84,7 +84,7 @@ def test_noise_never_overshoots_and_is_nearly_the_smallest(target: float, tolera
     assert certificate.holds
     assert certificate.epsilon <= target
     assert epsilon_of(0.01, sigma, 400, 1e-6)[0] <= target
-    # A σ smaller by the tolerance misses the target.
+    # A σ that is smaller by the tolerance misses the target.
     assert epsilon_of(0.01, sigma / (1 + 1.01 * tolerance), 400, 1e-6)[1] > target
     solved = certificate.data.solved
     assert solved is not None
@@ -137,7 +137,7 @@ def test_a_claim_is_checked() -> None:
     refuted = pyaccount.certify(document(privacy__epsilon=at.epsilon_lower * 0.999))
     assert not refuted.holds
     assert "is not" in refuted.statement
-    # The certificate of a refuted claim still states what does hold.
+    # The certificate of a refuted claim still states the bounds that do hold.
     assert refuted.epsilon > refuted.epsilon_lower > at.epsilon_lower * 0.999
 
 

@@ -242,7 +242,7 @@ def test_not_one_allocation() -> None:
         pyaccount.certify(document(privacy={"epsilon": 0.01}, training={"iterations": "solve"}))
     (found,) = caught.value.problems
     assert found.path_text == "training.iterations"
-    assert "not even 6 iterations, the fewest there can be, meet the target" in found.message
+    assert "not even 6 iterations, the minimum, meet the target" in found.message
 
 
 def test_iterations_of_a_phase_beside_another() -> None:

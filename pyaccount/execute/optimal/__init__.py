@@ -1,9 +1,10 @@
-"""The banded Toeplitz matrix of least error under the sampler of a document, at its ε and δ.
+"""Search for the banded Toeplitz matrix of least error under the sampler of a document, at its ε and δ.
 
-`parametrisation` has the matrices that are searched, `objective` the error of one at the σ that it needs, with its gradient, from
-samples that stay the same, `judge` the same by the pilot, from other samples, `improvement` the rounds, and `search` where they
-begin and what is made of them; `unsampled` finds the matrix where that takes no samples. A matrix is
-proposed here and nothing is proven about it: the certificate is of its coefficients, by samples that this room has not seen.
+`search` starts the search and returns its result. `parametrisation` has the families of matrices that are searched,
+`objective` the error of a matrix at the σ that it needs, with its gradient, from fixed samples; `improvement` does the
+rounds, `judge` estimates the error of a matrix by the pilot, from other samples. `unsampled` finds the matrix if no
+samples are needed. Nothing is proven here about the matrix proposed: its coefficients are certified with samples not
+used here.
 """
 
 from pyaccount.execute.optimal.search import optimise

@@ -1,9 +1,9 @@
-"""Rounds of a quasi-Newton method, each from where the one before ended, with samples of its own.
+"""Rounds of a quasi-Newton method: each starts where the previous one ended, with its own samples.
 
-A round fits its parameters to some samples, and others, in `SETS` independent sets, tell whether ln of the error fell, with a
-standard error, and the gradient where it ended. What a round promises by its own samples is too much by what it fitted to
-their noise: where even that is not worth a round, or rounds in succession do not keep it although samples are doubled, nothing
-is left that so many samples could find.
+A round fits its parameters to some samples. Other samples, in `SETS` independent sets, measure whether ln of the error
+fell, with a standard error, and the gradient where the round ended. The gain in a round's own samples is too large,
+since it includes what was fitted to their noise. The search therefore ends if even that gain is too small for another
+round, or if several rounds in succession show no gain in the other samples although the number of samples is doubled.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     from pyaccount.execute.optimal.judge import Judge
     from pyaccount.execute.optimal.parametrisation import ColumnFamily, Vector
 
-#: Steps and evaluations of one round at most.
+#: The largest numbers of steps and of evaluations in one round.
 STEPS, EVALUATIONS = 8, 12
-#: Shards of the samples that the first rounds fit to, and the sets, with their shards, that a round is judged by.
+#: The shards that the first rounds fit to, and the number of sets that measure a round, with the shards of each.
 SHARDS, SETS, SET_SHARDS = 8, 8, 2
-#: How closely σ is found by the samples that are fitted to, as ln δ̂, and by a set, of which only the difference between two
-#: matrices counts: a linear step does the rest, and errs as the square of this.
+#: How precisely σ is found, as ln δ̂: by the samples that are fitted to, and by a set, where only the difference
+#: between two matrices counts. A linear step removes the rest, with an error of the order of its square.
 CLOSE, NEAR = 1e-2, 0.1
-#: A gain of ln of the error that is worth no round.
+#: A gain of ln of the error that is too small for another round.
 WORTH = 5e-4
-#: So many rounds in succession without a gain beyond the noise are the end.
+#: The search ends after this many rounds in succession without a gain beyond the noise.
 PATIENCE = 2
-#: A gradient within so many times its error is not told from 0: the column itself was fitted to fewer samples than tell it.
+#: A gradient within this many standard errors cannot be distinguished from 0: the column was fitted to fewer samples.
 STATIONARY = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """The gradient of ln of the error in the parameters of the search: its norm, and the norm of its components' standard errors.
+    """The gradient of ln of the error in the parameters of the search: its norm, and the norm of its standard errors.
 
-    The latter is what the former would be, in root mean square, if the gradient were 0.
+    The latter is the root mean square of the former if the gradient is 0.
     """
 
     norm: float
@@ -48,30 +48,30 @@ class Slope:
 
     @property
     def flat(self) -> bool:
-        """Whether samples do not tell it from 0."""
+        """Whether the samples cannot distinguish the gradient from 0."""
         return self.norm <= STATIONARY * self.error
 
 
 class Improvement:
-    """A matrix with the σ that it needs, and the way down from it."""
+    """The search for a better matrix: the current one with the σ that it needs, and the rounds that improve it."""
 
     def __init__(self, judge: Judge, columns: ColumnFamily, noise: float) -> None:
         self.columns, self.noise = columns, noise
         self.rounds = 0
-        #: How far ln of the error fell in all, by samples that nothing was fitted to.
+        #: How far ln of the error fell in total, as measured by samples that nothing was fitted to.
         self.gain = 0.0
-        #: Where the first round began, and where it is now.
+        #: The gradient where the first round began, and the current one.
         self.first = self.slope = Slope(math.inf, math.inf)
         self._judge = judge
         self._shards, self._weak, self._settled, self._sets = SHARDS, 0, False, 0
 
     @property
     def ended(self) -> bool:
-        """Whether another round is not worth it."""
+        """Whether another round is not worthwhile."""
         return self._settled or self._weak == PATIENCE
 
     def step(self) -> None:
-        """One round. Raises `LimitError`."""
+        """Do one round. Raises `LimitError`."""
         columns = self.columns
         samples = self._judge.samples(columns, self.noise)
         squares = self._judge.log_error(len(columns.start))
@@ -86,8 +86,8 @@ class Improvement:
         promised, a, noise = _improved(fitted)
         held = [objective(SET_SHARDS, NEAR) for _ in range(SETS)]
         before, after = ([one(*at) for one in held] for at in ((columns.zero, self.noise), (a, noise)))
-        told = _mean(np.array([one[0] - other[0] for one, other in zip(before, after, strict=True)]))
-        gain, error = (float(one) for one in told)
+        measured = _mean(np.array([one[0] - other[0] for one, other in zip(before, after, strict=True)]))
+        gain, error = (float(one) for one in measured)
         here, there = (np.array([gradient for _, gradient in ones]) for ones in (before, after))
         if self.rounds == 0:
             self.first = _slope(columns, here)
@@ -105,7 +105,7 @@ class Improvement:
 
 
 def _improved(objective: LogError) -> tuple[float, Vector, float]:
-    """Some steps of L-BFGS within reach: how far ln of the error falls by the samples that are fitted to, where, and σ there."""
+    """Do some steps of L-BFGS; return the fall of ln of the error in the fitted samples, the parameters, and σ."""
     zero = objective.columns.zero
     before, _ = objective(zero)
     found = optimize.minimize(
@@ -116,17 +116,17 @@ def _improved(objective: LogError) -> tuple[float, Vector, float]:
         bounds=objective.columns.bounds,
         options={"maxiter": STEPS, "maxfun": EVALUATIONS},
     )
-    # From the last step's σ on: that of the first may be so far off that no sample sees a loss above ε.
+    # σ is found from that of the last step: from the first one, samples may see no loss above ε at all.
     return before - float(found.fun), np.asarray(found.x), objective.noise(found.x)
 
 
 def _mean(rows: Vector) -> tuple[Vector, Vector]:
-    """The mean over the sets, and its standard error."""
+    """Return the mean over the sets, and its standard error."""
     return rows.mean(axis=0), rows.std(axis=0, ddof=1) / math.sqrt(len(rows))
 
 
 def _slope(columns: ColumnFamily, gradients: Vector) -> Slope:
-    """Of the gradients of each set, without the parameters that can go no further down."""
+    """Return the slope from each set's gradient, without the parameters that cannot go further down."""
     mean, error = _mean(gradients)
     downhill = columns.downhill(mean)
     return Slope(*(math.sqrt(float(np.square(one[downhill]).sum())) for one in (mean, error)))

@@ -1,6 +1,7 @@
-"""The error of a matrix at the σ that it needs, by the pilot: what candidates of a search are told apart by.
+"""Estimate the error of a matrix at the σ that it needs, by the pilot, to compare the candidates of a search.
 
-All are judged with the same random numbers, which are not those of the search: what fitted these by chance does not pass.
+All matrices are judged with the same random numbers, which differ from those of the search, so that a matrix that fits
+the search's samples by chance gains nothing.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import CompiledDocument, Proposed
     from pyaccount.plan.samplers.base import Differentiable
 
-#: How closely σ is found, relatively, and the shards of an estimate.
+#: The relative precision of σ, and the shards of an estimate.
 PRECISION, SHARDS = 3e-3, 8
-#: The shards by which mixtures are told, and a direction whose δ is so much smaller than the other's decides nothing in a round.
+#: The shards by which mixtures are chosen; and the share of the larger δ up to which a direction is ignored in a round.
 SCOUTED, NEGLIGIBLE = 4, 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedMatrix:
-    """A matrix with those around it, its plan, and what it needs."""
+    """A matrix with the family around it, its plan, and the σ that it needs with its error."""
 
     columns: ColumnFamily
     plan: CompiledDocument
@@ -44,42 +45,42 @@ class JudgedMatrix:
 
     @property
     def error(self) -> float:
-        """The squared error that is to be small, an estimate."""
+        """The squared error, an estimate: the search minimises it."""
         return self.proposed.squared_error
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Judges the matrices of one search, and draws the samples of its rounds."""
+    """Estimates the errors of the matrices of one search, and draws the samples of its rounds."""
 
     plan: CompiledDocument
     options: RunOptions
-    #: What was compiled, by the column.
+    #: The compiled plans, by the bytes of the column.
     _plans: dict[bytes, CompiledDocument] = field(default_factory=dict)
 
     @property
     def target(self) -> tuple[float, float]:
-        """The document's ε, and the δ that is tested for its own."""
+        """The document's ε, and the δ that is tested in place of its own."""
         privacy = self.plan.document.privacy
         assert privacy.epsilon != "solve"
         assert privacy.delta != "solve"
         return privacy.epsilon, privacy.delta * (1.0 - FAILURE_SHARE)
 
     def log_error(self, bands: int) -> LogSquares:
-        """ln of the squared error at σ = 1, for columns of unit norm, with its gradient."""
+        """Return ln of the squared error at σ = 1, for columns of unit norm, with its gradient."""
         body = self.plan.document.bodies[0]
         return log_squares(whole(body.training.iterations), bands, workload_of(body))
 
     @property
     def differentiable(self) -> Differentiable:
-        """How δ follows the column."""
+        """The derivatives of δ in the column."""
         body = self.plan.document.bodies[0]
         found = sampler_plan(body).differentiable(self.plan.document, body)
         assert found is not None, "compiling refuses samplers without"
         return found
 
     def __call__(self, columns: ColumnFamily, near: float | None = None) -> JudgedMatrix:
-        """Find σ, beginning at one that is `near` if such a one is known. Raises `DocumentError`, `LimitError`."""
+        """Find σ, starting from `near` if that is given, and judge the matrix. Raises `DocumentError`, `LimitError`."""
         plan, session = self._opened(columns)
         epsilon, delta = self.target
         if near is None:
@@ -94,7 +95,7 @@ class Judge:
         return JudgedMatrix(columns, plan, proposed(plan.document, sigma))
 
     def samples(self, columns: ColumnFamily, noise: float) -> FrozenSamples:
-        """Samples around a matrix at a σ, from the mixtures that estimates there use. Raises `LimitError`."""
+        """Return samples around a matrix at a σ, from the mixtures that estimates there use. Raises `LimitError`."""
         plan, session = self._opened(columns)
         mechanism = session.mechanism(plan.at(noise))
         estimates = session.estimate(mechanism, self.target[0], shards=SCOUTED)

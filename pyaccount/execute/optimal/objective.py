@@ -1,11 +1,11 @@
-"""ln(σ²·(1/n)‖AC⁻¹‖_F²) at the σ that C needs for (ε, δ), and its gradient, as a function of the same samples throughout.
+"""ln(σ²·(1/n)‖AC⁻¹‖_F²) at the σ that C needs for (ε, δ), and its gradient, computed from the same samples throughout.
 
-A is the matrix of the workload; where that asks for the largest error, its square stands in place of the mean.
+A is the matrix of the workload; if that asks for the largest error, the largest squared row norm replaces the mean.
 
-With samples that stay where they are, the estimate of δ is a smooth function of c and σ and its derivatives are its own (the
-core's `montecarlo::gradients`). σ(c) is the root of ln δ̂(c, σ) = ln δ, by Newton's method in ln σ, and by the implicit function
-theorem ∂ ln σ/∂c = −(∂δ̂/∂c)/(σ·∂δ̂/∂σ): mathematics of Choquette-Choo et al. 2025 (arXiv:2410.06266), Section 4.2. All
-numbers are estimates.
+With fixed samples the estimate of δ is a smooth function of c and σ, and its derivatives are exact (the core's
+`montecarlo::gradients`). σ(c) is the root of ln δ̂(c, σ) = ln δ, by Newton's method in ln σ, and by the implicit
+function theorem ∂ ln σ/∂c = −(∂δ̂/∂c)/(σ·∂δ̂/∂σ): mathematics of Choquette-Choo et al. 2025 (arXiv:2410.06266), Section
+4.2. All numbers are estimates.
 """
 
 from __future__ import annotations
@@ -31,29 +31,28 @@ if TYPE_CHECKING:
     from pyaccount.strategies.measure import Workload
     from pyaccount.strategies.toeplitz import Objective
 
-#: Newton's steps in ln σ, and the most that one may be.
+#: The number of Newton's steps in ln σ, and the largest of them.
 STEPS, LARGEST_STEP = 12, 0.3
-#: What is told of a matrix of which the samples see nothing: far above all others, and flat.
+#: The value for a matrix for which no sample sees a loss above ε: far above all other values, with gradient 0.
 PLATEAU = 1e3
 
 
 @dataclass(frozen=True, slots=True)
 class FrozenSamples:
-    """Samples that stay where they are: those of one mechanism, `origin`, from a mixture for each direction that counts."""
+    """Fixed samples of one mechanism, `origin`, from a mixture for each direction that matters."""
 
     sampler: Sampler
     origin: _core.Sampled
     mixtures: Mapping[Direction, tuple[Component, ...]]
-    #: The candidate number of their streams, and how many shards they are.
+    #: The candidate number of their streams, and the number of shards.
     candidate: int = 0
     shards: int = 1
 
 
 class LogSquares(NamedTuple):
-    """ln((1/n)‖AC⁻¹‖_F²), or ln of the largest squared row norm, for columns of unit norm.
+    """ln((1/n)‖AC⁻¹‖_F²), or ln of the largest squared row norm, for columns of unit norm: `objective` less `constant`.
 
-    It is the first less the second. The function has ln ‖c‖² added, which is 0 for these columns, and so is its gradient along
-    them.
+    The objective also contains ln ‖c‖², which is 0 for these columns, and so is its gradient along them.
     """
 
     objective: Objective
@@ -61,7 +60,7 @@ class LogSquares(NamedTuple):
 
 
 def log_squares(iterations: int, bands: int, workload: Workload) -> LogSquares:
-    """The error at σ = 1 of columns of so many coefficients."""
+    """Return ln of the error at σ = 1, for columns with this number of coefficients."""
     objective = log_objective(iterations, bands, workload=workload)
     return LogSquares(objective, 0.0 if workload.largest else math.log(iterations))
 
@@ -73,9 +72,9 @@ class _Root(NamedTuple):
 
 
 class LogError:
-    """The objective for columns around one, from frozen samples. Called with a, it gives the value and the gradient in a."""
+    """The objective for a family of columns, from fixed samples. Called with a, it returns the value and ∇_a."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what it is a function of
+    def __init__(  # noqa: PLR0913, PLR0917 - the objective depends on all of them
         self,
         columns: ColumnFamily,
         differentiable: Differentiable,
@@ -85,9 +84,9 @@ class LogError:
         noise: float,
         close: float,
     ) -> None:
-        """`target` is (ε, δ), `error` ln of the squared error at σ = 1, `noise` the σ near which that of a = 0 lies.
+        """`target` is (ε, δ), `error` ln of the squared error at σ = 1, and `noise` is near the σ that a = 0 needs.
 
-        σ is found until ln δ̂ is that `close`; what is left of it is taken off by a last linear step.
+        σ is found until ln δ̂ is within `close`; a last linear step removes the rest.
         """
         self.columns, self.samples, self._mechanism = columns, samples, differentiable
         self._epsilon, self._delta = target
@@ -95,9 +94,9 @@ class LogError:
         self._near = (columns.start, math.log(noise), np.zeros(len(columns.start)))
 
     def __call__(self, a: Vector, noise: float | None = None) -> tuple[float, Vector]:
-        """ln of the squared error and its gradient; a plateau where no sample sees a loss above ε.
+        """Return ln of the squared error and its gradient; a plateau if no sample sees a loss above ε.
 
-        σ is looked for from `noise` on, if given.
+        The search for σ starts from `noise`, if that is given.
         """
         c = self.columns.at(a)
         if noise is not None:
@@ -113,18 +112,18 @@ class LogError:
         )
 
     def noise(self, a: Vector) -> float:
-        """σ(c), as far as samples see any loss above ε."""
+        """Return σ(c), or the last σ tried if no sample sees a loss above ε."""
         found = self._root(self.columns.at(a))
         return math.exp(self._near[1] if found is None else found.log_noise)
 
     def _root(self, c: Vector) -> _Root | None:
-        """σ(c), beginning where the last gradient leads to."""
+        """Find σ(c), starting from where the last gradient leads to; None if it is not found."""
         before, log_noise, slopes = self._near
         log_noise += min(max(float((slopes * (c - before)).sum()), -LARGEST_STEP), LARGEST_STEP)
         for _ in range(STEPS):
             worst = self._worst(c, math.exp(log_noise))
             if worst is None:
-                # Less noise makes larger losses.
+                # With less noise the losses are larger.
                 log_noise -= LARGEST_STEP
                 continue
             by_noise = worst.log_noise[0] / worst.delta[0]
@@ -139,7 +138,7 @@ class LogError:
         return _Root(log_noise + step, -by_column / worst.log_noise[0])
 
     def _worst(self, c: Vector, sigma: float) -> _core.DeltaGradient | None:
-        """The direction of the larger δ̂; None where nothing is seen, or δ̂ does not fall with σ."""
+        """Return the larger of the directions' δ̂, with its gradient; None if it is 0 or does not decrease with σ."""
         core, samples = self._mechanism.core(c, sigma), self.samples
         found = [
             samples.sampler.gradient(

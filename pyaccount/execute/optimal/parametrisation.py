@@ -1,9 +1,10 @@
-"""First columns of unit norm around a given one, c = u/‖u‖, by few numbers a; a = 0 is that one.
+"""First columns of unit norm around a given one, c = u/‖u‖, with few parameters a; a = 0 is the given column.
 
-Up to `FREE` bands every ratio of coefficients is free: u_j = c⁰_j + a_j for j > 0. Of more, u_j = c⁰_j·exp(Σ_k Φ_jk a_k), where Φ
-has the cosines of πk·ln(1 + j)/ln(bands), k < `SMOOTH`, and the diagonal by itself: the ratio to the best known columns is
-smooth, and few numbers are found well from few samples. A buffered matrix has a number for each scale and decay, in which it is
-stable whatever they are: ω_j = ω⁰_j·e^{a_j}, 1 − θ_j = (1 − θ⁰_j)·e^{b_j}.
+Up to `FREE` bands every ratio of coefficients is a parameter: u_j = c⁰_j + a_j for j > 0. With more bands,
+u_j = c⁰_j·exp(Σ_k Φ_jk a_k), where Φ has the cosines of πk·ln(1 + j)/ln(bands), k < `SMOOTH`, and one column for the
+diagonal alone: the ratio to the best known columns is smooth, and few parameters can be found well from few samples. A
+buffered matrix has one parameter for each scale and each decay, for all values of which it is stable:
+ω_j = ω⁰_j·e^{a_j}, 1 − θ_j = (1 − θ⁰_j)·e^{b_j}.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
-#: The most bands whose coefficients are all free, and the number of smooth functions and the diagonal for more.
+#: The most bands whose coefficients are all free, and the number of parameters for more bands.
 FREE, SMOOTH = 15, 8
-#: Coefficients are at least this share of the first: columns stay as long as the bands say.
+#: Coefficients are at least this share of the first, so that columns keep their number of bands.
 LEAST = 1e-9
-#: How far a parameter may go in one round: the samples of its first matrix tell little of one that is far.
+#: How far a parameter may go in one round: samples of the round's first matrix say little about one that is far away.
 REACH = 0.25
-#: A parameter that can go no further than this is at its end.
+#: A parameter that can go no further than this has reached its bound.
 AT_END = 1e-12
 #: The largest ln ω and ln(1 − θ).
 LARGEST_SCALE, LONGEST = 3.0, math.log1p(-1e-3)
@@ -39,65 +40,65 @@ LARGEST_SCALE, LONGEST = 3.0, math.log1p(-1e-3)
 
 @dataclass(frozen=True)
 class ColumnFamily(ABC):
-    """The columns around one. Sums are numpy's own, in the same order on any number of threads."""
+    """The columns around a given one. Sums are numpy's own, in the same order on any number of threads."""
 
     start: Vector
 
     @property
     @abstractmethod
     def bounds(self) -> list[tuple[float, float]]:
-        """Where each parameter may go."""
+        """The range of each parameter."""
 
     @abstractmethod
     def at(self, a: Vector) -> Vector:
-        """c of unit norm."""
+        """Return c(a), of unit norm."""
 
     @abstractmethod
     def pulled(self, a: Vector, gradient: Vector) -> Vector:
-        """∇_a of a function of c with this gradient at c(a)."""
+        """Return ∇_a of a function of c that has this gradient at c(a)."""
 
     @abstractmethod
     def moved(self, a: Vector) -> ColumnFamily:
-        """The columns around c(a)."""
+        """Return the family around c(a)."""
 
     def written(self, document: Document) -> Document:
-        """The document with the column itself for its matrix."""
+        """Return the document with the given column as its matrix."""
         return document.with_coefficients(self.start)
 
     @property
     def zero(self) -> Vector:
-        """The parameters of the column itself."""
+        """The parameters of the given column."""
         return np.zeros(len(self.bounds))
 
     def downhill(self, gradient: Vector) -> NDArray[np.bool_]:
-        """The parameters along which a function of this gradient at a = 0 can fall: not those that are at their end."""
+        """Return the parameters along which a function with this gradient at a = 0 can fall within its bounds."""
         low, high = np.array(self.bounds).T
         return np.asarray(((low < -AT_END) | (gradient <= 0.0)) & ((high > AT_END) | (gradient >= 0.0)))
 
 
 class BandedColumns(ColumnFamily):
-    """Around a column of so many coefficients."""
+    """The columns around one that is given by its coefficients."""
 
     def moved(self, a: Vector) -> ColumnFamily:
-        """As many bands."""
+        """Return the family around c(a), with as many bands."""
         return around(self.at(a))
 
 
 class FreeColumns(BandedColumns):
-    """With every ratio of coefficients free."""
+    """Banded columns of which every ratio of coefficients is free."""
 
     @property
     def bounds(self) -> list[tuple[float, float]]:
-        """No coefficient leaves the range of those that are allowed."""
+        """The range of each parameter, in which coefficients stay at least `LEAST` of the first."""
         least = LEAST * self.start[0]
         return [(-min(REACH, max(0.0, float(c - least))), REACH) for c in self.start[1:]]
 
     def at(self, a: Vector) -> Vector:
-        """Shifted."""
+        """Return the column with a added to its coefficients, normalised."""
         return normalized(self._shifted(a))
 
     def pulled(self, a: Vector, gradient: Vector) -> Vector:
-        """(g − ⟨g, c⟩c)/‖u‖ without the first, since ∂c/∂u = (I − ccᵀ)/‖u‖."""
+        """Return (g − ⟨g, c⟩c)/‖u‖ without its first component, since ∂c/∂u = (I − ccᵀ)/‖u‖."""
         u = self._shifted(a)
         size = math.sqrt(float(np.square(u).sum()))
         c = u / size
@@ -108,28 +109,28 @@ class FreeColumns(BandedColumns):
 
 
 class SmoothColumns(BandedColumns):
-    """With smooth changes of the logarithms."""
+    """Banded columns with smooth changes of the logarithms of their coefficients."""
 
     @property
     def basis(self) -> Vector:
-        """Φ, a column for each parameter; the constant is not in its span, for it changes no normalised column."""
+        """Φ, with a column for each parameter. Constants are not in its span: they change no normalised column."""
         bands = len(self.start)
-        place = np.log1p(np.arange(bands)) / math.log(bands)
-        smooth = [np.cos(math.pi * k * place) for k in range(1, SMOOTH)]
+        position = np.log1p(np.arange(bands)) / math.log(bands)
+        smooth = [np.cos(math.pi * k * position) for k in range(1, SMOOTH)]
         return np.stack([*smooth, np.arange(bands) == 0], axis=1).astype(np.float64)
 
     @property
     def bounds(self) -> list[tuple[float, float]]:
-        """The same for all."""
+        """The range of each parameter, the same for all."""
         return [(-REACH, REACH)] * SMOOTH
 
     def at(self, a: Vector) -> Vector:
-        """Multiplied."""
+        """Return the column with its coefficients multiplied by exp(Φa), normalised."""
         exponent = (self.basis * a).sum(axis=1)
         return normalized(self.start * np.exp(exponent - exponent.max()))
 
     def pulled(self, a: Vector, gradient: Vector) -> Vector:
-        """Φᵀ(c ∘ (g − ⟨g, c⟩c))."""
+        """Return Φᵀ(c ∘ (g − ⟨g, c⟩c))."""
         c = self.at(a)
         tangent = c * (gradient - (gradient * c).sum() * c)
         return np.asarray((self.basis.T * tangent).sum(axis=1))
@@ -137,14 +138,14 @@ class SmoothColumns(BandedColumns):
 
 @dataclass(frozen=True)
 class BufferedColumns(ColumnFamily):
-    """The columns of buffered matrices, u = (1, Σ ω_j, Σ ω_j θ_j, …), around one; `start` is c of its scales and decays."""
+    """The columns of buffered matrices, u = (1, Σ ω_j, Σ ω_j θ_j, …), around that of given scales and decays."""
 
     scales: Vector
     decays: Vector
 
     @classmethod
     def of(cls, scales: Vector, decays: Vector, iterations: int) -> BufferedColumns:
-        """Around a matrix of so many rounds, its scales and decays moved to where the search may begin."""
+        """Return the family around a buffered matrix, its scales and decays moved into the ranges that are searched."""
         low, high = np.log(LEAST), _shortest(iterations)
         scales = np.exp(np.clip(np.log(np.maximum(scales, LEAST)), low, LARGEST_SCALE))
         decays = 1.0 - np.exp(np.clip(np.log1p(-np.minimum(decays, 1.0 - 1e-15)), high, LONGEST))
@@ -152,7 +153,7 @@ class BufferedColumns(ColumnFamily):
 
     @property
     def bounds(self) -> list[tuple[float, float]]:
-        """No scale or decay leaves its range."""
+        """The range of each parameter, in which scales and decays stay in theirs."""
         logs = np.concatenate((np.log(self.scales), np.log1p(-self.decays)))
         ends = [(math.log(LEAST), LARGEST_SCALE)] * len(self.scales)
         ends += [(_shortest(len(self.start)), LONGEST)] * len(self.decays)
@@ -162,11 +163,11 @@ class BufferedColumns(ColumnFamily):
         ]
 
     def at(self, a: Vector) -> Vector:
-        """Of the scales and decays there."""
+        """Return the column of the scales and decays at a."""
         return normalized(_column(*self._buffers(a), len(self.start)))
 
     def pulled(self, a: Vector, gradient: Vector) -> Vector:
-        """By ∂u_i/∂ω_j = θ_j^{i−1}, ∂u_i/∂θ_j = (i − 1)ω_j θ_j^{i−2} and ∂c/∂u = (I − ccᵀ)/‖u‖."""
+        """Return ∇_a, by ∂u_i/∂ω_j = θ_j^{i−1}, ∂u_i/∂θ_j = (i − 1)ω_j θ_j^{i−2} and ∂c/∂u = (I − ccᵀ)/‖u‖."""
         scales, decays = self._buffers(a)
         u = _column(scales, decays, len(self.start))
         size = math.sqrt(float(np.square(u).sum()))
@@ -182,11 +183,11 @@ class BufferedColumns(ColumnFamily):
         return np.array([*by_log, *by_rest])
 
     def moved(self, a: Vector) -> ColumnFamily:
-        """As many buffers."""
+        """Return the family around c(a), with as many buffers."""
         return BufferedColumns.of(*self._buffers(a), len(self.start))
 
     def written(self, document: Document) -> Document:
-        """By scales and decays."""
+        """Return the document with the scales and decays as its matrix."""
         return document.with_buffers(self.scales, self.decays)
 
     def _buffers(self, a: Vector) -> tuple[Vector, Vector]:
@@ -199,12 +200,12 @@ def _column(scales: Vector, decays: Vector, iterations: int) -> Vector:
 
 
 def _shortest(iterations: int) -> float:
-    """The least ln(1 − θ): what is kept for longer than the run lasts is as good as kept for ever."""
+    """Return the least ln(1 − θ): a buffer that decays more slowly than the run lasts hardly decays at all."""
     return -math.log(1e3 * iterations)
 
 
 def family(listed: tuple[Vector, ...], iterations: int) -> ColumnFamily:
-    """The columns around a matrix that is given by its coefficients, or by scales and decays."""
+    """Return the family around a matrix that is given by its coefficients, or by scales and decays."""
     if len(listed) == 1:
         return around(listed[0])
     scales, decays = listed
@@ -212,11 +213,11 @@ def family(listed: tuple[Vector, ...], iterations: int) -> ColumnFamily:
 
 
 def around(start: Vector) -> ColumnFamily:
-    """The columns around one of at least two coefficients, the first positive and the others not negative."""
+    """Return the family around a column of at least two coefficients, the first positive and none negative."""
     kind = FreeColumns if len(start) <= FREE else SmoothColumns
     return kind(positive(start))
 
 
 def positive(column: Vector) -> Vector:
-    """The column of unit norm, with what is next to nothing in it raised to `LEAST` of the first."""
+    """Return the column of unit norm, with coefficients below `LEAST` of the first raised to that."""
     return normalized(np.maximum(column, LEAST * column[0]))

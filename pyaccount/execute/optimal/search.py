@@ -1,4 +1,4 @@
-"""The search: where it begins, its improvement, and the judge's word on what was found."""
+"""Run the search: choose where it begins, improve the matrix, and judge the result."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from pyaccount.execute.options import RunOptions
     from pyaccount.plan.compiled import CompiledDocument
 
-#: Rounds at most.
+#: The largest number of rounds.
 ROUNDS = 10
 
 
 def optimise(plan: CompiledDocument, options: RunOptions) -> CompiledDocument:
-    """The plan of the document with the coefficients found, and what is to be said of the search; for one band the identity.
+    """Return the plan with the coefficients found, and with a report of the search; for one band, the identity.
 
-    The search begins with the better of the matrices that are known without it (of bands: the column that is optimal for its
-    norm, and the square root), and ends with the best that the judge has seen: never with a worse one than these, by its
-    estimate. The same seed gives the same coefficients on one machine, on any number of threads. Raises `DocumentError` where
-    no σ reaches the target, `LimitError`.
+    The search begins with the better of the matrices that are known without it (for bands: the column that is optimal
+    for its norm, and the square root). It returns the best matrix that was judged, which by that estimate is never
+    worse than these. The same seed gives the same coefficients on one machine, on any number of threads. Raises
+    `DocumentError` if no σ reaches the target, and `LimitError`.
     """
     body = plan.document.bodies[0]
     iterations = whole(body.training.iterations)

@@ -1,6 +1,6 @@
-"""The matrix of a run whose σ is proportional to how far a record moves the sums: no samples are needed.
+"""Find the matrix of a run whose σ is proportional to how far a record moves the sums, for which no samples are needed.
 
-So it is without sampling, and under cyclic Poisson sampling from fixed parts.
+This is the case without sampling, and under cyclic Poisson sampling from fixed parts.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from pyaccount.execute.options import RunOptions
     from pyaccount.plan.compiled import CompiledDocument, Proposed
 
-#: A gain that is no more than rounding, relatively.
+#: A relative gain that is not distinguished from rounding.
 ROUNDING = 1e-9
-#: A gradient of ln(error) that is not told from 0.
+#: A gradient of ln(error) that is not distinguished from 0.
 STATIONARY = 1e-4
 
 
 def optimise_unsampled(plan: CompiledDocument, options: RunOptions) -> CompiledDocument:
-    """The plan with the coefficients of least error at the σ that they need, and what is to be said of the search.
+    """Return the plan with the coefficients of least error at the σ that they need, and a report of the search.
 
-    It is never worse than the better of the column that is optimal for its norm and the banded square root; which of all, and
-    among which columns it is looked for, says `optimal_spaced`. Raises `DocumentError` where no σ reaches the target,
-    `LimitError`.
+    The result is never worse than the better of the column that is optimal for its norm and the banded square root.
+    `optimal_spaced` says which columns are searched and which of them it finds. Raises `DocumentError` if no σ reaches
+    the target, and `LimitError`.
     """
     body = plan.document.bodies[0]
     iterations, bands = whole(body.training.iterations), body.matrix.diagonals()
@@ -81,7 +81,7 @@ def optimise_unsampled(plan: CompiledDocument, options: RunOptions) -> CompiledD
 
 
 def _error(plan: CompiledDocument) -> float:
-    """What is to be small: the squared error at the σ that the matrix needs, up to a factor that all matrices have."""
+    """Return the squared error at the σ that the matrix needs, up to a factor that all matrices share."""
     document, body = plan.document, plan.document.bodies[0]
     pattern = sampler_plan(body).spaced_pattern(body)
     assert pattern is not None

@@ -1,15 +1,15 @@
-"""Judging a mechanism by samples of its privacy loss: from a plan with a sampled reduction to evidence.
+"""Certify mechanisms by samples of their privacy loss: takes a plan with a sampled reduction, gives evidence.
 
-`shards` runs the core's sampler with a seed and a deadline; `estimates` and `proposals` choose where to sample, `betting_choice`
-for a test, and with which fractions. `error_probability` says which δ₀ is tested for the δ stated, and how q is folded into it;
-`tests_of_claims` tests claims by betting (the wealth itself grows in the core's `claims::betting`) or with a fixed number of
-samples. `composed_profile` composes the phases that are not sampled into the curve that samples are weighed with; `session` holds
-these for one execution. `fixed_sequence` chooses the grid and tests its claims in sequence: `calibrate` says what a noise
-multiplier claims, `confidence` what an ε or δ of a given mechanism, `pilot` finds where grids begin, and `once` which direction a
-grid tests only once. `profile` reads curves off loss
-histograms, `evidence` gathers what a certificate states, `execute` chooses by the document's blank. `forecast` estimates what
-it will cost; `retest` tests the statement of a finished certificate. Estimates steer, only tests certify: no number of the
-pilot's enters a guarantee.
+`shards` runs the core's sampler with a seed and a deadline. `estimates` and `proposals` choose where to sample;
+`betting_choice` chooses this and the betting fractions for a test. `error_probability` says which δ₀ is tested for the
+δ stated, and how q is included in it. `tests_of_claims` tests claims by betting (the core's `claims::betting` computes
+the wealth) or with a fixed number of samples. `composed_profile` composes the phases that are not sampled into the
+curve with which samples are weighed; `session` holds all of these for one execution. `fixed_sequence` chooses the grid
+and tests its claims in sequence: `calibrate` for the noise multiplier, `confidence` for an ε or δ of a given mechanism.
+`pilot` finds where grids begin, and `once` which direction a grid tests only once. `profile` computes curves from loss
+histograms, `evidence` collects what a certificate states, and `execute` chooses by the document's blank. `forecast`
+estimates the cost, and `retest` tests the statement of a finished certificate. Estimates only steer, and only tests
+certify: no guarantee depends on a number of the pilot.
 """
 
 from pyaccount.execute.sampling.evidence import SampledEvidence

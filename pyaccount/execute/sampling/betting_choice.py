@@ -1,9 +1,9 @@
-"""Where to sample for a test, and with which betting fractions: the choice with the least expected cost.
+"""Choose where to sample for a test, and with which betting fractions: the choice with the least expected cost.
 
-Plain sampling, proposals with scaled means, and mixtures of the best of these with what the estimate's samples came from: a
-proposal alone may bound its samples well and vary much, which is what tests close to the truth pay for.
+The options are plain sampling, proposals with scaled means, and mixtures of the best of these with the proposal of the
+estimate: one proposal alone may bound its samples well and yet vary much, which makes near claims expensive to test.
 
-Nothing here enters a guarantee: a test is as valid with a poor choice. It rests on estimates, and on a few samples of its own.
+No guarantee depends on the choice: a test is valid with a poor choice too. It uses estimates and a few own samples.
 """
 
 from __future__ import annotations
@@ -37,62 +37,64 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.shards import SampleLimits
     from pyaccount.plan.sampled import SampledMechanism
 
-#: How far means are scaled for a test.
+#: How far beyond plain sampling means are scaled for a test.
 EXCESSES = tuple(0.1 * 1.25**k for k in range(19))
-#: Where between the sampler's own parameter and the one that balances the components' weights a test may sample.
+#: Positions between the sampler's own parameter and the one that balances the components' weights, at which to sample.
 BALANCES = (0.0, 0.35, 0.6, 0.8, 1.0)
-#: The same where the record is added: there fewer participations bound small likelihood ratios better.
+#: The same for an added record, where fewer participations give better bounds on small likelihood ratios.
 BALANCES_ADDED = (-2.0, -1.4, -1.0, -0.6, -0.3, 0.0, 0.35)
 #: Betting fractions that are tried, as shares of the largest allowed one.
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96)
-#: Proposals that are measured, of those with the least weight bounds, and shards of each.
+#: The number of proposals that are measured, those with the least weight bounds, and the shards of each.
 MEASURED, TRIAL = 6, 8
-#: Shards of samples of a power of the likelihood ratio and of clipped ones (fewer where samples are spared), and how much longer
-#: than plain ones these may take.
+#: The shards of samples of a power of the likelihood ratio and of clipped ones (fewer by the sparing rules), and the
+#: factor by which these may be slower than plain ones.
 SPECIAL_TRIAL, SPARED_TRIAL, SLOWER = 4, 2, 3.0
-#: The least power, and the largest chain that samples are drawn by, of 24 bytes for each state and with tables of 256 MiB.
+#: The least power, and the most states of a chain that samples are drawn by (24 bytes for each, and tables of 256 MiB).
 FIRST, MOST_SAMPLED = 2, 13_000_000
-#: Rounds of blocks that replicas may be drawn by, where they divide the separation; longer ones, since few busy replicas may be
-#: drawn; and what stands for these beside them.
+#: Rounds of the blocks by which replicas may be drawn, if they divide the separation; longer blocks; and the entry that
+#: means few busy replicas instead of blocks.
 BLOCKS, LONG_BLOCKS, FEW = (16, 12, 10, 8, 6, 5, 4, 3, 2), (64, 48, 32, 24, 20), -1
-#: The part of what the best replicas are expected to take that a chain may take which is only looked at.
+#: The share of the best expected time that a chain may take if it is computed only to compare it.
 LOOKED = 0.4
-#: Powers that are drawn with few busy replicas. What that leaves out may be such a share of the gap between the claim and the
-#: estimate, or for claims that follow such a one.
+#: Powers that are drawn with few busy replicas. What these leave out may be this share of the gap between the claim and
+#: the estimate; the larger share is for claims that reuse the choice of an earlier one.
 FEW_ORDERS, LEFT_OUT, FAR_LEFT_OUT = (6, 8, 10, 12, 14, 17, 20, 24, 28, 33, 39, 46, 54, 64), 0.02, 0.1
-#: Nanoseconds for a state's round of a chain; and how far below the claim the estimate is taken to be, since nearer claims may
-#: follow: at most so far, relatively, or in later rules a share of what it is at the first claim.
+#: Nanoseconds for one state and round of a chain. The relative distance at which the estimate is taken to be below the
+#: claim, since nearer claims may follow: at most `NEAR`, or by later rules the share `NEARER` of the distance at the
+#: first claim.
 CHAIN, NEAR, NEARER = 5.0, 0.25, 0.4
-#: Where clipped samples are clipped, as multiples of the claim; their units of plain sampling, which bounds what the generator's
-#: error may amount to; and how much of the claim that may be.
+#: Where samples are clipped, as multiples of the claim; the units of plain sampling beside clipped samples, which bound
+#: the generator's error; and the share of the claim that this error may be.
 CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 40.0, 80.0)
 PLAIN_SHARES, MOST_GENERATOR = (1, 16), 0.01
-#: The same since second moments are tested: a bound that was tested may be a thousand times the square of the claim, and a larger
-#: share of plain samples leaves less of the generator's error where the claim is small.
+#: The same since second moments are tested: a tested bound may be a thousand times the square of the claim, and a
+#: larger share of plain samples reduces the generator's error if the claim is small.
 CLIPS_NEWER = (*CLIPS, 160.0, 320.0, 640.0, 1280.0)
 PLAIN_SHARES_NEWER, MOST_GENERATOR_NEWER = (1, 16, 64), 0.25
-#: Powers and clipped samples that are expected to take longer than so many plain ones are compared with scaled means.
+#: Powers and clipped samples that are expected to take longer than this many plain ones are compared with scaled means.
 COMPARED_FROM = 1e6
-#: Tests that are expected to take more samples than this look for a mixture; one must take so much less, for its samples
-#: take somewhat longer. Shares of its samples, in units, that come from the proposal which bounds them.
+#: Tests that are expected to take more samples than this look for a mixture, which must take at most this share of
+#: them, since its samples take somewhat longer. The shares of its samples, in units, from the proposal that bounds
+#: them.
 MIXED_FROM, MIXED_WORTH = 1e6, 0.75
 ANCHORS = (112, 96, 64, 32)
-#: One mean is looked for where plain samples would be more than this, once and now; the fraction that is bet, of the largest one.
+#: One mean is tried if plain samples would be more than this (older rules, newer rules); its share of the largest bet.
 MEAN_FROM, MEAN_FROM_NEWER, MEAN_FRACTION = 1e6, 1e5, 0.98
-#: What a further scaled law adds to the time of a sample, as a share of it.
+#: The time that a further scaled law adds to a sample, as a share of it.
 FURTHER = 0.3
-#: The core takes no bets on samples whose log densities may be off by more.
+#: The core refuses bets on samples whose log densities may have a larger error.
 MOST_ROUNDING = 1e-6
-#: A claim nearer to the estimate than this, relatively, is given up: the samples that could tell grow with the square of
-#: its inverse, and estimates are hardly better than that. It can only lose a certificate.
+#: A claim that is nearer to the estimate than this, relatively, is given up: the number of samples needed grows with
+#: the square of its inverse, and estimates are hardly more precise. Giving up can only lose a certificate.
 CLOSEST = 0.01
-#: Effective samples below which a measured variance says nothing.
+#: With fewer effective samples than this a measured variance is not used.
 LEAST_EFFECTIVE = 12.0
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim to be tested: δ(`epsilon`) < `delta` for this mechanism, at wealth e^`log_target`."""
+    """A claim to be tested: δ(`epsilon`) < `delta` for this mechanism, by a wealth of e^`log_target`."""
 
     mechanism: SampledMechanism
     noise_multiplier: float
@@ -103,35 +105,35 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Betting:
-    """How a claim δ(ε) < threshold will be tested: where to sample, the betting fractions, and the samples expected."""
+    """How a claim δ(ε) < threshold will be tested: the proposal, the betting fractions, and the expected samples."""
 
     proposal: Proposal
     weight_bound: float
     fractions: tuple[float, ...]
     expected_samples: float
-    #: What is lost of their mean where samples are clipped at `weight_bound`, at most: their second moment is what is bounded.
+    #: An upper bound on what clipping samples at `weight_bound` takes from their mean, by a bound on the second moment.
     clipped: float = 0.0
-    #: Whether δ is at most `weight_bound`, whatever is drawn.
+    #: Whether δ is at most `weight_bound` without any sample.
     proven: bool = False
-    #: What is tested before it, where their second moment is not known without samples, and the samples that takes.
+    #: The claim that is tested first if the second moment is not known without samples, and the samples of that test.
     square: SquareClaim | None = None
     square_samples: float = 0.0
-    #: How many plain samples take as long as one of a power, where that is known; `SLOWER` otherwise.
+    #: How many plain samples take as long as one of a power, if that is known; otherwise `SLOWER` applies.
     slower: float | None = None
 
     @property
     def expected_plain_samples(self) -> float:
-        """As many plain samples as take as long."""
+        """The number of plain samples that take as long as the test."""
         return (_times(self) if self.proposal.replicas else 1.0) * self.expected_samples + DEARER * self.square_samples
 
 
 def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
-    """The proposal and fractions with the least expected cost to reach wealth e^`log_target`; None if the claim looks false.
+    """Return the proposal and fractions that are expected to test a claim at the least cost; None if it looks false.
 
-    Plain sampling and proposals with scaled means are compared: farther out the samples vary less, but what one of them may
-    contribute is bounded less well, which limits the betting fractions.
+    Plain sampling and proposals with scaled means are compared. With larger mean scales the samples vary less, but
+    their weight bound is larger, which limits the betting fractions.
     """
-    # What is added whatever is drawn is no matter of betting.
+    # A part of δ that is added whatever is drawn cannot be bet on.
     claim = replace(claim, delta=claim.delta - sampler.added(claim.mechanism, direction, claim.epsilon))
     estimate = replace(estimate, value=estimate.sampled, added=0.0)
     mechanism, threshold, log_target = claim.mechanism, claim.delta, claim.log_target
@@ -140,7 +142,7 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
         return None
     known = mechanism.known(direction, claim.epsilon) if direction in mechanism.composed else None
     if known is not None and known < threshold:
-        # What composes says it without samples.
+        # The composed phases prove the claim without samples.
         return Betting(plain(mechanism, direction), known, (), 0.0, proven=True)
     found = [_plain_betting(claim, direction, estimate.value)]
     special = _special_betting(sampler, claim, direction, estimate)
@@ -152,14 +154,14 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     for excess in EXCESSES:
         likely = scaled(mechanism, direction, excess, 1.0)
         balanced = mechanism.core.balanced_parameters(likely.mean_scale)
-        # Between the sampler's own parameter and the one that balances the components' weights lies the least weight bound.
+        # The least weight bound is between the sampler's own parameter and the one that balances the components.
         for share in BALANCES_ADDED if direction == "add" else BALANCES:
             pairs = zip(likely.parameters, balanced, strict=True)
             proposal = proposed([between(own, other, share) for own, other in pairs], likely.mean_scale)
             limits = sampler.limits(mechanism, direction, proposal, claim.epsilon)
             if math.isfinite(limits.weight_bound) and (limits.weight_bound, proposal) not in options:
                 if limits.weight_bound + limits.generator < threshold:
-                    # Whatever is drawn, δ(ε) is at most that: there is nothing to sample.
+                    # δ(ε) is at most that, whatever is drawn, so that no sample is needed.
                     return Betting(proposal, limits.weight_bound, (), 0.0)
                 options.append((limits.weight_bound, proposal))
     added = _added_bettings(sampler, claim, direction, estimate)
@@ -168,7 +170,7 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
         return least
     options.sort(key=lambda option: option[0])
     for weight_bound, proposal in [option for option in options if option[0] > threshold][:MEASURED]:
-        # No betting fraction can do better than the largest one with samples that do not vary.
+        # No betting fraction does better than the largest one with samples that do not vary.
         fastest = math.log1p(gap / max(weight_bound - threshold, 1e-300))
         if fastest <= 0.0 or log_target / fastest >= min(b.expected_samples for b in found):
             break
@@ -180,7 +182,7 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
 
 
 def _special_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
-    """Samples of a power of the likelihood ratio where the record is removed, clipped ones where it is added."""
+    """Return the test by a power of the likelihood ratio (removed record) or by clipped samples (added), or None."""
     if not sampler.drawing.includes(DrawingRule.POWERS):
         return None
     chosen = {"remove": _powered_betting, "add": _clipped_betting}.get(direction)
@@ -188,7 +190,7 @@ def _special_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
 
 
 def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
-    """Samples of a power of the likelihood ratio of a removed record; None where there are none, or none that could be bet on."""
+    """Return the test of a removed record by samples of a power of the likelihood ratio; None if there is none."""
     mechanism = claim.mechanism
     if direction != "remove" or Replicas(FIRST).price(mechanism) is None:
         return None
@@ -198,11 +200,11 @@ def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
         known = sampler.replicas = _sampled_replicas(sampler, claim, _nearest(sampler, gap))
     limits = None if known is None else _power_limits(sampler, claim, known[0])
     if limits is not None and limits.left_out > FAR_LEFT_OUT * gap * claim.delta:
-        # What served another claim leaves too much of this one out.
+        # The replicas chosen for another claim leave out too much for this one.
         known = sampler.replicas = _sampled_replicas(sampler, claim, _nearest(sampler, gap))
         limits = None if known is None else _power_limits(sampler, claim, known[0])
     if known is None or limits is None:
-        # No chain, none that is small enough, or one that leaves the range of numbers.
+        # There is no chain, or none that is small enough, or its values leave the range of numbers.
         return None
     proposal = powered(mechanism, known[0])
     if limits.weight_bound + limits.generator + limits.left_out < claim.delta:
@@ -218,17 +220,17 @@ def _powered_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
 
 
 def _times(betting: Betting) -> float:
-    """Return how many plain samples take as long as one of a test's."""
+    """Return how many plain samples take as long as one sample of the test."""
     return SLOWER if betting.slower is None else betting.slower
 
 
 def _nearest(sampler: Sampler, gap: float) -> float:
-    """How far below a claim the estimate is taken to be, relatively, where claims that are nearer may follow."""
+    """Return how far below a claim, relatively, the estimate is taken to be; nearer claims may follow."""
     return NEARER * gap if sampler.drawing.includes(DrawingRule.SECOND_MOMENTS) else min(gap, NEAR)
 
 
 def _power_limits(sampler: Sampler, claim: Claim, replicas: Replicas) -> SampleLimits | None:
-    """What is proven of samples of a power of the likelihood ratio; None where its chain leaves the range of numbers."""
+    """Return what is proven about samples of a power of the likelihood ratio; None if its chain is out of range."""
     try:
         return sampler.limits(claim.mechanism, "remove", powered(claim.mechanism, replicas), claim.epsilon)
     except NumericsError:
@@ -236,11 +238,11 @@ def _power_limits(sampler: Sampler, claim: Claim, replicas: Replicas) -> SampleL
 
 
 def _sampled_replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[Replicas, tuple[int, float]] | None:
-    """The power of the likelihood ratio that samples are drawn from, and the price of its chain.
+    """Return the power of the likelihood ratio to sample from, and the price of its chain; None if all take too long.
 
-    By what the chain and the samples of each are expected to take; None where even the least is too much. Chains of long blocks
-    are small, and so come first, and those of few busy replicas next: a chain that takes a good part of what was found, or in
-    older rules all of it, is not computed.
+    The power is chosen by the expected time of its chain and its samples. Chains of long blocks are small and are tried
+    first, then those of few busy replicas. A chain is not computed if it alone would take a good part of the best time
+    so far (in older rules: all of it).
     """
     best: tuple[float, Replicas] | None = None
     newer = sampler.drawing.includes(DrawingRule.FEW_BUSY)
@@ -260,31 +262,31 @@ def _sampled_replicas(sampler: Sampler, claim: Claim, gap: float) -> tuple[Repli
 
 
 def _taken(claim: Claim, gap: float, weight_bound: float, order: int) -> float:
-    """The nanoseconds that samples of a power with this weight bound are expected to take."""
+    """Return the expected time, in nanoseconds, of the samples of a power with this weight bound."""
     samples = claim.log_target * (1.0 / gap + 0.5 / (gap * gap))
     return samples * max(weight_bound / claim.delta, 1.0) * _slower(claim.mechanism, order) * claim.mechanism.cost
 
 
 def slower(mechanism: SampledMechanism, order: int) -> float | None:
-    """How many plain samples take as long as one of a power; None where that is not known."""
+    """Return how many plain samples take as long as one of a power; None if that is not known."""
     price = mechanism.core.tuple_price(order)
     return 1.0 + price / mechanism.cost if price > 0.0 else None
 
 
 def _slower(mechanism: SampledMechanism, order: int) -> float:
-    """The same, or a guess."""
+    """Return how many plain samples take as long as one of a power, or a guess."""
     return slower(mechanism, order) or SLOWER
 
 
 def _few_busy(sampler: Sampler, claim: Claim, gap: float, most: float) -> tuple[float, Replicas] | None:
-    """The nanoseconds that the best power with few busy replicas is expected to take, and these; None where all may be busy.
+    """Return the expected nanoseconds of the best power with few busy replicas, and its replicas; None if none fits.
 
-    Larger powers need more busy ones. Chains that are small with all replicas are no matter of this.
+    Larger powers need more busy replicas. Powers whose chains are small with all replicas busy are not considered here.
     """
     found: tuple[float, Replicas] | None = None
     busy, least_price = LEAST_BUSY, Replicas(FEW_ORDERS[0], most_busy=LEAST_BUSY).price(claim.mechanism)
     if least_price is None or least_price[1] > CHEAP_WORK:
-        # With so many ages no chain of as many busy replicas as it takes is small.
+        # With this many ages, no chain with enough busy replicas is small.
         return None
     for order in FEW_ORDERS:
         whole = Replicas(order).price(claim.mechanism)
@@ -305,7 +307,7 @@ def _few_busy(sampler: Sampler, claim: Claim, gap: float, most: float) -> tuple[
 def _enough_busy(
     sampler: Sampler, claim: Claim, most_left_out: float, least: Replicas, most: float
 ) -> tuple[Replicas, SampleLimits] | None:
-    """So many busy replicas, from these on, that little is left out, and what is proven then; None where that takes too long."""
+    """Return the fewest busy replicas that leave out little, and what is proven then; None if that takes too long."""
     limits: dict[int, SampleLimits | None] = {}
 
     def left_out(busy: int) -> float:
@@ -320,7 +322,7 @@ def _enough_busy(
 
 
 def _few_price(claim: Claim, replicas: Replicas) -> float:
-    """The nanoseconds that a chain of few busy replicas takes, and what it leaves out; infinite where it is not small."""
+    """Return the nanoseconds for a chain of few busy replicas and what it leaves out; infinite if it is not small."""
     price = replicas.price(claim.mechanism)
     return math.inf if price is None or price[1] > FEW_WORK else FEW_PASSES * price[1] * CHAIN
 
@@ -328,12 +330,12 @@ def _few_price(claim: Claim, replicas: Replicas) -> float:
 def _sampled_order(
     sampler: Sampler, claim: Claim, gap: float, block: int, most: float
 ) -> tuple[float, Replicas] | None:
-    """The nanoseconds that the best order is expected to take, and that order; no chain that alone takes `most` is computed.
+    """Return the expected time in nanoseconds of the best order, and that order; skips chains that alone take `most`.
 
-    ln of the weight bound is convex in m, and 0 at 1; by blocks that is a guess: what the next order is expected to give is found
-    from the last ones. Chains grow with m, and are computed from the smallest on while the next one pays. That ends too early
-    where the first steps say little of the further ones, as in runs of a few rounds: small chains are computed while they get
-    better.
+    ln of the weight bound is convex in m, and 0 at 1 (with blocks this is a guess), so the bound of the next order is
+    predicted from the last ones. Chains grow with m; they are computed from the smallest on, as long as the next one
+    pays. This ends too early if the first steps say little about later ones, as in runs of a few rounds; small chains
+    are therefore computed as long as they improve.
     """
     mechanism, logs = claim.mechanism, [0.0]
     least = Replicas(FIRST, block).price(mechanism)
@@ -369,10 +371,11 @@ def _sampled_order(
 
 
 def _clipped_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
-    """Samples of R tilted, where a record is added, clipped: their second moment is bounded. None where that is not known.
+    """Return the test of an added record by clipped samples of R tilted; None if their second moment is not bounded.
 
-    If E V² ≤ v then E (V − c)₊ ≤ v/(4c), since V − c ≤ V²/(4c): what is tested is that the mean of min(V, c) is below the claim
-    less that. A share α of the tilt in a mixture leaves v/α. See the core's `linear`; if that bounds δ itself nothing is sampled.
+    If E V² ≤ v then E (V − c)₊ ≤ v/(4c), since V − c ≤ V²/(4c): the test is that the mean of min(V, c) is below the
+    claim less v/(4c). With a share α of the tilted law in a mixture, v becomes v/α. See the core's `linear`; if that
+    bounds δ itself, nothing is sampled.
     """
     mechanism, threshold = claim.mechanism, claim.delta
     if direction != "add" or mechanism.curves:
@@ -389,7 +392,7 @@ def _clipped_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
 def _shifted_betting(
     sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate, second: tuple[float, float]
 ) -> Betting | None:
-    """Clipped samples of R tilted, with a bound on their second moment and minus the tilt; None where none could be bet on."""
+    """Return the test by clipped samples of R tilted, or None. `second` has the bound on E V², and minus the tilt."""
     mechanism, threshold = claim.mechanism, claim.delta
     newer = sampler.drawing.includes(DrawingRule.SECOND_MOMENTS)
     shares, most = (PLAIN_SHARES_NEWER, MOST_GENERATOR_NEWER) if newer else (PLAIN_SHARES, MOST_GENERATOR)
@@ -407,23 +410,23 @@ def _shifted_betting(
             bounds = [(bound, lost) for bound, lost in bounds if estimate.value < stated.delta - lost < bound]
             if bounds:
                 found.append(_measured_betting(sampler, stated, direction, estimate, proposal, bounds))
-            # Larger shares of plain samples leave less of the generator's error, and are worse for all else.
+            # Larger shares of plain samples reduce the generator's error and are worse in all other respects.
             if not newer or limits.generator < MOST_GENERATOR * threshold:
                 break
     return min(found, key=lambda betting: betting.expected_samples, default=None)
 
 
 def _added_bettings(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> list[Betting]:
-    """Tests of added records by one mean: one that bounds δ, or the second moment of samples that are then clipped.
+    """Return tests of added records by one mean, which bounds δ, or the second moment of samples that are then clipped.
 
-    None where plain samples are few, and where the bounds are too loose.
+    The list is empty if few plain samples suffice, or if the bounds are too loose.
     """
     plain_samples = claim.log_target / max(claim.delta - estimate.value, 1e-300)
     newer = sampler.drawing.includes(DrawingRule.SECOND_MOMENTS)
     if direction != "add" or not sampler.drawing.includes(DrawingRule.SPARING):
         return []
     if not (claim.mechanism.core.of_single_records or sampler.drawing.includes(DrawingRule.COMPARED)):
-        # Random parts, by later rules.
+        # Mechanisms with random parts are included by later rules.
         return []
     if plain_samples < (MEAN_FROM_NEWER if newer else MEAN_FROM):
         return []
@@ -434,7 +437,7 @@ def _added_bettings(sampler: Sampler, claim: Claim, direction: Direction, estima
 
 
 def _mean_betting(sampler: Sampler, claim: Claim, direction: Direction) -> Betting | None:
-    """Samples of a mean that bounds δ; None where the bound is too loose."""
+    """Return the test of a mean that bounds δ; None if the bound is too loose."""
     found = choose_mean(sampler, claim.mechanism, claim.epsilon, claim.delta)
     if found is None:
         return None
@@ -446,7 +449,7 @@ def _mean_betting(sampler: Sampler, claim: Claim, direction: Direction) -> Betti
 
 
 def _square_betting(sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate) -> Betting | None:
-    """Clipped samples, their second moment tested before; None where no bound on it would do."""
+    """Return the test by clipped samples whose second moment is tested first; None if no bound on it suffices."""
     chosen = choose_square(sampler, claim.mechanism, claim.epsilon, claim.delta)
     if chosen is None:
         return None
@@ -461,7 +464,7 @@ def _square_betting(sampler: Sampler, claim: Claim, direction: Direction, estima
 def _price(betting: Betting) -> float:
     """Return how many plain samples take as long as a test of added records.
 
-    Samples of a mean count as slower ones here, but not in `expected_plain_samples`, which older rules give up tests by.
+    Samples of a mean count as slower ones here, but not in `expected_plain_samples`, which older rules use.
     """
     slower = betting.proposal.log_sobolev is not None
     return SLOWER * betting.expected_samples if slower else betting.expected_plain_samples
@@ -470,11 +473,11 @@ def _price(betting: Betting) -> float:
 def _mixed_betting(
     sampler: Sampler, claim: Claim, direction: Direction, estimate: Estimate, single: Betting
 ) -> Betting | None:
-    """The best mixture of a proposal with further laws; None where none takes clearly fewer samples than the proposal alone."""
+    """Return the best mixture of a proposal with further laws; None if none takes clearly fewer samples."""
     best, most = None, MIXED_WORTH * single.expected_samples
     if single.expected_samples < MIXED_FROM:
         return None
-    # Where the likelihood ratio is only enclosed, so are the densities of scaled laws: plain sampling's is known.
+    # If the likelihood ratio is only enclosed, so are densities of scaled laws; that of plain sampling is known.
     anchor = plain(claim.mechanism, direction) if claim.mechanism.enclosed else single.proposal
     for share in ANCHORS:
         components = mixed(claim.mechanism, direction, anchor, estimate.components, share)
@@ -482,15 +485,15 @@ def _mixed_betting(
             continue
         proposal = replace(anchor, components=components)
         limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
-        # What is bet against is the claim less the generator's share, which counts where the two are close.
+        # The bet is against the claim less the generator's share, which matters if the claim is close.
         stated = replace(claim, delta=claim.delta - limits.generator)
         gap, room = stated.delta - estimate.value, limits.weight_bound - stated.delta
-        # A further law takes a recursion of its own.
+        # Each further law takes a recursion of its own.
         dear = 1.0 + FURTHER * max(0, sum(bool(one.parameters) for one in components) - 1)
         if not limits.rounding < MOST_ROUNDING or gap <= 0.0 or room <= 0.0:
             continue
         if dear * claim.log_target / math.log1p(gap / room) >= most:
-            # Not even samples that do not vary would do; with smaller shares of the anchor the bound is weaker still.
+            # Not even samples that do not vary would be cheap enough; smaller shares of the anchor bound less well.
             break
         betting = _measured_betting(sampler, stated, direction, estimate, proposal, [(limits.weight_bound, 0.0)])
         if dear * betting.expected_samples < most:
@@ -499,14 +502,14 @@ def _mixed_betting(
 
 
 def _plain_betting(claim: Claim, direction: Direction, mean: float) -> Betting:
-    """Plain samples, without looking at any."""
+    """Return the test by plain samples, without measuring any."""
     return _blind_betting(claim, plain(claim.mechanism, direction), (1.0, 0.0), mean)
 
 
 def _blind_betting(claim: Claim, proposal: Proposal, bound: tuple[float, float], mean: float) -> Betting:
-    """A bet on samples in [0, w] of which only the mean is known, as if each were 0 or the weight bound w.
+    """Return a bet on samples in [0, w] of which only the mean is known, as if each were 0 or the weight bound w.
 
-    No law on [0, w] with this mean gives less growth: ln is concave.
+    No law on [0, w] with this mean has a smaller growth of ln of the wealth, since ln is concave.
     """
     weight_bound, lost = bound
     threshold = claim.delta - lost
@@ -521,7 +524,7 @@ def _blind_betting(claim: Claim, proposal: Proposal, bound: tuple[float, float],
     return Betting(proposal, weight_bound, (best * largest, 0.5 * best * largest), expected, clipped=lost)
 
 
-def _measured_betting(  # noqa: PLR0913, PLR0917 - a claim, and where to sample
+def _measured_betting(  # noqa: PLR0913, PLR0917 - the claim and the choice of samples
     sampler: Sampler,
     claim: Claim,
     direction: Direction,
@@ -529,7 +532,7 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - a claim, and where to sample
     proposal: Proposal,
     bounds: Sequence[tuple[float, float]],
 ) -> Betting:
-    """The best bet on samples of a proposal with one of some weight bounds, each with what clipping them there takes."""
+    """Return the best bet on samples of a proposal. `bounds` has weight bounds, each with its loss by clipping."""
     tables = []
     for bound, lost in bounds:
         threshold = claim.delta - lost
@@ -542,7 +545,7 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - a claim, and where to sample
     measured_mean, second = sum(s[0].value for s in sums) / count, sum(s[0].square for s in sums) / count
     effective = 0.0 if second <= 0.0 else count * measured_mean * measured_mean / second
     error = math.sqrt(max(second - measured_mean * measured_mean, 0.0) / count)
-    # Where the likelihood ratio is only enclosed, bounded samples mean more than the estimate: only what is seen of them counts.
+    # If the likelihood ratio is only enclosed, bounded samples have a larger mean than the estimate: use theirs.
     enclosed = claim.mechanism.lower is not None
     if enclosed and (effective < 4.0 * LEAST_EFFECTIVE or measured_mean + 4.0 * error > claim.delta):
         return Betting(proposal, bounds[0][0], (), math.inf)
@@ -550,10 +553,10 @@ def _measured_betting(  # noqa: PLR0913, PLR0917 - a claim, and where to sample
     best = _blind_betting(claim, proposal, bounds[0], mean)
     if effective < LEAST_EFFECTIVE:
         return best
-    for place, ((bound, lost), table) in enumerate(zip(bounds, tables, strict=True)):
+    for index, ((bound, lost), table) in enumerate(zip(bounds, tables, strict=True)):
         for k, bet in enumerate(table.bets):
-            # The mean is known better than this sample knows it.
-            growth = sum(s[place].log_wealth[k] for s in sums) / count + bet.fraction * (measured_mean - mean)
+            # The estimate knows the mean better than these samples do.
+            growth = sum(s[index].log_wealth[k] for s in sums) / count + bet.fraction * (measured_mean - mean)
             if growth > 0.0 and claim.log_target / growth < best.expected_samples:
                 fractions = (bet.fraction, 0.5 * bet.fraction)
                 best = Betting(proposal, bound, fractions, claim.log_target / growth, clipped=lost)

@@ -1,8 +1,8 @@
-"""A budget of risk as one claim: the (ε, δ) that keeps it and is tested in its stead.
+"""Turn a budget of risk into one claim: an (ε, δ) that keeps the budget, and that is tested instead of it.
 
-A true-positive rate of at most T at the false-positive rate α follows from any (ε, δ) with e^ε α + δ ≤ T, an advantage of at
-most A from (0, A): `Budget.claim`, with the proof. Which ε is taken costs noise and no truth: it is placed by estimates,
-where e^ε α + δ(ε) is least, and the claim is then tested by samples of its own like that of any document.
+A true-positive rate of at most T at the false-positive rate α follows from any (ε, δ) with e^ε α + δ ≤ T, an advantage
+of at most A from (0, A): see `Budget.claim` for the proof. The choice of ε affects the noise but not validity: it is
+placed by estimates where e^ε α + δ(ε) is least, and the claim is then tested by its own samples, as in any document.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import Instance
     from pyaccount.risk.budget import Budget
 
-#: How often ε is placed once more, and the step, as a share of all ε that could be taken, below which it is not.
+#: How often ε is placed, and the step, as a share of the range of ε, below which it is not placed any further.
 ROUNDS, CLOSE = 4, 0.04
-#: Where δ is estimated to place ε, and how well.
+#: The number of ε at which δ is estimated to place ε, and the shards of each estimate.
 PLACES, SHARDS = 17, 16
-#: How closely σ is found meanwhile.
+#: The relative precision of σ while ε is placed.
 PRECISION = 1e-2
 
 
 def take_claim(session: Session) -> None:
-    """Let a session work on a claim that keeps its document's budget of risk; nothing is done where there is none."""
+    """Let a session work on a claim that keeps its document's budget of risk. Does nothing if there is no budget."""
     document = session.plan.document
     budget, told_at = budget_of(document), document.privacy.delta
     if budget is None:
         return
     assert told_at != "solve"
     session.told_at = told_at
-    # Placing ε may look at any of these: those for which the budget leaves a δ.
-    last = max((place for place in budget.places() if budget.claim(place) is not None), default=0.0)
+    # Placing ε may consider any of these, for which the budget leaves a positive δ.
+    last = max((epsilon for epsilon in budget.places() if budget.claim(epsilon) is not None), default=0.0)
     epsilon = 0.5 * last
     for _ in range(ROUNDS):
         _claim(session, document, budget, epsilon)
@@ -52,7 +52,7 @@ def take_claim(session: Session) -> None:
 
 
 def _claim(session: Session, document: Document, budget: Budget, epsilon: float) -> None:
-    """The claim at this ε. What was kept for another is not."""
+    """Set the claim at this ε, and drop what the session kept for another claim."""
     delta = budget.claim(epsilon)
     assert delta is not None
     session.plan = replace(session.plan, document=document.claiming(epsilon, delta))
@@ -61,7 +61,7 @@ def _claim(session: Session, document: Document, budget: Budget, epsilon: float)
 
 
 def _instance(session: Session) -> Instance:
-    """The mechanism near which ε is placed: with about the noise that the claim of now needs, or as it is."""
+    """Return the mechanism for which ε is placed: with about the noise that the current claim needs, or as stated."""
     plan = session.plan
     if plan.blank is None:
         return plan.at()
@@ -70,13 +70,13 @@ def _instance(session: Session) -> Instance:
 
 
 def _placed(session: Session, budget: Budget, instance: Instance, last: float) -> float:
-    """The ε at which the claim is easiest: where δ̂(ε), of the larger direction, is farthest below what the budget leaves."""
+    """Return the ε at which the claim is easiest: where the larger δ̂(ε) is farthest below what the budget leaves."""
     mechanism = session.mechanism(instance)
     epsilons = [last * (k + 0.5) / PLACES for k in range(PLACES)]
     found = [
         session.estimator.curve(mechanism, direction, epsilons, Effort(SHARDS)) for direction in mechanism.directions
     ]
-    # limit − e^ε α − δ̂, the same for all ε but for its last two terms.
+    # This is limit − e^ε α − δ̂.
     room = [
         (budget.claim(epsilon) or 0.0) - max(one.value for one in ends)
         for epsilon, ends in zip(epsilons, zip(*found, strict=True), strict=True)
@@ -84,7 +84,7 @@ def _placed(session: Session, budget: Budget, instance: Instance, last: float) -
     best = max(range(PLACES), key=room.__getitem__)
     if not 0 < best < PLACES - 1:
         return epsilons[best]
-    # The vertex of the parabola through the best one and its neighbours.
+    # Take the vertex of the parabola through the best point and its neighbours.
     left, middle, right = room[best - 1 : best + 2]
     bend = left - 2.0 * middle + right
     shift = 0.0 if bend >= 0.0 else 0.5 * (left - right) / bend

@@ -1,4 +1,4 @@
-"""The noise that a target needs: the pilot's root, then a grid of σ that is tested in sequence from the largest down."""
+"""Find the noise that a target needs: a grid of σ above the pilot's root is tested in sequence, the largest first."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.session import Session
     from pyaccount.plan.sampled import SampledMechanism
 
-#: How near the least σ that holds without samples is looked for where it is composed.
+#: How precisely the least σ that holds without samples is found if there are composed phases.
 COARSENESS = 5e-3
 
 
 def calibrate(session: Session) -> SampledEvidence:
-    """Algorithm 5 of Dong & Ganesh (2026): a grid of σ from just above the pilot's root, the unamplified Gaussian on top."""
+    """Certify a σ by Algorithm 5 of Dong & Ganesh (2026): a grid from above the pilot's root to the unamplified σ."""
     privacy = session.plan.document.privacy
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
@@ -53,10 +53,10 @@ def calibrate(session: Session) -> SampledEvidence:
 
 
 def noise_search(session: Session, *, shards: int = ESTIMATE) -> GridSearch:
-    """The grid of σ above the pilot's root."""
+    """Return the grid of σ above the pilot's root."""
     plan, epsilon = session.plan, session.plan.document.privacy.epsilon
     assert epsilon != "solve"
-    # Of a fixed sample the bar is half of δ, so that is what the pilot looks for.
+    # For a fixed sample the threshold of the test is half of δ, so the pilot looks for that.
     acceptance = of_claim(plan.document, STARTS)
     pilot_value, fallback = pilot_noise(session, acceptance.delta, shards=shards)
     session.known[:] = [f"σ is near {pilot_value:.4g}, by the pilot's estimate"]
@@ -75,9 +75,9 @@ def noise_search(session: Session, *, shards: int = ESTIMATE) -> GridSearch:
 def pilot_noise(
     session: Session, claim: float, *, precision: float = ROOT, shards: int = ESTIMATE
 ) -> tuple[float, float]:
-    """The pilot's estimate of the σ at which δ(ε) is the claim, and a σ certified without sampling.
+    """Return the pilot's estimate of the σ at which δ(ε) is the claim, and a σ that is certified without sampling.
 
-    The latter is infinite where another phase that is sampled, with public participations, misses the target whatever σ is.
+    The latter is infinite if the unsampled analysis misses the target at every σ, because of another phase or release.
     """
     plan, document = session.plan, session.plan.document
     path, privacy = document.blank, document.privacy
@@ -97,7 +97,7 @@ def pilot_noise(
         return DocumentError([document.problem("target-infeasible", path, f"{reason}; try {remedy}")])
 
     covered = gaussian(high) <= delta
-    # Other phases, and other releases of a batch, may need the amplification that is given up here.
+    # Other phases, and other releases of a batch, may need the amplification that the unsampled analysis ignores.
     if not covered and len(document.bodies) == 1 and not document.bodies[0].noise.also:
         raise infeasible()
     if gaussian(low) <= delta:
@@ -140,7 +140,7 @@ def pilot_noise(
 
 
 def _bracket(holds: Callable[[float], bool]) -> tuple[float, float]:
-    """Noise multipliers around the least one that holds, from the middle outwards; an end of the range if that is beyond it.
+    """Return two noise multipliers around the least one that holds, from the middle outwards, or an end of the range.
 
     At the ends of the range the losses of composed phases are enormous, and slow to compose.
     """
@@ -154,9 +154,9 @@ def _bracket(holds: Callable[[float], bool]) -> tuple[float, float]:
 
 
 def cyclic_noise(session: Session) -> float | None:
-    """The σ that cyclic Poisson sampling with the same separation would need, roughly: where the pilot starts to look.
+    """Return roughly the σ that cyclic Poisson sampling with the same separation needs, from which the pilot starts.
 
-    It composes in a moment and is never far from b-min-sep sampling; nothing depends on how near it is.
+    It composes quickly and is never far from that of b-min-sep sampling; no result depends on how close it is.
     """
     document = session.plan.document
     body, privacy = document.bodies[0], document.privacy

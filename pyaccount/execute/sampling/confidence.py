@@ -1,4 +1,4 @@
-"""ε or δ of a given mechanism: the lowest value of a grid that is certified, stated with the probability that the tests err."""
+"""Certify the ε or δ of a given mechanism: the lowest accepted value of a grid, and the tests' error probability."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 #: The grid for δ: relative distances above the pilot's estimate.
 DELTA_DISTANCES = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03)
-#: And for the second one.
+#: The same for the second grid.
 FAR_DELTA_DISTANCES = (9.0, 3.0)
-#: How wide an interval for δ is by default.
+#: The default relative width of an interval for δ.
 DELTA_TOLERANCE = 0.12
 
 
 def solve_epsilon(session: Session, refused: SequenceResult | None = None) -> SampledEvidence:
-    """A confidence statement: the lowest ε of a grid that is certified at δ; after a claim that was `refused`, or without."""
+    """Certify the lowest ε of a grid that is accepted at δ. `refused` has the tests of a claim that failed before."""
     delta = session.plan.document.privacy.delta
     assert delta != "solve"
     search = epsilon_search(session)
@@ -66,13 +66,13 @@ def solve_epsilon(session: Session, refused: SequenceResult | None = None) -> Sa
 
 
 def epsilon_search(session: Session) -> GridSearch:
-    """The grid of ε above the pilot's root, which is 0 where δ(0) is below δ."""
+    """Return the grid of ε above the pilot's root, which is 0 if δ(0) is below δ."""
     instance, delta = session.plan.at(), session.plan.document.privacy.delta
     assert delta != "solve"
     acceptance, mechanism = beside(delta, FAILURE_SHARE * delta), session.mechanism(instance)
     worst = session.unsampled(instance, delta=delta).upper
     if not math.isfinite(worst):
-        raise NumericsError("the unamplified mechanism has no finite ε at this δ to start from")
+        raise NumericsError("without amplification no finite ε holds at this δ, so the search has no upper limit")
     session.sampler.stage("pilot")
     pilot_value = 0.0
     if worst > 0.0 and session.excess(mechanism, 0.0, delta)[0] > 0.0:
@@ -87,7 +87,7 @@ def epsilon_search(session: Session) -> GridSearch:
 
 
 def solve_delta(session: Session) -> SampledEvidence:
-    """A confidence statement: the lowest δ of a grid that is certified at ε."""
+    """Certify the lowest δ of a grid that is accepted at ε."""
     document = session.plan.document
     epsilon = document.privacy.epsilon
     assert epsilon != "solve"
@@ -108,7 +108,7 @@ def _delta_tolerance(document: Document) -> float:
 
 
 def delta_search(session: Session) -> GridSearch:
-    """The grid of δ above the pilot's estimate, from which the probability to err follows."""
+    """Return the grid of δ above the pilot's estimate, which also determines the tests' error probability."""
     instance, document = session.plan.at(), session.plan.document
     epsilon = document.privacy.epsilon
     assert epsilon != "solve"
@@ -119,7 +119,7 @@ def delta_search(session: Session) -> GridSearch:
     session.known.append(f"δ is near {pilot_value:.3g}, by the pilot's estimate")
     worst = min(1.0, session.unsampled(instance, epsilon=epsilon).upper)
     if pilot_value <= 0.0:
-        raise NumericsError("the pilot found no loss above this ε: δ is too small to estimate; ask at a smaller ε")
+        raise NumericsError("the pilot found no loss above this ε: δ is too small to estimate; try a smaller epsilon")
     tolerance = _delta_tolerance(document)
     first = next((d for d in DELTA_DISTANCES if d <= tolerance), DELTA_DISTANCES[-1])
     asked = (*(d for d in DELTA_DISTANCES if d > first), first)

@@ -1,4 +1,4 @@
-"""What a certificate of a sampled mechanism states: lower ends, curves and contrast around a result, from new samples."""
+"""Collect what a certificate of a sampled mechanism states around a result: lower ends, curves and contrast."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import Instance
     from pyaccount.plan.sampled import SampledMechanism
 
-#: Shards for the curves, and for the lower ends.
+#: The least and the most shards for the curves and for the lower ends.
 PROFILE_SHARDS = (64, 512)
-#: Shards for the estimates of a profile, and the most where too little of some ε is seen; fewer where samples are spared.
+#: The shards for a profile's estimates, and the most if some ε has too few samples; the same by the sparing rules.
 ESTIMATE_SHARDS, SPARED_ESTIMATES = (64, 256), (32, 256)
-#: The share of a claim below which an estimate is far from it.
+#: An estimate below this share of a claim is far from it.
 FAR_ESTIMATE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class DirectionNumbers:
-    """One direction: what holds there, from above and from below, and its curve."""
+    """The bounds on ε and δ in one direction, and its curve."""
 
     epsilon: float
     epsilon_lower: float
@@ -61,7 +61,7 @@ class DirectionNumbers:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was certified, of which mechanism and how: what evidence is drawn around."""
+    """A result: what was certified, for which mechanism and how. The rest of the evidence is computed for it."""
 
     instance: Instance
     acceptance: Acceptance
@@ -72,9 +72,9 @@ class Result:
     holds: bool = True
     solved: float | None = None
     within: bool = True
-    #: What proves it where moments do.
+    #: The proof, if moments prove the result.
     proof: MomentProof | None = None
-    #: How many tests, the first ones, were of a claim that was refused: their error is no part of the result's probability.
+    #: How many of the first tests were of a refused claim: their error is not part of the result's probability.
     refused: int = 0
 
 
@@ -82,7 +82,7 @@ class Result:
 class SampledEvidence:
     """Everything that a certificate of a sampled mechanism states, as computed."""
 
-    #: The plan that was run, at the value of its blank.
+    #: The plan that was run, its blank filled.
     instance: Instance
     holds: bool
     kind: GuaranteeKind
@@ -90,13 +90,13 @@ class SampledEvidence:
     epsilon_lower: float
     delta: float
     delta_lower: float
-    #: Of the statement as it stands: 0 where it is folded into δ.
+    #: The error probability of the statement; 0 if it is included in δ.
     failure_probability: float
-    #: The probability at which each test, and each lower end and point of the curve, may be wrong.
+    #: The error probability of each test, and of each lower end and point of the curve.
     test_probability: float
-    #: Of all tests that could have certified: what is folded into δ, or stated beside the guarantee.
+    #: The error probability of all tests that could have certified: included in δ, or stated beside the guarantee.
     total_probability: float
-    #: Of each lower end, and of each bound of each point of a curve; the guarantee's own, not a direction's.
+    #: The error probability of each lower end and each bound of a curve's point, over all directions.
     pointwise_probability: float
     solved: float | None
     directions: dict[Direction, DirectionNumbers]
@@ -107,40 +107,40 @@ class SampledEvidence:
     samples: int
     within_tolerance: bool
     unamplified: Answer
-    #: What certifies where no test does: public participations in the sampled phases, the rest as they are analysed.
+    #: The bound that holds if no test accepts: sampled phases with public participations, the rest as analysed.
     fallback: Answer
     #: The curve of the phases that are composed with the sampled ones.
     composed_profile: ComposedProfile | None
-    #: What proves the guarantee where moments do.
+    #: The proof, if moments prove the guarantee.
     proof: MomentProof | None = None
-    #: What a time limit left out after the guarantee was known.
+    #: What was left out because of a time limit, after the guarantee was known.
     not_computed: tuple[NotComputed, ...] = ()
-    #: What the profile was read off: the curve's other points are in it too.
+    #: The histograms of the profile, from which the curve's other points can be computed too.
     histograms: dict[Direction, list[Histogram]] = field(default_factory=dict)
-    #: Beside a budget of risk: ε at most and at least at a δ, and this δ.
+    #: For a budget of risk: the upper and the lower bound on ε at a δ, and this δ.
     told: tuple[float, float, float] | None = None
-    #: What bounds the profile beside its own samples; None where there is nothing to bound.
+    #: Bounds on the profile other than its own samples; None if there is no profile.
     proven: Proven | None = None
 
     @property
     def document(self) -> Document:
-        """The document, its blank filled unless that is ε or δ."""
+        """The document, with its blank filled unless the blank is ε or δ."""
         return self.instance.document
 
 
 def evidence_of(session: Session, result: Result, *, shards: int | None = None) -> SampledEvidence:
-    """Lower ends, curves and contrast for a result; `shards` draws so many for them, instead of a share of the tests'.
+    """Return the evidence for a result: lower ends, curves and contrast.
 
-    What a time limit leaves out is said to be missing: the guarantee stands without it. A retest, which asks for shards,
-    needs all.
+    `shards` sets the shards drawn for them, instead of a share of the tests'. What a time limit leaves out is recorded
+    as missing; the guarantee holds without it. A retest, which sets `shards`, needs everything and raises `LimitError`.
     """
     instance, acceptance, sequence = result.instance, result.acceptance, result.sequence
     kind, epsilon, delta, q = result.kind, result.epsilon, result.delta, acceptance.probability
     document, sampler, mechanism = instance.document, session.sampler, session.mechanism(instance)
     drawn = profile_shards(_accepted(session, sequence.tests)) if shards is None else shards
-    # The guarantee's bounds are the larger of two directions': either may be the one that fails.
+    # The guarantee's bounds are the larger of two directions, and either may be the one that is wrong.
     share = q / len(mechanism.directions)
-    # The last accepted test's proposal has a small weight bound, and with it a small error of the generator; another varies less.
+    # The last accepted test's proposal has a small weight bound, so a small error of the generator; others vary less.
     tested = {test.direction: test.proposal.single for test in sequence.tests if test.drawn}
     far, known = document.accounting.method == "renyi", _known(session, result, retested=shards is not None)
     if result.proof is not None and mechanism.lower is None and (far or known.everything):
@@ -154,7 +154,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
     missing: list[NotComputed] = ["search"] if sequence.limited else []
     part: NotComputed = "lower ends"
     try:
-        # At the very σ and ε of the result.
+        # Lower ends are for exactly the σ and ε of the result.
         sampler.stage("lower ends")
         estimates = session.estimate(mechanism, epsilon, shards=_effort(session))
         for direction, sought in _sought(session, result, estimates, tested, drawn).items():
@@ -163,7 +163,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
         sampler.stage("profile")
         centre = epsilon
         if session.told_at is not None:
-            centre = _told_near(session, instance)
+            centre = _epsilon_near(session, instance)
             estimates = session.estimate(mechanism, centre)
         if epsilons != () or shards is not None or session.told_at is not None:
             last = max((centre, *(default_profile(centre) if epsilons is None else epsilons)))
@@ -172,7 +172,7 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
             )
         if session.told_at is not None:
             beside = proven(session, instance, known, ())
-            told_at = _told(session, instance, Curve(sampler, histograms, centre, share, beside), session.told_at)
+            told_at = _epsilon_at(session, instance, Curve(sampler, histograms, centre, share, beside), session.told_at)
         around = epsilon if told_at is None or math.isinf(told_at[0]) else told_at[0]
         epsilons = default_profile(around) if epsilons is None else epsilons
         if epsilons:
@@ -228,19 +228,19 @@ def evidence_of(session: Session, result: Result, *, shards: int | None = None) 
 
 
 def _without_samples(session: Session, result: Result) -> tuple[Answer, Answer]:
-    """The contrast, and what certifies where no test does: the same, or for mixed documents what was composed."""
+    """Return the contrast, and the bound that holds if no test accepts (in mixed documents that is another one)."""
     at = min(max(result.delta, RESOLVED[0]), RESOLVED[1])
     with _core.Deadline(None):
         unamplified = contrast(result.instance.document, session.engine, Question(None, at, FINENESS))
         if not session.plan.mixed or result.kind != "deterministic":
             return unamplified, unamplified
-        # What certifies was composed before any limit fell; asking once more for its budget must not lose it.
+        # The bound was composed before any limit was reached; recomputing it for its error budget must not lose it.
         bounds = unsampled_bounds(result.instance)
         return unamplified, Engine().ask(bounds, Question(None, at, session.fineness))
 
 
-def _told(session: Session, instance: Instance, found: Curve, delta: float) -> tuple[float, float, float]:
-    """ε at a δ, at most and at least: by samples, or what holds without them, where that is less."""
+def _epsilon_at(session: Session, instance: Instance, found: Curve, delta: float) -> tuple[float, float, float]:
+    """Return ε at a δ: the upper bound, by samples or without them if that is less, the lower bound, and δ."""
     lower, upper = found.epsilons(delta)
     return min(upper, session.unsampled(instance, delta=delta).upper), lower, delta
 
@@ -248,7 +248,7 @@ def _told(session: Session, instance: Instance, found: Curve, delta: float) -> t
 def _points(
     session: Session, mechanism: SampledMechanism, direction: Direction, found: Curve, epsilons: tuple[float, ...]
 ) -> tuple[SampledPoint, ...]:
-    """The curve of one direction: bounds from its histograms and what is proven, estimates from samples that cover every ε."""
+    """Return one direction's curve: bounds by its histograms and proofs, estimates by samples that cover every ε."""
     bounds = curve(session.sampler, found.histograms[direction], epsilons, found.failure_probability)
     if found.beside is not None:
         bounds = [found.beside.capped(point, direction) for point in bounds]
@@ -264,7 +264,7 @@ def _sought(
     tested: dict[Direction, Proposal],
     shards: int,
 ) -> dict[Direction, Sought]:
-    """What lower ends are looked for, in every direction."""
+    """Return which lower ends are to be found, in every direction."""
     tests = {test.direction: test for test in result.sequence.tests if test.drawn}
     far = result.instance.document.accounting.method == "renyi"
     epsilon, delta, share = result.epsilon, result.delta, result.acceptance.probability / len(estimates)
@@ -285,10 +285,10 @@ def _sought(
 
 
 def _known(session: Session, result: Result, *, retested: bool) -> Known:
-    """What is known of a result; all of it, unless an older certificate is recomputed bit for bit.
+    """Return what is known about a result; everything, unless an older certificate is recomputed bit for bit.
 
-    Tests count whose errors are part of the result's probability, none where that is 0, and which are of no more noise than it
-    has: a run with more noise is another run, which may be more private.
+    A test counts only if its error is part of the result's probability (none if that is 0) and if it has no more noise
+    than the result: a run with more noise is another run, which may be more private.
     """
     everything = retested or session.plan.drawing.includes(DrawingRule.SECOND_MOMENTS)
     noise, own = session.noise(result.instance), result.sequence.tests[result.refused :]
@@ -298,9 +298,9 @@ def _known(session: Session, result: Result, *, retested: bool) -> Known:
 
 
 def _accepted(session: Session, tests: Sequence[Test]) -> int:
-    """The samples of accepted tests that what stands beside them follows: those of the last claim.
+    """Return the number of samples of the last claim's accepted tests, from which that of the other evidence follows.
 
-    Of all claims where older certificates are recomputed.
+    All claims count if an older certificate is recomputed.
     """
     accepted = [test for test in tests if test.accepted]
     last = session.plan.drawing.includes(DrawingRule.POWERS)
@@ -309,24 +309,24 @@ def _accepted(session: Session, tests: Sequence[Test]) -> int:
 
 
 def profile_shards(accepted: int) -> int:
-    """Shards for the lower ends and the curves beside accepted tests of so many samples."""
+    """Return the shards for lower ends and curves, given the samples of the accepted tests."""
     return min(max(accepted // SHARD // 4, PROFILE_SHARDS[0]), PROFILE_SHARDS[1])
 
 
 def _effort(session: Session) -> int:
-    """Shards of an estimate of which only the proposals and the mixture are used, not the value."""
+    """Return the shards of an estimate of which only the proposals and the mixture are used, not the value."""
     return SCOUT if session.plan.drawing.includes(DrawingRule.SPARING) else ESTIMATE
 
 
 def _far_above(session: Session, delta: float, estimate: Estimate) -> bool:
-    """Whether a claim may lie so far above δ that lower ends are looked for farther down."""
+    """Return whether a claim may lie so far above δ that lower ends much farther below are tried too."""
     return session.plan.drawing.includes(DrawingRule.SPARING) and estimate.value < FAR_ESTIMATE * delta
 
 
 def _proposals(
     mechanism: SampledMechanism, estimates: dict[Direction, Estimate], tested: dict[Direction, Proposal]
 ) -> dict[Direction, set[Proposal]]:
-    """Return where losses are drawn from in every direction: plainly, from the pilot's proposal, and from the last test's."""
+    """Return each direction's proposals for histograms: plain sampling, the pilot's proposal, and the last test's."""
     return {
         side: {plain(mechanism, side), estimates[side].proposal} | ({tested[side]} if side in tested else set())
         for side in mechanism.directions
@@ -342,7 +342,7 @@ def _histograms(
 ) -> dict[Direction, list[Histogram]]:
     """Return the loss histograms of every direction, one from each proposal.
 
-    The values of ε are that in the middle of a profile and its last one.
+    `epsilons` has the ε in the middle of the profile and its last one.
     """
     epsilon, last = epsilons
     found: dict[Direction, list[Histogram]] = {}
@@ -361,12 +361,12 @@ def _histograms(
 def _bounds(
     session: Session, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, last: float
 ) -> bool:
-    """Whether samples of a proposal bound δ anywhere in a profile: their weight bound falls in ε, and that of plain ones is 1."""
+    """Return whether samples of a proposal bound δ in a profile: weight bounds fall in ε, and plain ones have 1."""
     return session.sampler.limits(mechanism, direction, proposal, last).weight_bound < 1.0
 
 
 def curve_of(document: Document, guarantee: tuple[float, float], seed: int, failure_probability: float) -> Curve:
-    """The profile of a mechanism without blanks, of which a guarantee (ε, δ) is known, from new samples around this ε."""
+    """Return the profile of a mechanism without blanks, from new samples around the ε of a known guarantee (ε, δ)."""
     plan = compile_document(document)
     session = open_session(plan, RunOptions(seed=seed))
     instance, epsilon = plan.at(), guarantee[0]
@@ -380,8 +380,8 @@ def curve_of(document: Document, guarantee: tuple[float, float], seed: int, fail
     return Curve(session.sampler, histograms, epsilon, failure_probability / len(mechanism.directions), beside)
 
 
-def _told_near(session: Session, instance: Instance) -> float:
-    """About where δ(ε) is the δ at which ε is told, by estimates: what is drawn to tell it is drawn around there."""
+def _epsilon_near(session: Session, instance: Instance) -> float:
+    """Return an estimate of the ε at which δ(ε) is the δ for which ε is stated: histograms are drawn around it."""
     assert session.told_at is not None
     delta, mechanism = session.told_at, session.mechanism(instance)
     worst = session.unsampled(instance, delta=delta).upper

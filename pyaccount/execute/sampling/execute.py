@@ -1,4 +1,4 @@
-"""A plan with a sampled reduction, executed: by what its document leaves blank."""
+"""Execute a plan with a sampled reduction: its document's blank decides how."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def _execute(session: Session) -> SampledEvidence:
 
 
 def _check(session: Session) -> SampledEvidence:
-    """Test the claim; if it is not accepted, say what ε can be certified at its δ."""
+    """Test the claim; if it is not accepted, find the ε that can be certified at its δ."""
     instance, privacy = session.plan.at(), session.plan.document.privacy
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
     epsilon, delta = privacy.epsilon, privacy.delta
     bound = session.unsampled(instance, epsilon=epsilon)
     if bound.upper <= delta:
-        # Holds without sampling being looked at.
+        # The claim holds even without amplification by sampling.
         sequence = SequenceResult(None, ())
         return evidence_of(session, Result(instance, folded(delta, 1), sequence, "deterministic", epsilon, delta))
     proof = session.moment_proof(instance, epsilon, delta)

@@ -1,8 +1,8 @@
-"""What the pilot says before anything is certified: estimates of δ and of the blank, and what it will all cost here.
+"""Estimate, before anything is certified, δ, the blank, and how long the certificate takes here. Never a guarantee.
 
-Never a guarantee. The pilot runs as it would for the certificate, and is timed; every test that the fixed sequence would come to
-is planned, but not run, and priced by the samples it is expected to take and the pace at which this machine has just drawn some
-from its proposal.
+The pilot runs as it would for the certificate, and is timed. Every test that the fixed sequence would reach is planned
+but not run. Its price is the number of samples that it is expected to take, times the time that this machine has just
+taken for samples of the same proposal.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.sampled import SampledMechanism
 
-#: A search for σ by moments takes so many times what the moments at one σ take.
+#: A search for σ by moments takes this many times as long as the moments at one σ.
 CHAINS = 4.0
-#: Distances above the pilot's value at which the trade of width for time is told.
+#: The distances above the pilot's value at which the width and the time of a certificate are compared.
 OFFERED = (0.2, 0.1, 0.05, 0.02, 0.01)
-#: Shards of an estimate, the most where too little is seen, and shards by which the pace is taken.
+#: The shards of an estimate, the most if it has too few effective samples, and those that measure the pace.
 SHARDS, MOST_SHARDS, PACE_SHARDS = 64, 256, (8, 32)
-#: The pace is taken once more, by more of them, where they took less than so many seconds.
+#: The pace is measured a second time, with more shards, if the first ones took fewer seconds than this.
 PACE_SECONDS = 0.3
-#: The estimates of a profile take so many times what a fourth of their samples take: the search for a mixture is the same.
+#: The estimates of a profile take this many times as long as a fourth of their samples: the search is the same.
 AFRESH = 2.5
 
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """Tests of one value of the blank: how far it is above the pilot's, and what certifying it is expected to take."""
+    """The expected price of testing one value of the blank, with its distance above the pilot's value."""
 
     distance: float
     value: float
-    #: Infinite where no test would accept it.
+    #: The expected samples; infinite if no test would accept the value.
     samples: float
-    #: Of the tests alone.
+    #: The seconds of the tests alone.
     seconds: float
 
 
@@ -70,28 +70,28 @@ class Priced:
 class Forecast:
     """The pilot's estimates, and the price of the certificate."""
 
-    #: Where δ is estimated, and the plan at the pilot's value of the blank.
+    #: The ε at which δ is estimated, and the plan at the pilot's value of the blank.
     epsilon: float
     instance: Instance
-    #: What is blank, and the pilot's value of it, before any distance is added; none for a claim.
+    #: The blank, and the pilot's value of it, before any distance is added; None for a claim.
     blank: str | None
     pilot_value: float | None
     estimates: dict[Direction, Estimate]
-    #: In seconds on this machine, by stage, in the order in which they come.
+    #: The seconds of each stage on this machine, in their order.
     stages: dict[str, float]
-    #: Values of the blank and what their tests take, from the cheapest on.
+    #: Values of the blank with the price of their tests, from the cheapest on.
     trade: tuple[Priced, ...] = ()
-    #: The distance at which the fixed-sequence test is expected to end; none for a claim, and where no test would accept.
+    #: The distance at which the fixed-sequence test is expected to end; None for a claim, or if no test would accept.
     ends_at: float | None = None
-    #: Where the samples of the last tests are drawn from, in words, and why not from a power of the likelihood ratio.
+    #: Where the last tests' samples come from, in words, and why not from a power of the likelihood ratio.
     draws: tuple[str, ...] = ()
-    #: The σ that cyclic Poisson sampling with the same separation would need: it composes, in seconds.
+    #: The σ that cyclic Poisson sampling with the same separation would need; that composes, in seconds.
     cyclic_noise: float | None = None
     seed: int = 0
 
     @property
     def seconds(self) -> float:
-        """The price of the whole certificate on this machine."""
+        """The price of the whole certificate on this machine, in seconds."""
         return sum(self.stages.values())
 
     @property
@@ -100,8 +100,8 @@ class Forecast:
         return self.pilot_value if self.blank == "multiplier" else None
 
 
-class _Planned(NamedTuple):
-    """A test, and the samples that it is expected to take."""
+class _ExpectedTest(NamedTuple):
+    """A test, with the expected number of samples."""
 
     mechanism: SampledMechanism
     direction: Direction
@@ -112,19 +112,19 @@ class _Planned(NamedTuple):
 
 @dataclass(slots=True)
 class _Pricing:
-    """Tests priced in one session, each value once."""
+    """Prices tests in one session, each value once."""
 
     session: Session
     search: GridSearch
     pace: _Pace
     known: dict[tuple[float, tuple[Direction, ...] | None], Priced] = field(default_factory=dict)
-    #: By direction, what was planned last.
-    last: dict[Direction, list[_Planned]] = field(default_factory=dict)
-    #: Seconds that planning a test took, on average what it will take once more.
+    #: The tests planned last, by direction.
+    last: dict[Direction, list[_ExpectedTest]] = field(default_factory=dict)
+    #: The seconds that planning took for each value; certifying will take their mean for each value again.
     planning: list[float] = field(default_factory=list)
 
     def at(self, distance: float, directions: tuple[Direction, ...] | None = None) -> Priced:
-        """What tests at this distance above the pilot's value, in all directions or in some, are expected to take."""
+        """Return the expected price of tests at this distance above the pilot's value, in all directions or in some."""
         key = (distance, directions)
         if key not in self.known:
             began = time.monotonic()
@@ -138,7 +138,7 @@ class _Pricing:
         return self.known[key]
 
     def sequence(self) -> tuple[list[Priced], float | None]:
-        """The values that would be tested, and where the sequence ends."""
+        """Return the values that would be tested, with their prices, and the distance at which the sequence ends."""
         for k, grid in enumerate(self.search.reachable):
             tested, reached = self._priced(grid, once_on(self.session, self.search, grid) if k == 0 else None)
             if reached is not None:
@@ -161,22 +161,22 @@ class _Pricing:
 
 
 class _Pace:
-    """Seconds for a sample of a test, on this machine and now: taken once for proposals that take the same work."""
+    """Measures the seconds for a sample of a test on this machine, once for all proposals that take the same work."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self._known: dict[tuple[Direction, str, Replicas | int], float] = {}
 
     def of(self, mechanism: SampledMechanism, direction: Direction, epsilon: float, proposal: Proposal) -> float:
-        """The pace of samples from a proposal; that of a mixture goes by its components."""
+        """Return the seconds for a sample from a proposal; for a mixture they depend on the number of components."""
         kind = "mean" if proposal.log_sobolev else "power" if proposal.replicas else "mixture"
         key = (direction, kind, proposal.replicas or len(proposal.components))
         if key not in self._known:
             self._known[key] = self._taken(mechanism, direction, epsilon, proposal)
         return self._known[key]
 
-    def seconds(self, tests: Sequence[_Planned]) -> float:
-        """What tests are expected to take; infinite where there are none that would accept."""
+    def seconds(self, tests: Sequence[_ExpectedTest]) -> float:
+        """Return the expected seconds of tests; infinite if there are none, since then no test would accept."""
         if not tests:
             return math.inf
         return sum(one.samples * self.of(one.mechanism, one.direction, one.epsilon, one.proposal) for one in tests)
@@ -203,12 +203,12 @@ def _planned(
     epsilon: float,
     acceptance: Acceptance,
     directions: tuple[Direction, ...] | None = None,
-) -> list[_Planned]:
-    """The tests of a claim with the samples that they are expected to take, whole waves of shards; none where none accepts."""
+) -> list[_ExpectedTest]:
+    """Return the tests of a claim with their expected samples, in whole waves; none if no test would accept."""
     mechanism = session.mechanism(instance)
     if acceptance.fixed is not None:
         return [
-            _Planned(mechanism, one, epsilon, plain(mechanism, one), float(acceptance.fixed.samples))
+            _ExpectedTest(mechanism, one, epsilon, plain(mechanism, one), float(acceptance.fixed.samples))
             for one in directions or mechanism.directions
         ]
     claim = Claim(mechanism, session.noise(instance), epsilon, acceptance.delta, acceptance.log_target)
@@ -219,18 +219,18 @@ def _planned(
             return []
         wave = betting.proposal.wave * SHARD
         samples = float(wave * math.ceil(betting.expected_samples / wave))
-        tests.append(_Planned(mechanism, direction, epsilon, betting.proposal, samples))
+        tests.append(_ExpectedTest(mechanism, direction, epsilon, betting.proposal, samples))
         if betting.square is not None:
             proposal = replace(plain(mechanism, direction), log_sobolev=betting.square.mean.proposal)
             samples = float(wave * math.ceil(betting.square_samples / wave))
-            tests.append(_Planned(mechanism, direction, epsilon, proposal, samples))
+            tests.append(_ExpectedTest(mechanism, direction, epsilon, proposal, samples))
     return tests
 
 
 def forecast(plan: CompiledDocument, options: RunOptions) -> Forecast:
     """Estimate the blank, δ at the document's ε, and the price of the certificate.
 
-    For plans without a choice whose mechanism is sampled. Raises as `execute_sampled` does.
+    The plan's mechanism must be sampled, and its choices made. Raises as `execute_sampled` does.
     """
     stated = plan.document.accounting.seed
     session = open_session(plan, replace(options, seed=secrets.randbits(64) if stated is None else stated))
@@ -262,18 +262,18 @@ def forecast(plan: CompiledDocument, options: RunOptions) -> Forecast:
         if claim or asked or search.pilot_value <= 0.0
         else tuple(d for d in OFFERED if search.pilot_value * (1.0 + d) < search.fallback)
     )
-    # What is tested is told with what the sequence takes there; a direction that was tested before is not tested again.
+    # A tested value is listed with its price in the sequence, which does not repeat the one test of a direction.
     priced = {distance: pricing.at(distance) for distance in offered} | {one.distance: one for one in tested}
     trade = [priced[distance] for distance in sorted(priced, reverse=True)]
-    # What stands beside the guarantee: lower ends, histograms from up to three proposals, estimates of every point.
+    # In addition to the guarantee: lower ends, histograms from up to three proposals, and estimates of every point.
     accepted = tested[-1].samples if tested else 0.0
-    stages |= _beside(mechanism, epsilon, first, accepted, pace)
+    stages |= _evidence_price(mechanism, epsilon, first, accepted, pace)
     return Forecast(
         epsilon=epsilon,
         instance=at,
         blank=None if document.blank is None else str(document.blank[-1]),
         pilot_value=None if claim else search.pilot_value,
-        estimates=_told(session, mechanism, epsilon),
+        estimates=_stated(session, mechanism, epsilon),
         stages=stages,
         trade=tuple(one for one in trade if math.isfinite(one.samples)),
         ends_at=None if claim else ends,
@@ -284,7 +284,7 @@ def forecast(plan: CompiledDocument, options: RunOptions) -> Forecast:
 
 
 def tests_price(session: Session, sigma: float) -> float:
-    """Seconds for the tests of a candidate at the tolerance's distance above its σ; infinite if none would accept."""
+    """Return the seconds for the tests of a candidate, at the tolerance above its σ; infinite if none would accept."""
     plan = session.plan
     epsilon = plan.document.privacy.epsilon
     assert epsilon != "solve"
@@ -293,7 +293,7 @@ def tests_price(session: Session, sigma: float) -> float:
 
 
 def _search(session: Session) -> GridSearch:
-    """The search that the document's blank asks for; a claim is a grid of itself alone."""
+    """Return the search that the document's blank asks for; a claim is a grid of one value."""
     blank, privacy = session.plan.document.blank, session.plan.document.privacy
     if blank is not None:
         searches = {"multiplier": noise_search, "epsilon": epsilon_search, "delta": delta_search}
@@ -305,25 +305,25 @@ def _search(session: Session) -> GridSearch:
     if bound > delta and (proof := session.moment_proof(instance, epsilon, delta)) is not None:
         bound = proof.delta
     cost = session.mechanism(instance).cost
-    # A pilot's value of 1: the claim itself is the value, at no distance. Where it holds without samples the fallback is below δ.
+    # A claim is the value 1 itself, at no distance. If it holds without samples, the fallback is below δ.
     return GridSearch(
         1.0, bound if bound <= delta else math.inf, [Grid((0.0,))], lambda _: (instance, epsilon, acceptance), cost
     )
 
 
-def _told(session: Session, mechanism: SampledMechanism, epsilon: float) -> dict[Direction, Estimate]:
+def _stated(session: Session, mechanism: SampledMechanism, epsilon: float) -> dict[Direction, Estimate]:
     return {
         direction: stated_estimates(session.estimator, mechanism, direction, (epsilon,), (SHARDS, MOST_SHARDS))[0]
         for direction in mechanism.directions
     }
 
 
-def _beside(
+def _evidence_price(
     mechanism: SampledMechanism, epsilon: float, estimates: dict[Direction, Estimate], accepted: float, pace: _Pace
 ) -> dict[str, float]:
-    """Lower ends and the profile, in seconds: bounds by their samples, estimates by drawing a fourth of them.
+    """Return the seconds of the lower ends and the profile: bounds by the pace, estimates by a fourth of their samples.
 
-    Histograms, and the bets on lower ends, are of samples from one law.
+    Histograms, and the bets on lower ends, use samples from a single law.
     """
     session = pace.session
     single = [pace.of(mechanism, one, epsilon, estimate.proposal.single) for one, estimate in estimates.items()]
@@ -345,8 +345,8 @@ def _beside(
     return stages
 
 
-def draws_of(session: Session, planned: dict[Direction, list[_Planned]]) -> Iterator[str]:
-    """Say for each direction where its tests draw samples from, and what a chain of replicas would take where none is used."""
+def draws_of(session: Session, planned: dict[Direction, list[_ExpectedTest]]) -> Iterator[str]:
+    """Say for each direction where its tests draw samples from, and why not from a power of the likelihood ratio."""
     for direction, tests in planned.items():
         steps = [f"about {test.samples:.2g} samples from {_law(test)}" for test in tests if test.samples]
         yield f"{direction}: {', then '.join(reversed(steps)) or 'no samples, since a bound without samples is enough'}"
@@ -369,8 +369,8 @@ def draws_of(session: Session, planned: dict[Direction, list[_Planned]]) -> Iter
             )
 
 
-def _law(test: _Planned) -> str:
-    """Name the law that the samples of a test come from."""
+def _law(test: _ExpectedTest) -> str:
+    """Name the law from which the samples of a test come."""
     proposal = test.proposal
     if proposal.log_sobolev is not None:
         return f"a mean that bounds {'δ' if proposal.log_sobolev.moment == 1 else 'their second moment'}"
@@ -390,14 +390,14 @@ def _power(replicas: Replicas) -> str:
 
 
 def _cyclic(session: Session) -> float | None:
-    """σ for the same document under cyclic Poisson sampling, which composes; none where there is no such document."""
+    """Return σ for the same document under cyclic Poisson sampling, which composes; None if there is none."""
     document = session.plan.document
     blank = document.blank
     return None if blank is None or blank[-1] != "multiplier" else cyclic_noise(session)
 
 
 def cheaper(plan: CompiledDocument, found: Forecast) -> Sequence[str]:
-    """Routes of the same document that take less, in words."""
+    """Return in words which changes of the document would make the certificate cheaper."""
     lines = []
     sampler = plan.document.bodies[0].sampler
     if found.cyclic_noise is not None:

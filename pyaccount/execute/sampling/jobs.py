@@ -1,8 +1,8 @@
-"""What is drawn, as data: jobs, which are run in waves of shards, here or elsewhere, now or before.
+"""Jobs: what is drawn, as data. They are run in waves of shards, here or in another process, or taken from a store.
 
-A job is a function of its coordinates and of nothing else: whoever runs a wave of it gets the same sums, bit for bit, whatever
-the number of threads, on any machine with the same core. So a wave may be taken from a store of what was run before, or be run by
-another process. A `Runner` decides that.
+A job is a function of its coordinates and of nothing else: every run of a wave of it gives the same sums, bit for bit,
+with any number of threads and on any machine with the same core. So a wave may be taken from a store of earlier runs,
+or be run by another process. A `Runner` decides that.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from pyaccount.plan.sampled import SampledMechanism
 
 SHARD: int = _core.SHARD_SIZE
-#: Shards run between two looks at the wealth, and of samples of a power of the likelihood ratio, of which few are needed. Fixed,
-#: so that results do not depend on the machine.
+#: Shards in a wave, after which the wealth is checked: usually, and for samples of a power of the likelihood ratio, of
+#: which few are needed. They are fixed, so that results do not depend on the machine.
 WAVE, FEW = 32, 8
-#: Shards of the first two waves of a test.
+#: The shards of each of the first two waves of a test.
 FIRST_WAVES = 4
 
-#: The seconds that are left, if a time limit is set. Raises `LimitError` where none are.
+#: Returns the seconds that are left, or None without a time limit. Raises `LimitError` if none are left.
 Remaining = Callable[[], float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A proposal's share of a mixture: a law and its mean scale, or without parameters a tilt."""
+    """A proposal's share of a mixture: a law and its mean scale, or, without parameters, a tilt."""
 
     share: int
     parameters: tuple[float, ...]
@@ -40,9 +40,9 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class LogSobolev:
-    """Samples of D, whose mean bounds δ of an added record: d = `size` times the mean participation, and the exponent λ.
+    """Samples of D, whose mean bounds δ of an added record: d is `size` times the mean participation, λ the exponent.
 
-    With `moment` 2 it bounds E V² of samples of N(−d, I) instead.
+    With `moment` 2 the mean bounds E V² of samples of N(−d, I) instead.
     """
 
     size: float
@@ -51,7 +51,7 @@ class LogSobolev:
 
 
 class PowerArguments(TypedDict):
-    """What the core takes where samples are of a power."""
+    """The core's arguments for samples of a power of the likelihood ratio."""
 
     order: int | None
     block: int | None
@@ -65,55 +65,55 @@ NO_POWER: PowerArguments = {"order": None, "block": None, "most_busy": None}
 class Replicas:
     """How samples of the power f^m of the likelihood ratio of a removed record are drawn: by a chain of m replicas."""
 
-    #: m.
+    #: The power m.
     order: int
-    #: The rounds of a block where these are drawn by blocks; 0 where they are drawn round by round.
+    #: The rounds of a block, if replicas are drawn by blocks; 0 if they are drawn round by round.
     block: int = 0
-    #: The most that are busy at once, where not all may be: then what is left out is bounded, and 0 otherwise.
+    #: The most replicas that may be busy at once, if not all may be; what this leaves out is bounded. 0 means no limit.
     most_busy: int = 0
 
     @property
     def arguments(self) -> PowerArguments:
-        """As the core takes them."""
+        """The arguments for the core."""
         return {"order": self.order, "block": self.block or None, "most_busy": self.most_busy or None}
 
     def price(self, mechanism: SampledMechanism) -> tuple[int, float] | None:
-        """The states of the chain, and those that are computed in all its steps together; None where there is no such chain."""
+        """Return the states of the chain, and those computed in all its steps together; None if there is no chain."""
         return mechanism.chain(self.order, self.block or None, self.most_busy or None)
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Where samples are drawn from; see the core's `proposal`."""
+    """The law from which samples are drawn; see the core's `proposal`."""
 
     parameter: float
     mean_scale: float
     #: The parameters of further mechanisms that are sampled together with the first.
     further: tuple[float, ...] = ()
-    #: A mixture of this law, which bounds its samples, with further ones; see the core's `defensive`. Empty without.
+    #: The components of a mixture of this law, which bounds the samples, with further ones; see the core's `defensive`.
     components: tuple[Component, ...] = ()
-    #: Where samples are of a power of the likelihood ratio of a removed record; see the core's `replicated`.
+    #: The replicas, if samples are of a power of the likelihood ratio of a removed record; see the core's `replicated`.
     replicas: Replicas | None = None
-    #: Where no samples of δ are drawn, but such ones; see the core's `added_mean`.
+    #: If set, samples of this kind are drawn instead of samples of δ; see the core's `added_mean`.
     log_sobolev: LogSobolev | None = None
 
     def __post_init__(self) -> None:
-        # What a power leaves out would be lost in a mixture.
+        # In a mixture, what a power leaves out would be lost.
         assert self.replicas is None or not self.components, "samples of a power are not mixed with others"
 
     @property
     def wave(self) -> int:
-        """Shards run between two looks at the wealth."""
+        """The shards of a wave, after which the wealth is checked."""
         return WAVE if self.replicas is None else FEW
 
     @property
     def parameters(self) -> tuple[float, ...]:
-        """One for each mechanism."""
+        """The parameters of all mechanisms, one for each."""
         return (self.parameter, *self.further)
 
     @property
     def single(self) -> Proposal:
-        """The law and mean scale alone."""
+        """The law and mean scale alone, without the mixture."""
         return replace(self, components=()) if self.components else self
 
 
@@ -127,7 +127,7 @@ class Bet:
 
 @dataclass(frozen=True, slots=True)
 class BetTable:
-    """Bets at one ε; `weight_bound` is the most that a sample contributes there."""
+    """Bets at one ε; `weight_bound` is an upper bound on a sample's contribution there."""
 
     epsilon: float
     weight_bound: float
@@ -136,7 +136,7 @@ class BetTable:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What a shard leaves of one table: ln of each bet's wealth, and Σ V, Σ V² for estimates."""
+    """The result of a shard for one table: ln of each bet's wealth, and Σ V, Σ V² for estimates."""
 
     log_wealth: tuple[float, ...]
     value: float
@@ -144,7 +144,7 @@ class Sums:
 
 
 class Wave(NamedTuple):
-    """What consecutive shards leave: the sums of each for each table, and the histogram of all if one is asked for."""
+    """The result of consecutive shards: each one's sums for each table, and a histogram of all if one is asked for."""
 
     sums: list[list[Sums]]
     histogram: _core.LossHistogram | None
@@ -155,17 +155,17 @@ class Balanced(NamedTuple):
 
     drawn: list[int]
     losses: list[tuple[float, float]]
-    #: For each ε and component, of its own samples: Σ V and Σ V².
+    #: For each ε and component, over its own samples: Σ V and Σ V².
     values: list[list[tuple[float, float]]]
-    #: For each ε and component, of all samples: Σ V·α dM_k/dM and Σ V²·dM/dM_k.
+    #: For each ε and component, over all samples: Σ V·α dM_k/dM and Σ V²·dM/dM_k.
     merits: list[list[tuple[float, float]]]
-    #: For each ε the largest V of all samples.
+    #: For each ε, the largest V of all samples.
     largest: list[float]
 
 
 @dataclass(frozen=True)
 class Job:
-    """Shards of one mechanism from one proposal, with bets and perhaps a histogram with bins (lowest edge, width)."""
+    """Shards of one mechanism from one proposal, with bets, and with a histogram if `edges` is set."""
 
     recipe: Recipe[_core.Sampled]
     curve: Recipe[_core.ComposedCurve] | None
@@ -174,12 +174,13 @@ class Job:
     tables: tuple[BetTable, ...]
     #: The streams' seed, purpose, candidate and direction.
     key: tuple[int, int, int, int]
+    #: The lowest edge of the histogram and the width of its bins.
     edges: tuple[float, float] | None = None
-    #: Shards of each of the first two waves, where these have fewer than the others. What is drawn does not depend on it.
+    #: The shards of each of the first two waves, if these are smaller than the rest; they do not change the samples.
     first_waves: int | None = None
 
     def run(self, first: int, count: int, threads: int, time_limit: float | None) -> Wave:
-        """Run shards `first`, …. Raises `LimitError`."""
+        """Run `count` shards from `first` on. Raises `LimitError`."""
         core, curve = self.recipe.core, None if self.curve is None else self.curve.core
         bets = [(t.epsilon, t.weight_bound, [(bet.threshold, bet.fraction) for bet in t.bets]) for t in self.tables]
         histogram: _core.LossHistogram | None = None
@@ -228,7 +229,7 @@ class Job:
 
     @property
     def fingerprint(self) -> str:
-        """Equal for jobs that leave the same sums, different for any others."""
+        """A hash that is equal for jobs with the same sums and differs for all other jobs."""
         proposal = self.proposal
         components = tuple((one.share, one.parameters, one.number) for one in proposal.components)
         tables = tuple(
@@ -257,7 +258,7 @@ class BalancedJob:
     key: tuple[int, int, int, int]
 
     def run(self, count: int, threads: int, time_limit: float | None) -> Balanced:
-        """Run so many shards. Raises `LimitError`."""
+        """Run this many shards. Raises `LimitError`."""
         found = self.recipe.core.balanced(
             self.direction,
             for_core(self.components),
@@ -273,43 +274,43 @@ class BalancedJob:
 
     @property
     def fingerprint(self) -> str:
-        """As a job's."""
+        """A hash that is equal for jobs with the same sums and differs for all other jobs."""
         components = tuple((one.share, one.parameters, one.number) for one in self.components)
         return fingerprint("balanced", self.recipe, self.curve, self.direction, components, self.epsilons, self.key)
 
 
 class Runner(Protocol):
-    """Who runs jobs. What comes back does not depend on it."""
+    """Runs jobs. Results do not depend on which runner it is."""
 
     def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
-        """The waves of shards `first`, …, `count` − 1 in order.
+        """Yield the waves of shards `first`, …, `count` − 1 in order.
 
-        Each has the shards of a wave of its proposal but for the last, and `first` is where one begins. Whoever has seen enough
-        closes the iterator, which ends what is still under way.
+        Each has the shards of a wave of its proposal, except the last; `first` must be where a wave begins. A caller
+        that needs no more closes the iterator, which ends the work in progress.
         """
 
     def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
-        """The sums of `count` shards."""
+        """Return the sums of `count` shards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """The threads of this process; 0 means one for each core."""
+    """Runs jobs on the threads of this process; 0 means one for each core."""
 
     threads: int = 0
 
     def waves(self, job: Job, count: int, remaining: Remaining, first: int = 0) -> Generator[Wave, None, None]:
-        """Run each when it is asked for."""
+        """Yield the waves, each of which is run when it is asked for."""
         for start, some in pieces(job, count, first):
             yield job.run(start, some, self.threads, remaining())
 
     def balanced(self, job: BalancedJob, count: int, remaining: Remaining) -> Balanced:
-        """Run them."""
+        """Run the shards."""
         return job.run(count, self.threads, remaining())
 
 
 def pieces(job: Job, count: int, first: int = 0) -> Iterator[tuple[int, int]]:
-    """The first shard of each wave of a job, and how many it has."""
+    """Yield the first shard of each wave of a job, and its number of shards."""
     start = first
     while start < count:
         few = job.first_waves is not None and start < 2 * job.first_waves
@@ -319,5 +320,5 @@ def pieces(job: Job, count: int, first: int = 0) -> Iterator[tuple[int, int]]:
 
 
 def for_core(components: Sequence[Component]) -> list[tuple[int, tuple[float, ...], float]]:
-    """Components as the core takes them."""
+    """Return components in the form that the core takes."""
     return [(one.share, one.parameters, one.number) for one in components]

@@ -1,4 +1,4 @@
-"""Lower bounds on ε at δ and on δ at ε beside a result: bets against smaller values, with samples of their own."""
+"""Find lower bounds on ε at δ and on δ at ε beside a result: bets against smaller values, with their own samples."""
 
 from __future__ import annotations
 
@@ -24,49 +24,49 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.sampled import SampledMechanism
 
-#: How many fewer are drawn from a power of the likelihood ratio, and where samples are spared: they vary little.
+#: The divisors of the shards for a power of the likelihood ratio, which varies little: by older and by sparing rules.
 FEWER, SPARED_FEWER = 2, 3
-#: The most of δ that the generator's error of a mixture may take from lower ends.
+#: The largest share of δ by which the generator's error of a mixture may lower the lower ends.
 MOST_LOST = 1e-2
 #: How many samples of a mixture take as long as one of a power whose price is not known.
 LIGHTER = 10.0
-#: States in all rounds of a chain that is small.
+#: The most states, in all rounds together, of a small chain.
 SMALL_WORK = 2e8
 #: Relative distances below ε at which a lower bound on ε is tried, from the easiest on.
 LOWER_DISTANCES = (0.3, 0.2, 0.1, 0.06, 0.04, 0.03, 0.02, 0.01)
-#: The same since the rule AUTOMATA: values nearer to ε are tried too.
+#: The same since the rule AUTOMATA: with values nearer to ε.
 NEARER_DISTANCES = (*LOWER_DISTANCES[:-1], 0.015, 0.01, 0.0075, 0.005, 0.0035, 0.0025)
-#: And where ε may lie far above the true one.
+#: The same if ε may lie far above the true one.
 FAR_DISTANCES = (0.8, 0.6, 0.5, 0.4, *LOWER_DISTANCES)
-#: The shards of a first look, which says what to bet; and how many more samples are drawn than a bet takes by that.
+#: The shards of a first look, which chooses the bets; and the factor by which more samples are drawn than it says.
 FIRST, MARGIN = 8, 1.3
-#: Nanoseconds of samples that are no matter; and the most times the tolerance that a lower bound is looked for with more samples.
+#: Nanoseconds of sampling that may always be spent; and the largest distance, in tolerances, for which more is drawn.
 MOMENT, AWAY = 3e9, 4.0
-#: The shards at most.
+#: The largest number of shards.
 MOST = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What is looked for beside a result (ε, δ) in one direction: with probability at least 1 − q, and with how many samples."""
+    """The lower bounds sought for a result (ε, δ) in one direction, each with probability at least 1 − q, and how."""
 
     direction: Direction
     epsilon: float
     delta: float
     failure_probability: float
-    #: An estimate of δ(ε), the last test that drew samples, and the proposal that was tested, or one that a proof tells.
+    #: An estimate of δ(ε), the last test that drew samples, and the proposal that was tested, or that of a proof.
     estimate: Estimate
     test: Test | None
     tested: Proposal | None
-    #: The shards that are drawn of most proposals, unless a lower bound at a distance of the tolerance takes more: then no more
-    #: than the test had, or than take a moment only.
+    #: The shards for most proposals. More are drawn if a lower bound within the tolerance needs them, but at most as
+    #: many as the test had, or as take only a moment.
     shards: int
-    #: Whether values far below ε and δ are tried too, which moments lie above.
+    #: Whether values far below ε and δ are tried too, since bounds by moments may be far above the truth.
     far: bool
 
 
 def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) -> tuple[float, float]:
-    """Lower bounds on ε at δ and on δ at ε, each with probability at least 1 − q."""
+    """Return lower bounds on ε at δ and on δ at ε, each valid with probability at least 1 − q. Raises `LimitError`."""
     sampler, direction, far = session.sampler, sought.direction, sought.far
     proposal = _lighter(session, mechanism, sought)
     mechanism = mechanism.lower or mechanism
@@ -111,7 +111,7 @@ def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) ->
 def _looks(
     sampler: Sampler, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, points: Sequence[float]
 ) -> list[tuple[float, float]]:
-    """The first and second moments of some samples at each ε."""
+    """Return the first and second moments of some samples at each ε."""
     first = sampler.run(
         mechanism,
         direction,
@@ -127,9 +127,9 @@ def _looks(
 
 
 def _enough(distances: Sequence[float], needed: Sequence[float], tolerance: float) -> int:
-    """The shards with which a bet at a distance of the tolerance is won, or else at the nearest one where one can be.
+    """Return the shards with which a bet at the tolerance's distance is won, or else at the nearest possible distance.
 
-    None where that is far away: another direction decides, or the claim is above what is true.
+    Returns 0 if that is far away: then another direction is the larger one, or the claim is above the truth.
     """
     pairs = zip(distances, needed, strict=True)
     near = [samples for distance, samples in pairs if tolerance <= distance <= AWAY * tolerance]
@@ -140,34 +140,34 @@ def _enough(distances: Sequence[float], needed: Sequence[float], tolerance: floa
 def _lost(
     sampler: Sampler, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float
 ) -> float:
-    """By how much δ of the run may fall short of the mean that is drawn."""
+    """Return how far δ of the run may be below the mean that is drawn."""
     limits = sampler.limits(mechanism, direction, proposal, epsilon)
     return limits.generator + limits.below
 
 
 def fewer(session: Session, proposal: Proposal, shards: int) -> int:
-    """Shards of a proposal where so many are drawn of others: those of a power of the likelihood ratio vary little."""
+    """Return the shards for a proposal: fewer than `shards` for a power of the likelihood ratio, as it varies little."""
     times = SPARED_FEWER if session.plan.drawing.includes(DrawingRule.SPARING) else FEWER
     return max(shards // times, 1) if proposal.replicas else shards
 
 
 def _times(mechanism: SampledMechanism, proposal: Proposal) -> float:
-    """How many samples of a mixture take as long as one of this proposal."""
+    """Return how many samples of a mixture take as long as one of this proposal."""
     return 1.0 if proposal.replicas is None else slower(mechanism, proposal.replicas.order) or LIGHTER
 
 
 def _lighter(session: Session, mechanism: SampledMechanism, sought: Sought) -> Proposal:
-    """Where lower ends are drawn from: the proposal that was tested, or the estimate's; for a power of the likelihood ratio, and
-    by now for plain samples and where nothing was tested, the mixture of the estimate.
+    """Return the proposal for lower ends: the one that was tested, or the estimate's, or the estimate's mixture.
 
-    Bets against small values of δ need no bound on a sample. Samples of the mixture often vary as little as those of a power, and
-    take less time: which is worth more is told by the test and the estimate. Their bound is that of plain ones, though, and
+    The mixture replaces a power of the likelihood ratio, and by newer rules also plain samples or no test. Bets against
+    small values of δ need no bound on a sample. Samples of the mixture often vary as little as those of a power, and
+    take less time; the test and the estimate show which are worth more. Their bound is that of plain ones, though, and
     with it the generator's error, which must be a small part of δ.
     """
     tested, estimate, drawing = sought.tested, sought.estimate, session.plan.drawing
     proposal = tested or estimate.proposal
     replaced = drawing.includes(DrawingRule.SPARING if proposal.replicas else DrawingRule.SECOND_MOMENTS)
-    # Plain samples, which stand for a mixture that was tested, see next to nothing of a small δ.
+    # Plain samples, which replace a mixture that was tested, see next to nothing of a small δ.
     own = tested is not None and tested.replicas is None and tested != plain(mechanism, sought.direction)
     if not replaced or own or mechanism.lower is not None:
         return proposal
@@ -181,10 +181,10 @@ def _lighter(session: Session, mechanism: SampledMechanism, sought: Sought) -> P
 
 
 def of_a_power(sampler: Sampler, mechanism: SampledMechanism, proof: tuple[int, float], *, blocks: bool) -> Proposal:
-    """Samples of the largest power of the likelihood ratio, up to the proof's, whose chain is small: they vary little.
+    """Return the largest power of the likelihood ratio, up to the proof's, whose chain is small: samples vary little.
 
-    A chain may be small by blocks of rounds, the shortest that make it so, if replicas can be placed in them. The proof is told
-    by its order and ε.
+    A chain may be small by blocks of rounds, the shortest that make it so, if replicas can be placed in them. `proof`
+    has the order and the ε of the proof.
     """
 
     lengths = (0, *reversed(BLOCKS)) if blocks else (0,)

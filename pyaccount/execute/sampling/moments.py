@@ -1,15 +1,15 @@
-"""Claims that are proven without a sample: by a moment of the likelihood ratio, and by the weight bound of a proposal.
+"""Prove claims without samples: by a moment of the likelihood ratio, and by the weight bound of a proposal.
 
 Let f = dP/dQ be the likelihood ratio of the whole run. If a record is removed, an integer m ≥ 2 and Z_m ≥ E_Q f^m give
 
     δ_remove(ε) ≤ W_m(ε) = Z_m c_m e^{−(m−1)ε},   c_m = (m−1)^{m−1}/m^m
 
-(the head of `rust/core/src/replicas/mod.rs` has the proof, and how Z_m is computed). ln W_m is convex in m, since ln Z_m and
-ln c_m are: orders are tried from 2 on, until the bound grows. Several moments together give less than the best of them
-(`risk.polynomials`), where there are four or more whose chains are small. Moments of large orders are computed with few busy
-replicas, and what that leaves out is inside of Z_m (`rust/core/src/replicas/left_out.rs`). If a record is added, every weight
-bound of a proposal bounds δ_add(ε), since δ_add(ε) is the mean of values that it bounds (the head of `proposal.rs` in
-`rust/core/src/montecarlo/proposals`).
+(the head of `rust/core/src/replicas/mod.rs` has the proof, and how Z_m is computed). ln W_m is convex in m, since ln
+Z_m and ln c_m are: orders are tried from 2 on, until the bound grows. Several moments together give less than the best
+of them (`risk.polynomials`), if there are four or more whose chains are small. Moments of large orders are computed
+with few busy replicas, and Z_m includes a bound on what that leaves out (`rust/core/src/replicas/left_out.rs`). If a
+record is added, every weight bound of a proposal bounds δ_add(ε), since δ_add(ε) is the mean of values that it bounds
+(the head of `proposal.rs` in `rust/core/src/montecarlo/proposals`).
 """
 
 from __future__ import annotations
@@ -32,33 +32,35 @@ if TYPE_CHECKING:
     from pyaccount.plan.sampled import SampledMechanism
     from pyaccount.risk.polynomials import MomentPolynomial
 
-#: The largest chain that is computed: its tables take 16 bytes for each state. And the most states in all rounds together, a
-#: minute of one core. Where a document asks for moments they are followed further.
+#: The largest chain that is computed, whose tables take 16 bytes for each state; and the most states in all rounds
+#: together, a minute of one core. The second line is for documents that ask for moments.
 MOST_STATES, MOST_WORK = 4_000_000, 2e10
 ASKED_STATES, ASKED_WORK = 16_000_000, 2e11
 #: The largest order that is tried.
 MOST_ORDER = 64
-#: Orders whose moments are known before those of larger orders are predicted; where an order is looked for, all whose chains have
-#: so many states in all rounds together, and how often it is predicted.
+#: The number of moments that are computed before those of larger orders are predicted. In a search for an order, chains
+#: with at most `CHEAP_WORK` states in all rounds together are all computed, and the best order is predicted this often.
 KNOWN, CHEAP_WORK, PREDICTIONS = 3, 2e7, 3
-#: Where not all replicas may be busy at once: the least that may, how many more at most are tried at a time, and the most states
-#: in all rounds of such a chain. It is computed, and twice for what is left out.
+#: If not all replicas may be busy at once: the least number that may, how many more are tried at most in one step, and
+#: the most states in all rounds of such a chain. Its time is that of three passes: the chain, and twice for what is
+#: left out.
 LEAST_BUSY, BUSIER, FEW_WORK, FEW_PASSES = 3, 4, 1e8, 3.0
-#: What a moment may have left out of its logarithm, or else all replicas are busy where their chain has so many states in all
-#: rounds at most.
+#: What a moment may leave out, in its logarithm. If more is left out, all replicas are allowed to be busy, if their
+#: chain has at most `WHOLE_WORK` states in all rounds.
 LITTLE, WHOLE_WORK = 1e-5, 2e9
-#: Where a claim is looked at, orders of few busy replicas are apart by such a part of them.
+#: For the proof of a claim, the orders with few busy replicas that are tried are 1/SPREAD of the order apart.
 SPREAD = 8
-#: A value so near to the least, relatively, is as good: a smaller order has a smaller chain.
+#: A value that is this near to the least, relatively, is considered as good: a smaller order has a smaller chain.
 NEARLY = 3e-3
-#: The most states in all rounds of all chains whose moments are taken together, seconds of one core; how closely ln Z_m is
-#: computed then, since they nearly cancel; and how far below the best single bound that by all of them is hoped to be at most.
+#: The most states in all rounds of all chains whose moments are used together, which take seconds of one core; how
+#: precisely ln Z_m is computed then, since terms nearly cancel; and the factor by which all moments together may
+#: improve the best bound.
 TOGETHER_WORK, TOGETHER_GAP, HOPED = 5e8, 1e-10, 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class MomentProof:
-    """What proves a claim (ε, δ) without samples: upper bounds on δ(ε) in both directions, and what they follow from."""
+    """A proof of a claim (ε, δ) without samples: upper bounds on δ(ε) in both directions, and where they come from."""
 
     #: Upper bounds on ln Z_m by the order m, the replicas whose order proves the claim, and the states of their chain.
     log_moments: Mapping[int, float]
@@ -66,13 +68,13 @@ class MomentProof:
     states: int
     remove: float
     add: float
-    #: The moments that bound δ together, where there are some, and the polynomial of the claim, where one moment was not enough.
+    #: Bounds on the moments that bound δ together, if any, and the polynomial, if one moment did not prove the claim.
     together: tuple[tuple[float, float], ...] = ()
     polynomial: MomentPolynomial | None = None
 
     @property
     def delta(self) -> float:
-        """The larger of both directions."""
+        """The upper bound on δ(ε), the larger of both directions."""
         return max(self.remove, self.add)
 
     @property
@@ -86,7 +88,7 @@ class MomentProof:
         return self.log_moments[self.order]
 
     def bounded(self, mechanism: SampledMechanism, direction: Direction, epsilon: float) -> float:
-        """Return an upper bound on δ at any ε in one direction of the mechanism that this is about, from all moments known."""
+        """Return an upper bound on δ at any ε in one direction of this proof's mechanism, from all known moments."""
 
         def removed(place: float) -> float:
             found = [chernoff(order, log, place) for order, log in self.log_moments.items()]
@@ -101,22 +103,22 @@ class MomentProof:
 
 
 class Moments:
-    """The moments of one mechanism, each computed when it is asked for first."""
+    """The moments of one mechanism, each computed when it is first needed."""
 
     def __init__(self, engine: Engine, mechanism: SampledMechanism, rule: DrawingRule) -> None:
         self.mechanism = mechanism
         self._engine = engine
         self._logs: dict[int, float] = {}
-        #: The replicas that each of these was computed with.
+        #: The replicas with which each of these was computed.
         self._replicas: dict[int, Replicas] = {}
-        #: Bounds on ln Z_0, ln Z_1, … that are close to each other, and whether they are looked at.
+        #: (lower, upper) bounds on ln Z_0, ln Z_1, … that are close to each other.
         self._close: list[tuple[float, float]] = [(0.0, 0.0), (0.0, 0.0)]
-        #: The busy replicas that a look begins with.
+        #: The number of busy replicas that is tried first.
         self._busy = LEAST_BUSY
         self._allowed, self._few = rule.includes(DrawingRule.SPARING), rule.includes(DrawingRule.FEW_BUSY)
 
     def affordable(self, order: int, states: float = ASKED_STATES, work: float = ASKED_WORK) -> bool:
-        """Whether there is a chain of so many replicas, and it is no larger than this."""
+        """Return whether there is a chain of this many replicas, and it is no larger than this."""
         if order > MOST_ORDER:
             return False
         price, few = Replicas(order).price(self.mechanism), self._most_busy(order)
@@ -131,11 +133,11 @@ class Moments:
         return self._logs[order]
 
     def few_busy(self, order: int) -> bool:
-        """Whether the moment of an order, which was asked for, was computed with few busy replicas."""
+        """Return whether the moment of an order, which must be known, was computed with few busy replicas."""
         return self._replicas[order].most_busy > 0
 
     def _most_busy(self, order: int) -> int:
-        """The most replicas of so many that may be busy at once in a small chain; 0 where all may, or in none."""
+        """Return the most replicas that may be busy at once in a small chain; 0 if all may be, or no chain is small."""
         whole = Replicas(order).price(self.mechanism)
         if not self._few or (whole is not None and whole[1] <= FEW_WORK):
             return 0
@@ -148,7 +150,7 @@ class Moments:
         return most
 
     def _computed(self, order: int) -> tuple[float, Replicas]:
-        """An upper bound on ln Z_m, by as few busy replicas as leave little out, if there are such."""
+        """Return an upper bound on ln Z_m, and its replicas: the fewest busy ones that leave out little, if any."""
         core, most = self.mechanism.core, self._most_busy(order)
         known: dict[int, float] = {}
 
@@ -158,11 +160,11 @@ class Moments:
 
         busy = enough_busy(left_out, LITTLE, most, min(self._busy, most)) if most else None
         if busy is not None:
-            # Other orders need about as many.
+            # Other orders need about as many busy replicas.
             self._busy = max(busy - 1, LEAST_BUSY)
             return known[busy], Replicas(order, most_busy=busy)
         whole = Replicas(order).price(self.mechanism)
-        # A chain that leaves much out may be far above the moment, and is still a bound.
+        # A chain that leaves much out still gives a bound, though it may be far above the moment.
         if most and not (whole is not None and whole[1] <= WHOLE_WORK):
             if most not in known:
                 left_out(most)
@@ -170,7 +172,7 @@ class Moments:
         return self._engine.log_moment(core, order)[1], Replicas(order)
 
     def together(self, order: int) -> tuple[tuple[float, float], ...]:
-        """Return bounds on ln Z_0, …, ln Z_m, m the order or less, for all moments at once; none where too few chains are small.
+        """Return close bounds on ln Z_0, …, ln Z_m, with m at most the order; none if too few chains are small.
 
         Raises `LimitError` at the engine's time limit.
         """
@@ -181,7 +183,7 @@ class Moments:
             if work > TOGETHER_WORK:
                 break
             most = one
-        # Of other samplers nothing is known from below.
+        # For other samplers there are no lower bounds.
         if not self._allowed or most < FEWEST or not self.mechanism.core.of_single_records:
             return ()
         for one in range(len(self._close), most + 1):
@@ -190,15 +192,15 @@ class Moments:
         return tuple(self._close[: most + 1])
 
     def polynomial(self, order: int, epsilon: float) -> MomentPolynomial | None:
-        """Return the polynomial of all moments up to the order that bounds δ(ε) best; None where there are too few."""
+        """Return the polynomial of all moments up to the order that bounds δ(ε) best; None if there are too few."""
         return best_polynomial(self.together(order), epsilon)
 
     def least(self, value: Callable[[int, float], float], work: float = ASKED_WORK) -> int:
-        """Return about the smallest order at which a function of the order m and of ln Z_m, convex in m, is nearly least.
+        """Return about the smallest order m at which a function of m and ln Z_m, convex in m, is nearly least.
 
-        Of chains with no more states in all rounds than this. They grow fast with the order: those of small orders show how ln
-        Z_m goes on, and it is computed where the function is predicted to be least, and once more where it is then. Raises
-        `NumericsError` where there is no chain at all.
+        `work` limits the states of a chain in all rounds. Chains grow fast with the order, so those of small orders are
+        computed first and ln Z_m is extrapolated. It is then computed at the predicted minimum, and the prediction is
+        repeated. Raises `NumericsError` if there is no chain at all, `LimitError` at the engine's time limit.
         """
         if not self.affordable(2):
             raise NumericsError("no chain of replicas is small enough: its states do not fit in the memory allowed")
@@ -223,13 +225,13 @@ class Moments:
         return _smallest({one: value(one, log) for one, log in self._logs.items()})
 
     def best(self, epsilon: float) -> int:
-        """Return the order, of those whose moments were asked for, that bounds δ(ε) best."""
+        """Return the order, of those whose moments are known, that bounds δ(ε) best."""
         return min(self._logs, key=lambda order: chernoff(order, self._logs[order], epsilon))
 
     def proof(self, order: int, epsilon: float, claim: float = 0.0) -> MomentProof:
-        """Return what the moment of this order, and what is known of added records, say of δ(ε).
+        """Return what the moment of this order, and the bounds for added records, prove about δ(ε).
 
-        Where that is more than the claim, all moments up to the order together, if that is less.
+        If that is more than the claim, all moments up to the order are used together, if they give less.
         """
         bound, mechanism = partial(chernoff, order, self.log(order)), self.mechanism
         price, polynomial = self._replicas[order].price(mechanism), None
@@ -254,9 +256,9 @@ class Moments:
 def enough_busy(
     left_out: Callable[[int], float], most_left_out: float, most_busy: int, busy: int = LEAST_BUSY
 ) -> int | None:
-    """Return about the fewest busy replicas, from these on, that leave little out; None where that takes more than so many.
+    """Return about the fewest busy replicas, from `busy` on, that leave out little; None if over `most_busy` are needed.
 
-    What is left out falls about geometrically with each more. Where it is infinite no number will do.
+    The part left out decreases about geometrically with each further replica. If it is infinite, no number suffices.
     """
     before: tuple[int, float] | None = None
     while busy <= most_busy:
@@ -272,14 +274,14 @@ def enough_busy(
 
 
 def has_moments(mechanism: SampledMechanism) -> bool:
-    """Whether moments of a mechanism are known: it has a chain of replicas, and no phases are composed beside it."""
+    """Return whether moments can be computed: there is a chain of replicas, and no phases are composed."""
     return not mechanism.curves and "replace" not in mechanism.directions and Replicas(2).price(mechanism) is not None
 
 
 def moment_proof(
     engine: Engine, mechanism: SampledMechanism, epsilon: float, delta: float, rule: DrawingRule
 ) -> MomentProof | None:
-    """Return a proof that δ(ε) is at most `delta`, or None if moments do not give one at a moderate price.
+    """Return a proof that δ(ε) is at most `delta`, or None if moments do not give one at a moderate cost.
 
     Raises `LimitError` at the engine's time limit.
     """
@@ -299,7 +301,7 @@ def moment_proof(
             return proof
         if remove >= least:
             return None
-        # Chains of few busy replicas are all of a size, and orders that are near each other prove much the same.
+        # Chains of few busy replicas have about the same size, and orders near each other prove much the same.
         least, order = remove, order + (max(order // SPREAD, 1) if moments.few_busy(order) else 1)
     return None
 
@@ -307,13 +309,13 @@ def moment_proof(
 def chernoff(order: int, log_moment: float, epsilon: float) -> float:
     """Return W_m(ε), an upper bound on δ_remove(ε), from an upper bound on ln Z_m, rounded up."""
     terms = (log_moment, (order - 1) * math.log(order - 1), -order * math.log(order), -(order - 1) * epsilon)
-    # Logarithms, products and the sum are rounded by a few units of 1.1e-16 of their terms, the exponential by one more.
+    # Logarithms, products and the sum are rounded by a few units of 1.1e-16 of their terms, exp by one more.
     exponent = math.fsum(terms) + 1e-15 * (4.0 + sum(abs(term) for term in terms))
     return 1.0 if exponent >= 0.0 else min(1.0, math.nextafter(math.exp(exponent), 1.0))
 
 
 def _smallest(values: Mapping[int, float]) -> int:
-    """The smallest order whose value is nearly the least."""
+    """Return the smallest order whose value is nearly the least."""
     least = min(values.values())
     return min(order for order, value in values.items() if value <= least * (1.0 + NEARLY))
 
@@ -325,7 +327,7 @@ def inverse(order: int, log_moment: float, delta: float) -> float:
 
 
 def _predicted(known: list[tuple[int, float]], epsilon: float) -> float:
-    """The least W_m over all larger m if second differences of ln Z_m stay as they are; decides only whether to go on."""
+    """Predict the least W_m over larger m, for constant second differences of ln Z_m: decides only whether to go on."""
     (first, low), (middle, log), (order, last) = known[-3:]
     slope = (last - log) / (order - middle)
     bend = 2.0 * (slope - (log - low) / (middle - first)) / (order - first)
@@ -336,5 +338,5 @@ def _predicted(known: list[tuple[int, float]], epsilon: float) -> float:
 
 
 def _extrapolated(last: float, slope: float, bend: float, more: int, step: int = 1) -> float:
-    """ln Z_m so many orders further, if second differences stay as they are; the slope is that of the last step."""
+    """Predict ln Z_m `more` orders further, for constant second differences; `slope` is that of the last step."""
     return last + more * slope + 0.5 * more * (more + step) * bend

@@ -1,8 +1,9 @@
-"""Which direction a grid tests once, and at which of its values; why that is sound is told in `fixed_sequence`.
+"""Choose which direction a grid tests only once, and at which value. `fixed_sequence` proves that this is valid.
 
-Adding a record is often far less telling than removing it, and dear to test all the same: its samples are bounded less well.
-Where the pilot's estimate of one direction is at most half of the claim at a value of the grid, one test in that direction there
-serves all values above. Nothing here enters a guarantee: a poor choice costs samples, or a rejection.
+Adding a record often has a much smaller δ than removing it, and yet is expensive to test, since the bounds on its
+samples are weaker. If the pilot's estimate of one direction is at most half of the claim at a value of the grid, one
+test in that direction there serves all values above. No guarantee depends on the choice: a poor one costs samples, or a
+rejection.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch, SequenceResult
     from pyaccount.execute.sampling.session import Session
 
-#: The largest share of the claim that the estimate of a direction may be, for it to be tested once.
+#: A direction may be tested once if its estimate is at most this share of the claim.
 FAR = 0.5
-#: The optional values of a grid are as likely as not to be tested. A test at the lowest of them is worth it while it takes no
-#: more than so many times what one takes at the lowest value that is asked for: else a second one would be needed.
+#: Each optional value of a grid is tested or not with about equal chances. A test at the lowest of them is worthwhile
+#: if it takes at most this many times as much as one at the lowest value that must be tested, since otherwise a second
+#: test would be needed.
 WORTH_LOWER = 2.0
 
 
 def tested_in_sequence(session: Session, search: GridSearch) -> SequenceResult:
-    """The fixed-sequence test of a session's claims, a direction that is far from all of them tested once."""
+    """Run the fixed-sequence test of a session's claims; a direction that is far from all of them is tested once."""
     return fixed_sequence_test(
         search,
         lambda value, budget, directions=None: session.test(*search.claim(value), budget, directions),
@@ -36,9 +38,9 @@ def tested_in_sequence(session: Session, search: GridSearch) -> SequenceResult:
 
 
 def once_on(session: Session, search: GridSearch, grid: Grid) -> Once | None:
-    """What is tested once on a grid: by the pilot's last estimates, and by new ones at the value where it would be tested.
+    """Return what is tested once on a grid, by the pilot's last estimates and by new ones at the value to be tested.
 
-    None where that saves no test, or where no direction is far from the claim.
+    Returns None if that saves no test, or if no direction is far from the claim.
     """
     values = grid.asked + grid.optional
     if not session.plan.drawing.includes(DrawingRule.SPARING) or len(values) < 2:
@@ -51,14 +53,14 @@ def once_on(session: Session, search: GridSearch, grid: Grid) -> Once | None:
     distances = list(dict.fromkeys([values[-1], (grid.asked or values)[-1]]))
     shares = [max(share_of_claim(session, search, distance, side) for side in far) for distance in distances]
     lowest = shares[0] <= FAR and growth(shares[-1]) <= WORTH_LOWER * growth(shares[0])
-    place = 0 if lowest else -1
-    if shares[place] > FAR or distances[place] == values[0]:
+    index = 0 if lowest else -1
+    if shares[index] > FAR or distances[index] == values[0]:
         return None
-    return Once(distances[place], far, further)
+    return Once(distances[index], far, further)
 
 
 def share_of_claim(session: Session, search: GridSearch, distance: float, direction: Direction) -> float:
-    """The estimate of δ(ε) in one direction at a value of a grid, as a share of the claim there."""
+    """Return the estimate of δ(ε) in one direction at a value of a grid, as a share of the claim there."""
     instance, epsilon, acceptance = search.claim(search.pilot_value * (1.0 + distance))
     session.sampler.stage("pilot, for a direction that is far from the claim")
     found = session.estimator.at(session.mechanism(instance), direction, epsilon, Effort(SCOUT))
@@ -66,8 +68,8 @@ def share_of_claim(session: Session, search: GridSearch, distance: float, direct
 
 
 def growth(share: float) -> float:
-    """The wealth's logarithm that a sample is expected to add, in units of δ₀/W, where δ is this share of δ₀ and W is far larger.
+    """Return the growth of ln of the wealth expected per sample, in units of δ₀/W, if δ is this share of δ₀ and W ≫ δ₀.
 
-    For samples that are 0 or W and the best betting fraction: 1 − r + r ln r.
+    For samples that are 0 or W and the best betting fraction it is 1 − r + r ln r.
     """
     return 1.0 - share + (share * math.log(share) if share > 0.0 else 0.0)

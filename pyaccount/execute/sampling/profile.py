@@ -1,4 +1,4 @@
-"""Curves read off loss histograms: pointwise bounds on δ(ε), each with probability at least 1 − q, and estimates beside them.
+"""Compute profiles from loss histograms: pointwise bounds on δ(ε), each with probability at least 1 − q, and estimates.
 
 A histogram of N samples gives the sample mean m of V ∈ [0, W], and its mean square. With L = ln(1/q):
 
@@ -8,8 +8,8 @@ A histogram of N samples gives the sample mean m of V ∈ [0, W], and its mean s
 and likewise from below. Of several valid bounds the best is taken, with q divided among them. N is fixed before the
 samples are drawn.
 
-Estimates come from samples of their own (see `estimates`), which cover every ε, and are moved into the proven interval
-where their noise takes them out of it: the truth is inside, so that brings them nearer to it.
+Estimates come from their own samples (see `estimates`), which cover every ε. If noise moves an estimate out of the
+proven interval, the nearer end replaces it: since the truth is inside, that is nearer to the truth.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.proven import Proven
     from pyaccount.plan.sampled import SampledMechanism
 
-#: Bounds that share one q: two formulas for each histogram.
+#: The number of bounds that share one q: two formulas for each histogram.
 FORMULAS = 2
-#: ε at a given δ is told in steps of this share of the ε around which samples were drawn, up to twice that.
+#: ε at a given δ is found in steps of this share of the ε around which samples were drawn, up to twice that ε.
 STEPS = 128
 LEAST_CENTRE = 0.1
-#: The bins' width in nats; 4096 of them.
+#: The width of a bin in nats; there are 4096 bins.
 BIN_WIDTH = 1.0 / 32.0
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """A loss histogram with what is proven about its samples."""
+    """A loss histogram of samples from one proposal."""
 
     mechanism: SampledMechanism
     direction: Direction
     proposal: Proposal
     losses: _core.LossHistogram
-    #: Losses of other samples, for lower ends, where the pair is not attained.
+    #: A second histogram for lower ends, if the pair is not attained.
     under: _core.LossHistogram | None = None
 
     def merged(self, other: Histogram) -> Histogram:
-        """Both together. They must come from the same mechanism, direction and proposal."""
+        """Return both histograms together. They must come from the same mechanism, direction and proposal."""
         if (self.direction, self.proposal) != (other.direction, other.proposal):
             raise ValueError("histograms of different sampling cannot be merged")
         under = None if self.under is None or other.under is None else self.under.merged(other.under)
         return Histogram(self.mechanism, self.direction, self.proposal, self.losses.merged(other.losses), under)
 
     def point(self, sampler: Sampler, epsilon: float, failure_probability: float) -> SampledPoint:
-        """δ at ε."""
+        """Return bounds on δ at ε."""
         limits = sampler.limits(self.mechanism, self.direction, self.proposal, epsilon)
         # Rounding of the log densities moves the loss by at most 2r and the weight by at most e^{2r}.
         shift, factor = 2.0 * limits.rounding, 1.0 + 4.0 * limits.rounding
-        # Without what is added whatever is drawn, which goes where it belongs: to the upper end and to the estimate.
+        # The part of δ that is added whatever is drawn is excluded here; the upper end below and estimates include it.
         curve = self.mechanism.curve(self.direction)
 
         def means(losses: _core.LossHistogram) -> tuple[float, float, float]:
@@ -78,7 +78,7 @@ class Histogram:
             return SampledPoint(epsilon, 1.0, 0.0)
 
         def margin(square: float, mean: float) -> float:
-            # Each side of the empirical Bernstein bound has its own share of q: ln 2 more.
+            # Each side of the empirical Bernstein bound has its own share of q, hence ln 2 more.
             variance = max(square - mean * mean, 0.0) * samples / (samples - 1)
             width = math.sqrt(2.0 * variance * (log + math.log(2.0)) / samples)
             return width + 7.0 * weight_bound * (log + math.log(2.0)) / (3.0 * (samples - 1))
@@ -96,7 +96,7 @@ class Histogram:
 
 
 def _chernoff(mean: float, rate: float, *, upwards: bool) -> float:
-    """The t on one side of `mean` in [0, 1] with KL(mean‖t) = rate, rounded outwards."""
+    """Return the t on one side of `mean` in [0, 1] with KL(mean‖t) = rate, rounded outwards."""
     if mean >= 1.0:
         return 1.0 if upwards else math.exp(-rate)
     inner, outer = mean, 1.0 if upwards else 0.0
@@ -111,7 +111,7 @@ def _chernoff(mean: float, rate: float, *, upwards: bool) -> float:
     return outer
 
 
-def draw(  # noqa: PLR0913, PLR0917 - what is drawn, and how much
+def draw(  # noqa: PLR0913, PLR0917 - the samples to draw, and their number
     sampler: Sampler,
     mechanism: SampledMechanism,
     direction: Direction,
@@ -119,8 +119,8 @@ def draw(  # noqa: PLR0913, PLR0917 - what is drawn, and how much
     epsilon: float,
     shards: int,
 ) -> Histogram:
-    """A histogram of this many shards, with its bins around ε."""
-    # 4096 bins: half of them on each side of ε, wider if ε is large.
+    """Draw a histogram of this many shards, with its bins around ε. Raises `LimitError`."""
+    # Half of the 4096 bins are on each side of ε; they are wider if ε is large.
     width = max(BIN_WIDTH, epsilon / 1024.0)
     edges = (epsilon - 2048.0 * width, width)
 
@@ -147,11 +147,11 @@ class Curve:
     #: The ε around which samples were drawn.
     centre: float
     failure_probability: float
-    #: What bounds it beside its own samples.
+    #: Bounds on the profile from other sources than its own samples.
     beside: Proven | None = None
 
     def point(self, epsilon: float) -> SampledPoint:
-        """δ at ε."""
+        """Return bounds on δ at ε."""
         points = [
             curve(self.sampler, histograms, (epsilon,), self.failure_probability)[0]
             for histograms in self.histograms.values()
@@ -161,10 +161,11 @@ class Curve:
         return larger(points)
 
     def epsilons(self, delta: float) -> tuple[float, float]:
-        """ε at δ, from below and from above, each wrong with probability at most q; (0, ∞) where nothing is known.
+        """Return bounds (lower, upper) on ε at δ, each wrong with probability at most q; (0, ∞) if nothing is known.
 
-        The values of ε that may be given are fixed before the samples are looked at. From the largest down, "δ(ε) ≤ δ" is true
-        until some first false one; the sequence passes it only if the bound at that one ε fails. Likewise upwards from 0.
+        The values of ε that may be returned are fixed before the samples are looked at. From the largest down, "δ(ε) ≤
+        δ" is true until some first false one; the sequence passes it only if the bound at that one ε fails. Likewise
+        upwards from 0.
         """
         step = max(self.centre, LEAST_CENTRE) / STEPS
         grid = [k * step for k in range(2 * STEPS + 1)]
@@ -181,10 +182,10 @@ class Curve:
 
 
 def larger(points: Sequence[SampledPoint]) -> SampledPoint:
-    """The guarantee's point from those of its directions, (remove, add) or one: each bound and the estimate the larger one.
+    """Return the guarantee's point from those of its directions, (remove, add) or one: the larger bounds and estimate.
 
-    Where too little of adding a record was seen for an estimate, that of removing one is told: adding is seldom the
-    larger of the two, and then it is seen as well. Without an estimate of the first direction there is none.
+    If too little of adding a record was seen for an estimate, that of removing one is used: adding is seldom the larger
+    of the two, and if it is, it is seen as well. Without an estimate of the first direction there is none.
     """
     upper, lower = max(point.upper for point in points), max(point.lower for point in points)
     if points[0].estimate is None:
@@ -197,10 +198,10 @@ def larger(points: Sequence[SampledPoint]) -> SampledPoint:
 def curve(
     sampler: Sampler, histograms: Sequence[Histogram], epsilons: Sequence[float], failure_probability: float
 ) -> list[SampledPoint]:
-    """The points of one direction: for each ε the best bounds of several histograms, q divided among them.
+    """Return the points of one direction: for each ε the best bounds of several histograms, with q divided among them.
 
-    Each point holds with its own probability; a neighbour's bound would bring its own, so none is carried over. What holds for
-    certain, or as the guarantee does, is not left out: see `proven`.
+    Each point holds with its own probability. A neighbour's bound would add the neighbour's error probability, so none
+    is carried over. Bounds that hold for certain, or with the guarantee, are used in addition: see `proven`.
     """
     points = []
     for epsilon in epsilons:

@@ -1,4 +1,4 @@
-"""Where samples may be drawn from: scaled means with likelier participations, and the names for plain sampling."""
+"""Proposals from which samples may be drawn: scaled means with likelier participations, and plain sampling."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.jobs import Replicas
     from pyaccount.plan.sampled import SampledMechanism
 
-#: How far means are scaled in a first look, and what the odds of taking part are multiplied by. Small likelihood
-#: ratios come from many rounds that each say a little: where the record is added, joining often is worth a try.
+#: The mean scales (beyond plain sampling) and the factors of the odds of taking part that are tried first. Small
+#: likelihood ratios come from many rounds that each say a little, so for an added record large odds are tried too.
 EXCESSES = (0.4, 0.8, 1.4, 2.4, 4.0)
-#: And in a second look, where the first did not cover what counts: participations that say little each, far in the tail.
+#: Mean scales for a second try, if the first did not cover what matters: participations with small shares, in the tail.
 FAR_EXCESSES = (6.0, 8.5, 12.0, 17.0, 24.0)
 ODDS = (1.0, 3.0, 9.0)
 ODDS_ADDED = (1.0, 3.0, 9.0, 60.0)
@@ -28,24 +28,24 @@ PLAIN = Component(1, (), 0.0)
 
 
 def scaled(mechanism: SampledMechanism, direction: Direction, excess: float, odds: float) -> Proposal:
-    """The proposal whose means are scaled by so much beyond plain sampling, and with the odds of taking part multiplied."""
+    """Return the proposal with means scaled by `excess` beyond plain sampling and multiplied odds of taking part."""
     mean_scale = -excess if direction == "add" else 1.0 + excess
     return proposed([_likelier(p, odds) for p in mechanism.plain_parameters], mean_scale)
 
 
 def proposed(parameters: Sequence[float], mean_scale: float) -> Proposal:
-    """The proposal with one parameter for each mechanism."""
+    """Return the proposal with one parameter for each mechanism."""
     first, *further = parameters
     return Proposal(first, mean_scale, tuple(further))
 
 
 def plain(mechanism: SampledMechanism, direction: Direction) -> Proposal:
-    """Plain sampling."""
+    """Return the proposal of plain sampling."""
     return proposed(mechanism.plain_parameters, 0.0 if direction == "add" else 1.0)
 
 
 def powered(mechanism: SampledMechanism, replicas: Replicas) -> Proposal:
-    """Samples of a power of the likelihood ratio of a removed record."""
+    """Return samples of a power of the likelihood ratio of a removed record, as a proposal."""
     return replace(proposed(mechanism.plain_parameters, float(replicas.order)), replicas=replicas)
 
 
@@ -56,9 +56,9 @@ def mixed(
     further: Sequence[Component],
     share: int,
 ) -> tuple[Component, ...] | None:
-    """A mixture with `share` units of a proposal and the rest of what else `further` has; None where that is nothing.
+    """Return a mixture with `share` units of `anchor` and the rest of other laws in `further`; None if there are none.
 
-    Plain sampling comes first, with a unit where it is not the proposal itself.
+    Plain sampling comes first, with one unit if it is not `anchor` itself.
     """
     usual = plain(mechanism, direction)
     own = Component(share, anchor.parameters, anchor.mean_scale)
@@ -80,11 +80,11 @@ def mixed(
 
 
 def shared(weights: Sequence[float], units: int) -> list[int]:
-    """Whole units in proportion to weights, at least one each."""
+    """Return whole units in proportion to weights, at least one each."""
     spare, total = units - len(weights), sum(weights)
     wanted = [spare * weight / total for weight in weights]
     found = [math.floor(one) for one in wanted]
-    # What rounding left over goes where most was cut off.
+    # The units lost by rounding go to those that lost most.
     order = sorted(range(len(found)), key=lambda k: found[k] - wanted[k])
     for k in order[: spare - sum(found)]:
         found[k] += 1
@@ -94,15 +94,15 @@ def shared(weights: Sequence[float], units: int) -> list[int]:
 def library(
     mechanism: SampledMechanism, direction: Direction, *, far: bool = False, most: float = math.inf
 ) -> list[Proposal]:
-    """Return proposals for a first look, and with `far` some whose means are scaled further, for a second one.
+    """Return proposals for a first try, and with `far` some whose means are scaled further, for a second one.
 
-    A further law of a removed record is left out if its mean loss is about `most` or more.
+    A law of the second try for a removed record is left out if its mean loss is about `most` or more.
     """
     odds = (ODDS_ADDED if direction == "add" else ODDS) if _has_odds(mechanism) else (1.0,)
     facts = mechanism.core.tilt(0.0) if direction == "remove" else None
 
     def beyond(excess: float, factor: float) -> bool:
-        # With means κCx the loss is about (κ − ½)‖Cx‖², and there are so many times the participations.
+        # With means κCx the loss is about (κ − ½)‖Cx‖², and participations are multiplied by `factor`.
         return facts is not None and excess > EXCESSES[-1] and (2.0 * excess + 1.0) * facts[1] * factor > most
 
     excesses = (*EXCESSES, *FAR_EXCESSES) if far else EXCESSES
@@ -111,7 +111,7 @@ def library(
 
 
 def between(plain_parameter: float, balanced: float, share: float) -> float:
-    """A parameter between two: of probabilities on the scale of log odds, of exponents linearly."""
+    """Return a parameter between two: probabilities are interpolated on the scale of log odds, exponents linearly."""
     if plain_parameter <= 0.0 or balanced >= 1.0 or plain_parameter >= 1.0:
         return plain_parameter + share * (balanced - plain_parameter)
     low, high = (math.log(p / (1.0 - p)) for p in (plain_parameter, balanced))
@@ -119,7 +119,7 @@ def between(plain_parameter: float, balanced: float, share: float) -> float:
 
 
 def _likelier(p: float, odds: float) -> float:
-    """The probability with the odds multiplied; the exponent 0 of bins, which are all equally likely, stays."""
+    """Return the probability with its odds multiplied; the exponent 0 of bins, which are equally likely, stays 0."""
     if p <= 0.0:
         return 0.0
     likely = odds * p / (1.0 - p + odds * p)
@@ -128,5 +128,5 @@ def _likelier(p: float, odds: float) -> float:
 
 
 def _has_odds(mechanism: SampledMechanism) -> bool:
-    """Whether taking part is a matter of odds for any of the mechanisms."""
+    """Return whether participation in any of the mechanisms has odds."""
     return any(p > 0.0 for p in mechanism.plain_parameters)

@@ -1,21 +1,22 @@
-"""What holds of a profile beside what samples say of each point: the guarantee itself, and what is known without samples.
+"""Bounds on a profile that come from elsewhere than its samples: from the guarantee itself, and without samples.
 
-**The guarantee** says that δ(ε₀) ≤ δ of the run that was accepted. That is wrong only if a test erred, with the total probability
-of the tests. It implies other points of the same profile (see `risk.implied`), also together with what is known without samples,
-since all of these are about the one run. A test's error is one event for all points: each of them is wrong with this and its own
-probability together, and all of them with the sum of their own and this once.
+**The guarantee** says that δ(ε₀) ≤ δ for the run that was accepted. That is wrong only if a test erred, which has the
+total probability of the tests. It implies other points of the same profile (see `risk.implied`), also together with
+bounds without samples, since all of these are about the one run. A test's error is one event for all points: each of
+them is wrong with this and its own probability together, and all of them with the sum of their own and this once.
 
-(A verified guarantee has the tests' error folded into its δ: then it is a statement about the procedure that tests and runs what
-was accepted, and holds for certain. The profile is not about that procedure but about the run, so the probability is stated.)
+(A verified guarantee includes the tests' error in its δ. It is then a statement about the procedure that tests and runs
+what was accepted, and it holds for certain. The profile is not about that procedure but about the run, so the
+probability is stated.)
 
-A test of an added record by one mean says more. E D₁ does not depend on ε, and the bound that it gives falls with e^{−λε}: where
-it proves δ(ε₁) ≤ δ₀ it proves δ(ε) ≤ δ₀e^{−λ(ε − ε₁)} at every ε. Likewise E V² ≤ v e^{−λ(ε − ε₁)}, and δ(ε) ≤ √(E V²). The run
-that was tested may have less noise than the result, which loses no privacy by it, but never more. The errors are those of the
-tests as they stand: all tests of a grid, those of second moments among them, are one sequence, of which the first false claim is
-accepted with probability at most q.
+A test of an added record by one mean says more. E D₁ does not depend on ε, and the bound that it gives decreases with
+e^{−λε}: if it proves δ(ε₁) ≤ δ₀ it proves δ(ε) ≤ δ₀e^{−λ(ε − ε₁)} at every ε. Likewise E V² ≤ v e^{−λ(ε − ε₁)}, and
+δ(ε) ≤ √(E V²). The run that was tested may have less noise than the result, which is then at least as private, but
+never more. The errors are those of the tests as run: all tests of a grid, with those of second moments, are one
+sequence, of which the first false claim is accepted with probability at most q.
 
-**Without samples** the profile of `Session.unsampled` holds for certain, and so does what moments prove (see `moments`), and what
-the weight bounds of proposals and the logarithmic Sobolev inequality say (`SampledMechanism.bounded_profile`).
+**Without samples** the profile of `Session.unsampled` holds for certain, and so do bounds by moments (see `moments`),
+and those by the weight bounds of proposals and the logarithmic Sobolev inequality (`SampledMechanism.bounded_profile`).
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.tests_of_claims import Test
     from pyaccount.plan.compiled import Instance
 
-#: The relative width of what is known without samples, where it is composed.
+#: The relative width of composed bounds without samples.
 TOLERANCE = 1e-2
-#: An estimate so many standard errors above what is proven says nothing of the run itself.
+#: An estimate that is this many standard errors above a proven bound is not an estimate of the run itself.
 BEYOND = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class SampledPoint:
-    """δ at one ε: bounds that hold with probability at least 1 − q each, and an estimate where enough was seen for one."""
+    """δ at one ε: bounds that each hold with probability at least 1 − q, and an estimate if enough was seen."""
 
     epsilon: float
     upper: float
@@ -57,10 +58,10 @@ class SampledPoint:
     standard_error: float | None = None
 
     def estimated(self, found: Estimate) -> SampledPoint:
-        """The same with an estimate, inside of the bounds; none if too little was seen.
+        """Return the point with an estimate, moved into the bounds; without one if too little was seen.
 
-        Samples are of a pair that need not be attained. If what is proven in another way lies well below their estimate, they say
-        nothing of the run itself, and there is no estimate either.
+        Samples are of a pair that need not be attained. If another proof gives a bound far below their estimate, they
+        say nothing about the run itself, and there is no estimate either.
         """
         if not found.known or found.value - self.upper > BEYOND * found.standard_error:
             return self
@@ -71,7 +72,7 @@ class SampledPoint:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a run when its profile is told: its guarantee (ε, δ), and how that was proven.
+    """What is known about a run when its profile is computed: its guarantee (ε, δ), and how that was proven.
 
     The tests are of runs with no more noise, and their errors are part of the guarantee's probability.
     """
@@ -79,11 +80,11 @@ class Known:
     guarantee: tuple[float, float]
     proof: MomentProof | None = None
     tests: Sequence[Test] = ()
-    #: Whether all is told that holds: not where an older certificate is recomputed bit for bit.
+    #: Whether every bound that holds is used; not if an older certificate is recomputed bit for bit.
     everything: bool = True
 
     def added(self, epsilon: float) -> Iterator[float]:
-        """Upper bounds on δ where a record is added, by the means that were tested; without what is beyond all samples."""
+        """Yield upper bounds on δ of an added record, by the means that were tested; `beyond` must be added to them."""
         for test in self.tests:
             mean, square = test.proposal.log_sobolev, test.square
             further = epsilon - test.epsilon
@@ -94,26 +95,26 @@ class Known:
 
 
 def _falling(bound: float, exponent: float) -> float:
-    """A bound times e^{−exponent}, rounded up; at most 1."""
+    """Return a bound times e^{−exponent}, rounded up; at most 1."""
     log = math.log(bound) - exponent
     return min(1.0, math.exp(min(log, 0.0) * (1.0 - 1e-14) + 1e-14 * (1.0 + abs(exponent))))
 
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """Points that hold in each direction, whatever is drawn for the profile."""
+    """Points that bound δ in each direction, independently of the profile's samples."""
 
     remove: tuple[Bound, ...]
     add: tuple[Bound, ...]
 
     def capped(self, point: SampledPoint, direction: Direction) -> SampledPoint:
-        """A point of one direction (of a replaced record: of both, which are one) with its upper end at most what these imply."""
+        """Return a point with its upper end at most what these imply, in one direction (or both, which are one)."""
         own, other = (self.add, self.remove) if direction == "add" else (self.remove, self.add)
         return replace(point, upper=min(point.upper, implied(own, other, point.epsilon)))
 
 
 def proven(session: Session, instance: Instance, known: Known, epsilons: Sequence[float]) -> Proven:
-    """What a guarantee and its proof imply at these ε, and what holds there without samples. Raises `LimitError`."""
+    """Return what a guarantee and its proof imply at these ε, with bounds without samples. Raises `LimitError`."""
     bounds = unsampled_bounds(instance)
     width = TOLERANCE if session.plan.mixed else session.fineness
     answers = session.engine.ask_all([(bounds, Question(epsilon, None, width)) for epsilon in epsilons])

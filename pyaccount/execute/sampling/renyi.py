@@ -1,9 +1,10 @@
-"""Guarantees by moments alone (`accounting.method: renyi`): σ, ε or δ without a test, and so without a failure probability.
+"""Guarantees by moments alone (`accounting.method: renyi`): σ, ε or δ without a test or a failure probability.
 
-With upper bounds on the moments of the likelihood ratio, W_m(ε) bounds δ(ε) where a record is removed (see `moments`), and all
-moments up to m together bound it better; what holds without samples bounds it where one is added. The value of the blank is the
-smallest at which both are low enough. ln W_m is convex in m and falls with σ, smoothly: the order is the best one, and σ a root
-for it, and then for all moments. Whatever the search finds, the proof of the result is computed at the result itself.
+With upper bounds on the moments of the likelihood ratio, W_m(ε) bounds δ(ε) of a removed record (see `moments`), and
+all moments up to m together bound it better. For an added record δ(ε) is bounded without samples. The value of the
+blank is the smallest at which both bounds meet the target. ln W_m is convex in m and decreases smoothly in σ: the order
+is the best one, and σ is a root for it, and then for all moments. The proof of the result is computed at the result
+itself, whatever the search found.
 """
 
 from __future__ import annotations
@@ -42,21 +43,21 @@ if TYPE_CHECKING:
 
 #: How far below the claim a bound may be, relatively; and the most steps.
 MARGIN, STEPS = 5e-4, 30
-#: A search for σ begins with orders whose chains have few states in all rounds together, and is coarse with them.
+#: A search for σ begins with orders whose chains have few states in all rounds together, with a coarse precision.
 LEVELS = ((CHEAP_WORK, 0.1), (10.0 * CHEAP_WORK, 0.02), (ASKED_WORK, MARGIN))
-#: How often at most the order is looked for where it proves the claim, and how coarse the search for σ is until it stays.
+#: How often at most the order is looked for where it proves the claim, and the precision of σ until it stays the same.
 FURTHER_LOOKS, COARSE = 4, 0.02
-#: The furthest step in ln σ; and the share of the claim that an order must leave to a moment of 1.
+#: The longest step in ln σ; and the share of the claim that W_m must be below for Z_m = 1.
 STRIDE, ROOM = 0.3, 0.5
-#: About how ln of a bound falls with ln σ, before it is known.
+#: An estimate of the slope of ln of a bound in ln σ, before it is known.
 SLOPE = -10.0
-#: How near two σ are, relatively, between which a bound is taken to jump.
+#: A bound is taken to jump if two σ this near, relatively, enclose the jump.
 JUMP = 1e-6
-#: How closely an ε or σ is found, relatively, at which added records decide or no amplification is needed.
+#: The relative precision of an ε or σ that is decided by added records, or by bounds without amplification.
 CLOSE = 1e-4
-#: By what ε is multiplied at a time where all moments at once give a smaller one, and how far at most.
+#: The factor of ε for each step if all moments together give a smaller one, and the least share of ε that is tried.
 SHRUNK, NEGLIGIBLE = 0.9, 1e-6
-#: σ is raised by this, relatively, and by twice as much each time, until both directions hold, so often at most.
+#: σ is raised by this, relatively, and by twice as much each time, until both directions hold; and how often at most.
 RAISED, RAISES = 1e-4, 16
 
 
@@ -68,7 +69,7 @@ def execute_renyi(session: Session) -> SampledEvidence:
 
 
 def prove_claim(session: Session, instance: Instance, epsilon: float, delta: float) -> MomentProof | None:
-    """Return a proof by moments that δ(ε) is at most this, or None where they give none."""
+    """Return a proof by moments that δ(ε) is at most `delta`, or None if they give none."""
     moments = moments_of(session, instance)
     moments.least(lambda order, log: chernoff(order, log, epsilon))
     proof = moments.proof(moments.best(epsilon), epsilon, delta)
@@ -76,22 +77,22 @@ def prove_claim(session: Session, instance: Instance, epsilon: float, delta: flo
 
 
 def prove_epsilon(session: Session, instance: Instance, delta: float) -> tuple[float, MomentProof | None]:
-    """Return the smallest ε that is proven at δ, and its proof by moments; None where δ holds there without amplification."""
+    """Return the smallest ε that is proven at δ, and its proof by moments; None if it holds without amplification."""
     moments, known = moments_of(session, instance), session.unsampled(instance, delta=delta).upper
     order = moments.least(lambda order, log: inverse(order, log, delta))
-    # A little above the root: the bound is rounded up.
+    # Start slightly above the root, since the bound is rounded up.
     low, high = 0.0, inverse(order, moments.log(order), delta) * (1.0 + 1e-12) + 1e-15
     if high >= known:
         return known, None
     proof = moments.proof(order, high)
     while proof.delta > delta and high < known:
-        # Added records, or truncation, decide.
+        # The bound on added records, or on truncation, is the larger one here.
         low, high = high, min(2.0 * high, known)
         proof = moments.proof(order, high)
     if proof.delta > delta:
         return known, None
     if low == 0.0 and proof.together:
-        # All moments at once may give a smaller ε.
+        # All moments together may give a smaller ε.
         low = high
         while low > NEGLIGIBLE * high and (found := moments.proof(order, low)).delta <= delta:
             high, proof, low = low, found, SHRUNK * low
@@ -106,17 +107,20 @@ def prove_epsilon(session: Session, instance: Instance, delta: float) -> tuple[f
 
 
 def prove_delta(session: Session, instance: Instance, epsilon: float) -> tuple[float, MomentProof | None]:
-    """Return the smallest δ that is proven at ε, and its proof by moments; None where it holds there without amplification."""
+    """Return the smallest δ that is proven at ε, and its proof by moments; None if it holds without amplification."""
     moments, known = moments_of(session, instance), min(1.0, session.unsampled(instance, epsilon=epsilon).upper)
     proof = moments.proof(moments.least(lambda order, log: chernoff(order, log, epsilon)), epsilon)
     return (known, None) if known <= proof.delta else (proof.delta, proof)
 
 
 def moments_of(session: Session, instance: Instance) -> Moments:
-    """Return the moments of a plan. Raises `DocumentError` where there is no chain for the numbers of the document."""
+    """Return the moments of a plan. Raises `DocumentError` if there is no chain for the numbers of the document."""
     mechanism, document = session.mechanism(instance), instance.document
     if not has_moments(mechanism):
-        message = "where batches are often truncated the run is not the one whose moments are computed; truncate to more records"
+        message = (
+            "moments are known only if batches are seldom truncated, but here they are often truncated; "
+            "truncate to more records"
+        )
         path = ("accounting", "method")
         raise DocumentError([document.problem("no-valid-bound", path, message, allowed="auto or monte-carlo")])
     session.sampler.stage("moments, without samples")
@@ -124,7 +128,7 @@ def moments_of(session: Session, instance: Instance) -> Moments:
 
 
 def _claim(session: Session) -> SampledEvidence:
-    """The claim, or the smallest ε at its δ where it does not follow."""
+    """Certify the claim, or the smallest ε at its δ if moments do not prove it."""
     instance, privacy = session.plan.at(), session.plan.document.privacy
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
@@ -150,7 +154,7 @@ def _delta(session: Session) -> SampledEvidence:
 
 
 def _noise(session: Session) -> SampledEvidence:
-    """The smallest σ at which the claim follows from a moment."""
+    """Certify the smallest σ at which moments prove the claim."""
     plan, privacy = session.plan, session.plan.document.privacy
     assert privacy.epsilon != "solve"
     assert privacy.delta != "solve"
@@ -171,11 +175,11 @@ def _noise(session: Session) -> SampledEvidence:
         bound, found = chernoff(order, at(sigma).log(order), epsilon), at(sigma).polynomial(order, epsilon)
         return math.log(max(min([bound, *([found.bound(epsilon)] if found else [])]), SMALLEST_DELTA) / delta)
 
-    # With Z_m ≥ 1 no smaller order gives this δ, whatever σ.
+    # Since Z_m ≥ 1, no smaller order gives this δ, at any σ.
     enough = [one for one in range(2, MOST_ORDER + 1) if chernoff(one, 0.0, epsilon) <= ROOM * delta]
     if not enough:
         raise NumericsError(
-            f"no moment of an order up to {MOST_ORDER} proves ({epsilon:g}, {delta:g}), whatever σ is; try accounting.method: "
+            f"no moment of an order up to {MOST_ORDER} proves ({epsilon:g}, {delta:g}) at any σ; try accounting.method: "
             "monte-carlo"
         )
     smallest = enough[0]
@@ -187,13 +191,13 @@ def _noise(session: Session) -> SampledEvidence:
         before, order = order, max(best, smallest)
         if not at(sigma).affordable(order):
             raise NumericsError(
-                f"moments prove this claim from order {smallest} on, whose chain of replicas is too large; try "
-                "accounting.method: monte-carlo"
+                f"only moments of order {smallest} and above can prove this claim, and their chains of replicas are too "
+                "large; try accounting.method: monte-carlo"
             )
         if order != before or margin == MARGIN:
             sigma, slope = _crossing(partial(excess, order), sigma, slope, margin)
     for _ in range(FURTHER_LOOKS if newer else 0):
-        # With much more noise another order was the best one.
+        # With much more noise another order may be the best one.
         best = max(at(sigma).least(lambda one, log: chernoff(one, log, epsilon)), smallest)
         if best == order:
             break
@@ -210,13 +214,13 @@ def _noise(session: Session) -> SampledEvidence:
         proof = prove_claim(session, plan.at(sigma), epsilon, delta)
         if proof is not None:
             break
-        # Truncation may need more noise, and so may an order that is looked for anew.
+        # More noise may be needed because of truncation, or because the order was chosen at another σ.
         sigma *= 1.0 + RAISED * 2.0**step
     else:
-        raise NumericsError("no σ near the one that a moment asks for could be proven with what truncation adds")
+        raise NumericsError("no σ near that of the moments meets the target; try accounting.method: monte-carlo")
     instance = plan.at(sigma)
     if session.unsampled(instance, epsilon=epsilon).upper <= delta:
-        # Then less noise may do without amplification.
+        # Then less noise may suffice without amplification.
         sigma = _least(
             lambda one: session.unsampled(plan.at(one), epsilon=epsilon).upper <= delta, NOISE_RANGE[0], sigma
         )
@@ -225,7 +229,7 @@ def _noise(session: Session) -> SampledEvidence:
 
 
 def _added(session: Session, sigma: float, epsilon: float, delta: float) -> float:
-    """About the smallest σ from this one on at which δ(ε) of added records is low enough without samples."""
+    """Return about the smallest σ from this one on at which δ(ε) of added records is low enough without samples."""
 
     def holds(sigma: float) -> bool:
         _core.Cancellation.check()
@@ -240,7 +244,7 @@ def _added(session: Session, sigma: float, epsilon: float, delta: float) -> floa
 
 
 def _least(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """About the smallest value, and one that holds, between one that does not and one that does."""
+    """Return about the smallest value that holds, between one that does not hold and one that does."""
     while high > low * (1.0 + CLOSE):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -248,10 +252,10 @@ def _least(holds: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def _crossing(excess: Callable[[float], float], start: float, slope: float, margin: float) -> tuple[float, float]:
-    """The σ at which ln of a bound over the claim is below 0 by the margin or less, by secants, and its slope in ln σ there.
+    """Return a σ at which ln of a bound over the claim is in [−margin, 0], by secants, and the slope in ln σ there.
 
-    A bound of few busy replicas is infinite up to some σ, and may be far below the claim there: that σ is found as closely as
-    others. Raises `NumericsError` where they do not settle.
+    A bound of few busy replicas is infinite up to some σ, and may be far below the claim there: then that σ is found,
+    with a relative precision of `JUMP`. Raises `NumericsError` if the secants do not settle.
     """
     low, high, sigma = NOISE_RANGE[0], NOISE_RANGE[1], start
     before: tuple[float, float] | None = None
@@ -265,11 +269,11 @@ def _crossing(excess: Callable[[float], float], start: float, slope: float, marg
         if before is not None and value != before[1]:
             slope = (value - before[1]) / math.log(sigma / before[0])
         before = (sigma, value)
-        # A little beyond the crossing, and inside of what is known to hold it.
+        # Step slightly beyond the crossing, but stay inside the bracket.
         away = -(value + 0.5 * margin) / slope if slope < 0.0 else math.inf
         step = sigma * math.exp(min(max(away, -STRIDE), STRIDE))
         sigma = step if low < step < high else math.sqrt(low * high)
-    raise NumericsError("the search for σ did not settle; try another epsilon or delta")
+    raise NumericsError("the search for σ did not converge; try another epsilon or delta")
 
 
 def _evidence(

@@ -1,8 +1,9 @@
-"""A sampled certificate's own statement, retested: no search, no grid, more samples than it was made with.
+"""Retest the statement of a sampled certificate, without a search or a grid, and with more samples than it had.
 
-The test is the one of the statement's kind, with its wealth and its claim, so that what it accepts is certified as if
-this had been the only value of a grid. A true claim may fail a test, for want of samples or by the pilot's doubt, so a rejected
-claim is retested: a false one is accepted by one of `ATTEMPTS` tests with probability at most that many times one test's.
+The test is that of the statement's kind, with its wealth and its claim, so that an accepted claim is certified as if it
+had been the only value of a grid. A true claim may fail a test, for want of samples or because the pilot considers it
+false, so a rejected claim is retested. A false one is accepted by one of `ATTEMPTS` tests with probability at most that
+many times one test's.
 """
 
 from __future__ import annotations
@@ -37,44 +38,44 @@ if TYPE_CHECKING:
 
 #: How often a claim is tested before it counts as not accepted.
 ATTEMPTS = 3
-#: Lower ends and curves get so many times the samples they were made with: their standard errors are half as large.
+#: Lower ends and curves get this many times their original samples, so that their standard errors are half as large.
 MORE = 4
-#: q as a share of the δ solved for, which is a value of the grid above the estimate that q follows from.
+#: The range of q as a share of the δ solved for: δ is a value of a grid above the estimate from which q follows.
 PROBABILITY_SHARES = (FAILURE_SHARE / (1.0 + max(FAR_DELTA_DISTANCES)), FAILURE_SHARE)
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a sampled certificate states, and where the blank of its document was."""
+    """What a sampled certificate states, and which value of its document was the blank."""
 
     kind: GuaranteeKind
     epsilon: float
     delta: float
-    #: q: of certifying something false.
+    #: The probability q of certifying something false.
     total_probability: float
     holds: bool
     blank: Literal["multiplier", "epsilon", "delta"] | None
     value: float | None
-    #: The samples of its accepted tests.
+    #: The number of samples of its accepted tests.
     samples: int
-    #: Where it tells ε beside a budget of risk.
+    #: The δ at which it states ε, for a budget of risk.
     told_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Retest:
-    """What retesting gave; the evidence is for the statement as it stands, whether it was `accepted` or not."""
+    """The result of a retest. The evidence is for the unchanged statement, whether it was `accepted` or not."""
 
     evidence: SampledEvidence
     accepted: bool
-    #: Of the last test in each direction; empty where nothing had to be sampled.
+    #: The last test in each direction; empty if nothing had to be sampled.
     tests: tuple[Test, ...]
     session: Session
-    #: Drawn for each lower end and each curve.
+    #: The shards for each lower end and each curve.
     shards: int
 
     def point(self, epsilon: float, direction: Direction | None = None) -> SampledPoint:
-        """δ at any ε from the new samples, in one direction or the larger of both."""
+        """Return bounds on δ at any ε from the new samples, in one direction or the larger of both."""
         session, found = self.session, self.evidence.histograms
         share = self.evidence.pointwise_probability / len(found)
         sides = self._directions(direction)
@@ -87,9 +88,9 @@ class Retest:
     def estimate(
         self, epsilon: float, direction: Direction | None = None, *, below: bool = False, times: int = 1
     ) -> tuple[float, float]:
-        """An estimate of δ at ε and its standard error, from so many times the usual samples.
+        """Return an estimate of δ at ε and its standard error, from `times` the usual samples.
 
-        `below`: of what lower ends are of, where the pair is not attained.
+        With `below` it is of the pair for lower ends, if the bounding pair is not attained.
         """
         session = self.session
         mechanism = session.mechanism(self.evidence.instance)
@@ -98,7 +99,7 @@ class Retest:
         effort = Effort(least, most, purpose="estimate")
         found = [session.estimator.curve(judged, side, (epsilon,), effort)[0] for side in self._directions(direction)]
         if below:
-            # Lower ends are of what is sampled, without what truncation may add.
+            # Lower ends do not include what truncation may add.
             beyond = [session.sampler.beyond(judged, side, epsilon) for side in self._directions(direction)]
             found = [replace(one, value=one.value - more) for one, more in zip(found, beyond, strict=True)]
         largest = max(found, key=lambda one: one.value)
@@ -111,8 +112,8 @@ class Retest:
 def retest(plan: CompiledDocument, stated: Statement, options: RunOptions) -> Retest:
     """Retest a statement. The plan's noise is filled in; ε or δ may be its blank, and is then taken from the statement.
 
-    A verified statement is about the document's own ε and δ, a statement of confidence about the document's δ (or its ε, where
-    δ is the blank): what it says of these beside the document is for the caller to compare. A deterministic
+    A verified statement is about the document's own ε and δ, a statement of confidence about the document's δ (or its
+    ε, if δ is the blank). If the statement contradicts the document, the caller must find that. A deterministic
     statement is recomputed. Raises as `execute_sampled`.
     """
     session = open_session(plan, options)
@@ -142,23 +143,23 @@ def retest(plan: CompiledDocument, stated: Statement, options: RunOptions) -> Re
 
 
 def _acceptance(session: Session, stated: Statement, delta: float) -> Acceptance:
-    """What is tested, and what certifies it, as for a result of the same kind."""
+    """Return the claim that is tested and its wealth, as for a result of the same kind."""
     if stated.kind == "confidence":
-        # Where δ was the blank the probability follows from an estimate: then the statement's own is what is tested.
-        return _beside(stated.total_probability if stated.blank == "delta" else FAILURE_SHARE * delta, delta)
+        # If δ was the blank, the probability follows from an estimate, so the statement's own is used.
+        return _stated_beside(stated.total_probability if stated.blank == "delta" else FAILURE_SHARE * delta, delta)
     return of_claim(session.plan.document, STARTS if stated.blank == "multiplier" else 1)
 
 
-def _beside(q: float, delta: float) -> Acceptance:
-    """A failure probability that is stated beside the guarantee."""
-    # A statement may say anything; no wealth reaches 1/0.
+def _stated_beside(q: float, delta: float) -> Acceptance:
+    """Return the test for an error probability that is stated beside the guarantee."""
+    # A statement may contain any number; no wealth reaches 1/0.
     return beside(delta, max(q, 1e-300))
 
 
 def _without_samples(
     session: Session, stated: Statement, epsilon: float, delta: float
 ) -> tuple[float, float, Acceptance, bool, MomentProof | None]:
-    """Return what certifies without a test: (ε, δ), as whose result it counts, whether the claim follows, and by which moment."""
+    """Return what is certified without a test: ε, δ, the test it counts as, whether the claim follows, and a proof."""
     plan, blank = session.plan, stated.blank
     instance = plan.at()
     if plan.document.accounting.method == "renyi" and (blank in {"epsilon", "delta"} or not stated.holds):
@@ -169,10 +170,10 @@ def _without_samples(
         return found, delta, folded(delta, 1), True, proof
     if blank == "delta":
         found = min(1.0, session.unsampled(instance, epsilon=epsilon).upper)
-        return epsilon, found, _beside(stated.total_probability, delta), True, None
+        return epsilon, found, _stated_beside(stated.total_probability, delta), True, None
     if blank == "epsilon" or not stated.holds:
         found = session.unsampled(instance, delta=delta).upper
-        return found, delta, _beside(FAILURE_SHARE * delta, delta), True, None
+        return found, delta, _stated_beside(FAILURE_SHARE * delta, delta), True, None
     asked = plan.document.accounting.method == "renyi"
     acceptance = of_claim(plan.document, STARTS) if blank == "multiplier" and not asked else folded(delta, 1)
     if session.unsampled(instance, epsilon=epsilon).upper <= delta:

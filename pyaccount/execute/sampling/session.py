@@ -1,4 +1,4 @@
-"""What one execution works with: its sampler, its estimator, its engine, and the curves that composed phases came to."""
+"""The state of one execution: its sampler, its estimator, its engine, and the curves of the composed phases."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ if TYPE_CHECKING:
     from pyaccount.plan.compiled import CompiledDocument, Instance
     from pyaccount.plan.sampled import SampledMechanism
 
-#: A direction whose δ is so much smaller than another's decides nothing.
+#: A direction whose δ is less than this share of another's does not affect the result.
 NEGLIGIBLE = 1e-3
-#: Relative widths of what holds without samples: where it is one Gaussian mechanism, and where it is composed.
+#: Relative widths of bounds without samples: of one Gaussian mechanism, and of a composition.
 FINENESS, COMPOSED_FINENESS = 1e-6, 1e-3
 
 
 @dataclass(slots=True)
 class Session:
-    """The plan that is executed, and with what. Nothing of a claim is kept here: tests are told all that they are about."""
+    """The plan that is executed, and the means to do so. It holds no claim: each test gets all that it is about."""
 
     plan: CompiledDocument
     sampler: Sampler
     estimator: Estimator
     engine: Engine
-    #: The random numbers by which a root is searched: candidates differ by nothing else.
+    #: The random numbers for the search of a root, the same for all candidates.
     stream: int | None = None
-    #: Where the composed phases' curve ends, and the last curve with the rounds that it is of.
+    #: The δ at which the composed phases' curve ends, and the last curve, by its rounds.
     end: float | None = None
     composed: dict[object, ComposedProfile] = field(default_factory=dict)
-    #: Where ε is told beside a budget of risk: at this δ.
+    #: The δ at which ε is stated, for a budget of risk.
     told_at: float | None = None
     #: The last estimates in all directions.
     latest: dict[Direction, Estimate] = field(default_factory=dict)
-    #: What was found so far, in words: for the message if a limit stops the work.
+    #: What was found so far, in words, for the message if a limit stops the work.
     known: list[str] = field(default_factory=list)
 
     def mechanism(self, instance: Instance) -> SampledMechanism:
-        """The mechanism at a value of the blank: its sampled phases, and the composed profile of the rest."""
+        """Return the mechanism at a value of the blank: its sampled phases, and the composed profile of the rest."""
         mechanism, found = instance.mechanism(), self.composed_profile(instance)
         if not self.plan.drawing.includes(DrawingRule.AUTOMATA):
             mechanism = replace(mechanism, automata=False)
@@ -62,7 +62,7 @@ class Session:
         return replace(mechanism, curves=found.curves, lower=lower)
 
     def composed_profile(self, instance: Instance) -> ComposedProfile | None:
-        """The curve of the phases that compose; None if there are none. Kept while only sampled phases change."""
+        """Return the curve of the phases that compose, or None. It is kept while only sampled phases change."""
         bounds = instance.composed_bounds()
         if bounds is None:
             return None
@@ -71,7 +71,7 @@ class Session:
             privacy = instance.document.privacy
             directions = sampled_directions(privacy.adjacency)
             if self.end is None:
-                # Once for all candidates, so that they differ in nothing but the candidate.
+                # All candidates use the same end, so that they differ in nothing but the candidate.
                 epsilon = None if privacy.epsilon == "solve" else privacy.epsilon
                 delta = None if privacy.delta == "solve" else privacy.delta
                 self.end = ignored(self.engine, bounds, epsilon=epsilon, delta=delta)
@@ -79,11 +79,11 @@ class Session:
         return self.composed[key]
 
     def unsampled(self, instance: Instance, *, epsilon: float | None = None, delta: float | None = None) -> Answer:
-        """What holds at this ε, or at this δ, without looking at a sample."""
+        """Return the answer at this ε, or at this δ, from bounds without samples."""
         return self.engine.ask(unsampled_bounds(instance), Question(epsilon, delta, self.fineness))
 
     def moment_proof(self, instance: Instance, epsilon: float, delta: float) -> MomentProof | None:
-        """A proof of the claim by moments, without samples; None where there is none, or the document asks for samples."""
+        """Return a proof of the claim by moments; None if there is none, or if the document asks for samples."""
         accounting = instance.document.accounting
         if accounting.method != "auto" or accounting.verification != "betting":
             return None
@@ -92,11 +92,11 @@ class Session:
 
     @property
     def fineness(self) -> float:
-        """How narrow the fallback is asked to be: one Gaussian mechanism costs nothing, a composition does."""
+        """The relative width of bounds without samples: one Gaussian mechanism is cheap, a composition is not."""
         return COMPOSED_FINENESS if self.plan.mixed else FINENESS
 
     def noise(self, instance: Instance) -> float:
-        """σ of the phase whose noise was the blank, or of the first phase that is sampled."""
+        """Return σ of the phase whose noise was the blank, or of the first phase that is sampled."""
         blank, bodies = self.plan.document.blank, instance.document.bodies
         asked = [body for body in bodies if body.at("noise", "multiplier") == blank]
         drawn = [
@@ -113,7 +113,7 @@ class Session:
         stream: int | None = None,
         directions: tuple[Direction, ...] | None = None,
     ) -> dict[Direction, Estimate]:
-        """Estimates in every direction (or in some), with less effort in one whose δ is far below another's."""
+        """Return estimates in every direction (or in some), with less effort in one whose δ is far below another's."""
         estimates: dict[Direction, Estimate] = {}
         largest = 0.0
         for direction in directions or mechanism.directions:
@@ -127,14 +127,14 @@ class Session:
     def excess(
         self, mechanism: SampledMechanism, epsilon: float, delta: float, *, shards: int = ESTIMATE
     ) -> tuple[float, float]:
-        """ln(δ̂(ε)/δ) of the worse direction from the same random numbers at every call, and how closely it is worth knowing."""
+        """Return ln(δ̂(ε)/δ) of the worse direction, and how precisely it is worth knowing; always uses one stream."""
         if self.stream is None:
             self.stream = self.sampler.fresh()
         estimates = self.estimate(mechanism, epsilon, shards=shards, stream=self.stream)
         worst = max(estimates.values(), key=lambda estimate: estimate.value)
         if worst.value <= 0.0:
             return -50.0, 0.0
-        # With the same random numbers a root is found more closely than it is known.
+        # With the same random numbers a root is found more precisely than its own standard error.
         return math.log(worst.value / delta), 0.25 * worst.standard_error / worst.value
 
     def test(
@@ -145,7 +145,7 @@ class Session:
         budget: float | None = None,
         directions: tuple[Direction, ...] | None = None,
     ) -> tuple[Test, ...]:
-        """Test one claim, in all directions or in some; none is tested that is expected to take more samples than the budget."""
+        """Test one claim, in all directions or in some; test nothing if that is expected to exceed the budget."""
         mechanism, sigma, delta = self.mechanism(instance), self.noise(instance), acceptance.delta
         tested = directions or mechanism.directions
         self.sampler.stage(f"testing ({epsilon:.5g}, {delta:.4g}) at σ = {sigma:.5g}")

@@ -1,4 +1,4 @@
-"""Shards of samples, run by the core: one stream of numbers for each use, whatever the threads."""
+"""Draw shards of samples by the core: each use has its own stream of random numbers, whatever the number of threads."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from pyaccount.execute.sampling.jobs import Balanced, BetTable, Component, Proposal, Replicas, Sums, Wave
     from pyaccount.plan.sampled import SampledMechanism
 
-#: What samples are drawn for. No two uses share a stream, so what one use chose cannot depend on another's samples.
+#: The uses of samples. No two uses share a stream, so that no choice in one use depends on another's samples.
 PURPOSES: dict[str, int] = {"pilot": 1, "verification": 2, "confidence": 3, "profile": 4, "estimate": 5, "matrix": 6}
 Purpose = Literal["pilot", "verification", "confidence", "profile", "estimate", "matrix"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Random numbers that nothing else uses: the shards 0, …, `count` − 1 of one candidate, drawn for one purpose."""
+    """Random numbers of one use: the shards 0, …, `count` − 1 of one candidate, drawn for one purpose."""
 
     purpose: Purpose
     count: int
@@ -37,9 +37,9 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class SampleLimits:
-    """The weight bound of V at one ε, the generator's share of the error of its mean, and the rounding of a log density.
+    """The weight bound of V at one ε, the generator's part of the error of its mean, and a log density's rounding.
 
-    With phases that compose, V is without the tail mass of their curve.
+    If phases are composed, V is without the tail mass of their curve.
     """
 
     weight_bound: float
@@ -47,17 +47,17 @@ class SampleLimits:
     rounding: float
     #: What the composed profile adds to the mean of V, a constant.
     tail_mass: float = 0.0
-    #: How much δ of a run whose batches are seldom truncated may exceed that, and how much it may fall short of it.
+    #: How far δ of a run with rare truncation may be above the mean of V, and how far below it.
     beyond: float = 0.0
     below: float = 0.0
-    #: How much of the mean is lost where samples are clipped at `weight_bound`.
+    #: The part of the mean that is lost if samples are clipped at `weight_bound`, at most.
     clipped: float = 0.0
-    #: How much of it is left out where not all replicas may be busy at once.
+    #: The part of the mean that is left out if not all replicas may be busy at once, at most.
     left_out: float = 0.0
 
     @property
     def added(self) -> float:
-        """What δ may have beyond the mean of V, whatever is drawn."""
+        """The part of δ beyond the mean of V, at most, whatever is drawn."""
         return self.tail_mass + self.beyond
 
 
@@ -77,10 +77,10 @@ class Sampler:
         self._stage_began = self._began
         self._candidate = 0
         self._beyond: dict[tuple[object, ...], float] = {}
-        #: By which rule samples are drawn.
+        #: The rule by which samples are drawn.
         self.drawing = NEWEST
-        #: The power of the likelihood ratio that samples of an earlier claim were drawn from, and its chain's price: it serves
-        #: similar claims as well.
+        #: The power of the likelihood ratio that was chosen for an earlier claim, and its chain's price; it is reused
+        #: for similar claims.
         self.replicas: tuple[Replicas, tuple[int, float]] | None = None
 
     def fresh(self) -> int:
@@ -93,12 +93,12 @@ class Sampler:
         return Stream(purpose, count, self.fresh() if candidate is None else candidate)
 
     def stage(self, stage: str) -> None:
-        """Name what is being done."""
+        """Name the current stage."""
         if stage != self._stage:
             self._stage, self._stage_began = stage, time.monotonic()
 
     def progress(self, done: float) -> None:
-        """Tell how far the stage is, as a share of 1, how fast samples come, and when the stage will end at this pace."""
+        """Report the share of the stage that is done, how fast samples are drawn, and when the stage will end."""
         now = time.monotonic()
         rate = self.samples / max(now - self._began, 1e-3)
         spent = now - self._stage_began
@@ -109,7 +109,7 @@ class Sampler:
     def limits(
         self, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float
     ) -> SampleLimits:
-        """What is proven about samples from a proposal."""
+        """Return what is proven about samples from a proposal."""
         curve, left_out = mechanism.curve(direction), 0.0
         if proposal.components:
             found = mechanism.core.defensive_bounds(direction, for_core(proposal.components), epsilon, curve)
@@ -133,7 +133,7 @@ class Sampler:
     def _of_a_power(
         self, mechanism: SampledMechanism, direction: Direction, proposal: Proposal, epsilon: float
     ) -> tuple[tuple[float, float, float], float]:
-        """The core's bounds on samples of a power, and on what they leave out."""
+        """Return the core's bounds on samples of a power, and on what they leave out."""
         replicas, curve = proposal.replicas, mechanism.curve(direction)
         assert replicas is not None
         with self._limited():
@@ -160,7 +160,7 @@ class Sampler:
         return found, left_out
 
     def beyond(self, mechanism: SampledMechanism, direction: Direction, epsilon: float) -> float:
-        """What the mechanism says, which takes a moment: kept, since every proposal is asked about it."""
+        """Return what rare truncation may add to δ(ε); it is computed once, since every proposal needs it."""
         rare, curve = mechanism.rare_truncation, mechanism.curves.get("remove")
         if rare is None:
             return 0.0
@@ -170,7 +170,7 @@ class Sampler:
         return self._beyond[key]
 
     def added(self, mechanism: SampledMechanism, direction: Direction, epsilon: float) -> float:
-        """What δ(ε) may have beyond the mean of samples, whatever is drawn."""
+        """Return the part of δ(ε) beyond the mean of samples, at most, whatever is drawn."""
         return mechanism.tail_mass(direction) + self.beyond(mechanism, direction, epsilon)
 
     def waves(
@@ -181,11 +181,11 @@ class Sampler:
         tables: Sequence[BetTable],
         stream: Stream,
     ) -> Generator[Wave, None, None]:
-        """Yield the sums of the stream's shards for each table, wave by wave; few more are drawn than are taken.
+        """Yield the sums of the stream's shards for each table, wave by wave. Few more waves are drawn than are used.
 
         Raises `LimitError`.
         """
-        # Most tests end within a few shards: those by samples of a power, each of which takes long, and by now all others.
+        # Most tests end within a few shards. The first rule was only for samples of a power, each of which takes long.
         rule = DrawingRule.SPARING if proposal.replicas else DrawingRule.SECOND_MOMENTS
         quick = stream.purpose == "verification" and self.drawing.includes(rule)
         curve, key = mechanism.curves.get(direction), self._key(stream, direction)
@@ -201,7 +201,7 @@ class Sampler:
         edges: tuple[float, float],
         stream: Stream,
     ) -> Generator[Wave, None, None]:
-        """Yield histograms of the losses of the stream's shards, wave by wave; `edges` are the first edge and the bin width.
+        """Yield histograms of the losses of the stream's shards, by waves; `edges` are the first edge and the bin width.
 
         Raises `LimitError`.
         """
@@ -242,7 +242,7 @@ class Sampler:
         self.samples += stream.count * SHARD
         return found
 
-    def gradient(  # noqa: PLR0913 - two mechanisms, and what is drawn from one of them
+    def gradient(  # noqa: PLR0913 - two mechanisms, and the samples of one of them
         self,
         core: _core.Sampled,
         direction: Direction,
@@ -252,10 +252,10 @@ class Sampler:
         origin: _core.Sampled,
         stream: Stream,
     ) -> _core.DeltaGradient:
-        """δ(ε) of a mechanism and its derivatives in the matrix, estimated from samples of another one, `origin`, whose
-        mixture these are.
+        """Return δ(ε) of a mechanism and its derivatives in the matrix, estimated from samples of another mechanism.
 
-        The samples depend on neither ε nor the mechanism. Raises `LimitError`.
+        `components` is a mixture for that mechanism, `origin`. The samples depend on neither ε nor the first mechanism.
+        Raises `LimitError`.
         """
         with self._limited():
             found = core.gradient(
@@ -297,7 +297,7 @@ class Sampler:
         return (self.seed, PURPOSES[stream.purpose], stream.candidate, 1 if direction == "add" else 0)
 
     def _remaining(self) -> float | None:
-        """The seconds that are left."""
+        """Return the seconds left, or None without a deadline. Raises `LimitError` if none are left."""
         remaining = None if self._deadline is None else self._deadline - time.monotonic()
         if remaining is not None and remaining <= 0.0:
             raise LimitError(TIME_IS_UP)
@@ -305,7 +305,7 @@ class Sampler:
 
     @contextmanager
     def _limited(self) -> Iterator[None]:
-        """Let a limit that is reached say how far this came."""
+        """Record the stage, the samples drawn and the seed in a `LimitError`."""
         try:
             yield
         except LimitError as error:

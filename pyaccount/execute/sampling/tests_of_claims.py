@@ -1,6 +1,6 @@
 """Tests of a claim (ε, δ₀): by betting, or by the mean of a number of plain samples fixed beforehand.
 
-Either way a false claim is accepted with probability at most q over the samples, in each direction; both directions
+In either way a false claim is accepted with probability at most q over the samples, in each direction. Both directions
 must accept, so a mechanism that violates one of them is accepted with probability at most q in all. If it is run only
 when accepted, it is (ε, δ₀ + q(1 − δ₀))-differentially private (Wang et al. 2023, Theorem 9; Dong & Ganesh 2026,
 Theorem A.1).
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 #: A test is given up after this many times the samples it was expected to take.
 PATIENCE = 5.0
-#: How far, relatively, estimates must be below a claim that nobody asked for.
+#: How far, relatively, estimates must be below the claim at an optional value.
 COMFORTABLE = 0.03
-#: What summing logarithms of wealth may be wrong by: at the start, and for each sample (a unit of rounding each).
+#: The error of summing logarithms of wealth, at most: at the start, and for each sample (a unit of rounding each).
 LOG_SLACK, SAMPLE_SLACK = 1e-6, 2.3e-16
-#: A test has at least so many shards, so that a poor forecast does not end it early.
+#: The least number of shards of a test, so that a poor forecast does not end it early.
 LEAST_SHARDS = 64
 #: Shares of the claim at which a lower bound on δ is tried, from the easiest on.
 LOWER_SHARES = (0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.94, 0.97)
-#: And where the claim may lie far above δ.
+#: The same if the claim may lie far above δ.
 FAR_SHARES = (0.003, 0.01, 0.03, 0.1, 0.2, *LOWER_SHARES)
 
 
 @dataclass(frozen=True, slots=True)
 class SquareTest:
-    """A test that the second moment of samples is at most `bound`, as run before these are drawn: by a mean of D."""
+    """The test, run before samples are drawn, that their second moment is at most `bound`: by a mean of D."""
 
     proposal: LogSobolev
     bound: float
@@ -55,7 +55,7 @@ class SquareTest:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One test in one direction, as run."""
+    """One test in one direction, with its result."""
 
     direction: Direction
     noise_multiplier: float
@@ -68,20 +68,20 @@ class Test:
     log_wealth: float
     log_target: float
     mean: float
-    #: None where no sample was seen to count.
+    #: None if no sample had a loss above ε.
     standard_error: float | None
     accepted: bool
-    #: What was tested before it, with the same target, where it needs that.
+    #: The test of the second moment, with the same target, if the test needs one.
     square: SquareTest | None = None
 
     @property
     def drawn(self) -> bool:
-        """Whether samples of δ were drawn for it: its proposal serves others of this direction."""
+        """Whether samples of δ were drawn for it, so that its proposal can be reused for this direction."""
         return bool(self.fractions) and self.proposal.log_sobolev is None
 
     @property
     def worth(self) -> float:
-        """How many samples that do not vary one of its samples is worth: (E V)²/E V², by its own."""
+        """How many samples that do not vary one of its samples is worth: (E V)²/E V², estimated from its own."""
         if self.standard_error is None:
             return 0.0
         square = self.mean * self.mean
@@ -89,7 +89,7 @@ class Test:
 
 
 class Wealth:
-    """The wealth of several bets against one claim, each with an equal share at the start: watched after each shard."""
+    """The wealth of several bets against one claim, each with an equal share at first; checked after each shard."""
 
     def __init__(self, bets: int) -> None:
         self.logs = [0.0] * bets
@@ -97,29 +97,29 @@ class Wealth:
         self._slack = LOG_SLACK
 
     def add(self, growth: Sequence[float]) -> None:
-        """Count one shard."""
+        """Add one shard."""
         self.logs = [log + more for log, more in zip(self.logs, growth, strict=True)]
         self._slack += SHARD * SAMPLE_SLACK
         self.highest = max(self.highest, self.now)
 
     @property
     def now(self) -> float:
-        """ln of the wealth."""
+        """ln of the current wealth."""
         top = max(self.logs)
         return top + math.log(math.fsum(math.exp(log - top) for log in self.logs) / len(self.logs))
 
     def reached(self, log_target: float) -> bool:
-        """Whether it ever reached e^`log_target`."""
+        """Return whether the wealth ever reached e^`log_target`."""
         return self.highest >= log_target + self._slack
 
 
 def verify(
     sampler: Sampler, claim: Claim, estimates: dict[Direction, Estimate], budget: float | None = None
 ) -> tuple[Test, ...]:
-    """Test a claim in every direction that has an estimate, the likeliest to fail first; stops at the first rejection.
+    """Test a claim in every direction that has an estimate, the likeliest to fail first; stop at the first rejection.
 
-    With a budget nothing is tested where the tests are expected to take more samples than that, or where the claim is so
-    close to the estimate that a retest may be out of luck.
+    With a budget, nothing is tested if the tests are expected to take more samples than that, or if the claim is so
+    close to the estimate that a retest may fail by chance. Raises `LimitError`.
     """
     order = sorted(estimates, key=lambda direction: -estimates[direction].value)
     bettings = {side: choose_betting(sampler, claim, side, estimates[side]) for side in order}
@@ -131,7 +131,7 @@ def verify(
     tests: list[Test] = []
     for direction, betting in bettings.items():
         if betting is None:
-            # The pilot thinks the claim false. To refuse it without samples can only lose a certificate, never grant one.
+            # The pilot considers the claim false. Refusing it untested can only lose a certificate, never grant one.
             proposal = plain(claim.mechanism, direction)
             limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
             refused, estimate = (
@@ -150,7 +150,7 @@ def verify(
 def _without_samples(
     claim: Claim, direction: Direction, proposal: Proposal, limits: SampleLimits, *, accepted: bool
 ) -> Test:
-    """Return the test of a claim that is decided by what is known already."""
+    """Return the test of a claim that is decided without samples."""
     return Test(
         direction=direction,
         noise_multiplier=claim.noise_multiplier,
@@ -169,7 +169,7 @@ def _without_samples(
 
 
 def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting) -> Test:
-    """Bet until the wealth reaches its target, or the patience ends."""
+    """Bet until the wealth reaches its target, or until the test has taken `PATIENCE` times its expected samples."""
     if betting.proposal.log_sobolev is not None:
         return _bet_on_mean(sampler, claim, direction, betting)
     if betting.square is not None:
@@ -182,14 +182,14 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
         return _without_samples(claim, direction, proposal, limits, accepted=holds)
     if betting.clipped > 0.0:
         limits = replace(limits, weight_bound=betting.weight_bound, clipped=betting.clipped)
-    # The claim about the generator's mean that implies the one about δ, less what is added whatever is drawn.
+    # The claim about the generator's mean that implies the one about δ: less all that the mean may lack.
     threshold = max(claim.delta - limits.generator - limits.added - limits.clipped - limits.left_out, 0.0)
     room = limits.weight_bound - threshold
     if room <= 0.0:
-        # V, and so its mean, is at most the weight bound; clipped samples lose no more than was taken off.
+        # V, and so its mean, is at most the weight bound; clipping takes no more from the mean than was subtracted.
         return _without_samples(claim, direction, proposal, limits, accepted=True)
     if not betting.fractions:
-        # The weight bound was just below the threshold before the generator's share was taken off: there is nothing to bet with.
+        # The weight bound was just below the threshold before the generator's share was subtracted: no bet was planned.
         return _without_samples(claim, direction, proposal, limits, accepted=False)
     fractions = tuple(min(fraction, 0.999 / room) for fraction in betting.fractions)
     table = BetTable(claim.epsilon, limits.weight_bound, tuple(Bet(threshold, fraction) for fraction in fractions))
@@ -197,7 +197,7 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
 
 
 class _Planned(NamedTuple):
-    """A test as planned: where samples are drawn, what is known of them, and what is bet on them."""
+    """A planned test: the direction, the bets with their samples, and what is proven about these."""
 
     direction: Direction
     betting: Betting
@@ -207,7 +207,7 @@ class _Planned(NamedTuple):
 
 
 def _watched(sampler: Sampler, claim: Claim, planned: _Planned) -> Test:
-    """Return the test as it ran: until the wealth reached its target, or the patience ended."""
+    """Run a test until the wealth reaches its target or the patience ends, and return it."""
     direction, betting, limits, table, candidate = planned
     wealth = Wealth(len(table.bets))
     most = max(LEAST_SHARDS, math.ceil(min(PATIENCE * betting.expected_samples, 1e15) / SHARD))
@@ -244,7 +244,7 @@ def _watched(sampler: Sampler, claim: Claim, planned: _Planned) -> Test:
 
 
 def _bet_on_mean(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting) -> Test:
-    """Bet on the mean of D, which with a factor bounds δ: what is stated of it is that bound, as an estimate."""
+    """Bet on the mean of D, which with a factor bounds δ; the test's `mean` is an estimate of that bound."""
     candidate, proposal = sampler.fresh(), betting.proposal.log_sobolev
     assert proposal is not None
     assert direction == "add"
@@ -259,7 +259,7 @@ def _bet_on_mean(sampler: Sampler, claim: Claim, direction: Direction, betting: 
     bets = tuple(Bet(found.threshold, min(fraction, 0.999 / room)) for fraction in betting.fractions)
     table = BetTable(claim.epsilon, found.most, bets)
     test = _watched(sampler, claim, _Planned(direction, betting, limits, table, candidate))
-    # D may be large where a test was planned badly.
+    # The mean of D may be large if the test was planned badly.
     bound = math.exp(min(found.log_factor + test.mean, 0.0))
     error = None if test.standard_error is None else bound * test.standard_error
     return replace(test, mean=bound, standard_error=error)
@@ -268,7 +268,7 @@ def _bet_on_mean(sampler: Sampler, claim: Claim, direction: Direction, betting: 
 def _bet_on_square(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting) -> Test:
     """Bet that the second moment of samples is at most what clipping them needs, and then on the clipped samples.
 
-    Both at the claim's q: a false claim has one of two false premises, which the other test cannot hide.
+    Both tests are at the claim's q: a false claim has one of two false premises, and the test of that one rejects it.
     """
     chosen = betting.square
     assert chosen is not None
@@ -286,7 +286,7 @@ def _bet_on_square(sampler: Sampler, claim: Claim, direction: Direction, betting
 
 
 def _square_test(sampler: Sampler, claim: Claim, betting: Betting, found: MeanClaim) -> SquareTest:
-    """The test of the second moment; nothing is drawn where its bound holds whatever is drawn."""
+    """Test the second moment; nothing is drawn if its bound holds whatever is drawn."""
     chosen = betting.square
     assert chosen is not None
     if found.room <= 0.0:
@@ -308,15 +308,15 @@ def _square_test(sampler: Sampler, claim: Claim, betting: Betting, found: MeanCl
 
 
 def _error(mean: float, square: float, samples: int) -> float | None:
-    """The standard error of a mean; none where nothing was seen, which is not a mean known for certain."""
+    """Return the standard error of a mean; None if no loss was seen, since the mean is then not known for certain."""
     return None if square <= 0.0 else math.sqrt(max(square / samples - mean * mean, 0.0) / samples)
 
 
 @dataclass(frozen=True, slots=True)
 class FixedSample:
-    """The fixed-sample test (Dong & Ganesh 2026, Appendix A): accept if the mean of `samples` plain samples is at most `bar`.
+    """The fixed-sample test (Dong & Ganesh 2026, Appendix A): accept if s = `samples` plain ones have a mean ≤ `bar`.
 
-    If δ(ε) > `delta`, that happens with probability at most q = exp(−s·KL(bar‖delta)) (Chernoff's bound for means of [0, 1]).
+    If δ(ε) > `delta`, that has probability at most q = exp(−s·KL(bar‖delta)) (Chernoff's bound for means of [0, 1]).
     """
 
     samples: int
@@ -326,12 +326,15 @@ class FixedSample:
 
 
 def plan_fixed_sample(target: float) -> FixedSample:
-    """The smallest s for which min over δ of δ + q(δ)(1 − δ) is at most the target, with bar = target/2 as in the paper."""
+    """Return a plan with nearly the fewest samples s for which min over δ of δ + q(δ)(1 − δ) is at most the target.
+
+    As in the paper, the bar is half of the target. s is rounded up to whole shards.
+    """
     bar = 0.5 * target
 
     def overall(samples: int) -> tuple[float, float, float]:
         best = (math.inf, target, 1.0)
-        # δ + q(1 − δ) is unimodal in δ; a fine grid is as good as a minimiser, and any δ is valid.
+        # δ + q(1 − δ) is unimodal in δ. A fine grid is as good as a minimiser, since any δ is valid.
         for k in range(1, 400):
             delta = bar + (target - bar) * k / 400.0
             q = math.exp(-samples * divergence(bar, delta))
@@ -350,7 +353,7 @@ def plan_fixed_sample(target: float) -> FixedSample:
 
 
 def divergence(p: float, q: float) -> float:
-    """KL(p‖q) of two Bernoulli laws."""
+    """Return KL(p‖q) of two Bernoulli laws."""
     first = p * math.log(p / q) if p > 0.0 else 0.0
     return first + (1.0 - p) * (math.log1p(-p) - math.log1p(-q))
 
@@ -358,7 +361,7 @@ def divergence(p: float, q: float) -> float:
 def verify_fixed(
     sampler: Sampler, claim: Claim, plan: FixedSample, directions: Sequence[Direction]
 ) -> tuple[Test, ...]:
-    """Run the fixed-sample test in each of these directions; stop at the first rejection."""
+    """Run the fixed-sample test in each of these directions; stop at the first rejection. Raises `LimitError`."""
     tests: list[Test] = []
     mechanism, epsilon = claim.mechanism, claim.epsilon
     for direction in directions:
@@ -373,8 +376,8 @@ def verify_fixed(
             value, square = value + sum(s[0].value for s in sums), square + sum(s[0].square for s in sums)
             sampler.progress(shards / total)
         mean = value / plan.samples
-        # Rounding moves the loss and so V, which is at most 1 and changes by at most as much as the loss. A sum of non-negative
-        # numbers is off by less than a unit of rounding for each, relatively.
+        # Rounding moves the loss and so V, which is at most 1 and changes by at most as much as the loss. A sum of
+        # non-negative numbers has a relative error of less than a unit of rounding for each.
         error = limits.generator + limits.added + 8.0 * limits.rounding + mean * plan.samples * sys.float_info.epsilon
         accepted = mean + error <= plan.bar
         tests.append(
@@ -402,7 +405,7 @@ def verify_fixed(
 def lower_bets(
     estimate: float, square: float, target: float, shares: Sequence[float] = LOWER_SHARES
 ) -> tuple[Bet, ...]:
-    """Bets against "δ(ε) ≤ t" for shares t of the target below the estimate, from the easiest on."""
+    """Return bets against "δ(ε) ≤ t" for shares t of the target below the estimate, from the easiest on."""
     bets = []
     for share in shares:
         threshold = share * target
