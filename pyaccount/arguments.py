@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, SupportsFloat
 
-from pyaccount.errors import DomainError, shown
+from pyaccount.errors import DomainError, quoted
 
 if TYPE_CHECKING:
     from pyaccount.document.ranges import Range
@@ -26,7 +26,7 @@ def number_of(name: str, value: SupportsFloat, allowed: str, least: float, below
         except (TypeError, ValueError, OverflowError):
             number = None
     if number is None or not least <= number < below:
-        raise DomainError(f"{name} = {shown(value)} is outside its domain: {allowed}")
+        raise DomainError(f"{name} = {quoted(value)} is outside its domain: {allowed}")
     return number
 
 
@@ -39,7 +39,7 @@ def whole_of(name: str, value: object, allowed: Range) -> int:
         except TypeError:
             number = None
     if number is None or number not in allowed:
-        raise DomainError(f"{name} = {shown(value)} is outside its domain: a whole number, {allowed.describe()}")
+        raise DomainError(f"{name} = {quoted(value)} is outside its domain: a whole number, {allowed.describe()}")
     return number
 
 
@@ -53,7 +53,7 @@ def threads_of(threads: int) -> int:
             number = -1
     if not 0 <= number <= MOST_THREADS:
         allowed = f"a whole number from 0, which is one for each core, to {MOST_THREADS}"
-        raise DomainError(f"threads = {shown(threads)} is outside its domain: {allowed}")
+        raise DomainError(f"threads = {quoted(threads)} is outside its domain: {allowed}")
     return number
 
 
@@ -73,5 +73,5 @@ def seconds_of(time_limit: float | str | None, name: str = "time_limit") -> floa
         seconds = time_limit
     if seconds is None or seconds not in TIME_LIMIT:
         allowed = f"seconds, or a time such as 30 s, 10 min or 2 h, {TIME_LIMIT.describe()}"
-        raise DomainError(f"{name} = {shown(time_limit)} is outside its domain: {allowed}")
+        raise DomainError(f"{name} = {quoted(time_limit)} is outside its domain: {allowed}")
     return float(seconds)

@@ -115,7 +115,7 @@ class Problem:
         place = ":".join(str(part) for part in (file, self.line, self.column) if part is not None)
         subject = self.path_text
         if self.value is not None:
-            subject = f"{subject} = {shown(self.value)}" if subject else shown(self.value)
+            subject = f"{subject} = {quoted(self.value)}" if subject else quoted(self.value)
         head = f"{subject} [{self.slug}]".lstrip()
         lines = [f"{place}: {head}" if place else head, f"    {self.message}"]
         if self.allowed is not None and self.allowed not in self.message:
@@ -137,7 +137,7 @@ class Problem:
             "file": self.file,
             "line": self.line,
             "column": self.column,
-            "value": value if plain else shown(value),
+            "value": value if plain else quoted(value),
             "allowed": self.allowed,
             "suggestion": self.suggestion,
         }
@@ -348,11 +348,11 @@ def path_text(path: Path) -> str:
         elif re.fullmatch(r"[A-Za-z0-9_-]{1,80}", part):
             text += f".{part}" if text else part
         else:
-            text += f"[{shown(part)}]"
+            text += f"[{quoted(part)}]"
     return text
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """`repr(value)`, shortened to a length that fits into a message."""
     # A long text or list is cut before its repr is made: the repr of a megabyte is not free.
     if isinstance(value, str | list):

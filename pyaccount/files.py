@@ -57,7 +57,7 @@ def write_atomically(path: Path, content: str | bytes, *, overwrite: bool = True
         raise
 
 
-def inside(folder: Path, name: str) -> Path:
+def file_inside(folder: Path, name: str) -> Path:
     """The file or folder that a document in `folder` names, links followed: in that folder or below. Raises `ValueError`.
 
     A document from elsewhere shall not be able to have files read that nobody gave with it, by an absolute path, one that leads

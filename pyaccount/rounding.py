@@ -16,13 +16,13 @@ def down(value: float, digits: int = 6) -> str:
     return _rounded(value, digits, ROUND_FLOOR)
 
 
-def plain(value: float) -> str:
+def shortest(value: float) -> str:
     """A number that was given, exactly as short as it can be said."""
     text = f"{value:g}" if float(f"{value:g}") == value else repr(value)
     return text.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
 
 
-def nearest(value: float, digits: int = 6) -> str:
+def rounded_nearest(value: float, digits: int = 6) -> str:
     """`value` to so many significant digits, rounded to the nearest: for what is no bound. Whole numbers stay whole."""
     if isinstance(value, int):
         return str(value)

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pyaccount.errors import MissingExtraError, Problem, TableError, shown
+from pyaccount.errors import MissingExtraError, Problem, TableError, quoted
 
 #: Rows that are in memory at a time.
 BLOCK = 1 << 14
@@ -33,7 +33,7 @@ def blocks(file: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[Lin
     yield from _parquet(name, columns) if Path(name).suffix.lower() in PARQUET else _csv(name, columns)
 
 
-def line_of(file: str | os.PathLike[str], row: int) -> int | None:
+def csv_line(file: str | os.PathLike[str], row: int) -> int | None:
     """The line on which a row of a CSV file ends, rows counted from 0 without the header; `None` for files without lines."""
     if Path(os.fsdecode(file)).suffix.lower() in PARQUET:
         return None
@@ -43,7 +43,7 @@ def line_of(file: str | os.PathLike[str], row: int) -> int | None:
         return next(islice(filled, row + 1, None), None)
 
 
-def refuse(
+def refuse_cell(
     file: str | None, message: str, *, line: int | None = None, column: str = "", value: object = None
 ) -> NoReturn:
     """Raise the error of one place in a table; `allowed` belongs into the message."""
@@ -71,9 +71,9 @@ def _check_regular(name: str) -> None:
     except (OSError, ValueError) as error:
         # ValueError: a name with a null character.
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        refuse(name, f"cannot be read: {reason or error}")
+        refuse_cell(name, f"cannot be read: {reason or error}")
     if not stat.S_ISREG(status.st_mode):
-        refuse(name, "this is no regular file: give the name of a table, as CSV or Parquet")
+        refuse_cell(name, "this is no regular file: give the name of a table, as CSV or Parquet")
 
 
 def _csv(name: str, columns: Sequence[str]) -> Iterator[Lines]:
@@ -84,20 +84,22 @@ def _csv(name: str, columns: Sequence[str]) -> Iterator[Lines]:
         try:
             header = next(filled, None)
             if header is None:
-                refuse(name, f"the file is empty: the first line names the columns, {' and '.join(columns)} among them")
+                refuse_cell(
+                    name, f"the file is empty: the first line names the columns, {' and '.join(columns)} among them"
+                )
             places = _places(name, header, columns, reader.line_num)
             row = 0
             while rows := list(islice(filled, BLOCK)):
                 if set(map(len, rows)) != {len(header)}:
                     wrong = next(k for k, found in enumerate(rows) if len(found) != len(header))
                     message = f"this line has {len(rows[wrong])} values, and the header names {len(header)} columns"
-                    refuse(name, message, line=line_of(name, row + wrong))
+                    refuse_cell(name, message, line=csv_line(name, row + wrong))
                 yield tuple([found[place] for found in rows] for place in places)
                 row += len(rows)
         except UnicodeDecodeError:
-            refuse(name, "this is not UTF-8 text: write the table as CSV in UTF-8, or as Parquet")
+            refuse_cell(name, "this is not UTF-8 text: write the table as CSV in UTF-8, or as Parquet")
         except csv.Error as error:
-            refuse(name, f"this is not CSV: {error}", line=reader.line_num)
+            refuse_cell(name, f"this is not CSV: {error}", line=reader.line_num)
 
 
 def _places(name: str, header: Sequence[str], columns: Sequence[str], line: int | None) -> list[int]:
@@ -106,11 +108,11 @@ def _places(name: str, header: Sequence[str], columns: Sequence[str], line: int 
     other = next((sign for sign in OTHER_SEPARATORS if len(header) == 1 and sign in header[0]), None)
     if line is not None and other is not None:
         message = f"the values are separated by {OTHER_SEPARATORS[other]}, and a table is read with commas: write it with commas"
-        refuse(name, message, line=line, value=header[0])
+        refuse_cell(name, message, line=line, value=header[0])
     for column in columns:
         if header.count(column) != 1:
-            said = f"no column of the table is called {shown(column)}" if column not in header else "given twice"
-            named = ", ".join(shown(one) for one in header[:20])
+            said = f"no column of the table is called {quoted(column)}" if column not in header else "given twice"
+            named = ", ".join(quoted(one) for one in header[:20])
             message = (
                 f"{said}; its header{'' if line is None else ', read with commas between the names,'} names {named}"
             )
@@ -132,7 +134,7 @@ def _parquet(name: str, columns: Sequence[str]) -> Iterator[Lines]:
             for batch in table.iter_batches(batch_size=BLOCK, columns=list(columns)):
                 yield tuple(_values(batch.column(column)) for column in columns)
     except arrow.ArrowInvalid as error:
-        refuse(name, f"this is not Parquet: {str(error).splitlines()[0]}")
+        refuse_cell(name, f"this is not Parquet: {str(error).splitlines()[0]}")
 
 
 def _values(column: Any) -> Sequence[Any]:

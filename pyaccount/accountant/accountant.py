@@ -223,9 +223,9 @@ class Accountant:
     def state_dict(self) -> dict[str, Any]:
         """The state as plain JSON data with a version: the document, its hash, and the rounds done."""
         if self._ledger is not None:
-            return saved.state_of("ledger", self._ledger.record(), self._steps)
+            return saved.accountant_state("ledger", self._ledger.record(), self._steps)
         plan = self._planned
-        return saved.state_of("plan", plan.document.to_mapping(), self._steps, plan.fingerprints)
+        return saved.accountant_state("plan", plan.document.to_mapping(), self._steps, plan.fingerprints)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up a saved state.
@@ -249,7 +249,7 @@ class Accountant:
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, threads: int = 0) -> Accountant:
         """The accountant of a saved state. Files that its document names are looked for beside it. Raises `StateError`."""
-        found = saved.read(path)
+        found = saved.read_state(path)
         file = os.fsdecode(path)
         try:
             if found.mode == "plan":
@@ -321,7 +321,7 @@ class Accountant:
         if delta is None:
             return self._delta
         pure = delta == 0 and (self._steps == 0 or all(body.noise.bounded_loss for body in self._now().bodies))
-        return inside("delta", delta, DELTA_OR_ZERO if pure else DELTA)
+        return number_in("delta", delta, DELTA_OR_ZERO if pure else DELTA)
 
     def _now(self) -> Document:
         """The document of what was released."""
@@ -345,7 +345,7 @@ class Accountant:
             raise DomainError("nothing was released yet: there is no document of no rounds")
 
     def _target(self, epsilon: float | None) -> float:
-        target = self._epsilon if epsilon is None else inside("epsilon", epsilon, EPSILON)
+        target = self._epsilon if epsilon is None else number_in("epsilon", epsilon, EPSILON)
         if target is None:
             raise DomainError("there is no budget: the ε of the document or ledger is blank, so say epsilon=…")
         return target
@@ -388,7 +388,7 @@ def count_of(count: SupportsIndex) -> int:
     return number
 
 
-def inside(name: str, value: float, allowed: Range) -> float:
+def number_in(name: str, value: float, allowed: Range) -> float:
     """A number in its range. Raises `DomainError`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value not in allowed:
         raise DomainError(f"{name} = {value!r} is outside its domain: {allowed.describe()}")

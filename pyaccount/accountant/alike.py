@@ -28,7 +28,7 @@ RATES: dict[str, Callable[[RawPhase], float]] = {
 }
 
 
-def fewer(phases: Sequence[RawPhase]) -> tuple[list[dict[str, Any]], float]:
+def fewer_kinds(phases: Sequence[RawPhase]) -> tuple[list[dict[str, Any]], float]:
     """Phases of at most `KINDS` kinds whose guarantee holds for these too, and the largest relative change of a number.
 
     Where even the coarsest numbers leave more kinds, as many as these leave: then rounds differ in something else.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyaccount.accountant.alike import fewer
+from pyaccount.accountant.alike import fewer_kinds
 from pyaccount.document.document import Document
 from pyaccount.document.fields import SOLVE
 from pyaccount.document.foreign import plain_value
@@ -114,7 +114,7 @@ class Ledger:
         mapping["privacy"] |= privacy
         phases = copy.deepcopy(list(self.phases))
         if len(phases) > MOST:
-            phases, change = fewer(self.phases)
+            phases, change = fewer_kinds(self.phases)
             mapping["name"] = _named(mapping["name"], change)
         return mapping | (phases[0] if len(phases) == 1 else {"phases": phases})
 

@@ -46,7 +46,7 @@ def check_file(path: str | os.PathLike[str], done: int, run: Planned | Ledger) -
     if not Path(path).is_file():
         return
     try:
-        there = saved.read(path)
+        there = saved.read_state(path)
     except StateError:
         return
     if not _of_this_run(there, run):

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from pyaccount.certificate.record import Record
 from pyaccount.document.canonical import sha256_of
-from pyaccount.errors import StateError, path_text, shown
+from pyaccount.errors import StateError, path_text, quoted
 
 #: Larger than the state of a document of the largest size.
 LARGEST_FILE = 1 << 26
@@ -44,7 +44,7 @@ class AccountantState(Record):
     )
 
 
-def state_of(
+def accountant_state(
     mode: Literal["plan", "ledger"], document: dict[str, Any], steps: int, matrices: Sequence[str] = ()
 ) -> dict[str, Any]:
     """The state as plain data."""
@@ -62,12 +62,12 @@ def state_of(
 def checked(raw: object, source: str = "state") -> AccountantState:
     """A state from plain data, its hash compared. Raises `StateError` with the place of what is wrong."""
     if not isinstance(raw, Mapping):
-        raise StateError(f"{source}: not the state of an accountant: a mapping is expected, not {shown(raw)}")
+        raise StateError(f"{source}: not the state of an accountant: a mapping is expected, not {quoted(raw)}")
     if raw.get("kind") != KIND:
-        raise StateError(f"{source}: kind: not the state of an accountant, but {shown(raw.get('kind'))}")
+        raise StateError(f"{source}: kind: not the state of an accountant, but {quoted(raw.get('kind'))}")
     if type(raw.get("version")) is not int or raw["version"] != VERSION:
         raise StateError(
-            f"{source}: version: this is {shown(raw.get('version'))}, and version {VERSION} is read here: another version of "
+            f"{source}: version: this is {quoted(raw.get('version'))}, and version {VERSION} is read here: another version of "
             "pyaccount wrote it"
         )
     try:
@@ -85,7 +85,7 @@ def checked(raw: object, source: str = "state") -> AccountantState:
     return state
 
 
-def read(path: str | os.PathLike[str]) -> AccountantState:
+def read_state(path: str | os.PathLike[str]) -> AccountantState:
     """The state in a file. Raises `StateError`."""
     file = os.fsdecode(path)
     try:
@@ -125,5 +125,5 @@ def _no_number(word: str) -> float:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{shown(text)} is too large")
+        raise ValueError(f"{quoted(text)} is too large")
     return value

@@ -15,13 +15,13 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole, wrong_type
+from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole_in, wrong_type_error
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
 from pyaccount.document.nodes import DEEPEST
 from pyaccount.document.ranges import COUNT, DATASET_SIZE, DRAWS, ITERATIONS, LARGEST_BATCH, NOISE_MULTIPLIER, Range
 from pyaccount.document.releases import effective
-from pyaccount.errors import DocumentError, MissingExtraError, Path, shown
+from pyaccount.errors import DocumentError, MissingExtraError, Path, quoted
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _bodies(event: object, path: Path, count: int) -> list[BodyMapping]:
     if kind == "NoOpDpEvent" or count == 0:
         return []
     if kind == "SelfComposedDpEvent":
-        runs = whole(_field(event, "count", path), _COUNT_FROM_ZERO, (*path, "count"))
+        runs = whole_in(_field(event, "count", path), _COUNT_FROM_ZERO, (*path, "count"))
         return _bodies(_field(event, "event", path), (*path, "event"), count * runs)
     if kind == "ComposedDpEvent":
         # The guarantee of a composition does not depend on the order, so runs of the whole may be replaced by runs of its parts.
@@ -173,8 +173,10 @@ def _sampled(event: object, kind: str, path: Path, count: int) -> list[BodyMappi
             return []
         return [{"training": training | {"sampling_probability": rate}, "sampler": {"kind": "poisson"}, "noise": noise}]
     training |= {
-        "dataset_size": whole(_field(event, "source_dataset_size", path), DATASET_SIZE, (*path, "source_dataset_size")),
-        "expected_batch_size": whole(
+        "dataset_size": whole_in(
+            _field(event, "source_dataset_size", path), DATASET_SIZE, (*path, "source_dataset_size")
+        ),
+        "expected_batch_size": whole_in(
             _field(event, "sample_size", path),
             DRAWS if kind == "SampledWithReplacementDpEvent" else LARGEST_BATCH,
             (*path, "sample_size"),
@@ -188,8 +190,8 @@ def _truncated(event: object, path: Path, count: int) -> list[BodyMapping]:
     rate = real(_field(event, "sampling_probability", path), _FROM_ZERO, (*path, "sampling_probability"))
     if rate == 0.0:
         return []
-    records = whole(_field(event, "dataset_size", path), DATASET_SIZE, (*path, "dataset_size"))
-    limit = whole(_field(event, "truncated_batch_size", path), LARGEST_BATCH, (*path, "truncated_batch_size"))
+    records = whole_in(_field(event, "dataset_size", path), DATASET_SIZE, (*path, "dataset_size"))
+    limit = whole_in(_field(event, "truncated_batch_size", path), LARGEST_BATCH, (*path, "truncated_batch_size"))
     training = {"iterations": count, "sampling_probability": rate, "dataset_size": records}
     return [{"training": training, "sampler": {"kind": "poisson", "truncate_to": limit}, "noise": _noise(event, path)}]
 
@@ -203,8 +205,8 @@ def _noise(event: object, path: Path) -> dict[str, Any]:
 def _parts(event: object, path: Path) -> Sequence[object]:
     events = _field(event, "events", path)
     if isinstance(events, str | bytes) or not isinstance(events, Sequence):
-        wrong_type(
-            (*path, "events"), f"must be a list of events, not {shown(events)}", shown(events), "a list of events"
+        wrong_type_error(
+            (*path, "events"), f"must be a list of events, not {quoted(events)}", quoted(events), "a list of events"
         )
     return events
 

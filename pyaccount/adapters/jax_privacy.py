@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyaccount.adapters.reading import no_equivalent, real, whole, wrong_type
+from pyaccount.adapters.reading import no_equivalent, real, whole_in, wrong_type_error
 from pyaccount.document.ranges import (
     BINS,
     COEFFICIENT,
@@ -21,7 +21,7 @@ from pyaccount.document.ranges import (
     PROBABILITY,
     SEPARATION,
 )
-from pyaccount.errors import shown
+from pyaccount.errors import quoted
 
 _READ = "CyclicPoissonSampling, BallsInBinsSampling, FixedBatchSampling, BMinSepSampling"
 
@@ -77,13 +77,13 @@ def from_coefficients(coefficients: object, *, iterations: int) -> dict[str, Any
 
     Raises `DocumentError` with the index unless the coefficients are a vector of numbers ≥ 0.
     """
-    rounds = whole(iterations, ITERATIONS, ("iterations",))
+    rounds = whole_in(iterations, ITERATIONS, ("iterations",))
     listed = coefficients.tolist() if hasattr(coefficients, "tolist") else coefficients
     if not isinstance(listed, list | tuple) or not listed:
         expected = "a vector of at least one number"
-        wrong_type(("coefficients",), f"must be {expected}, not {shown(listed)}", shown(listed), expected)
+        wrong_type_error(("coefficients",), f"must be {expected}, not {quoted(listed)}", quoted(listed), expected)
     column = [real(value, COEFFICIENT, ("coefficients", index)) for index, value in enumerate(listed[:rounds])]
-    whole(len(column), COEFFICIENTS, ("coefficients",))
+    whole_in(len(column), COEFFICIENTS, ("coefficients",))
     return {"kind": "toeplitz", "coefficients": column, "normalize": False}
 
 
@@ -142,11 +142,11 @@ def _rounds(strategy: object) -> dict[str, Any]:
 def _records(dataset_size: int | None, reason: str) -> int:
     if dataset_size is None:
         no_equivalent(("dataset_size",), f"the number of records is not given: {reason}. Give dataset_size")
-    return whole(dataset_size, DATASET_SIZE, ("dataset_size",))
+    return whole_in(dataset_size, DATASET_SIZE, ("dataset_size",))
 
 
 def _whole(strategy: object, field: str, allowed: Any) -> int:
-    return whole(getattr(strategy, field, None), allowed, (field,))
+    return whole_in(getattr(strategy, field, None), allowed, (field,))
 
 
 def _real(strategy: object, field: str, allowed: Any) -> float:

@@ -32,9 +32,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.adapters.reading import document, no_equivalent, real, whole, wrong_type
+from pyaccount.adapters.reading import document, no_equivalent, real, whole_in, wrong_type_error
 from pyaccount.document.ranges import ITERATIONS, NOISE_MULTIPLIER, PROBABILITY
-from pyaccount.errors import shown
+from pyaccount.errors import quoted
 
 if TYPE_CHECKING:
     from pyaccount.accountant import Accountant
@@ -130,17 +130,19 @@ def _history(source: object) -> list[tuple[float, float, int]]:
         history = getattr(source, "history", source)
     expected = "a list of (noise multiplier, sample rate, steps)"
     if isinstance(history, str | bytes | Mapping) or not isinstance(history, Iterable):
-        wrong_type(("history",), f"must be {expected}, not {shown(history)}", history, expected)
+        wrong_type_error(("history",), f"must be {expected}, not {quoted(history)}", history, expected)
     entries = []
     for index, entry in enumerate(history):
         if not isinstance(entry, list | tuple) or len(entry) != 3:
-            wrong_type(("history", index), f"an entry of {expected} is expected, not {shown(entry)}", entry, expected)
+            wrong_type_error(
+                ("history", index), f"an entry of {expected} is expected, not {quoted(entry)}", entry, expected
+            )
         noise, rate, steps = entry
         entries.append(
             (
                 real(noise, NOISE_MULTIPLIER, ("history", index, 0)),
                 real(rate, PROBABILITY, ("history", index, 1)),
-                whole(steps, ITERATIONS, ("history", index, 2)),
+                whole_in(steps, ITERATIONS, ("history", index, 2)),
             )
         )
     return entries

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole
+from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole_in
 from pyaccount.document.nodes import DEEPEST
 from pyaccount.document.ranges import (
     BINS,
@@ -75,7 +75,7 @@ def _bodies(process: object, path: Path) -> list[BodyMapping]:
         if kind == "Composed":
             pending += [(_field(node, side, place), (*place[:DEEPEST], side), count) for side in ("right", "left")]
         elif kind == "Repeated":
-            runs = count * whole(_field(node, "count", place), COUNT, (*place, "count"))
+            runs = count * whole_in(_field(node, "count", place), COUNT, (*place, "count"))
             pending.append((_field(node, "inner", place), (*place[:DEEPEST], "inner"), runs))
         elif kind == "CachedProcess":
             pending.append((_field(node, "inner", place), (*place[:DEEPEST], "inner"), count))
@@ -122,21 +122,21 @@ def _truncated(node: object, path: Path, training: BodyMapping, noise: BodyMappi
     limit = _field(node, "truncated_batch_size", path)
     if limit is not None:
         records = _field(node, "dataset_size", path)
-        training["dataset_size"] = whole(records, DATASET_SIZE, (*path, "dataset_size"))
-        sampler["truncate_to"] = whole(limit, LARGEST_BATCH, (*path, "truncated_batch_size"))
+        training["dataset_size"] = whole_in(records, DATASET_SIZE, (*path, "dataset_size"))
+        sampler["truncate_to"] = whole_in(limit, LARGEST_BATCH, (*path, "truncated_batch_size"))
     return {"training": training, "sampler": sampler, "noise": noise}
 
 
 def _parallel_poisson(node: object, path: Path) -> list[BodyMapping]:
     """Return the body for several workers that draw independently, with noise that is added once: several draws in a round."""
-    workers = whole(_field(node, "num_workers", path), DRAWS_PER_ITERATION, (*path, "num_workers"))
+    workers = whole_in(_field(node, "num_workers", path), DRAWS_PER_ITERATION, (*path, "num_workers"))
     (body,) = _poisson(_field(node, "inner", path), (*path, "inner"))
     return [body | {"sampler": body["sampler"] | ({"draws_per_iteration": workers} if workers > 1 else {})}]
 
 
 def _k_out_of_t(node: object, path: Path) -> list[BodyMapping]:
-    taken = whole(_field(node, "k", path), ITERATIONS, (*path, "k"))
-    rounds = whole(_field(node, "n_steps", path), ITERATIONS, (*path, "n_steps"))
+    taken = whole_in(_field(node, "k", path), ITERATIONS, (*path, "k"))
+    rounds = whole_in(_field(node, "n_steps", path), ITERATIONS, (*path, "n_steps"))
     noise = _noise(_field(node, "inner", path), (*path, "inner"))
 
     def allocated(count: int, length: int, k: int) -> BodyMapping:
@@ -160,15 +160,15 @@ def _mf_gaussian(node: object, path: Path) -> list[BodyMapping]:
     if rounds is None:
         message = "without n_steps this is only a recipe for a sampled run, not a release: give the process of the sampled run"
         no_equivalent((*path, "n_steps"), message, value="None", allowed="a number of rounds")
-    iterations = whole(rounds, ITERATIONS, (*path, "n_steps"))
-    apart = whole(_field(node, "min_sep", path), ITERATIONS, (*path, "min_sep"))
+    iterations = whole_in(rounds, ITERATIONS, (*path, "n_steps"))
+    apart = whole_in(_field(node, "min_sep", path), ITERATIONS, (*path, "min_sep"))
     most = _field(node, "max_participations", path)
     sampler: BodyMapping = {"kind": "none"}
     if apart > 1:
         sampler["min_separation"] = min(apart, iterations)
     if most is not None:
         sampler["max_participations"] = min(
-            whole(most, ITERATIONS, (*path, "max_participations")), -(-iterations // apart)
+            whole_in(most, ITERATIONS, (*path, "max_participations")), -(-iterations // apart)
         )
     return [_with_matrix(node, path, sampler=sampler, training={"iterations": iterations}, pattern=(apart, most))]
 
@@ -195,7 +195,7 @@ def _b_min_sep(node: object, path: Path) -> list[BodyMapping]:
 
 def _balls_in_bins(node: object, path: Path) -> list[BodyMapping]:
     iterations = _iterations(node, path)
-    count = whole(_field(node, "num_bins", path), BINS, (*path, "num_bins"))
+    count = whole_in(_field(node, "num_bins", path), BINS, (*path, "num_bins"))
     sampler, place = {"kind": "balls-in-bins", "bins": count}, (*path, "inner")
     pattern = (count, -(-iterations // count))
     inner = _field(node, "inner", path)
@@ -259,7 +259,7 @@ def _noise(node: object, path: Path) -> BodyMapping:
         noise = _noise(_field(node, "inner", path), (*path, "inner"))
         deviation = real(_field(node, "fraction_noise_std", path), _SPREAD, (*path, "fraction_noise_std"))
         batch = real(_field(node, "expected_batch_size", path), _SPREAD, (*path, "expected_batch_size"))
-        groups = whole(_field(node, "num_groups", path), RELEASES, (*path, "num_groups"))
+        groups = whole_in(_field(node, "num_groups", path), RELEASES, (*path, "num_groups"))
         counts = [{"what": "clipped counts", "multiplier": 2.0 * deviation * batch}] * groups
         if groups > 1:
             counts = [{**count, "what": f"clipped counts of group {group}"} for group, count in enumerate(counts, 1)]
@@ -276,11 +276,11 @@ def _bands(strategy: object, path: Path) -> int:
     if _kind(strategy, path) != "BandMfStrategy":
         message = "only a banded strategy keeps participations apart"
         no_equivalent(path, message, value=_kind(strategy, path), allowed="BandMfStrategy")
-    return whole(_field(strategy, "bands", path), ITERATIONS, (*path, "bands"))
+    return whole_in(_field(strategy, "bands", path), ITERATIONS, (*path, "bands"))
 
 
 def _iterations(node: object, path: Path) -> int:
-    return whole(_field(node, "n_steps", path), ITERATIONS, (*path, "n_steps"))
+    return whole_in(_field(node, "n_steps", path), ITERATIONS, (*path, "n_steps"))
 
 
 def _rate(node: object, path: Path) -> float:

@@ -11,7 +11,7 @@ from pyaccount.document.loading import load
 from pyaccount.document.phases import append
 from pyaccount.document.ranges import Range
 from pyaccount.document.words import VERSION
-from pyaccount.errors import DocumentError, Path, Problem, shown
+from pyaccount.errors import DocumentError, Path, Problem, quoted
 
 BodyMapping = dict[str, Any]
 
@@ -26,7 +26,7 @@ def out_of_range(path: Path, message: str, value: object, allowed: str) -> NoRet
     raise DocumentError([Problem("out-of-range", message, path, value=value, allowed=allowed)])
 
 
-def wrong_type(path: Path, message: str, value: object, allowed: str) -> NoReturn:
+def wrong_type_error(path: Path, message: str, value: object, allowed: str) -> NoReturn:
     """Raise `DocumentError` for a value of the wrong type."""
     raise DocumentError([Problem("wrong-type", message, path, value=value, allowed=allowed)])
 
@@ -37,24 +37,24 @@ def real(value: object, allowed: Range, path: Path) -> float:
     Raises `DocumentError` with `path` for anything else.
     """
     if isinstance(value, bool | str | bytes):
-        wrong_type(path, f"must be a number, not {shown(value)}", value, allowed.describe())
+        wrong_type_error(path, f"must be a number, not {quoted(value)}", value, allowed.describe())
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        wrong_type(path, f"must be a number, not {shown(value)}", value, allowed.describe())
+        wrong_type_error(path, f"must be a number, not {quoted(value)}", value, allowed.describe())
     if number not in allowed:
         out_of_range(path, f"must be {allowed.describe()}", _json_value(number), allowed.describe())
     return number
 
 
-def whole(value: object, allowed: Range, path: Path) -> int:
+def whole_in(value: object, allowed: Range, path: Path) -> int:
     """Return a value of another library as a whole number in the allowed range. Raises `DocumentError` with `path` otherwise."""
     try:
         if isinstance(value, bool):
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        wrong_type(path, f"must be a whole number, not {shown(value)}", value, allowed.describe())
+        wrong_type_error(path, f"must be a whole number, not {quoted(value)}", value, allowed.describe())
     if number not in allowed:
         out_of_range(path, f"must be {allowed.describe()}", _json_value(number), allowed.describe())
     return number

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pyaccount.certificate.consistency import created_at
 from pyaccount.certificate.strict import bytes_of, object_of
-from pyaccount.errors import CertificateError, DomainError, MissingExtraError, printable, shown
+from pyaccount.errors import CertificateError, DomainError, MissingExtraError, printable, quoted
 from pyaccount.files import HAS_MODES, warn_without_modes
 
 
@@ -148,7 +148,7 @@ def _in_json(path: Path, raw: dict[str, Any]) -> TrustedKey:
     until = created_at(expires) if isinstance(expires, str) else None
     if expires is not None and until is None:
         raise DomainError(
-            f"{printable(str(path))}: expires = {shown(expires)} is not a time such as 2027-01-31T00:00:00+00:00"
+            f"{printable(str(path))}: expires = {quoted(expires)} is not a time such as 2027-01-31T00:00:00+00:00"
         )
     value = raw.get("keyval")
     if isinstance(value, dict):

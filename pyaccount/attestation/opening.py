@@ -21,8 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pyaccount.attestation.keys import library
 from pyaccount.attestation.statement import WHAT, InTotoStatement, Subject, read_statement
 from pyaccount.certificate import reading
-from pyaccount.certificate.strict import bytes_of, object_of, refusal, refused
-from pyaccount.errors import shown
+from pyaccount.certificate.strict import bytes_of, file_error, object_of, refused
+from pyaccount.errors import quoted
 from pyaccount.files import write_atomically
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ def parse_envelope(data: bytes, file: str) -> Envelope:
         written = _Envelope.model_validate(raw)
     except ValidationError as error:
         problems = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
-        raise refusal(file, WHAT, problems) from error
+        raise file_error(file, WHAT, problems) from error
     if written.payload_type != PAYLOAD_TYPE:
-        raise refused(file, f"{shown(written.payload_type)} is not {PAYLOAD_TYPE}", ("payloadType",))
+        raise refused(file, f"{quoted(written.payload_type)} is not {PAYLOAD_TYPE}", ("payloadType",))
     payload = _decoded(written.payload, file, ("payload",))
     signatures: dict[str, bytes] = {}
     for number, one in enumerate(written.signatures):

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pyaccount.certificate.reading import Read, of_object
-from pyaccount.certificate.strict import object_of, refusal, refused
-from pyaccount.errors import DomainError, printable, shown
+from pyaccount.certificate.strict import file_error, object_of, refused
+from pyaccount.errors import DomainError, printable, quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +111,11 @@ def read_statement(payload: bytes, file: str, sha256: str) -> InTotoStatement:
         written = _Written.model_validate(raw)
     except ValidationError as error:
         problems = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
-        raise refusal(file, WHAT, problems) from error
+        raise file_error(file, WHAT, problems) from error
     if written.type != STATEMENT:
-        raise refused(file, f"{shown(written.type)} is not {STATEMENT}, which is read here", ("_type",))
+        raise refused(file, f"{quoted(written.type)} is not {STATEMENT}, which is read here", ("_type",))
     if written.predicate_type != PREDICATE:
-        message = f"{shown(written.predicate_type)} is not {PREDICATE}: it attests something other than a certificate"
+        message = f"{quoted(written.predicate_type)} is not {PREDICATE}: it attests something other than a certificate"
         raise refused(file, message, ("predicateType",))
     subjects = tuple(Subject(one.name, one.digest.sha256) for one in written.subject)
     return InTotoStatement(subjects, of_object(written.predicate, file, sha256))

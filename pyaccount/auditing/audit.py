@@ -39,9 +39,9 @@ from pyaccount.auditing.scores import Scores, scores_of
 from pyaccount.certificate import Certificate
 from pyaccount.certificate.meaning import failure_probability, trade_off
 from pyaccount.certificate.model import CertificateModel
-from pyaccount.certificate.reading import read
+from pyaccount.certificate.reading import read_certificate
 from pyaccount.document.ranges import SEED
-from pyaccount.errors import DomainError, shown
+from pyaccount.errors import DomainError, quoted
 from pyaccount.risk.tradeoff import Bound, TradeOff
 
 #: The fewest guesses on each side (unless the caller fixes them), and the most choices that are tested.
@@ -77,7 +77,9 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
     confidence = number_of("confidence", confidence, "greater than 0 and less than 1", 5e-324, 1.0)
     seed = whole_of("seed", seed, SEED)
     file = os.fsdecode(certificate) if isinstance(certificate, str | os.PathLike) else None
-    data = read(certificate).certificate() if isinstance(certificate, str | os.PathLike) else certificate.data
+    data = (
+        read_certificate(certificate).certificate() if isinstance(certificate, str | os.PathLike) else certificate.data
+    )
     values, coins = scores_of(scores, included)
     asked = _Case(data, trade_off(data), 1.0 - confidence, seed)
     if runs == "one":
@@ -96,7 +98,7 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
         epsilon_lower = several.epsilon_lower
         refuted = _above(asked.curve, several) or epsilon_lower > data.guarantee.epsilon
     else:
-        raise DomainError(f"runs = {shown(runs)} is outside its domain: one or many")
+        raise DomainError(f"runs = {quoted(runs)} is outside its domain: one or many")
     return Audit(
         pyaccount=1,
         kind="audit",
@@ -166,7 +168,7 @@ def _sides(guesses: tuple[int, int], canaries: int) -> tuple[int, int]:
             return included.__index__(), excluded.__index__()
     except (TypeError, ValueError, AttributeError):
         pass
-    raise DomainError(f"guesses = {shown(guesses)} is outside its domain: {allowed}")
+    raise DomainError(f"guesses = {quoted(guesses)} is outside its domain: {allowed}")
 
 
 def _tested(asked: _Case, certified: Corners, guesses: Guesses, level: float) -> OneRunTest:

@@ -24,7 +24,7 @@ from pyaccount.pages.page import (
     every_digit,
 )
 from pyaccount.pages.readable import Readable
-from pyaccount.rounding import nearest, plain
+from pyaccount.rounding import rounded_nearest, shortest
 
 #: The origins of the numbers of an audit.
 ORIGINS = {
@@ -146,7 +146,7 @@ class Audit(Readable):
             ),
             badges=(Badge("consistent" if self else "refuted", good=bool(self)),),
             statement=f"The scores {'are consistent with' if self else 'refute'} the certificate, at confidence "
-            f"{plain(self.confidence)}.",
+            f"{shortest(self.confidence)}.",
             origins=ORIGINS,
         )
 
@@ -164,7 +164,7 @@ class Audit(Readable):
             )
             for one in self.one_run
         )
-        level = nearest(1.0 - self.confidence, 3)
+        level = rounded_nearest(1.0 - self.confidence, 3)
         caption = (
             f"{len(self.one_run)} choices, each at a level of {level}/{len(self.one_run)}; each probability is of that choice "
             f"alone."

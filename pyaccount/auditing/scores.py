@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyaccount.errors import DomainError
-from pyaccount.tables import blocks, line_of, refuse
+from pyaccount.tables import blocks, csv_line, refuse_cell
 
 COLUMNS = ("score", "included")
 #: The words in a table for whether a canary was included.
@@ -50,11 +50,11 @@ def _npz(file: str) -> tuple[NDArray[Any], NDArray[Any]]:
         with np.load(file, allow_pickle=False) as held:
             missing = [column for column in COLUMNS if column not in held.files]
             if missing:
-                refuse(file, f"the archive contains no array {missing[0]}: it contains {', '.join(held.files)}")
+                refuse_cell(file, f"the archive contains no array {missing[0]}: it contains {', '.join(held.files)}")
             first, second = (held[column] for column in COLUMNS)
             return first, second
     except (OSError, ValueError, EOFError) as error:
-        refuse(file, f"cannot be read as an npz archive of arrays: {error}")
+        refuse_cell(file, f"cannot be read as an npz archive of arrays: {error}")
 
 
 def _columns(file: str) -> tuple[list[Any], list[Any]]:
@@ -64,7 +64,7 @@ def _columns(file: str) -> tuple[list[Any], list[Any]]:
         scores += _plain(block[0])
         included += _plain(block[1])
         if len(scores) > MOST_CANARIES:
-            refuse(file, f"an audit takes at most {MOST_CANARIES:_} canaries")
+            refuse_cell(file, f"an audit takes at most {MOST_CANARIES:_} canaries")
     return scores, included
 
 
@@ -75,7 +75,7 @@ def _checked(scores: Sequence[Any] | NDArray[Any], included: Sequence[Any] | NDA
     if len(scores) > MOST_CANARIES:
         raise DomainError(f"an audit takes at most {MOST_CANARIES:_} canaries")
     if len(scores) == 0:
-        refuse(file, "there are no canaries: give a row for each, with its score and whether it was included")
+        refuse_cell(file, "there are no canaries: give a row for each, with its score and whether it was included")
     numbers = np.empty(len(scores), dtype=np.float64)
     coins = np.empty(len(scores), dtype=np.bool_)
     for row, (score, coin) in enumerate(zip(_plain(scores), _plain(included), strict=True)):
@@ -109,5 +109,7 @@ def _truth(value: Any) -> bool | None:
 
 
 def _wrong(file: str | None, row: int, column: str, message: str, value: object) -> None:
-    line = None if file is None or file.lower().endswith(".npz") else line_of(file, row)
-    refuse(file, message if line is not None else f"row {row + 1}: {message}", line=line, column=column, value=value)
+    line = None if file is None or file.lower().endswith(".npz") else csv_line(file, row)
+    refuse_cell(
+        file, message if line is not None else f"row {row + 1}: {message}", line=line, column=column, value=value
+    )

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from pyaccount.certificate.amplification_data import AmplificationData, EffectRecord
 from pyaccount.certificate.consistency import CONTENT, content_sha256
 from pyaccount.certificate.provenance import now, versions
-from pyaccount.certificate.saving import contradictions, save, written
+from pyaccount.certificate.saving import certificate_text, contradictions, save
 from pyaccount.pages.readable import Readable
 from pyaccount.plan.amplification import compile_amplification
 from pyaccount.plan.samplers import sampler_plan
-from pyaccount.rounding import plain, up
+from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:
     from pyaccount.document.amplification import Amplification
@@ -30,7 +30,7 @@ class AmplificationCertificate(AmplificationData, Readable):
 
     def to_json(self) -> str:
         """Return the certificate as JSON text."""
-        return written(self, "json")
+        return certificate_text(self, "json")
 
     def save(self, path: str | os.PathLike[str], *, form: str | None = None) -> None:
         """Write the certificate as `form`, or as the ending of the file's name says; see `Certificate.save`."""
@@ -47,7 +47,7 @@ def amplify(document: Amplification) -> AmplificationCertificate:
         kind="amplification-certificate",
         name=document.name,
         statement=(
-            f"Run once on a batch drawn as described, the mechanism “{document.name}”, which is ({plain(first.epsilon)}, "
+            f"Run once on a batch drawn as described, the mechanism “{document.name}”, which is ({shortest(first.epsilon)}, "
             f"{up(first.delta)})-differentially private without sampling, is ({up(first.amplified_epsilon)}, "
             f"{up(first.amplified_delta)})-differentially private, provided that the assumptions listed hold."
         ),

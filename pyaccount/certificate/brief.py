@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import printable
-from pyaccount.pages.page import text_of
+from pyaccount.pages.page import content_text
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification_data import AmplificationData
@@ -31,7 +31,7 @@ def brief(data: CertificateModel | AmplificationData) -> _Lines:
         from pyaccount.certificate.report.amplified import brief_effects
 
         facts = brief_effects(data)
-    return [(fact.label, text_of(fact.content)) for fact in facts]
+    return [(fact.label, content_text(fact.content)) for fact in facts]
 
 
 def text(lines: _Lines) -> str:

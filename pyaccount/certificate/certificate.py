@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyaccount.arguments import number_of
 from pyaccount.certificate.model import CertificateModel, ProfilePoint
-from pyaccount.certificate.saving import contradictions, save, written
-from pyaccount.document.ranges import SMALLEST_DELTA, spelled
+from pyaccount.certificate.saving import certificate_text, contradictions, save
+from pyaccount.document.ranges import SMALLEST_DELTA, spelled_bound
 from pyaccount.forks import cached_property
 from pyaccount.pages.readable import Readable
-from pyaccount.rounding import plain, up
+from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,7 +94,7 @@ class Profile(Readable):
 
     def __repr__(self) -> str:
         points = self._data.profile
-        ends = f", ε from {plain(points[0].epsilon)} to {plain(points[-1].epsilon)}" if points else ""
+        ends = f", ε from {shortest(points[0].epsilon)} to {shortest(points[-1].epsilon)}" if points else ""
         return f"<Profile of {json.dumps(self._data.name)}: {len(points)} points{ends}>"
 
     def page(self) -> Page:
@@ -120,7 +120,7 @@ class Profile(Readable):
         otherwise.
         """
         pure = delta == 0 and all(phase.noise == "laplace" for phase in self._data.phases)
-        allowed = f"at least {spelled(SMALLEST_DELTA)} and less than 1"
+        allowed = f"at least {spelled_bound(SMALLEST_DELTA)} and less than 1"
         delta = 0.0 if pure else number_of("delta", delta, allowed, SMALLEST_DELTA, 1.0)
         tolerance = _tolerance_of(tolerance)
         if self._data.evidence.sampling is not None:
@@ -278,21 +278,21 @@ class Certificate(Readable):
 
     def to_json(self) -> str:
         """Return the certificate as JSON text."""
-        return written(self.data, "json")
+        return certificate_text(self.data, "json")
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
         """Read a certificate from JSON text. Raises `CertificateError` if the text is not a certificate."""
-        from pyaccount.certificate.reading import parse  # `reading` imports this module
+        from pyaccount.certificate.reading import parse_certificate  # `reading` imports this module
 
-        return cls(parse(text.encode(errors="surrogatepass"), "certificate").certificate())
+        return cls(parse_certificate(text.encode(errors="surrogatepass"), "certificate").certificate())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Certificate:
         """Read a certificate from a file. Raises `CertificateError` if the file is not a certificate."""
-        from pyaccount.certificate.reading import read  # `reading` imports this module
+        from pyaccount.certificate.reading import read_certificate  # `reading` imports this module
 
-        return cls(read(path).certificate())
+        return cls(read_certificate(path).certificate())
 
     def save(self, path: str | os.PathLike[str], *, form: str | None = None) -> None:
         """Write the form that the ending of the file's name says: `.json`, `.html`, `.md` or `.txt`.

@@ -65,6 +65,6 @@ class Comparison(OutputRecord, Readable):
         return figure(errors_plot(ErrorLines.of(self.rows)))
 
 
-def written(data: Comparison, form: str) -> str:
+def comparison_text(data: Comparison, form: str) -> str:
     """Return the comparison as text, markdown, json or html."""
     return data.to_json() if form == "json" else printed(data.page(), form)

@@ -11,7 +11,7 @@ from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, cons
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import path_text
 from pyaccount.execute.long_schedules import narrow
-from pyaccount.rounding import plain
+from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,9 +100,9 @@ def _evidence(plan: CompiledDocument, evidence: Evidence) -> EvidenceRecord:
     claim, instance = evidence.claim, evidence.instance
     anchor = claim.at_delta if claim.anchor == "delta" else claim.at_epsilon
     question = (
-        f"ε at δ = {plain(anchor.question.delta)}"
+        f"ε at δ = {shortest(anchor.question.delta)}"
         if anchor.question.delta is not None
-        else f"δ at ε = {plain(anchor.question.epsilon or 0.0)}"
+        else f"δ at ε = {shortest(anchor.question.epsilon or 0.0)}"
     )
     bounds, attained = evidence.bounds, all(reduction.tight for reduction in instance.reductions)
     compositions: list[Composition] = []

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.certificate.statement import statement
 from pyaccount.directions import sampled_directions
 from pyaccount.document.canonical import integral, sha256_of
-from pyaccount.errors import printable, shown
+from pyaccount.errors import printable, quoted
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification_data import AmplificationData
@@ -66,20 +66,20 @@ def inconsistencies(data: CertificateModel | AmplificationData) -> list[Inconsis
 def _hashes(data: CertificateModel | AmplificationData) -> Iterator[Inconsistency]:
     of_document = sha256_of(data.document)
     if of_document != data.document_sha256:
-        stated = shown(data.document_sha256)
+        stated = quoted(data.document_sha256)
         message = (
             f"the document inside has the hash {of_document}, but the certificate states {stated}: one was changed"
         )
         yield Inconsistency("document_sha256", message)
     if data.content_sha256 is not None and data.content_sha256 != (of_content := content_sha256(data)):
-        stated = shown(data.content_sha256)
+        stated = quoted(data.content_sha256)
         message = f"the certificate has the hash {of_content}, but it states {stated}: something was changed"
         yield Inconsistency(CONTENT, message)
 
 
 def _time(created: str) -> Iterator[Inconsistency]:
     if created_at(created) is None:
-        yield Inconsistency("created", f"{shown(created)} is not a time with a zone in ISO 8601")
+        yield Inconsistency("created", f"{quoted(created)} is not a time with a zone in ISO 8601")
 
 
 def created_at(created: str) -> datetime | None:
@@ -121,7 +121,7 @@ def _claim(data: CertificateModel) -> Iterator[Inconsistency]:
         ("privacy.group_size", privacy.group_size, at(written, "group_size", default=1)),
     ):
         if said not in (stated, "solve"):
-            yield Inconsistency(path, f"{shown(stated)}, but the document says {shown(said)}")
+            yield Inconsistency(path, f"{quoted(stated)}, but the document says {quoted(said)}")
     for name in ("epsilon", "delta"):
         bound, claimed = getattr(guarantee, name), at(written, name)
         if data.holds and is_number(claimed) and bound > claimed:

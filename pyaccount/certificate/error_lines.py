@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.compared import alike
 from pyaccount.errors import DomainError
-from pyaccount.rounding import plain, up
+from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -101,5 +101,5 @@ class ErrorLines:
             {label: tuple(sorted(points, key=lambda one: (one.epsilon, one.error))) for label, points in lines.items()},
             tuple(in_order),
             workload or "prefix sums",
-            ", ".join(plain(delta) for delta in sorted({row.delta for row in rows})),
+            ", ".join(shortest(delta) for delta in sorted({row.delta for row in rows})),
         )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from pyaccount.certificate.strict import Oddities, bytes_of, object_of, refusal, refused
-from pyaccount.errors import shown
+from pyaccount.certificate.strict import Oddities, bytes_of, file_error, object_of, refused
+from pyaccount.errors import quoted
 
 if TYPE_CHECKING:
     from pyaccount.certificate.amplification import AmplificationCertificate
@@ -75,16 +75,16 @@ class Read(NamedTuple):
             return model.model_validate(self.raw, strict=True)
         except ValidationError as error:
             found: Oddities = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
-            raise refusal(self.file, WHOLE, found) from error
+            raise file_error(self.file, WHOLE, found) from error
 
 
-def read(source: str | os.PathLike[str]) -> Read:
+def read_certificate(source: str | os.PathLike[str]) -> Read:
     """Read a certificate's file. Raises `CertificateError`, with the position of the error, if it is not one."""
     file = os.fsdecode(source)
-    return parse(bytes_of(file, WHAT, LARGEST_FILE), file)
+    return parse_certificate(bytes_of(file, WHAT, LARGEST_FILE), file)
 
 
-def parse(data: bytes, file: str) -> Read:
+def parse_certificate(data: bytes, file: str) -> Read:
     """Read the bytes of a certificate; `file` is the name to use in messages."""
     return of_object(object_of(data, file, WHAT, taken_for_certificate), file, hashlib.sha256(data).hexdigest())
 
@@ -97,13 +97,13 @@ def of_object(raw: dict[str, Any], file: str, sha256: str) -> Read:
     version, kind = raw.get("pyaccount"), raw.get("kind")
     other = kind if kind is not None else "amplification" if "privacy" in raw and "guarantee" not in raw else None
     if isinstance(other, str) and other in OTHER_KINDS:
-        said = "" if kind is None else f"{shown(kind)}, "
+        said = "" if kind is None else f"{quoted(kind)}, "
         raise refused(file, f"{said}not a certificate but {OTHER_KINDS[other]}", ("kind",))
     if type(version) is not int or version != 1:
-        said = "says no format version" if version is None else f"says pyaccount: {shown(version)}"
+        said = "says no format version" if version is None else f"says pyaccount: {quoted(version)}"
         raise refused(file, f"not a certificate of format version 1, which is read here: it {said}", ("pyaccount",))
     if kind not in (CERTIFICATE, AMPLIFICATION):
-        raise refused(file, f"not a certificate, but {'nothing' if kind is None else shown(kind)}", ("kind",))
+        raise refused(file, f"not a certificate, but {'nothing' if kind is None else quoted(kind)}", ("kind",))
     return Read(file, raw, sha256)
 
 

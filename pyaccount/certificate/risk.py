@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyaccount.certificate.model import RiskRecord
 from pyaccount.directions import DIRECTIONS
 from pyaccount.risk.budget import Enclosure, attained_at_least
-from pyaccount.rounding import down, plain, up
+from pyaccount.rounding import down, shortest, up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.model import Directions, Guarantee
@@ -46,12 +46,10 @@ def from_guarantee(budget: Budget, guarantee: Guarantee, directions: Directions)
 def risk_words(risk: RiskRecord, value: str) -> str:
     """Return a value of the measure as words for a sentence, such as `a membership advantage of at most 0.1`."""
     if risk.measure == "gaussian_mu":
-        return f"no larger δ than N({value}, 1) against N(0, 1) at any ε from 0 to {plain(risk.last_epsilon or 0.0)}"
+        return f"no larger δ than N({value}, 1) against N(0, 1) at any ε from 0 to {shortest(risk.last_epsilon or 0.0)}"
     if risk.measure == "advantage":
         return f"a membership advantage of at most {value}"
-    return (
-        f"a true-positive rate of at most {value} at a false-positive rate of {plain(risk.false_positive_rate or 0.0)}"
-    )
+    return f"a true-positive rate of at most {value} at a false-positive rate of {shortest(risk.false_positive_rate or 0.0)}"
 
 
 def kept(risk: RiskRecord) -> str:
@@ -64,7 +62,7 @@ def kept(risk: RiskRecord) -> str:
 
 def exceeded(risk: RiskRecord, chance: str) -> str:
     """Return why a budget is not kept, as the continuation of a sentence about the run."""
-    allowed = risk_words(risk, plain(risk.budget))
+    allowed = risk_words(risk, shortest(risk.budget))
     if risk.value_lower > risk.budget:
         return f"does not keep {allowed}: it is at least {down(risk.value_lower)}{chance}"
     return f"could not be certified to keep {allowed}"

@@ -42,7 +42,7 @@ class ContradictoryCertificate(Record):
     )
 
 
-def written(data: CertificateModel | AmplificationData, form: str, found: Sequence[str] | None = None) -> str:
+def certificate_text(data: CertificateModel | AmplificationData, form: str, found: Sequence[str] | None = None) -> str:
     """Return a certificate in one of `FORMS`, with a list of what in it contradicts the rest.
 
     `found` are these contradictions, each with its path. If it is None, they are searched for, except for JSON.
@@ -79,4 +79,4 @@ def save(data: CertificateModel | AmplificationData, path: str | os.PathLike[str
     form, warning = form_of(Path(path), form, "form")
     if warning is not None:
         warnings.warn(warning, stacklevel=3)
-    write_atomically(Path(path), written(data, form))
+    write_atomically(Path(path), certificate_text(data, form))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.document.words import ADJACENCIES
-from pyaccount.rounding import down, plain, up
+from pyaccount.rounding import down, shortest, up
 
 if TYPE_CHECKING:
     from pyaccount.certificate.evidence import SamplingRecord
@@ -59,13 +59,13 @@ def statement(  # noqa: PLR0913 - everything that the sentence depends on
     if holds or claim is None:
         return f"The training run “{name}” is {proven}."
     epsilon, delta = claim
-    claimed = f"({plain(epsilon)}, {plain(delta)})-differentially private"
+    claimed = f"({shortest(epsilon)}, {shortest(delta)})-differentially private"
     # ε(δ) and δ(ε) are decreasing: what is refuted at one δ is refuted at every smaller δ, and likewise for ε.
     if guarantee.epsilon_lower > epsilon and guarantee.delta >= delta:
-        refuted = f"no ε below {down(guarantee.epsilon_lower)} holds at δ = {plain(guarantee.delta)}"
+        refuted = f"no ε below {down(guarantee.epsilon_lower)} holds at δ = {shortest(guarantee.delta)}"
         verdict = f"is not {claimed}: {refuted}{chance}"
     elif guarantee.delta_lower > delta and guarantee.epsilon >= epsilon:
-        refuted = f"no δ below {down(guarantee.delta_lower)} holds at ε = {plain(guarantee.epsilon)}"
+        refuted = f"no δ below {down(guarantee.delta_lower)} holds at ε = {shortest(guarantee.epsilon)}"
         verdict = f"is not {claimed}: {refuted}{chance}"
     else:
         verdict = f"could not be certified as {claimed}"

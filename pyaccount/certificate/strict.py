@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyaccount.errors import CertificateError, Problem, path_text, printable, shown
+from pyaccount.errors import CertificateError, Problem, path_text, printable, quoted
 from pyaccount.errors import Path as Place
 
 #: The most levels: a certificate contains its document, which has at most 50 levels, and adds few.
@@ -57,10 +57,10 @@ def object_of(
     """Return the object in a JSON text; `taken_for` guesses what other text is. Raises `CertificateError`."""
     raw = _json(data, file, what, taken_for)
     if not isinstance(raw, dict):
-        raise refused(file, f"not {what}: an object is expected, not {shown(raw)}")
+        raise refused(file, f"not {what}: an object is expected, not {quoted(raw)}")
     oddities = list(_oddities(raw))
     if oddities:
-        raise refusal(file, what, oddities)
+        raise file_error(file, what, oddities)
     return raw
 
 
@@ -127,7 +127,7 @@ def _broken(text: str) -> bool:
     return re.search("[\ud800-\udfff]", text) is not None
 
 
-def refusal(file: str, what: str, found: Oddities) -> CertificateError:
+def file_error(file: str, what: str, found: Oddities) -> CertificateError:
     """Return the error for a file with several problems."""
     problems = [Problem(CertificateError.slug, message, path, file) for path, message in found[:MOST_SHOWN]]
     lines = [f"{printable(file)}: {problem.path_text}: {problem.message}" for problem in problems]

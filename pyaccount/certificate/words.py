@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.rounding import down, plain, up
+from pyaccount.rounding import down, shortest, up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def symbol(phase: PhaseRecord) -> str:
     return "σ" if phase.noise == "gaussian" else "Laplace scale b"
 
 
-def drawn(sampler: str) -> str:
+def probability_words(sampler: str) -> str:
     """Return in words for whom, and when, the sampling probability of a sampler applies."""
     # This import is lazy because pages are also built without reading a document.
     from pyaccount.document.samplers import BY_WORD, SamplerKind
@@ -88,9 +88,9 @@ def smallest(data: CertificateModel) -> str:
 def risk_note(risk: RiskRecord) -> str:
     """Return in words what a risk measure is, or where it is limited."""
     if risk.last_epsilon is not None:
-        return f"for every ε from 0 to {plain(risk.last_epsilon)}"
+        return f"for every ε from 0 to {shortest(risk.last_epsilon)}"
     if risk.false_positive_rate is not None:
-        return f"at a false-positive rate of {plain(risk.false_positive_rate)}"
+        return f"at a false-positive rate of {shortest(risk.false_positive_rate)}"
     return "true- minus false-positive rate"
 
 
@@ -135,7 +135,7 @@ def log_of_error(found: SearchedRecord) -> str:
     return "ln(MSE)" if found.workload_error_estimate is None else "the error's logarithm"
 
 
-def counted(number: int, noun: str) -> str:
+def count_words(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless it is 1."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
@@ -162,4 +162,4 @@ def is_noise(path: str) -> bool:
 
 
 def _whole(value: float) -> str:
-    return str(value) if isinstance(value, int) else plain(value)
+    return str(value) if isinstance(value, int) else shortest(value)

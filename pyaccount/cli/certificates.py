@@ -66,9 +66,9 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     contradictions. Whether the claim holds and whether the record agrees is part of the report, but does not change the exit
     code.
     """
-    from pyaccount.certificate.reading import read
+    from pyaccount.certificate.reading import read_certificate
     from pyaccount.certificate.report import page_of
-    from pyaccount.certificate.saving import contradictions, written
+    from pyaccount.certificate.saving import certificate_text, contradictions
     from pyaccount.files import write_atomically
     from pyaccount.pages.readable import printed
     from pyaccount.training.reporting import with_run
@@ -81,7 +81,7 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
             "--record: a certificate in JSON does not contain a run; use verify --record … --format json to get the "
             "verdict"
         )
-    data = read(certificate).any()
+    data = read_certificate(certificate).any()
     inconsistencies = contradictions(data)
     for inconsistency in inconsistencies:
         tell(f"{certificate}: contradicts itself: {inconsistency}")
@@ -89,7 +89,7 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     if verdict is not None and not verdict.agrees:
         tell(f"{record}: does not agree with {certificate}: {verdict.problems[0]}")
     if form == "json":
-        text = written(data, form, inconsistencies)
+        text = certificate_text(data, form, inconsistencies)
     else:
         page = page_of(data, inconsistencies)
         page = page if verdict is None else with_run(page, verdict)

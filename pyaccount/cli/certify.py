@@ -29,7 +29,7 @@ from pyaccount.cli.completion import FILE, document_argument, documents_argument
 from pyaccount.cli.failures import tell_errors
 from pyaccount.cli.options import cluster_option, format_option, store_errors_option, store_option, threads_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over
-from pyaccount.cli.stdin import called, files_of, source_of
+from pyaccount.cli.stdin import argument_name, files_of, source_of
 from pyaccount.document.files import named_files
 from pyaccount.forms import FORMS
 
@@ -207,7 +207,7 @@ def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None, 
 
 def _hand_over(data: CertificateModel | AmplificationCertificate, asked: RequestedOutput, *, brief: bool) -> bool:
     """Write a certificate where it was asked for, and print it or the short answer. Return whether all succeeded."""
-    from pyaccount.certificate.saving import written
+    from pyaccount.certificate.saving import certificate_text
 
     def show_it(form: str) -> None:
         if brief:
@@ -219,10 +219,10 @@ def _hand_over(data: CertificateModel | AmplificationCertificate, asked: Request
 
             print_page(page_of(data))
         else:
-            click.echo(written(data, form, ()), nl=False)
+            click.echo(certificate_text(data, form, ()), nl=False)
 
     # The certificate was made here, so it contains no contradictions.
-    return hand_over("certificate", lambda form: written(data, form, ()), show_it, asked)
+    return hand_over("certificate", lambda form: certificate_text(data, form, ()), show_it, asked)
 
 
 @click.command(short_help="Show which theorem applies to each part of a document, and the cost.")
@@ -354,7 +354,7 @@ def compare(
     not hold or a certificate contradicts itself.
     """
     from pyaccount.certificate import Certificate
-    from pyaccount.certificate.comparison import written
+    from pyaccount.certificate.comparison import comparison_text
     from pyaccount.certificate.reading import LARGEST_FILE
     from pyaccount.errors import CertificateError, DocumentError
     from pyaccount.running.compare import comparable
@@ -372,7 +372,7 @@ def compare(
             if isinstance(plan, Certificate):
                 if overrides:
                     tell(
-                        f"{called(document)}: a finished certificate is compared as it is; --set changes only documents"
+                        f"{argument_name(document)}: a finished certificate is compared as it is; --set changes only documents"
                     )
                 continue
             if output not in (None, STDOUT):
@@ -392,9 +392,9 @@ def compare(
         if form == "text":
             print_page(comparison.page(), piped=WIDE)
         else:
-            click.echo(written(comparison, form), nl=False)
+            click.echo(comparison_text(comparison, form), nl=False)
 
-    if not hand_over("comparison", lambda form: written(comparison, form), show_it, asked):
+    if not hand_over("comparison", lambda form: comparison_text(comparison, form), show_it, asked):
         return STOPPED
     if plot is not None:
         from pyaccount.pages.figure import save

@@ -52,9 +52,9 @@ def limit_words(limit: str) -> Offered:
 
     def words() -> dict[str, str | None]:
         from pyaccount.document.policy import Limits
-        from pyaccount.document.shape import words_of
+        from pyaccount.document.shape import accepted_words
 
-        return dict.fromkeys(words_of(Limits.model_fields[limit]))
+        return dict.fromkeys(accepted_words(Limits.model_fields[limit]))
 
     return Offered("text", words)
 
@@ -120,14 +120,14 @@ class OverrideType(click.ParamType[str]):
 def overridable() -> Iterator[tuple[str, tuple[str, ...], str]]:
     """Yield each path of a document with one body, the words that are allowed there, and what the key means."""
     from pyaccount.document.models import SingleDocument
-    from pyaccount.document.shape import leaves, words_of
+    from pyaccount.document.shape import accepted_words, leaves
     from pyaccount.errors import path_text
 
     words: dict[str, tuple[str, ...]] = {}
     lines: dict[str, str] = {}
     for path, field in leaves(SingleDocument):
         text = path_text(path)
-        words[text] = tuple(dict.fromkeys((*words.get(text, ()), *words_of(field))))
+        words[text] = tuple(dict.fromkeys((*words.get(text, ()), *accepted_words(field))))
         lines.setdefault(text, str(field.description).split(":")[0].split(". ")[0])
     # The kinds of a section may describe the same key differently, so no single description fits it.
     for text, allowed in words.items():

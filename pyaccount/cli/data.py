@@ -39,7 +39,7 @@ class RecordsInBatch(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number. A text such as `6.000` is rejected, because it may mean six thousand."""
-        if (text := numerals.grouped(value)) is not None:
+        if (text := numerals.with_separators(value)) is not None:
             self.fail(numerals.two_readings(text), param, ctx)
         number = numerals.parse_number(value) if isinstance(value, str) else value
         if number is None:

@@ -10,7 +10,7 @@ import click
 from pyaccount.cli.common import HOLDS, WRONG, printing, tell
 from pyaccount.cli.completion import documents_argument, overrides_option, schema_names
 from pyaccount.cli.options import format_option
-from pyaccount.cli.stdin import called, files_of, source_of
+from pyaccount.cli.stdin import argument_name, files_of, source_of
 
 if TYPE_CHECKING:
     from pyaccount.document.amplification import Amplification
@@ -46,13 +46,13 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) 
         except DocumentError as error:
             wrong, status = error, WRONG
         if form == "json":
-            found.append(_record(called(document), loaded, wrong))
+            found.append(_record(argument_name(document), loaded, wrong))
         elif wrong is not None:
             tell(str(wrong))
         else:
             for note in _notes(loaded):
                 tell(note)
-            click.echo(f"{called(document)}: valid")
+            click.echo(f"{argument_name(document)}: valid")
     if form == "json":
         from pyaccount.messages import Validation
 

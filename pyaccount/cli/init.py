@@ -114,9 +114,9 @@ def _tell_notes(text: str, file: str | None) -> None:
     """Print the notes on a document that was just drafted."""
     from pyaccount.document.document import Document
     from pyaccount.document.nodes import Table
-    from pyaccount.document.reader import read
+    from pyaccount.document.reader import read_tree
 
-    root, problems = read(text, file)
+    root, problems = read_tree(text, file)
     assert isinstance(root, Table)
     tell_notes(Document(root, file, problems))
 
@@ -125,13 +125,13 @@ def _text(given: dict[str, str], target: Path | None, interactive: bool) -> str:
     """Return the document, from the given options and from answers or defaults for the others."""
     from pyaccount.draft.draft import Back, completed, drafted
     from pyaccount.draft.interview import out_of_place
-    from pyaccount.draft.questions import QUESTIONS, told
+    from pyaccount.draft.questions import QUESTIONS, answer_to
     from pyaccount.errors import DocumentError
 
     answers: dict[str, str] = {}
     for name, question in QUESTIONS.items():
         if name in given:
-            asked, answer = told(name, _read(question, given[name], {**given, **answers}))
+            asked, answer = answer_to(name, _read(question, given[name], {**given, **answers}))
             answers[asked] = answer
     stem = target.stem.strip() if target is not None else ""
     answers.setdefault("name", stem if stem.isprintable() and stem else "training")

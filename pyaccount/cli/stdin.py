@@ -53,6 +53,6 @@ def source_of(name: str, *, largest: int | None = None) -> str | Handed:
         raise DocumentError([Problem("unreadable-file", message, file=NAME)]) from error
 
 
-def called(name: str) -> str:
+def argument_name(name: str) -> str:
     """Return the name of an argument in messages."""
     return NAME if is_stdin(name) else name

@@ -99,7 +99,7 @@ def sweep(
     from pyaccount.errors import DomainError
     from pyaccount.sweeping.run import SweepOptions, checked_size
     from pyaccount.sweeping.run import sweep as compute
-    from pyaccount.sweeping.table import import_parquet, written
+    from pyaccount.sweeping.table import import_parquet, sweep_text
 
     files = [*files_of(*documents), *([store] if store is not None else [])]
     check_output(output, files, form, only="json")
@@ -145,9 +145,9 @@ def sweep(
         if form == "text":
             print_page(results.page(), piped=WIDE)
         else:
-            click.echo(written(results, form), nl=False)
+            click.echo(sweep_text(results, form), nl=False)
 
-    delivered = hand_over("table", lambda form: written(results, form), show_it, asked)
+    delivered = hand_over("table", lambda form: sweep_text(results, form), show_it, asked)
     if plot is not None:
         try:
             results.plot(plot, x=plot_x, y=plot_y)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyaccount.certificate.identity import identity
 from pyaccount.cluster.runner import Distributed
 from pyaccount.cluster.scheduler import ANSWER, FORKED, Connection, address_of, closed, connected
-from pyaccount.cluster.tasks import admitted, refusal
+from pyaccount.cluster.tasks import admitted, refusal_words
 from pyaccount.cluster.waiting import result_of, threads_of_workers
 from pyaccount.errors import ClusterError, MissingExtraError
 
@@ -132,7 +132,7 @@ def _check(client: Client) -> None:
         if isinstance(made, BaseException):
             raise ClusterError(f"the worker {worker} has no usable installation of pyaccount: {made}")
         if made != identity():
-            raise ClusterError(refusal(worker, made, identity()))
+            raise ClusterError(refusal_words(worker, made, identity()))
 
 
 def _check_thread(client: Client) -> None:

@@ -36,7 +36,7 @@ def threads() -> int:
     return int(get_worker().state.nthreads)
 
 
-def refusal(worker: str, found: CoreIdentity, asked: CoreIdentity) -> str:
+def refusal_words(worker: str, found: CoreIdentity, asked: CoreIdentity) -> str:
     """Return in words why a worker is refused."""
     other = ", ".join(
         f"{name} {value} (here {dict(asked).get(name)})" for name, value in found if (name, value) not in asked
@@ -48,4 +48,4 @@ def _admit(sender: CoreIdentity) -> None:
     if identity() != sender:
         from distributed import get_worker  # an extra
 
-        raise ClusterError(refusal(get_worker().address, identity(), sender))
+        raise ClusterError(refusal_words(get_worker().address, identity(), sender))

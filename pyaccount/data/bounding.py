@@ -33,7 +33,7 @@ PORTION = 1 << 18
 ENTRIES = 1 << 22
 
 
-def bounded(table: AttributionTable, limit: int, seed: int, candidates: Mask) -> Mask:
+def kept_candidates(table: AttributionTable, limit: int, seed: int, candidates: Mask) -> Mask:
     """Return the mask of candidates that are kept, so that no user has more than `limit` of them."""
     crowded = table.degrees(candidates) > limit
     contested = np.flatnonzero(candidates & table.touching(crowded))
@@ -86,7 +86,7 @@ def _order(table: AttributionTable, records: Integers, seed: int) -> NDArray[np.
     return np.lexsort((hashes[:, 1], hashes[:, 0], table.sizes[records]))
 
 
-def neighbours(table: AttributionTable, among: Mask) -> Integers:
+def neighbour_count(table: AttributionTable, among: Mask) -> Integers:
     """Return |N(e)|, the number of these records that share a user with e, e included; 0 for other records."""
     degrees = table.degrees(among)
     counts = np.where(among, degrees[table.owners[table.starts[:-1]]], 0)
@@ -132,8 +132,8 @@ def within_neighbourhoods(
     candidates = candidates.copy()
     removed = np.zeros_like(candidates)
     while True:
-        kept = bounded(table, limit, seed, candidates)
-        wide = neighbours(table, kept) > most
+        kept = kept_candidates(table, limit, seed, candidates)
+        wide = neighbour_count(table, kept) > most
         if not wide.any():
             return kept, removed
         removed |= wide

@@ -16,7 +16,7 @@ import yaml
 from pyaccount.arguments import number_of, whole_of
 from pyaccount.data.attribution import AttributionTable, Integers
 from pyaccount.data.batches import BatchLaw, simulated
-from pyaccount.data.bounding import Mask, bounded, neighbours, rule, within_neighbourhoods
+from pyaccount.data.bounding import Mask, kept_candidates, neighbour_count, rule, within_neighbourhoods
 from pyaccount.data.reading import COLUMNS, attribution_of
 from pyaccount.data.report import BatchReport, Counts, Dropped, Preparation
 from pyaccount.document.document import Document
@@ -80,12 +80,12 @@ class Prepared:
             "These numbers follow from the table of records and users without noise: they are not private.",
         ]
         if self.document is not None:
-            return text_of(self.document.to_mapping(), comments)
+            return yaml_text(self.document.to_mapping(), comments)
         sections: dict[str, dict[str, object]] = {}
         for path, value in report.document.items():
             section, key = path.split(".")
             sections.setdefault(section, {})[key] = value
-        return text_of(sections, comments)
+        return yaml_text(sections, comments)
 
     def save_document(self, path: str | os.PathLike[str]) -> None:
         """Write `to_yaml()` to a file, either completely or not at all."""
@@ -127,7 +127,7 @@ def prepare(  # noqa: PLR0913 - a table and options
         raise DomainError(
             "every record has several users, so drop_shared, which keeps only records of one user, leaves none"
         )
-    kept = bounded(before, limit, seed, candidates)
+    kept = kept_candidates(before, limit, seed, candidates)
     removed = np.zeros_like(kept)
     most = _neighbour_limit(asked, int(kept.sum()))
     if most is not None:
@@ -234,7 +234,7 @@ def _law(table: AttributionTable, asked: _Sampling, *, shared: bool, count: bool
     sampled = asked.users and (asked.batch is not None or asked.probability is not None)
     if not (sampled or count):
         return None, None
-    around = neighbours(table, everyone)
+    around = neighbour_count(table, everyone)
     if not sampled:
         return None, int(around.max())
     assert asked.separation is not None
@@ -329,7 +329,7 @@ def one_body(document: Document) -> None:
         raise DocumentError([document.problem("contradiction", ("phases",), message)])
 
 
-def text_of(mapping: Mapping[str, object], comments: list[str]) -> str:
+def yaml_text(mapping: Mapping[str, object], comments: list[str]) -> str:
     """Return a document, or a part of one, as YAML text below comment lines."""
     return "".join(f"# {line}\n" for line in comments) + yaml.safe_dump(
         dict(mapping), sort_keys=False, allow_unicode=True

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from pyaccount.data.attribution import AttributionTable, Integers
-from pyaccount.errors import DomainError, TableError, shown
-from pyaccount.tables import BLOCK, blocks, line_of, refuse
+from pyaccount.errors import DomainError, TableError, quoted
+from pyaccount.tables import BLOCK, blocks, csv_line, refuse_cell
 
 #: The default names of the columns.
 COLUMNS = ("record", "user")
@@ -31,7 +31,7 @@ def attribution_of(table: Any, columns: tuple[str, str] = COLUMNS) -> Attributio
     `MissingExtraError` if the file needs a package that is not installed.
     """
     if columns[0] == columns[1]:
-        raise DomainError(f"records and users must be in different columns: both are called {shown(columns[0])}")
+        raise DomainError(f"records and users must be in different columns: both are called {quoted(columns[0])}")
     file = os.fsdecode(table) if isinstance(table, str | os.PathLike) else None
     numbers: tuple[_Numbers, _Numbers] = (_Numbers(), _Numbers())
     collected: tuple[list[Integers], list[Integers]] = ([], [])
@@ -40,14 +40,14 @@ def attribution_of(table: Any, columns: tuple[str, str] = COLUMNS) -> Attributio
         for column, values, known, parts in zip(columns, block, numbers, collected, strict=True):
             wrong = next(iter(_unnamed(values)), None)
             if wrong is not None:
-                line = None if file is None else line_of(file, row + wrong)
+                line = None if file is None else csv_line(file, row + wrong)
                 where = "" if line is not None else f"row {row + wrong + 1}: "
                 message = f"{where}a row names a record and one of its users, each by a text or a whole number"
-                refuse(file, message, line=line, column=column, value=_plain(values[wrong]))
+                refuse_cell(file, message, line=line, column=column, value=_plain(values[wrong]))
             parts.append(known.of(values))
         row += len(block[0])
     if row == 0:
-        refuse(file, f"the table has no rows: each row has one {columns[0]} and one {columns[1]}")
+        refuse_cell(file, f"the table has no rows: each row has one {columns[0]} and one {columns[1]}")
     records, users = (np.concatenate(parts) for parts in collected)
     return AttributionTable.of(list(numbers[0]), list(numbers[1]), (records, users))
 
@@ -87,7 +87,7 @@ def _unnamed(values: Sequence[Any]) -> Iterator[int]:
 
 
 def _plain(value: Any) -> object:
-    return shown(value) if isinstance(value, str) and len(value) > LONGEST_NAME else value
+    return quoted(value) if isinstance(value, str) and len(value) > LONGEST_NAME else value
 
 
 def _named_blocks(table: Any, file: str | None, columns: tuple[str, str]) -> Iterator[tuple[Sequence[Any], ...]]:
@@ -127,7 +127,7 @@ def _pairs(table: Any, columns: tuple[str, str]) -> Iterator[tuple[Sequence[Any]
         "a record and a user"
     )
     if not isinstance(table, Iterable):
-        raise DomainError(f"{allowed}; not {shown(table)}")
+        raise DomainError(f"{allowed}; not {quoted(table)}")
     rows = iter(table)
     while block := list(islice(rows, BLOCK)):
         try:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from pyaccount.data.batches import Simulated
-from pyaccount.errors import shown
+from pyaccount.errors import quoted
 from pyaccount.pages.page import (
     Content,
     Fact,
@@ -24,7 +24,7 @@ from pyaccount.pages.page import (
     estimate,
 )
 from pyaccount.pages.readable import Readable
-from pyaccount.rounding import nearest, plain
+from pyaccount.rounding import rounded_nearest, shortest
 
 #: The origins of the numbers in the report.
 ORIGINS = {
@@ -123,7 +123,7 @@ class Preparation(Readable):
 
     def page(self) -> Page:
         """Return the report as a page."""
-        name = "the table" if self.table is None else self.table if self.table.isprintable() else shown(self.table)
+        name = "the table" if self.table is None else self.table if self.table.isprintable() else quoted(self.table)
         sections = [
             PageSection("counts", "Records and users", (self._counts(), FactList(tuple(self._facts())))),
             PageSection(
@@ -179,10 +179,10 @@ class Preparation(Readable):
             most = Quantity(f"{self.most_neighbours:_}", "records", "exact", "counted")
             yield Fact("neighbours", ("at most ", most), ("records share a user with one, itself included",))
         if self.sampling_probability is not None:
-            rate = Quantity(plain(self.sampling_probability), "probability", "exact", "computed")
+            rate = Quantity(shortest(self.sampling_probability), "probability", "exact", "computed")
             yield Fact("sampling probability", (rate,), ("of each record; records that are still waiting are skipped",))
         if self.batch is not None:
-            expected = Quantity(nearest(self.batch.expected), "records per batch", "exact", "computed")
+            expected = Quantity(rounded_nearest(self.batch.expected), "records per batch", "exact", "computed")
             yield Fact("expected batch", (expected, " records"), ("computed for the stationary state",))
             yield from self._simulated(self.batch.simulated)
 
@@ -208,7 +208,7 @@ def _count(number: int) -> Quantity:
 
 def _value(value: float | str) -> Inline:
     return (
-        Quantity(plain(value), "as the document has it", "exact", "computed")
+        Quantity(shortest(value), "as the document has it", "exact", "computed")
         if isinstance(value, float)
         else str(value)
     )

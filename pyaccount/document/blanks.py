@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyaccount.document.fields import BLANKS, SOLVE, Choose
-from pyaccount.document.stated import number
+from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Path, Problem, path_text
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def searches_have_a_target(document: Mechanism) -> Iterator[Problem]:
             message = (
                 "optimize_for: sampling needs ε and δ, not a budget of risk: give epsilon and delta instead of risk"
             )
-        elif number(getattr(body.noise, "multiplier", None)) is not None:
+        elif number_or_none(getattr(body.noise, "multiplier", None)) is not None:
             message = (
                 "optimize_for: sampling minimises the error at the target ε and δ, so noise.multiplier must be solve"
             )
@@ -86,6 +86,6 @@ def choices_compare_noise(document: Mechanism) -> Iterator[Problem]:
         if len(document.bodies) > 1:
             message = "choose: is only implemented for documents with one body: in phases give the value itself"
             yield document.problem("contradiction", path, message)
-        elif number(getattr(document.bodies[0].noise, "multiplier", None)) is not None:
+        elif number_or_none(getattr(document.bodies[0].noise, "multiplier", None)) is not None:
             message = "choose: takes the value with the smallest error at the target, so noise.multiplier must be solve"
             yield document.problem("contradiction", path, message)

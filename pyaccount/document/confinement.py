@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyaccount.document.document import Document
 from pyaccount.errors import DocumentError
-from pyaccount.files import inside
+from pyaccount.files import file_inside
 
 
 def confined(document: Document, folder: str | os.PathLike[str]) -> Document:
@@ -16,7 +16,7 @@ def confined(document: Document, folder: str | os.PathLike[str]) -> Document:
     for body in document.bodies:
         for field in body.matrix.files():
             try:
-                inside(Path(folder), getattr(body.matrix, field))
+                file_inside(Path(folder), getattr(body.matrix, field))
             except ValueError as error:
                 found.append(document.problem("outside-folder", body.at("matrix", field), str(error)))
     if found:

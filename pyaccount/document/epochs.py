@@ -35,7 +35,7 @@ def epochs_of(iterations: int, epoch: Fraction) -> float:
     return float(iterations / epoch)
 
 
-def counted(epochs: float) -> str:
+def epochs_text(epochs: float) -> str:
     """Return a number of epochs for messages, to ten digits: `1 epoch`, `10.00448 epochs`."""
     return f"{epochs:.10g} epoch{'' if epochs == 1.0 else 's'}"
 

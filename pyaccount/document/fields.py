@@ -131,7 +131,7 @@ class Number(FieldReader):
         number = numerals.parse_number(value) if isinstance(value, str) else value
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise wrong_type(value, self.allowed, self._meant(value))
-        text = numerals.grouped(value)
+        text = numerals.with_separators(value)
         if text is not None and (self.whole or self.range.measure in _COUNTED):
             raise self._two_readings(text)
         if self.whole and isinstance(number, float) and math.isfinite(number) and not number.is_integer():

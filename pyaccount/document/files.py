@@ -50,10 +50,10 @@ def read_file(name: str) -> str:
         _refuse(name, Problem("permission-denied", "this user has no permission to read the file"))
     except OSError as error:
         _refuse(name, Problem("unreadable-file", f"the file cannot be read: {error.strerror or error}"))
-    return text_of(name, data)
+    return decoded(name, data)
 
 
-def text_of(name: str, data: bytes) -> str:
+def decoded(name: str, data: bytes) -> str:
     """Decode UTF-8 bytes, without a byte order mark; errors call the source `name`. Raises `DocumentError`."""
     _check_size(name, len(data))
     return _decode(name, data)

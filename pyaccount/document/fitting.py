@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pyaccount.document.ranges import BINS, RATE_AGREEMENT
-from pyaccount.rounding import down, nearest
+from pyaccount.rounding import down, rounded_nearest
 
 
 def bins_near(rate: float, rounds: float | None) -> list[int]:
@@ -24,7 +24,7 @@ def bins_that_fit(field: str, rate: float, given: int | None, records: float | N
     def each(count: int) -> str:
         if field != "expected_batch_size" or records is None:
             return f"1/{count} of the records"
-        return f"an expected batch of {nearest(records / count)}"
+        return f"an expected batch of {rounded_nearest(records / count)}"
 
     near = bins_near(rate, rounds)
     whole = len(near) == 1 and math.isclose(rate * near[0], 1.0, rel_tol=RATE_AGREEMENT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyaccount.document.nodes import DEEPEST, MOST_NODES, Listing, Node, Place, Scalar, Table, too_large
-from pyaccount.errors import DocumentError, Path, Problem, shown
+from pyaccount.errors import DocumentError, Path, Problem, quoted
 
 
 def from_value(value: object, place: Place) -> tuple[Node, list[Problem]]:
@@ -42,7 +42,7 @@ class _Builder:
                 entries[str.__str__(key)] = (self.place, self.node((*path, str.__str__(key)), value))
                 continue
             torn = True
-            message = f"a key must be text, not {shown(key)}"
+            message = f"a key must be text, not {quoted(key)}"
             self.problems.append(Problem("non-string-key", message, path, self.place.file, value=key))
         return Table(entries, self.place, torn)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import yaml
 
-from pyaccount.document.typography import UNSEEN, called, instead
+from pyaccount.document.typography import UNSEEN, character_name, instead
 from pyaccount.errors import shortened
 
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -83,7 +83,7 @@ def _unseen(stumble: _Stumble) -> Mistake | None:
     for line in stumble.near():
         start = re.split("(?<=:) | #", stumble.text(line), maxsplit=1)[0]
         if found := re.search(f"[{''.join(UNSEEN)}：]", start):
-            message = f"{called(found[0])} is here, which YAML treats as a letter: {instead(found[0])}"
+            message = f"{character_name(found[0])} is here, which YAML treats as a letter: {instead(found[0])}"
             return Mistake(line, found.start(), message)
     return None
 

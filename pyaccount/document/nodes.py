@@ -94,12 +94,12 @@ def place_of(root: Node, path: Path, *, key: bool = False) -> Place:
     return node.place
 
 
-def plain(node: Node) -> object:
+def plain_value(node: Node) -> object:
     """Return the tree as plain dictionaries, lists and values, without places."""
     if isinstance(node, Table):
-        return {key: plain(value) for key, (_, value) in node.entries.items()}
+        return {key: plain_value(value) for key, (_, value) in node.entries.items()}
     if isinstance(node, Listing):
-        return [plain(item) for item in node.items]
+        return [plain_value(item) for item in node.items]
     return node.value
 
 
@@ -128,5 +128,5 @@ def located(root: Node, problem: Problem, *, key: bool = False) -> Problem:
     """Return the problem with the place and value at its path filled in; `key` takes the place of the key instead."""
     place = place_of(root, problem.path, key=key)
     node = find(root, problem.path) if problem.path and not key else None
-    value = plain(node) if node is not None else None
+    value = plain_value(node) if node is not None else None
     return replace(problem, file=place.file, line=place.line, column=place.column, value=value)

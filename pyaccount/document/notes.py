@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyaccount.document.epochs import epochs_of
-from pyaccount.document.nodes import find, place_of, plain
-from pyaccount.document.stated import number
+from pyaccount.document.nodes import find, place_of, plain_value
+from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Path, path_text
-from pyaccount.rounding import plain as number_text
+from pyaccount.rounding import shortest as number_text
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -23,8 +23,8 @@ MOST_EPOCHS, FEWEST_ROUNDS = 500, 20
 
 def notes(document: Document) -> Iterator[str]:
     """Yield the notes on a document, each with its place."""
-    delta = number(document.privacy.delta)
-    sizes = [number(body.training.dataset_size) for body in document.bodies]
+    delta = number_or_none(document.privacy.delta)
+    sizes = [number_or_none(body.training.dataset_size) for body in document.bodies]
     records = min((size for size in sizes if size is not None), default=None)
     if delta is not None and records is not None and delta * records >= 1.0:
         yield _note(
@@ -35,7 +35,7 @@ def notes(document: Document) -> Iterator[str]:
         )
 
     for body in document.bodies:
-        batch = number(body.training.expected_batch_size)
+        batch = number_or_none(body.training.expected_batch_size)
         if batch is not None and batch < 1.0:
             yield _note(
                 document,
@@ -59,7 +59,7 @@ def notes(document: Document) -> Iterator[str]:
 
 def _on_epochs(document: Document, body: Body) -> Iterator[str]:
     """Yield the note of the sampler on the number of epochs, if it has one."""
-    length, rounds = body.epoch(), number(body.training.iterations)
+    length, rounds = body.epoch(), number_or_none(body.training.iterations)
     if length is not None and rounds is not None:
         message = body.sampler.on_epochs(body, length, int(rounds))
         if message is not None:
@@ -68,7 +68,7 @@ def _on_epochs(document: Document, body: Body) -> Iterator[str]:
 
 def _on_iterations(document: Document, body: Body) -> Iterator[str]:
     """Yield a note on unusually many epochs: the iterations may count micro-batches, to which no noise is added."""
-    length, rounds = body.epoch(), number(body.training.iterations)
+    length, rounds = body.epoch(), number_or_none(body.training.iterations)
     if length is None or rounds is None or length < FEWEST_ROUNDS or rounds <= MOST_EPOCHS * length:
         return
     epochs = epochs_of(int(rounds), length)
@@ -85,6 +85,6 @@ def _on_iterations(document: Document, body: Body) -> Iterator[str]:
 def _note(document: Document, path: Path, message: str) -> str:
     place, node = place_of(document.root, path), find(document.root, path)
     where = ":".join(str(part) for part in (place.file, place.line, place.column) if part is not None)
-    value = plain(node) if node else ""
+    value = plain_value(node) if node else ""
     written = number_text(value) if isinstance(value, float) else value
     return f"{where}: note: {path_text(path)} = {written}: {message}."

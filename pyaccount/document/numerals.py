@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable
 
-from pyaccount.document.typography import plain
+from pyaccount.document.typography import plain_text
 
 _DIGITS = "[0-9]+(?:_[0-9]+)*"
 _DECIMAL = rf"(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][-+]?[0-9]+)?"
@@ -70,7 +70,7 @@ class Grouped(float):
         return (self.text,)
 
 
-def grouped(value: object) -> str | None:
+def with_separators(value: object) -> str | None:
     """Return the text of a number that was written like `60.000`, in quotes or not; `None` for other values."""
     if isinstance(value, Grouped):
         return value.text
@@ -94,10 +94,10 @@ def parse_duration(text: str) -> float | None:
 
 
 def _shortened(found: re.Match[str]) -> str:
-    return spelled(float(found[1]) * {"k": 1e3, "m": 1e6, "b": 1e9}[found[2].lower()])
+    return spelled_number(float(found[1]) * {"k": 1e3, "m": 1e6, "b": 1e9}[found[2].lower()])
 
 
-def spelled(number: float) -> str:
+def spelled_number(number: float) -> str:
     """Return a number as a document spells it, to twelve digits, for example `50_000`."""
     digits = float(f"{number:.12g}")
     return f"{int(digits):_}" if digits.is_integer() else f"{digits:.12g}"
@@ -130,7 +130,7 @@ _ELSEWHERE: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
 
 def meant(text: str) -> str | None:
     """Return the valid spelling of a number such as `1%`, `50,000`, `8,0`, `1/50000` or `10⁻⁵`, or `None`."""
-    written = plain(text).strip("\"'") if len(text) <= _LONGEST_INTEGER else ""
+    written = plain_text(text).strip("\"'") if len(text) <= _LONGEST_INTEGER else ""
     matches = ((re.fullmatch(pattern, written), spell) for pattern, spell in _ELSEWHERE)
     spelled = next((spell(found) for found, spell in matches if found), "")
     if not spelled and written != text and parse_number(written) is not None:
@@ -142,7 +142,7 @@ def meant(text: str) -> str | None:
 
 def with_a_comma(text: str) -> str | None:
     """Return the number of a text such as `1,125` as text, if the comma separates decimals; `None` for other texts."""
-    found = re.fullmatch(r"([-+]?[0-9]+),([0-9]+)", plain(text)) if len(text) <= _LONGEST_INTEGER else None
+    found = re.fullmatch(r"([-+]?[0-9]+),([0-9]+)", plain_text(text)) if len(text) <= _LONGEST_INTEGER else None
     return f"{found[1]}.{found[2]}" if found else None
 
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import NoReturn
 
 from pyaccount.document.foreign import from_value
-from pyaccount.document.nodes import Listing, Node, Place, Scalar, Table, child, find, plain, replaced
-from pyaccount.document.reader import read
-from pyaccount.errors import DocumentError, Path, Problem, path_text, shortened, shown
+from pyaccount.document.nodes import Listing, Node, Place, Scalar, Table, child, find, plain_value, replaced
+from pyaccount.document.reader import read_tree
+from pyaccount.errors import DocumentError, Path, Problem, path_text, quoted, shortened
 
 Override = str | tuple[str, object]
 #: The type of an argument with overrides: `{"privacy.epsilon": 4}`, or a list.
@@ -56,7 +56,7 @@ def listed_overrides(overrides: Overrides) -> tuple[Override, ...]:
     except TypeError:
         pass
     raise TypeError(
-        f"overrides = {shown(overrides)} is neither a mapping of paths to values, {{'privacy.epsilon': 4}}, nor a list of "
+        f"overrides = {quoted(overrides)} is neither a mapping of paths to values, {{'privacy.epsilon': 4}}, nor a list of "
         "'path=value' or (path, value)"
     )
 
@@ -132,7 +132,7 @@ def _parse(item: Override) -> tuple[list[str], Node, list[Problem]]:
         place = _place(item, item)
         if not equals:
             _refuse(place, "an override is written path=value, as in privacy.epsilon=4")
-        node, problems = read(text, place=place)
+        node, problems = read_tree(text, place=place)
         value = Scalar(None, place) if node is None else node
     else:
         path, given = item
@@ -143,7 +143,7 @@ def _parse(item: Override) -> tuple[list[str], Node, list[Problem]]:
     path = path.strip()
     if not PATH.fullmatch(path):
         _refuse(place, "the path of an override is written with dots, as in phases.0.noise.multiplier")
-    return words_of(path), value, problems
+    return path_words(path), value, problems
 
 
 def same_place(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -154,7 +154,7 @@ def same_place(one: Sequence[str], other: Sequence[str]) -> bool:
     return tuple(one[:-1]) == tuple(other[:-1]) and one[-2:-1] == ("training",) and _TWINS.get(one[-1]) == other[-1]
 
 
-def words_of(path: str) -> list[str]:
+def path_words(path: str) -> list[str]:
     """Return the words of a path: keys and list indices."""
     return re.findall(r"[A-Za-z0-9_-]+", path)
 
@@ -174,7 +174,7 @@ def _dead_end(root: Node, path: Path, file: str | None) -> Problem:
     """Return the problem that explains why nothing can be set at a path."""
     node = root
     depth = 0
-    while (below := child(node, path[depth])) is not None and plain(below) is not None:
+    while (below := child(node, path[depth])) is not None and plain_value(below) is not None:
         node, depth = below, depth + 1
     subject = path_text(path[:depth])
     if isinstance(node, Listing):

@@ -25,14 +25,14 @@ from pyaccount.document.fields import (
     wrong_type,
 )
 from pyaccount.document.kinds import Section
-from pyaccount.document.nodes import Scalar, Table, find, located, plain
+from pyaccount.document.nodes import Scalar, Table, find, located, plain_value
 from pyaccount.document.sources import Handed, not_a_mapping, tree_of
 from pyaccount.document.spelling import nearest_value
 from pyaccount.document.validation import validate
 from pyaccount.document.words import VERSION, Adjacency
 from pyaccount.document.written import Written
 from pyaccount.errors import DocumentError, Problem
-from pyaccount.files import inside
+from pyaccount.files import file_inside
 
 Unit = Literal["record", "user"]
 #: The kinds of guarantee, the strongest first.
@@ -158,7 +158,7 @@ class Policy(Written):
 
     def __init__(self, root: Table, file: str | None = None, problems: Iterable[Problem] = ()) -> None:
         """Validate a tree, as `Document` does. Raises `DocumentError`."""
-        model, invalid = validate(root, cast(dict[str, Any], plain(root)), PolicyModel)
+        model, invalid = validate(root, cast(dict[str, Any], plain_value(root)), PolicyModel)
         super().__init__(root, file, model)
         self.name: str = model.name
         self.limits: Limits = model.limits
@@ -178,7 +178,7 @@ class Policy(Written):
                 found.append(self.problem("missing-key", ("limits", name), message, allowed=ranges.RATE.describe()))
         if isinstance(model.trusted_keys, str):
             try:
-                self.trusted_keys = inside(Path(file or "").parent, model.trusted_keys)
+                self.trusted_keys = file_inside(Path(file or "").parent, model.trusted_keys)
             except ValueError as error:
                 found.append(self.problem("outside-folder", ("trusted_keys",), str(error)))
         if found:

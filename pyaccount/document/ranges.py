@@ -39,8 +39,8 @@ class Range:
         """Return the range in words that complete "must be …"."""
         if self.words is not None:
             return self.words
-        low = f"{'greater than' if self.above else 'at least'} {spelled(self.minimum)}"
-        high = f"{'less than' if self.below else 'at most'} {spelled(self.maximum)}"
+        low = f"{'greater than' if self.above else 'at least'} {spelled_bound(self.minimum)}"
+        high = f"{'less than' if self.below else 'at most'} {spelled_bound(self.maximum)}"
         return f"{low} and {high}{' ' if self.unit else ''}{self.unit}"
 
     def json_schema(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Range:
         return {"anyOf": [{"const": 0}, interval]} if self.zero else interval
 
 
-def spelled(number: float) -> str:
+def spelled_bound(number: float) -> str:
     """Return a bound as people write it: `50_000`, `1e9`, and `1e-5` without a leading zero in the exponent."""
     if isinstance(number, int) and abs(number) < 10**7:
         return f"{number:_}" if abs(number) >= 10**4 else str(number)
@@ -69,12 +69,12 @@ DELTA = Range(
     SMALLEST_DELTA,
     1,
     below=True,
-    words=f"greater than 0 and less than 1 (and not below {spelled(SMALLEST_DELTA)})",
+    words=f"greater than 0 and less than 1 (and not below {spelled_bound(SMALLEST_DELTA)})",
     measure="probability",
 )
 #: The range of δ where 0, that is, pure differential privacy, is accepted too.
 DELTA_OR_ZERO = replace(
-    DELTA, zero=True, words=f"at least 0 and less than 1 (0, or not below {spelled(SMALLEST_DELTA)})"
+    DELTA, zero=True, words=f"at least 0 and less than 1 (0, or not below {spelled_bound(SMALLEST_DELTA)})"
 )
 #: Budgets of risk. For smaller rates, doubles do not resolve the slopes of a trade-off curve.
 ADVANTAGE = Range(0, 1, above=True, below=True, measure="difference of rates")
@@ -83,7 +83,7 @@ RATE = Range(
     SMALLEST_RATE,
     1,
     below=True,
-    words=f"greater than 0 and less than 1 (and not below {spelled(SMALLEST_RATE)})",
+    words=f"greater than 0 and less than 1 (and not below {spelled_bound(SMALLEST_RATE)})",
     measure="probability",
 )
 GAUSSIAN_MU = Range(0, 10, above=True, measure="standard deviations")

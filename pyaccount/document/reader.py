@@ -14,13 +14,13 @@ import yaml
 from pyaccount.document import numerals
 from pyaccount.document.mistakes import explained
 from pyaccount.document.nodes import DEEPEST, MOST_NODES, REPORTED, Listing, Node, Place, Scalar, Table, too_large
-from pyaccount.errors import DocumentError, Path, Problem, shown
+from pyaccount.errors import DocumentError, Path, Problem, quoted
 
 #: The parser of libyaml if PyYAML has it, as every wheel does; otherwise the slower one in Python.
 LOADER: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def read(text: str, file: str | None = None, *, place: Place | None = None) -> tuple[Node | None, list[Problem]]:
+def read_tree(text: str, file: str | None = None, *, place: Place | None = None) -> tuple[Node | None, list[Problem]]:
     """Return the tree of a text, or `None` if it is empty, and the problems that did not prevent a tree.
 
     `place` becomes the place of every node if lines and columns of the text mean nothing, as in an override. Raises
@@ -128,14 +128,14 @@ class _Composer:
         if isinstance(value, str):
             return value
         if value is not REPORTED:
-            message = f"a key must be text, not {shown(value)}" if isinstance(node, Scalar) else "a key must be text"
+            message = f"a key must be text, not {quoted(value)}" if isinstance(node, Scalar) else "a key must be text"
             self.add_problem("non-string-key", message, path, event, value)
         return None
 
     def alias(self, path: Path, event: yaml.AliasEvent) -> tuple[Node, int]:
         if event.anchor not in self.anchors:
             message = (
-                f"* refers to a value that is named with & further up, but none is named {shown(event.anchor)}: put a text that "
+                f"* refers to a value that is named with & further up, but none is named {quoted(event.anchor)}: put a text that "
                 "starts with * in quotes"
             )
             self.stop_with("syntax-error", message, path, event)

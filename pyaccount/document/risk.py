@@ -10,9 +10,9 @@ from pyaccount.document.fields import SOLVE
 from pyaccount.document.kinds import Section
 from pyaccount.document.sections import Privacy, Risk
 from pyaccount.document.shape import reader_of
-from pyaccount.document.stated import number
+from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
-from pyaccount.rounding import plain
+from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,9 +33,9 @@ def target(privacy: Privacy, bodies: Iterable[Body]) -> Privacy:
     """Return the section for the later rooms: with a budget of risk, ε is the blank at the δ of the report."""
     if not isinstance(privacy.risk, Risk):
         return privacy
-    delta = number(privacy.risk.report_delta)
+    delta = number_or_none(privacy.risk.report_delta)
     if delta is None:
-        sizes = [number(body.training.dataset_size) for body in bodies]
+        sizes = [number_or_none(body.training.dataset_size) for body in bodies]
         delta = float(usual_delta(max((int(size) for size in sizes if size is not None), default=None)))
     return privacy.model_copy(update={"epsilon": SOLVE, "delta": delta})
 
@@ -48,7 +48,7 @@ def one_target(document: Mechanism) -> Iterator[Problem]:
         if privacy.risk is None and value is None:
             message = f"privacy.{name} is required, or privacy.risk instead of ε and δ"
             yield document.problem("missing-key", path, message, allowed=_allowed(Privacy, name))
-        elif isinstance(privacy.risk, Risk) and (number(value) is not None or value == SOLVE):
+        elif isinstance(privacy.risk, Risk) and (number_or_none(value) is not None or value == SOLVE):
             message = (
                 "privacy.risk replaces ε and δ: leave this out, or leave risk out; risk.report_delta is the δ at which ε is "
                 "reported"
@@ -61,7 +61,7 @@ def one_budget(document: Mechanism) -> Iterator[Problem]:
     risk, path = document.stated_privacy.risk, ("privacy", "risk")
     if not isinstance(risk, Risk):
         return
-    stated = [name for name in MEASURES if number(getattr(risk, name)) is not None]
+    stated = [name for name in MEASURES if number_or_none(getattr(risk, name)) is not None]
     for name in stated[1:]:
         message = f"a document has one budget, and {stated[0]} is given too: leave one of the two out"
         yield document.problem("contradiction", (*path, name), message)
@@ -74,8 +74,8 @@ def one_budget(document: Mechanism) -> Iterator[Problem]:
         if getattr(risk, name) is None and getattr(risk, other) is not None:
             message = f"privacy.risk.{name} is required: {other} is given, and a budget of rates has both"
             yield document.problem("missing-key", (*path, name), message, allowed=_allowed(Risk, name))
-    yield from _rates(document, number(risk.true_positive_rate), number(risk.false_positive_rate))
-    yield from _gaussian(document, number(risk.gaussian_mu))
+    yield from _rates(document, number_or_none(risk.true_positive_rate), number_or_none(risk.false_positive_rate))
+    yield from _gaussian(document, number_or_none(risk.gaussian_mu))
 
 
 def _allowed(section: type[Section], name: str) -> str | None:
@@ -90,15 +90,15 @@ def _rates(document: Mechanism, rate: float | None, at: float | None) -> Iterato
     path = ("privacy", "risk", "true_positive_rate")
     if rate <= at:
         message = (
-            f"it must be above false_positive_rate, {plain(at)}: an attack that guesses has equal rates, "
+            f"it must be above false_positive_rate, {shortest(at)}: an attack that guesses has equal rates, "
             "whatever the noise"
         )
         yield document.problem(
-            "contradiction", path, message, allowed=f"a number greater than {plain(at)} and less than 1"
+            "contradiction", path, message, allowed=f"a number greater than {shortest(at)} and less than 1"
         )
     elif rate + at > 1.0:
         message = (
-            f"the sum with false_positive_rate = {plain(at)} is more than 1; the same budget, with presence and absence "
+            f"the sum with false_positive_rate = {shortest(at)} is more than 1; the same budget, with presence and absence "
             f"exchanged, is a true_positive_rate of {1.0 - at:.10g} at a false_positive_rate of {1.0 - rate:.10g}: write that"
         )
         yield document.problem("contradiction", path, message, allowed=f"a number of at most {1.0 - at:.10g}")
@@ -106,13 +106,13 @@ def _rates(document: Mechanism, rate: float | None, at: float | None) -> Iterato
 
 def _gaussian(document: Mechanism, mu: float | None) -> Iterator[Problem]:
     """Report a μ whose own profile never exceeds the δ down to which the budget applies."""
-    delta = number(document.privacy.delta)
+    delta = number_or_none(document.privacy.delta)
     if mu is None or delta is None:
         return
     largest = math.erf(mu / math.sqrt(8.0))
     if largest <= delta:
         message = (
-            f"the δ of N({plain(mu)}, 1) against N(0, 1) is at most {largest:.3g}, but the budget applies only down to "
-            f"δ = {plain(delta)}, so it limits nothing: give a smaller report_delta, or a larger gaussian_mu"
+            f"the δ of N({shortest(mu)}, 1) against N(0, 1) is at most {largest:.3g}, but the budget applies only down to "
+            f"δ = {shortest(delta)}, so it limits nothing: give a smaller report_delta, or a larger gaussian_mu"
         )
         yield document.problem("contradiction", ("privacy", "risk", "gaussian_mu"), message)

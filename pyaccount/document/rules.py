@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyaccount.document.blanks import choices_compare_noise, one_blank, searches_have_a_target
-from pyaccount.document.epochs import counted, iterations_of
+from pyaccount.document.epochs import epochs_text, iterations_of
 from pyaccount.document.fields import SOLVE
 from pyaccount.document.ranges import DELTA, ITERATIONS
 from pyaccount.document.risk import one_budget, one_target
-from pyaccount.document.stated import number
+from pyaccount.document.stated import number_or_none
 from pyaccount.document.views import Body
 from pyaccount.document.workload import workload_problems
 from pyaccount.errors import Problem, path_text
@@ -47,7 +47,7 @@ def losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
     loss, even if they are rare. The failure probability of a test on samples is part of δ too; mechanisms that are
     sampled have Gaussian noise.
     """
-    if number(document.stated_privacy.delta) != 0.0:
+    if number_or_none(document.stated_privacy.delta) != 0.0:
         return
     for body in document.bodies:
         # If the noise was reported already, its kind is not known.
@@ -87,9 +87,9 @@ def epochs_say_iterations(document: Mechanism, body: Body) -> Iterator[Problem]:
     if rounds not in ITERATIONS:
         message = f"this makes {rounds:_} iterations; their number must be {ITERATIONS.describe()}"
         yield document.problem("out-of-range", path, message)
-    elif number(stated) is not None and stated != rounds:
+    elif number_or_none(stated) is not None and stated != rounds:
         message = (
-            f"{counted(body.epochs)} of {float(length):.10g} rounds are {rounds:_} iterations, but iterations says "
+            f"{epochs_text(body.epochs)} of {float(length):.10g} rounds are {rounds:_} iterations, but iterations says "
             f"{stated:_}: leave one of the two out"
         )
         yield document.problem("contradiction", path, message)

@@ -88,7 +88,7 @@ def leaves(shape: type[Section], above: Path = ()) -> Iterator[tuple[Path, Field
             yield (*above, key), field
 
 
-def words_of(field: FieldInfo) -> tuple[str, ...]:
+def accepted_words(field: FieldInfo) -> tuple[str, ...]:
     """Return the words that a field accepts: those of a choice, the kind of a section, `solve`, true and false."""
     if field.annotation is not None and get_origin(field.annotation) is Literal:
         return tuple(str(word) for word in get_args(field.annotation))

@@ -32,15 +32,15 @@ def tree_of(source: object) -> tuple[str | None, Node, list[Problem]]:
     if not isinstance(source, str | os.PathLike | Handed):
         kind = type(source).__name__
         raise TypeError(f"a document is the path of a YAML file, a mapping or a Document, not {kind}")
-    from pyaccount.document.files import read_file, text_of  # imported here because mappings do not need them
-    from pyaccount.document.reader import read
+    from pyaccount.document.files import decoded, read_file  # imported here because mappings do not need them
+    from pyaccount.document.reader import read_tree
 
     if isinstance(source, Handed):
-        file, text = source.name, text_of(source.name, source.data)
+        file, text = source.name, decoded(source.name, source.data)
     else:
         file = os.fsdecode(source)
         text = read_file(file)
-    root, problems = read(text, file)
+    root, problems = read_tree(text, file)
     return file, Scalar(None, Place(file)) if root is None else root, problems
 
 

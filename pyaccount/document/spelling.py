@@ -114,14 +114,14 @@ def nearest(word: str, choices: Iterable[str], *, cutoff: float = 0.6) -> str | 
     """Return the choice whose spelling is most similar to `word`, or `None` if no similarity reaches `cutoff`."""
     if len(word) > _LONGEST:
         return None
-    plain = {written(choice): choice for choice in choices}
-    matches = difflib.get_close_matches(written(word), plain, n=1, cutoff=cutoff)
+    plain = {as_key(choice): choice for choice in choices}
+    matches = difflib.get_close_matches(as_key(word), plain, n=1, cutoff=cutoff)
     return plain[matches[0]] if matches else None
 
 
 def nearest_value(word: str, choices: Iterable[str], aliases: Mapping[str, str] | None = None) -> str | None:
     """Return the choice that `word` probably means, or `None`. `aliases` adds other words to `VALUE_ALIASES`."""
-    choices, key = tuple(choices), written(word).replace("_", "-")
+    choices, key = tuple(choices), as_key(word).replace("_", "-")
     meant = (aliases or {}).get(key) or VALUE_ALIASES.get(key)
     return meant if meant in choices else nearest(word, choices)
 
@@ -133,7 +133,7 @@ def meant_kind(word: str, kinds: Iterable[str], aliases: Mapping[str, str] | Non
     `user-poisson` is not `poisson`. So a misspelling must have as many words as the kind, unless the two differ only in
     hyphens.
     """
-    kinds, key = tuple(kinds), written(word).replace("_", "-")
+    kinds, key = tuple(kinds), as_key(word).replace("_", "-")
     meant = (aliases or {}).get(key) or VALUE_ALIASES.get(key)
     if meant in kinds:
         return meant
@@ -144,15 +144,15 @@ def meant_kind(word: str, kinds: Iterable[str], aliases: Mapping[str, str] | Non
 
 
 def alias_of(key: str, aliases: Mapping[str, Path] = FIELD_ALIASES) -> Path | None:
-    """Return the field that other libraries call `key`, or `None`. The keys of `aliases` are as `written` returns."""
-    return aliases.get(written(key)) if len(key) <= _LONGEST else None
+    """Return the field that other libraries call `key`, or `None`. The keys of `aliases` are as `as_key` returns."""
+    return aliases.get(as_key(key)) if len(key) <= _LONGEST else None
 
 
 def advice_on(key: str) -> str | None:
     """Return what to do about a key of other libraries that documents do not need, or `None` for other keys."""
-    return FOREIGN_KEYS.get(written(key)) if len(key) <= _LONGEST else None
+    return FOREIGN_KEYS.get(as_key(key)) if len(key) <= _LONGEST else None
 
 
-def written(word: str) -> str:
+def as_key(word: str) -> str:
     """Return the word as keys are written in documents: in lower case, with underscores."""
     return word.strip().lower().replace("-", "_").replace(" ", "_")

@@ -65,7 +65,7 @@ class StatedBody(Protocol):
 RATE_FIELDS = ("sampling_probability", "participation_rate")
 
 
-def number(value: object) -> int | float | None:
+def number_or_none(value: object) -> int | float | None:
     """Return the value if it is a number, and `None` if it is absent, a blank, a choice or wrong."""
     return value if isinstance(value, int | float) else None
 
@@ -74,14 +74,14 @@ def stated_rates(body: StatedBody) -> dict[str, float]:
     """Return the participation rates that a body states, by field; `expected_batch_size` counts with `dataset_size`."""
     training = body.training
     rates: dict[str, float] = {}
-    probability, rate = number(training.sampling_probability), number(training.participation_rate)
+    probability, rate = number_or_none(training.sampling_probability), number_or_none(training.participation_rate)
     if probability is not None:
         converted = body.sampler.rate_of(body, probability)
         if converted is not None:
             rates["sampling_probability"] = converted
     if rate is not None:
         rates["participation_rate"] = rate
-    batch, records = number(training.expected_batch_size), number(training.dataset_size)
+    batch, records = number_or_none(training.expected_batch_size), number_or_none(training.dataset_size)
     if batch is not None and records is not None and batch <= body.sampler.most_drawn(records):
         rates["expected_batch_size"] = batch / records
     return rates

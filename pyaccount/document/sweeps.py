@@ -21,7 +21,7 @@ from pyaccount.document.canonical import integral
 from pyaccount.document.document import Document
 from pyaccount.document.fields import FieldReader, Items, JsonSchema, Text, Version
 from pyaccount.document.kinds import Section
-from pyaccount.document.nodes import Listing, Node, Scalar, Table, find, located, plain
+from pyaccount.document.nodes import Listing, Node, Scalar, Table, find, located, plain_value
 from pyaccount.document.overrides import (
     PATH,
     Override,
@@ -29,8 +29,8 @@ from pyaccount.document.overrides import (
     laid,
     listed_overrides,
     override,
+    path_words,
     same_place,
-    words_of,
 )
 from pyaccount.document.sources import Handed, not_a_mapping, tree_of
 from pyaccount.document.spans import TOO_LONG, Span
@@ -161,7 +161,7 @@ class SweepGrid:
             values.append([(words, nodes[row]) for words, nodes in zip(axis.paths, axis.values, strict=True)])
         file, root, problems = self.documents[index]
         laid_out = tuple(setting for row in reversed(values) for setting in row)
-        settings = {".".join(words): cast(JsonValue, plain(value)) for words, value in laid_out}
+        settings = {".".join(words): cast(JsonValue, plain_value(value)) for words, value in laid_out}
         return Cell(place, settings, file, root, laid_out, problems)
 
     def cells(self) -> Iterator[Cell]:
@@ -226,7 +226,7 @@ def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequ
         axes, more = _axes(root, varies[1])
         problems = [*problems, *more]
     if isinstance(kind, Scalar) and kind.value == KIND:
-        model, invalid = validate(root, cast(dict[str, Any], plain(root)), SweepModel)
+        model, invalid = validate(root, cast(dict[str, Any], plain_value(root)), SweepModel)
         if problems or invalid:
             raise DocumentError([*problems, *invalid])
         listed = find(root, ("documents",))
@@ -255,7 +255,7 @@ def _apart(root: Table, axes: tuple[VariedPaths, ...], overrides: Sequence[Overr
     """Return the axes. Raises `DocumentError` if an override sets a path that varies."""
     paths = [words for axis in axes for words in axis.paths]
     for item in overrides:
-        words = tuple(words_of(item.partition("=")[0] if isinstance(item, str) else item[0]))
+        words = tuple(path_words(item.partition("=")[0] if isinstance(item, str) else item[0]))
         if any(same_place(words, other) for other in paths):
             message = f"{'.'.join(words)} varies in this sweep: take it out of `vary` to set it"
             raise DocumentError([replace(located(root, Problem("contradiction", message, (VARY,))), value=None)])
@@ -334,7 +334,7 @@ def _axis(
             message = "a path that varies is written with dots, as in privacy.epsilon"
             problems.append(located(root, Problem("bad-override", message, path), key=True))
             continue
-        words = tuple(words_of(key))
+        words = tuple(path_words(key))
         for other, known in seen.items():
             if same_place(words, other):
                 message = f"varies twice: as {known} and here"
@@ -358,7 +358,7 @@ def _values(root: Table, path: Path, node: Node) -> tuple[Node, ...] | Problem:
     """Return the values of one path, from a list or a span, or the problem with them."""
     try:
         if isinstance(node, Table) and {"start", "stop"} & set(node.entries):
-            span, invalid = validate(node, cast(dict[str, Any], plain(node)), Span)
+            span, invalid = validate(node, cast(dict[str, Any], plain_value(node)), Span)
             if invalid:
                 return replace(invalid[0], path=(*path, *invalid[0].path))
             return tuple(Scalar(number, node.place) for number in span.numbers())
@@ -376,7 +376,7 @@ def _listed_values(node: Listing) -> tuple[Node, ...]:
         raise ValueError("an empty list has no value to try")
     if len(node.items) not in ranges.GRID_LENGTH:
         raise ValueError(TOO_LONG)
-    if len({repr(integral(plain(one))) for one in node.items}) < len(node.items):
+    if len({repr(integral(plain_value(one))) for one in node.items}) < len(node.items):
         raise ValueError("a value is listed twice")
     return node.items
 

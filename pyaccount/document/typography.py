@@ -46,13 +46,13 @@ _TO_PLAIN = str.maketrans({char: plain for char, (_, plain) in _ALL.items()})
 _RAISED = re.compile("([0-9])([⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 
 
-def plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Return the text with the characters that were probably meant, stripped of space: `10⁻⁵` becomes `10^-5`."""
     raised = _RAISED.sub(lambda found: f"{found[1]}^{unicodedata.normalize('NFKC', found[2])}", text)
     return raised.translate(_TO_PLAIN).strip()
 
 
-def called(char: str) -> str:
+def character_name(char: str) -> str:
     """Return the name of one of these characters: `a no-break space (U+00A0)`, `a typographic minus − (U+2212)`."""
     seen = f" {char}" if char in _SEEN else ""
     return f"{_ALL[char][0]}{seen} (U+{ord(char):04X})"
@@ -72,7 +72,7 @@ def first_odd(text: str) -> str | None:
     return found[0] if found else None
 
 
-def remark(text: str) -> str:
+def odd_characters_note(text: str) -> str:
     """Return what a message adds about a text with such a character; empty for other texts."""
     char = first_odd(text)
-    return "" if char is None else f"; it holds {called(char)}: {instead(char)}"
+    return "" if char is None else f"; it holds {character_name(char)}: {instead(char)}"

@@ -21,8 +21,8 @@ from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import REPORTED, Node, Table, find, located
 from pyaccount.document.shape import field_at, keys_at, leaves, member_at, reader_of, section_of, union_of, value_at
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_yaml
-from pyaccount.document.spelling import advice_on, alias_of, nearest, written
-from pyaccount.document.typography import remark
+from pyaccount.document.spelling import advice_on, alias_of, as_key, nearest
+from pyaccount.document.typography import odd_characters_note
 from pyaccount.document.whole_batch import BATCHES, MICRO_BATCHES, RANKS, whole_batch
 from pyaccount.errors import Path, Problem, path_text, shortened
 
@@ -109,7 +109,7 @@ class _Review:
         records = value_at(self.raw, (*path[:-1], "dataset_size"))
         records = numerals.parse_number(records) if isinstance(records, str) else records
         if isinstance(records, int | float) and not isinstance(records, bool) and 1.0 <= share * records < 1e15:
-            return numerals.spelled(share * records)
+            return numerals.spelled_number(share * records)
         from pyaccount.document.models import SingleDocument  # for documents about mechanisms only
 
         sampler = member_at(SingleDocument, ("sampler",), {"sampler": value_at(self.raw, (*path[:-2], "sampler"))})
@@ -128,7 +128,7 @@ class _Review:
         mechanism = bool(self.shape.body_keys)
         if mechanism and (advice := self.advice(str(key), parent)) is not None:
             message = f"{path_text(parent) or 'a document'} has no such key; {advice}"
-            if written(str(key)) in RANKS | MICRO_BATCHES:
+            if as_key(str(key)) in RANKS | MICRO_BATCHES:
                 message += f"; {whole_batch(self.stated(parent))[0]}"
             return located(self.root, Problem("unknown-key", message, path), key=True)
         target = _meant_field(str(key), parent, fields, mechanism) if self.guesses <= _MOST_GUESSES else None
@@ -140,8 +140,8 @@ class _Review:
             suggestion = str(target[-1]) if target[:-1] == parent else path_text(target)
         place = path_text(parent) or "a document"
         allowed = ", ".join(fields)
-        message = f"{place} has no such key; its keys are {allowed}{remark(str(key))}"
-        if target is not None and target[-2:] == ("training", "expected_batch_size") and written(str(key)) in BATCHES:
+        message = f"{place} has no such key; its keys are {allowed}{odd_characters_note(str(key))}"
+        if target is not None and target[-2:] == ("training", "expected_batch_size") and as_key(str(key)) in BATCHES:
             about, whole = whole_batch(self.stated(parent))
             message += f"; {about}"
             suggestion = suggestion if whole is None else f"{suggestion}: {whole}"
@@ -153,7 +153,7 @@ class _Review:
         body = value_at(self.raw, parent[:2] if parent[:1] == ("phases",) else ())
         body = body if isinstance(body, dict) else {}
         sections = [section for section in body.values() if isinstance(section, dict)]
-        return {written(str(key)): value for section in (body, *sections) for key, value in section.items()}
+        return {as_key(str(key)): value for section in (body, *sections) for key, value in section.items()}
 
     def advice(self, key: str, parent: Path) -> str | None:
         """Return what to do about a key that does not stand for another one, or `None`."""
@@ -222,7 +222,7 @@ def _written(value: object, *, keyed: bool) -> str:
         return f"; the colon needs a space after it: `{shortened(f'{found[1]}: {found[2]}')}`"
     if re.fullmatch(r"[-+]?[0-9]+(?:,[0-9]+)+", value):
         return "; decimals follow a point, and thousands may be separated by _"
-    return remark(value)
+    return odd_characters_note(value)
 
 
 @cache

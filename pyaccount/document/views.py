@@ -21,7 +21,7 @@ from pyaccount.document.nodes import REPORTED
 from pyaccount.document.noise import AnyNoise
 from pyaccount.document.samplers import SamplerKind, UnreadSampler
 from pyaccount.document.sections import Accounting, Privacy, Training
-from pyaccount.document.stated import number
+from pyaccount.document.stated import number_or_none
 from pyaccount.document.workload import StatedWorkload
 from pyaccount.document.written import Written
 from pyaccount.errors import Path
@@ -123,7 +123,7 @@ class Body:
         """Return the expected number of records in a batch, or None if the body does not determine it."""
         training = self.training
         if training.expected_batch_size is not None:
-            return number(training.expected_batch_size)
+            return number_or_none(training.expected_batch_size)
         if training.dataset_size is None or not self.sampler.common_rate:
             return None
         return self.participation_rate() * training.dataset_size
@@ -134,7 +134,7 @@ class Body:
 
     def in_iterations(self) -> Body:
         """Return the body with its epochs, if any, converted to iterations where they determine them."""
-        asked = number(self.training.epochs)
+        asked = number_or_none(self.training.epochs)
         if asked is None:
             return self
         training, length = self.training, self.epoch()

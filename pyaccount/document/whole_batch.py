@@ -46,7 +46,7 @@ def whole_batch(said: Mapping[str, object]) -> tuple[str, str | None]:
     product = batch
     for count, _ in known:
         product *= count
-    whole = numerals.spelled(product)
+    whole = numerals.spelled_number(product)
     of = " and ".join(f"{count:.10g} {what}" for count, what in known)
     sums = " × ".join(f"{number:.10g}" for number in (batch, *(count for count, _ in known)))
     return f"{_WHOLE}: if {batch:.10g} is the batch of one of {of}, write {whole} ({sums})", whole

@@ -11,7 +11,7 @@ from pyaccount.document.asking import AlsoCalled
 from pyaccount.document.fields import SOLVE, Choice, Items, Number
 from pyaccount.document.kinds import Section
 from pyaccount.document.ranges import DECAY_BELOW_ONE, LEARNING_RATE, LEARNING_RATES, WORKLOAD_ITERATIONS
-from pyaccount.document.stated import number
+from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def workload_problems(document: Written, body: StatedBody, workload: StatedWorkl
     if workload is None:
         return
     rates, rounds = workload.learning_rates, body.training.iterations
-    count = number(rounds)
+    count = number_or_none(rounds)
     if count is not None and count not in WORKLOAD_ITERATIONS:
         message = (
             f"with a workload, errors are computed row by row: the iterations must be {WORKLOAD_ITERATIONS.describe()}"
@@ -70,7 +70,7 @@ def workload_problems(document: Written, body: StatedBody, workload: StatedWorkl
             f"learning_rates has {len(rates):_} entries, but there are {int(count):_} iterations: give one for each"
         )
         yield document.problem("contradiction", path, message, allowed=f"a list of {int(count):_} entries")
-    if all(number(rate) == 0.0 for rate in rates):
+    if all(number_or_none(rate) == 0.0 for rate in rates):
         message = "the learning rates are all 0, so nothing is trained and there is no error"
         yield document.problem("contradiction", path, message, allowed="at least one rate greater than 0")
     if workload.error == "largest" and body.matrix.optimized:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from pyaccount.document.document import Document
 from pyaccount.document.nodes import Table
-from pyaccount.document.reader import read
+from pyaccount.document.reader import read_tree
 from pyaccount.draft.interview import needed, offered
-from pyaccount.draft.questions import QUESTIONS, Answers, DraftQuestion, meanings, told
-from pyaccount.draft.writing import text_of
+from pyaccount.draft.questions import QUESTIONS, Answers, DraftQuestion, answer_to, meanings
+from pyaccount.draft.writing import draft_text
 from pyaccount.errors import Problem
 from pyaccount.plan.compiling import compile_document
 
@@ -36,7 +36,7 @@ def completed(answers: Answers, ask: Ask) -> dict[str, str]:
             known[missing[0].name] = next(iter(words))
             continue
         try:
-            name, answer = told(missing[0].name, ask(missing[0], known))
+            name, answer = answer_to(missing[0].name, ask(missing[0], known))
         except Back:
             if not asked:
                 raise
@@ -59,8 +59,8 @@ def _missing(known: Answers) -> list[DraftQuestion]:
 
 def drafted(answers: Answers) -> str:
     """Return the text of the document. Raises `DocumentError` if the loader or the plan refuses it."""
-    text = text_of(answers)
-    root, problems = read(text)
+    text = draft_text(answers)
+    root, problems = read_tree(text)
     assert isinstance(root, Table)
     compile_document(Document(root, None, problems))
     return text

@@ -21,7 +21,7 @@ from pyaccount.document.risk import AT_A_RATE, MEASURES
 from pyaccount.document.shape import field_at, reader_of, union_of
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_options
 from pyaccount.document.spelling import meant_kind, nearest_value
-from pyaccount.document.typography import remark
+from pyaccount.document.typography import odd_characters_note
 from pyaccount.document.words import ADJACENCIES
 from pyaccount.errors import Path
 
@@ -34,7 +34,7 @@ NOTHING = "nothing"
 _EPOCHS = re.compile(r"(\S+) ?epochs?")
 
 
-def told(name: str, text: str) -> tuple[str, str]:
+def answer_to(name: str, text: str) -> tuple[str, str]:
     """Return the name of the question that an answer belongs to, and the answer: `10 epochs` belongs to `epochs`."""
     epochs = _EPOCHS.fullmatch(text) if name == "iterations" else None
     return ("epochs", epochs[1]) if epochs else (name, text)
@@ -88,7 +88,7 @@ class DraftQuestion:
             near = context.get("suggestion")
             raise ValueError(
                 error.message()
-                + remark(text)
+                + odd_characters_note(text)
                 + ("" if allowed in error.message() else f" (allowed: {allowed})")
                 + (f"; did you mean {near}?" if near else "")
             ) from None

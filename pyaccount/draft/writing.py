@@ -57,7 +57,7 @@ def _order(section: str, mapping: dict[str, Any]) -> list[str]:
     return [key for key in (shape.model_fields if shape else ()) if key in mapping[section]]
 
 
-def text_of(answers: Answers) -> str:
+def draft_text(answers: Answers) -> str:
     """Return the document as YAML text, with the descriptions of the models as comments."""
     mapping = mapping_of(answers)
     lines = [HEAD.rstrip(), ""]

@@ -24,7 +24,7 @@ from pyaccount.execute.options import RunOptions
 from pyaccount.execute.progress import NotComputed, Report, knowing
 from pyaccount.execute.shared_points import points_of
 from pyaccount.execute.solve import Solution, bracket, decide, solve
-from pyaccount.execute.target import Found, said
+from pyaccount.execute.target import Found, interval_words
 from pyaccount.execute.unamplified import contrast
 from pyaccount.plan.alike import composed_alike
 from pyaccount.plan.common import default_profile
@@ -206,7 +206,7 @@ def execute(plan: CompiledDocument, options: RunOptions) -> Evidence:
         claim = _claim(instance.document, engine, bounds, answered, plan.tolerance)
         risk = None if known is None else known.risk
     guarantee = _Guarantee(instance, bounds, holds, claim, risk, solution)
-    with knowing(lambda: [said(claim.at_delta), *_blank_words(solution)]):
+    with knowing(lambda: [interval_words(claim.at_delta), *_blank_words(solution)]):
         return _with_profile(guarantee, engine, plan.tolerance, report)
 
 

@@ -44,24 +44,26 @@ def curves(
     engine: Engine, bounds: DirectedBounds, known: Mapping[Direction, Sequence[CurvePoint]], tolerance: float
 ) -> dict[Direction, tuple[CurvePoint, ...]]:
     """Return each direction's points between the `known` ones of its profile: upper bounds, rounded up, decreasing."""
-    floor, places = placed(known)
+    floor, places = places_of_points(known)
     asked = list(dict.fromkeys((bounds[side].upper, places[side]) for side in DIRECTIONS if places[side]))
     found = dict(zip(asked, engine.curves(asked, tolerance, floor), strict=True)) if asked else {}
     return {
-        side: drawn(
+        side: curve_points(
             places[side], found[bounds[side].upper, places[side]][0] if places[side] else [], known.get(side, ())
         )
         for side in DIRECTIONS
     }
 
 
-def placed(known: Mapping[Direction, Sequence[CurvePoint]]) -> tuple[float, dict[Direction, tuple[float, ...]]]:
+def places_of_points(
+    known: Mapping[Direction, Sequence[CurvePoint]],
+) -> tuple[float, dict[Direction, tuple[float, ...]]]:
     """Return the least δ that the pictures show, and each direction's ε at which to compute more points."""
     floor = max((lowest(points) for points in known.values() if points), default=1.0)
-    return floor, {side: between(known.get(side, ()), floor) for side in DIRECTIONS}
+    return floor, {side: points_between(known.get(side, ()), floor) for side in DIRECTIONS}
 
 
-def drawn(
+def curve_points(
     places: Sequence[float], answers: Sequence[tuple[float, float]], known: Sequence[CurvePoint]
 ) -> tuple[CurvePoint, ...]:
     """Return the points at these ε, from (lower, upper) bounds on δ there, none above a known point to its left."""
@@ -75,7 +77,7 @@ def lowest(points: Sequence[CurvePoint]) -> float:
     return max(1e-300, min(positive, default=1.0) * (1.0 if len(positive) == len(points) else BELOW))
 
 
-def between(points: Sequence[CurvePoint], floor: float) -> tuple[float, ...]:
+def points_between(points: Sequence[CurvePoint], floor: float) -> tuple[float, ...]:
     """Return each ε at which to compute a point, down to δ = `floor`; the module's docstring explains the distances."""
     ordered = [CurvePoint(epsilon, delta) for epsilon, delta in sorted(dict(points).items())]
     places = list(_places(ordered, floor, 1.0))

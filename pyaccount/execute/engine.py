@@ -13,7 +13,7 @@ from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.errors import TIME_IS_UP, LimitError, NumericsError
-from pyaccount.plan.largest_loss import bounded, largest_loss
+from pyaccount.plan.largest_loss import largest_loss, losses_bounded
 from pyaccount.plan.rounds import DirectedBounds
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ class Engine:
 
 def asked_at(bounds: DirectedBounds, delta: float) -> float:
     """Return the δ nearest to this one at which ε can be asked; δ = 0 can be asked only if losses are bounded."""
-    if delta == 0.0 and bounded(bounds):
+    if delta == 0.0 and losses_bounded(bounds):
         return 0.0
     least, largest = RESOLVED
     return min(max(delta, least), largest)

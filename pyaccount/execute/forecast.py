@@ -13,7 +13,7 @@ from pyaccount.execute.curve import CurvePoint, curves
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.execute.group_lemma import group_lemma
 from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, profile_tolerance, read_profile
-from pyaccount.execute.shared_points import points_of, shared
+from pyaccount.execute.shared_points import points_of, share_compositions
 from pyaccount.execute.solve import ROUGH, decide, solve
 from pyaccount.plan.alike import composed_alike
 from pyaccount.plan.common import default_profile
@@ -109,7 +109,7 @@ def _profile(bounds: DirectedBounds, engine: Engine, points: Sequence[float], to
     asked = time.monotonic()
     curves(engine, bounds, {DIRECTIONS[0]: _known(answers)[DIRECTIONS[0]]}, PROFILE_TOLERANCE)
     more = len(points) / len(some)
-    if shared(bounds):
+    if share_compositions(bounds):
         # Neighbouring points share compositions: the number of these grows by a factor between 1 and `more`.
         more = math.sqrt(more)
     return {"profile": (asked - began) * more, "curve": 2.0 * (time.monotonic() - asked)}

@@ -11,7 +11,7 @@ from pyaccount.document.stated import RATE_FIELDS
 from pyaccount.execute.engine import RESOLVED, Engine, Question
 from pyaccount.plan.common import whole
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.largest_loss import bounded
+from pyaccount.plan.largest_loss import losses_bounded
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -44,7 +44,7 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
     group, least = whole(document.privacy.group_size), RESOLVED[0]
     bounds = compile_document(_single(document, group)).at().bounds()
     # If losses are bounded, δ₁ is 0 from the largest loss on, and so is δ for the group.
-    pure = engine.ask(bounds, Question(None, 0.0, TOLERANCE)).upper if bounded(bounds) else math.inf
+    pure = engine.ask(bounds, Question(None, 0.0, TOLERANCE)).upper if losses_bounded(bounds) else math.inf
     if delta == 0.0:
         return GroupLemma(delta, math.nextafter(group * pure, math.inf), pure)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
-from pyaccount.execute.curve import drawn, placed
+from pyaccount.execute.curve import curve_points, places_of_points
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.execute.shared_points import answer_of, read_laws
 from pyaccount.plan.alike import composed_alike
@@ -107,7 +107,7 @@ def read_profile(
     lower = read_laws(engine, {bounds[side].lower: epsilons for side in DIRECTIONS}, tolerance)
     # The curve is close to the one from the lower rounds, which shows where more points are needed.
     sketch = [answer_of(bounds, point, tolerance, lower, lower) for point in points]
-    more = placed(known(sketch))[1]
+    more = places_of_points(known(sketch))[1]
     wanted: dict[tuple[Rounds, ...], set[float]] = {}
     for side in DIRECTIONS:
         wanted.setdefault(bounds[side].upper, set(epsilons)).update(more[side])
@@ -115,7 +115,9 @@ def read_profile(
     profile = tuple(answer_of(bounds, point, tolerance, lower, upper) for point in points)
     ends = known(profile)
     lines = {
-        side: drawn(more[side], [upper[bounds[side].upper][epsilon] for epsilon in more[side]], ends.get(side, ()))
+        side: curve_points(
+            more[side], [upper[bounds[side].upper][epsilon] for epsilon in more[side]], ends.get(side, ())
+        )
         for side in DIRECTIONS
     }
     return profile, lines

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MANY = 32
 
 
-def shared(bounds: DirectedBounds) -> bool:
+def share_compositions(bounds: DirectedBounds) -> bool:
     """Return whether the points of a profile share their compositions."""
     return any(bounds[side].upper != bounds[side].lower or len(bounds[side].upper) >= MANY for side in DIRECTIONS)
 
@@ -36,7 +36,7 @@ def points_of(engine: Engine, bounds: DirectedBounds, points: Sequence[float], t
 
     Points that do not share their compositions are asked for separately, in parallel.
     """
-    if not shared(bounds):
+    if not share_compositions(bounds):
         return tuple(engine.ask_all([(bounds, Question(point, None, tolerance)) for point in points]))
     epsilons = sorted(set(points))
     laws = [law for side in DIRECTIONS for law in (bounds[side].upper, bounds[side].lower)]

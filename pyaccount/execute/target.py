@@ -14,7 +14,7 @@ from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question
 from pyaccount.execute.measure import MeasuredRisk, risk_of_bound
 from pyaccount.plan.alike import composed_alike
 from pyaccount.risk.budgets import budget_of
-from pyaccount.rounding import down, plain, up
+from pyaccount.rounding import down, shortest, up
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -109,7 +109,7 @@ class ClaimTarget(Target):
         # Every bound that the theorem's rounds can give is at least this.
         bound = max(bound_at_least(bounds[side], answer.directions[side]) for side in DIRECTIONS)
         within, alike = answer.within_tolerance, composed_alike(bounds)
-        return Found(bound, answer.upper, within, said(answer), answer=answer, grouped=alike)
+        return Found(bound, answer.upper, within, interval_words(answer), answer=answer, grouped=alike)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class RiskTarget(Target):
     @property
     def words(self) -> str:
         """The budget with its measure, in words."""
-        return f"{self.budget.words} = {plain(self.limit)} {self.budget.note}"
+        return f"{self.budget.words} = {shortest(self.limit)} {self.budget.note}"
 
     def exceeded(self, bound: float) -> str:
         """Return in words a lower bound on the measure."""
@@ -159,10 +159,10 @@ def target_of(document: Document) -> Target:
     return ClaimTarget(privacy.epsilon, privacy.delta)
 
 
-def said(answer: Answer) -> str:
+def interval_words(answer: Answer) -> str:
     """Return a proven interval in words."""
     asked, ends = answer.question, f"at least {down(answer.lower)} and at most {up(answer.upper)}"
     if asked.delta is not None:
-        return f"ε is {ends} at δ = {plain(asked.delta)}"
+        return f"ε is {ends} at δ = {shortest(asked.delta)}"
     assert asked.epsilon is not None
-    return f"δ is {ends} at ε = {plain(asked.epsilon)}"
+    return f"δ is {ends} at ε = {shortest(asked.epsilon)}"

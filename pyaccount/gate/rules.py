@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from pyaccount.certificate.consistency import created_at, inconsistencies
 from pyaccount.document.policy import GuaranteeKind
-from pyaccount.errors import shown
+from pyaccount.errors import quoted
 from pyaccount.gate.verdict import Judged, Rule, Used
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ def _about(data: CertificateModel, about: About) -> Rule:
     names = tuple(name for name, _ in about.documents)
     same = [name for name, sha256 in about.documents if sha256 == data.document_sha256]
     if same:
-        return Rule("document", about.origin, names, data.document_sha256, True, f"that of {shown(same[0])}")
-    remark = "\n".join(f"{shown(name)} has the hash {sha256}" for name, sha256 in about.documents)
+        return Rule("document", about.origin, names, data.document_sha256, True, f"that of {quoted(same[0])}")
+    remark = "\n".join(f"{quoted(name)} has the hash {sha256}" for name, sha256 in about.documents)
     return Rule("document", about.origin, names, data.document_sha256, False, remark)
 
 

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from pyaccount.attestation.statement import Subject
-from pyaccount.errors import CertificateError, shown
+from pyaccount.errors import CertificateError, quoted
 from pyaccount.pages.page import Badge, Block, Fact, FactList, Page, PageSection, PageTable, Paragraph
 from pyaccount.pages.readable import Readable
-from pyaccount.rounding import plain, up
+from pyaccount.rounding import shortest, up
 
 #: The value of a limit or a certificate: a number, a word, or several.
 Value = float | int | bool | str | tuple[str, ...] | None
@@ -186,14 +186,14 @@ def _text(rule: Rule, value: Value, *, limit: bool) -> str:
     if value is None or isinstance(value, bool):
         return {None: "", True: "yes", False: "no"}[value]
     if isinstance(value, tuple):
-        return " or ".join(one if one.isprintable() else shown(one) for one in value)
+        return " or ".join(one if one.isprintable() else quoted(one) for one in value)
     if isinstance(value, str):
-        return value if value.isprintable() and len(value) <= 64 else shown(value)
+        return value if value.isprintable() and len(value) <= 64 else quoted(value)
     if rule.rule == "max_age":
         return f"{'at most ' if limit else ''}{_days(float(value))}"
     if limit:
-        return f"{'at least' if rule.rule == 'group_size' else 'at most'} {plain(float(value))}"
-    return plain(float(value)) if isinstance(value, int) else up(value)
+        return f"{'at least' if rule.rule == 'group_size' else 'at most'} {shortest(float(value))}"
+    return shortest(float(value)) if isinstance(value, int) else up(value)
 
 
 def _days(seconds: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pyaccount.certificate.consistency import Inconsistency
-from pyaccount.errors import shown
+from pyaccount.errors import quoted
 from pyaccount.gate.agreement import Difference, Mode
 from pyaccount.gate.verdict import Attested
 from pyaccount.pages.page import Badge, Block, Fact, FactList, Page, PageSection, Paragraph
@@ -69,7 +69,7 @@ class Verification(Readable):
         if self.attestation is not None:
             keys = ", ".join(one.key for one in self.attestation.signed_by)
             files = ", ".join(one.name or one.sha256 for one in self.attestation.subjects)
-            facts.append(Fact("signed by", (shown(keys),), (f"about {shown(files)}",)))
+            facts.append(Fact("signed by", (quoted(keys),), (f"about {quoted(files)}",)))
         facts += [Fact("note", (note,)) for note in self.notes]
         sections = [PageSection("verification", "How it was recomputed", (FactList(tuple(facts)),))]
         if self.flaws:
@@ -99,4 +99,4 @@ def _difference(one: Difference) -> Fact:
 
 
 def _value(value: Any) -> str:
-    return "nothing" if value is None else shown(value)
+    return "nothing" if value is None else quoted(value)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from pyaccount.attestation.opening import envelope_of
 from pyaccount.certificate.amplification import AmplificationCertificate, amplify
 from pyaccount.certificate.certificate import Certificate
-from pyaccount.certificate.reading import AMPLIFICATION, Read, parse, read
+from pyaccount.certificate.reading import AMPLIFICATION, Read, parse_certificate, read_certificate
 from pyaccount.document.amplification import Amplification
 from pyaccount.document.document import Document
 from pyaccount.errors import AttestationError, DocumentError, DomainError, path_text, printable
@@ -54,9 +54,9 @@ def verify(source: str | os.PathLike[str] | Certificate | AmplificationCertifica
     and `LimitError`; Ctrl-C raises `KeyboardInterrupt`.
     """
     if isinstance(source, Certificate | AmplificationCertificate):
-        certificate = parse(source.to_json().encode(), "certificate")
+        certificate = parse_certificate(source.to_json().encode(), "certificate")
     elif isinstance(source, str | os.PathLike):
-        certificate = read(source)
+        certificate = read_certificate(source)
     else:
         raise TypeError(f"certificate is the path of a JSON file or a Certificate, not {type(source).__name__}")
     return _recompute(certificate, how)

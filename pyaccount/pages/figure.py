@@ -12,7 +12,7 @@ from pyaccount.errors import DomainError, MissingExtraError
 from pyaccount.files import write_atomically
 from pyaccount.pages.legible import legible
 from pyaccount.pages.plot import Bars, HeatMap, Plot
-from pyaccount.pages.svg import shortened
+from pyaccount.pages.svg import cut_label
 from pyaccount.pages.ticks import MOST, round_ticks
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _curves(plot: Plot) -> Figure:
             markersize=4,
             linestyle=(":" if series.style == "reference" else style) if series.line else "",
             color="grey" if series.style == "reference" else None,
-            label=shortened(series.label, LETTERS) or None,
+            label=cut_label(series.label, LETTERS) or None,
         )
         for point, label in zip(series.points, series.labels, strict=False):
             labels.append(axes.annotate(label, point, textcoords="offset points", xytext=(4, 4), fontsize=8))
@@ -136,7 +136,7 @@ def _bars(bars: Bars) -> Figure:
         places = [-float(place) for place in range(len(group.bars))]
         axes.barh(places, [value for _, value, _ in group.bars], height=0.36)
         for place, (word, value, said) in zip(places, group.bars, strict=True):
-            words = f" {shortened(word, LETTERS)}"
+            words = f" {cut_label(word, LETTERS)}"
             axes.text(0.0, place + 0.24, words, fontsize=SMALL, va="bottom", parse_math=False)
             axes.text(value, place, f" {said}", fontsize=SMALL, va="center")
         axes.set_xlim(0.0, group.axis.high)

@@ -39,7 +39,7 @@ def wrapped(text: str, width: int | None) -> list[str]:
     return [*lines, line]
 
 
-def beside(cells: Sequence[str], widths: Sequence[int], gap: int, right: Sequence[bool] = ()) -> list[str]:
+def row_lines(cells: Sequence[str], widths: Sequence[int], gap: int, right: Sequence[bool] = ()) -> list[str]:
     """Return one row of a table as lines: each cell wrapped to its width, with `gap` spaces between cells."""
     columns = [wrapped(cell, width) for cell, width in zip(cells, widths, strict=True)]
     flush = [*right, *[False] * (len(cells) - len(right))]
@@ -133,9 +133,9 @@ class TextTable:
         right = [not self.words[k] for k in columns]
         lines: list[tuple[str, int | None]] = []
         if any(self.headings):
-            lines += [(line, None) for line in beside([self.headings[k] for k in columns], chosen, gap, right)]
+            lines += [(line, None) for line in row_lines([self.headings[k] for k in columns], chosen, gap, right)]
         for index, row in enumerate(self.rows):
-            lines += [(line, index) for line in beside([row[k] for k in columns], chosen, gap, right)]
+            lines += [(line, index) for line in row_lines([row[k] for k in columns], chosen, gap, right)]
         return lines
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pyaccount.pages.plot import Bars, Plot
-from pyaccount.rounding import down, nearest, plain, up
+from pyaccount.rounding import down, rounded_nearest, shortest, up
 
 Sense = Literal["at most", "at least", "estimate", "exact", "chosen"]
 
@@ -219,7 +219,7 @@ def origins_of(part: Fact | Block) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *(number.origin for number in quantities_of(part)))))
 
 
-def text_of(content: Content) -> str:
+def content_text(content: Content) -> str:
     """Return a content as plain text."""
     return "".join(part if isinstance(part, str) else part.text for part in content)
 
@@ -236,17 +236,17 @@ def at_least(value: float, unit: str, origin: str, digits: int = 6) -> Quantity:
 
 def estimate(value: float, unit: str, origin: str, digits: int = 4) -> Quantity:
     """Return an estimate as a quantity, rounded to the nearest value. It is not a bound."""
-    return Quantity(nearest(value, digits), unit, "estimate", origin)
+    return Quantity(rounded_nearest(value, digits), unit, "estimate", origin)
 
 
 def exact(value: float, unit: str, origin: str, digits: int = 6) -> Quantity:
     """Return a number that was counted or computed as a quantity, rounded to the nearest value."""
-    return Quantity(nearest(value, digits), unit, "exact", origin)
+    return Quantity(rounded_nearest(value, digits), unit, "exact", origin)
 
 
 def every_digit(value: float, unit: str, origin: str) -> Quantity:
     """Return a quantity with every digit, because a bound holds at this number and may not hold at a rounded one."""
-    return Quantity(plain(value), unit, "exact", origin)
+    return Quantity(shortest(value), unit, "exact", origin)
 
 
 def already_rounded(text: str, unit: str, origin: str) -> Quantity:
@@ -254,9 +254,9 @@ def already_rounded(text: str, unit: str, origin: str) -> Quantity:
     return Quantity(text, unit, "exact", origin)
 
 
-def chosen(value: float, unit: str, origin: str = "document") -> Quantity:
+def chosen_value(value: float, unit: str, origin: str = "document") -> Quantity:
     """Return a number that somebody chose as a quantity, in its shortest exact form."""
-    return Quantity(plain(value) if isinstance(value, float) else str(value), unit, "chosen", origin)
+    return Quantity(shortest(value) if isinstance(value, float) else str(value), unit, "chosen", origin)
 
 
 def directed(number: Quantity) -> Content:

@@ -113,7 +113,7 @@ def log_axis(label: str, values: Sequence[float], *, high: float = 1.0) -> Axis:
     return Axis(label, 10.0 ** min(decade, math.floor(math.log10(high)) - 1), high, log=True)
 
 
-def around(label: str, values: Sequence[float], *, room: float = 1.25) -> Axis:
+def axis_around(label: str, values: Sequence[float], *, room: float = 1.25) -> Axis:
     """Return a logarithmic axis that contains the given positive values, with room at both ends."""
     low, high = max(min(values) / room, sys.float_info.min), min(max(values) * room, sys.float_info.max)
     return Axis(label, low, high, log=True)

@@ -127,7 +127,7 @@ class _Curves:
                 parts.append(
                     f'<circle class="marker {series.style}" cx="{sum(swatch) / 2:.1f}" cy="{height - 4}" r="3"/>'
                 )
-            words = escape(shortened(series.label, LETTERS))
+            words = escape(cut_label(series.label, LETTERS))
             parts.append(f'<text class="key" x="{text}" y="{height}" text-anchor="{anchor}">{words}</text>')
         return parts
 
@@ -136,7 +136,7 @@ def _path(places: Iterable[tuple[float, float]]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
 
-def shortened(label: str, letters: int) -> str:
+def cut_label(label: str, letters: int) -> str:
     """Return a label cut to at most `letters` letters."""
     return label if len(label) <= letters else f"{label[: letters - 1]}…"
 
@@ -161,7 +161,7 @@ def _group(group: BarGroup, axis: Axis, top: float) -> list[str]:
         parts.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 22}" text-anchor="middle">{escape(label)}</text>')
     for place, (word, value, said) in enumerate(group.bars):
         y, end = top + ROW * place, SIDE + axis.share(value) * (right - SIDE)
-        parts.append(f'<text class="key" x="{SIDE + 6}" y="{y + 18}">{escape(shortened(word, LETTERS))}</text>')
+        parts.append(f'<text class="key" x="{SIDE + 6}" y="{y + 18}">{escape(cut_label(word, LETTERS))}</text>')
         parts.append(
             f'<rect class="bar" x="{SIDE}" y="{y + ROW - THICK - 4}" width="{end - SIDE:.1f}" height="{THICK}"/>'
         )

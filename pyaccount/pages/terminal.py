@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len
 
-from pyaccount.pages.layout import WIDE, TextTable, beside, wrapped
+from pyaccount.pages.layout import WIDE, TextTable, row_lines, wrapped
 from pyaccount.pages.legible import legible
 from pyaccount.pages.page import (
     Block,
@@ -23,7 +23,7 @@ from pyaccount.pages.page import (
     PageSection,
     PageTable,
     Paragraph,
-    text_of,
+    content_text,
 )
 
 #: The default width, which files and pipes get.
@@ -94,7 +94,7 @@ class _Printer:
             case FactList():
                 return list(self._facts(block.rows, self._room))
             case Paragraph():
-                return wrapped(text_of(block.content), self._room)
+                return wrapped(content_text(block.content), self._room)
             case PageTable():
                 return list(self._table(block))
             case Checklist():
@@ -115,16 +115,16 @@ class _Printer:
             yield from (f"  {line}" for line in further)
 
     def _table(self, table: PageTable) -> Iterator[str]:
-        caption = text_of(table.caption)
+        caption = content_text(table.caption)
         if caption:
             yield from wrapped(caption, self._room)
         words = tuple(heading in table.words for heading in table.headings)
-        rows = tuple(tuple(text_of(cell) for cell in row) for row in table.rows)
+        rows = tuple(tuple(content_text(cell) for cell in row) for row in table.rows)
         for line, row in TextTable(table.headings, rows, words).lines(self._room):
             yield self._styled(line, "bad") if row in table.failing else line
 
     def _facts(self, rows: tuple[Fact, ...], width: int | None) -> Iterator[str]:
-        cells = [(row.label, text_of(row.content), text_of(row.note)) for row in rows]
+        cells = [(row.label, content_text(row.content), content_text(row.note)) for row in rows]
         label = max((cell_len(row[0]) for row in cells), default=0)
         label = label if width is None else min(label, LABELS)
         if width is not None and width < ROOMY:
@@ -141,7 +141,7 @@ class _Printer:
             note = min(note, max(2 * (room - WIDE) // 5, room - WIDE - content))
             content = min(content, room - WIDE - note)
         for name, statement, aside in cells:
-            lines = beside((statement, aside), (content, note), WIDE) if aside else wrapped(statement, room)
+            lines = row_lines((statement, aside), (content, note), WIDE) if aside else wrapped(statement, room)
             yield from self._labelled(name, lines, label)
 
     def _labelled(self, label: str, lines: list[str], width: int) -> Iterator[str]:

@@ -27,7 +27,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.directions import DIRECTIONS
-from pyaccount.plan.rounds import Bounds, Part, Rounds, counted
+from pyaccount.plan.rounds import Bounds, Part, Rounds, counted_rounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ _Family = tuple[str, float, tuple[tuple[str, bool], ...]]
 _Known = dict[tuple[str, float, tuple[_Kind, ...]], list[list[_Kind]]]
 
 
-def grouped(bounds: DirectedBounds, width: float) -> DirectedBounds:
+def grouped_alike(bounds: DirectedBounds, width: float) -> DirectedBounds:
     """Return the bounds with nearly alike rounds in groups, which widens the interval of ε by about `width`.
 
     A direction keeps its rounds if grouping gains nothing: if it has at most `MANY` kinds, if more than a third of them
@@ -80,7 +80,7 @@ def composed_alike(bounds: DirectedBounds) -> bool:
 
 
 def _grouped(bounds: Bounds, width: float, known: _Known) -> Bounds:
-    """Return `grouped` for one direction; `known` has the groups of the other one, whose rounds may be the same."""
+    """Return `grouped_alike` for one direction; `known` has the groups of the other one, whose rounds may be the same."""
     kinds = len(bounds.upper)
     if kinds <= MANY or bounds.upper != bounds.lower or bounds.inner is not None:
         return bounds
@@ -95,8 +95,8 @@ def _grouped(bounds: Bounds, width: float, known: _Known) -> Bounds:
     groups = _coarsest(families, width, known)
     if FEWER * (len(groups) + len(rest)) > kinds:
         return bounds
-    upper = counted([*rest, *(_worst(family, group) for family, group in groups)])
-    lower = counted([*rest, *(_best(family, group) for family, group in groups)])
+    upper = counted_rounds([*rest, *(_worst(family, group) for family, group in groups)])
+    lower = counted_rounds([*rest, *(_best(family, group) for family, group in groups)])
     return replace(bounds, upper=upper, lower=lower, inner=lower, kinds=kinds)
 
 

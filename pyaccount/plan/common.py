@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.document.epochs import counted, epochs_of
+from pyaccount.document.epochs import epochs_of, epochs_text
 from pyaccount.document.words import ADJACENCIES
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ MATRIX_NOISE = (
 NORMALISATION = "Sums are normalised by the expected batch size, a constant, never by the size of the batch drawn."
 
 
-def shown(value: float | Solve, symbol: str) -> str:
+def value_or_symbol(value: float | Solve, symbol: str) -> str:
     """Return a parameter as text for people: its symbol while it is the blank."""
     return symbol if value == "solve" else f"{value:g}" if isinstance(value, float) else str(value)
 
@@ -82,7 +82,7 @@ def group_refusals(document: Document, body: Body) -> list[Problem]:
 
 def rounds_text(body: Body) -> str:
     """Return how many rounds a body runs, as text for people."""
-    iterations = shown(body.training.iterations, "n")
+    iterations = value_or_symbol(body.training.iterations, "n")
     return iterations if body.count == 1 else f"{body.count} × {iterations}"
 
 
@@ -97,9 +97,9 @@ def length_text(body: Body) -> str | None:
     if length is None or body.epochs is None or body.training.iterations == "solve":
         return None
     done = whole(body.training.iterations)
-    exactly = counted(epochs_of(done, length))
-    asked = f"{counted(body.epochs)} of {float(length):.10g} rounds each"
-    if exactly == counted(body.epochs):
+    exactly = epochs_text(epochs_of(done, length))
+    asked = f"{epochs_text(body.epochs)} of {float(length):.10g} rounds each"
+    if exactly == epochs_text(body.epochs):
         return f"A run has {done} rounds: {asked}."
     return f"A run has {done} rounds, {exactly}: {asked}, rounded up to a whole round."
 
@@ -108,10 +108,10 @@ def basic_assumptions(privacy: Privacy, body: Body | None = None) -> tuple[str, 
     """Return the assumptions about the run that every reduction makes; those of a matrix or of users need `body`."""
     noise = NOISE if body is None or body.matrix.kind == "identity" else MATRIX_NOISE
     users = body is not None and body.sampler.protects_users
-    return (ADJACENCIES[privacy.adjacency].users if users else neighbours(privacy), CLIPPING, noise)
+    return (ADJACENCIES[privacy.adjacency].users if users else neighbours_assumption(privacy), CLIPPING, noise)
 
 
-def neighbours(privacy: Privacy) -> str:
+def neighbours_assumption(privacy: Privacy) -> str:
     """Return the assumption that says which data sets are neighbours; the group's size is k while it is the blank."""
     if privacy.group_size == 1:
         words = {"up_to": "one record", "contributions": "contribution is", "others": "an arbitrary other one"}

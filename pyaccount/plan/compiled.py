@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import path_text
-from pyaccount.plan.alike import MANY, grouped
+from pyaccount.plan.alike import MANY, grouped_alike
 from pyaccount.plan.common import length_text
 from pyaccount.plan.drawing import NEWEST, DrawingRule
 from pyaccount.plan.rounds import DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.risk.budgets import budget_of
-from pyaccount.rounding import plain
+from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -111,7 +111,7 @@ class Instance:
         parts = [part for part in self.parts() if part is not None]
         assert len(parts) == len(self.analyses), "a sampled mechanism has no rounds to compose"
         exact = combine(parts, merge_gaussians=self.merges)
-        return exact if width is None else grouped(exact, width)
+        return exact if width is None else grouped_alike(exact, width)
 
     def composed_bounds(self) -> DirectedBounds | None:
         """Return the rounds of the phases that are not sampled; None if all are sampled."""
@@ -241,11 +241,13 @@ class CompiledDocument:
         """Return what will be computed, as text for people."""
         blank, privacy, budget = self.document.blank, self.document.privacy, budget_of(self.document)
         if budget is not None:
-            allowed = f"{budget.words} of at most {plain(budget.limit)} {budget.note}"
+            allowed = f"{budget.words} of at most {shortest(budget.limit)} {budget.note}"
             if blank is None:
                 return f"is a {allowed} kept?"
             return f"the {'smallest' if blank[-1] == 'multiplier' else 'largest'} {path_text(blank)} with a {allowed}"
-        epsilon, delta = ("solve" if value == "solve" else plain(value) for value in (privacy.epsilon, privacy.delta))
+        epsilon, delta = (
+            "solve" if value == "solve" else shortest(value) for value in (privacy.epsilon, privacy.delta)
+        )
         target = f"({epsilon}, {delta})"
         if blank is None:
             return f"does {target}-DP hold?"

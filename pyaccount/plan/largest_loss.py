@@ -49,7 +49,7 @@ def largest_loss(rounds: tuple[Rounds, ...]) -> LargestLoss | None:
     return LargestLoss(below, above)
 
 
-def bounded(bounds: DirectedBounds) -> bool:
+def losses_bounded(bounds: DirectedBounds) -> bool:
     """Whether the losses of every composition are bounded, so that some ε holds at δ = 0."""
     compositions: Iterable[tuple[Rounds, ...]] = (
         rounds for sides in bounds.values() for rounds in (sides.upper, sides.lower)

@@ -89,7 +89,7 @@ def reversed_rounds(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...] | None:
             flipped = tuple((name, not value if name == "reverse" else value) for name, value in part.options)
             part = Part(part.constructor, part.arguments, flipped)
         reversals.append(Rounds(part, item.count))
-    return counted(reversals)
+    return counted_rounds(reversals)
 
 
 def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> DirectedBounds:
@@ -102,11 +102,13 @@ def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> Direct
     bodies = list(parts)
     combined: DirectedBounds = {}
     for direction in DIRECTIONS:
-        upper = counted(rounds for body in bodies for rounds in body[direction].upper)
-        lower = counted(rounds for body in bodies for rounds in body[direction].lower)
+        upper = counted_rounds(rounds for body in bodies for rounds in body[direction].upper)
+        lower = counted_rounds(rounds for body in bodies for rounds in body[direction].lower)
         inner = None
         if any(body[direction].inner is not None for body in bodies):
-            inner = counted(rounds for body in bodies for rounds in body[direction].inner or body[direction].upper)
+            inner = counted_rounds(
+                rounds for body in bodies for rounds in body[direction].inner or body[direction].upper
+            )
         if merge_gaussians:
             upper, lower = _merged(upper, rounding=1.0), _merged(lower, rounding=-1.0)
             inner = None if inner is None else _merged(inner, rounding=-1.0)
@@ -114,7 +116,7 @@ def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> Direct
     return combined
 
 
-def counted(rounds: Iterable[Rounds]) -> tuple[Rounds, ...]:
+def counted_rounds(rounds: Iterable[Rounds]) -> tuple[Rounds, ...]:
     """Return the rounds in a fixed order, with equal ones counted together."""
     counts: dict[Part, int] = {}
     for item in rounds:

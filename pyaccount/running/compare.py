@@ -34,9 +34,9 @@ def comparable(
     if isinstance(source, str | os.PathLike) and is_certificate(source):
         return Certificate.load(source)
     if isinstance(source, Handed) and is_certificate(source):
-        from pyaccount.certificate.reading import parse  # seldom needed
+        from pyaccount.certificate.reading import parse_certificate  # seldom needed
 
-        return Certificate(parse(source.data, source.name).certificate())
+        return Certificate(parse_certificate(source.data, source.name).certificate())
     from pyaccount.document.loading import load
 
     return compile_document(load(source, overrides=overrides))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from pyaccount.errors import StoreError
 from pyaccount.execute.sampling.jobs import pieces
 from pyaccount.store.database import KeptWave
-from pyaccount.store.spelling import balanced_of, spelled, wave_of
+from pyaccount.store.spelling import as_json, balanced_of, wave_of
 
 if TYPE_CHECKING:
     from pyaccount.execute.sampling.jobs import Balanced, BalancedJob, Job, Remaining, Runner, Wave
@@ -54,7 +54,7 @@ class Kept:
         with closing(self._runner.waves(job, count, remaining, first)) as waves:
             try:
                 for (start, shards), wave in zip(pieces(job, count, first), waves, strict=True):
-                    self._keep(KeptWave(fingerprint, start, shards, spelled(wave)))
+                    self._keep(KeptWave(fingerprint, start, shards, as_json(wave)))
                     yield wave
             finally:
                 self._write()
@@ -65,7 +65,7 @@ class Kept:
         for stored in self._found(fingerprint):
             return balanced_of(stored.sums)
         sums = self._runner.balanced(job, count, remaining)
-        self._keep(KeptWave(fingerprint, 0, count, spelled(sums)))
+        self._keep(KeptWave(fingerprint, 0, count, as_json(sums)))
         return sums
 
     def _found(self, fingerprint: str) -> list[KeptWave]:

@@ -62,7 +62,7 @@ class KeptRun:
 def certificate_of(run: Run) -> Certificate | None:
     """Return the certificate of a run, or `None` if it is unfinished. Raises `CertificateError` or `StoreError`."""
     from pyaccount.certificate import Certificate  # imported here because only finished runs need it
-    from pyaccount.certificate.reading import parse
+    from pyaccount.certificate.reading import parse_certificate
 
     if run.damaged:
         raise StoreError(
@@ -70,7 +70,7 @@ def certificate_of(run: Run) -> Certificate | None:
         )
     if run.certificate is None:
         return None
-    return Certificate(parse(run.certificate.encode(), f"run {run.id[:12]}").certificate())
+    return Certificate(parse_certificate(run.certificate.encode(), f"run {run.id[:12]}").certificate())
 
 
 @contextmanager

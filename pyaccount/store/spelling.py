@@ -10,7 +10,7 @@ from pyaccount import _core
 from pyaccount.execute.sampling.jobs import Balanced, Sums, Wave
 
 
-def spelled(found: Wave | Balanced) -> str:
+def as_json(found: Wave | Balanced) -> str:
     """Return a wave or sums as JSON. Python writes floats so that reading them returns the same value."""
     if isinstance(found, Wave):
         sums = [[(list(part.log_wealth), part.value, part.square) for part in shard] for shard in found.sums]
@@ -19,7 +19,7 @@ def spelled(found: Wave | Balanced) -> str:
 
 
 def wave_of(text: str) -> Wave:
-    """Return the wave that `spelled` wrote. Raises `ValueError` or `TypeError` for other text."""
+    """Return the wave that `as_json` wrote. Raises `ValueError` or `TypeError` for other text."""
     sums, histogram = json.loads(text)
     return Wave(
         [[Sums(tuple(log), value, square) for log, value, square in shard] for shard in sums],
@@ -28,7 +28,7 @@ def wave_of(text: str) -> Wave:
 
 
 def balanced_of(text: str) -> Balanced:
-    """Return the sums that `spelled` wrote. Raises `ValueError` or `TypeError` for other text."""
+    """Return the sums that `as_json` wrote. Raises `ValueError` or `TypeError` for other text."""
     drawn, losses, values, merits, largest = json.loads(text)
     return Balanced(
         drawn,

@@ -20,7 +20,7 @@ from pyaccount.pages.page import (
     already_rounded,
     at_least,
     at_most,
-    chosen,
+    chosen_value,
     every_digit,
     exact,
 )
@@ -156,7 +156,7 @@ class Sweep(SweptCells, Readable):
                 rows.append((*cells, *missing, (f"{WORDS[entry.why].removeprefix('none: ')}: {entry.message}",)))
                 continue
             cells += [
-                () if value is None else (chosen(value, "as the blank's", "compared"),)
+                () if value is None else (chosen_value(value, "as the blank's", "compared"),)
                 for value in _solved(entry, further)
             ]
             # What is certified with σ also holds with σ rounded up, because more noise is at least as private.
@@ -213,7 +213,7 @@ def _of_one_type(values: list[Any]) -> list[Any]:
     return [None if value is None else common(value) for value in values]
 
 
-def written(sweep: Sweep, form: str) -> str | bytes:
+def sweep_text(sweep: Sweep, form: str) -> str | bytes:
     """Return the sweep as text, markdown, csv, json or parquet. Parquet raises `MissingExtraError` without pyarrow."""
     match form:
         case "json":

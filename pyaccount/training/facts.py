@@ -13,7 +13,7 @@ import numpy as np
 
 from pyaccount.arguments import number_of
 from pyaccount.certificate.provenance import versions
-from pyaccount.errors import DocumentError, DomainError, RunError, shown
+from pyaccount.errors import DocumentError, DomainError, RunError, quoted
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices import strategy
 from pyaccount.training.sums import ALONE
@@ -43,7 +43,7 @@ def sizes_of(document: Document, records: int | Sequence[int]) -> list[int]:
         sizes = [operator.index(size) for size in given]
     except TypeError:
         raise DomainError(
-            f"records = {shown(records)}: give the number of records of the data, or a list with one number for each phase"
+            f"records = {quoted(records)}: give the number of records of the data, or a list with one number for each phase"
         ) from None
     if len(sizes) != len(document.bodies):
         raise RunError(

@@ -19,7 +19,7 @@ from typing import Any
 from pyaccount.errors import RunError
 from pyaccount.files import write_atomically
 from pyaccount.training.key import RunKey
-from pyaccount.training.mark import Mark, MarkPlace, check_mark, mark_at, text_of
+from pyaccount.training.mark import Mark, MarkPlace, check_mark, mark_at, mark_text
 from pyaccount.training.noise.nonces import WITHOUT_NONCE, new_nonce, seed_of
 from pyaccount.training.record import STREAMS, VERSION, Layout, Recorded, RecordedRelease, begun
 from pyaccount.training.writing import RecordWriter, force
@@ -132,7 +132,7 @@ class RunFolder:
         """
         if self.mark is None:
             return
-        text = text_of(self.key.commitment, len(self.releases), self.head)
+        text = mark_text(self.key.commitment, len(self.releases), self.head)
         if text == self._marked:
             return
         # A lost mark is written anew. The new text may be there already, if an earlier write reported an error but succeeded.

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyaccount.errors import DomainError, RunError, shown
+from pyaccount.errors import DomainError, RunError, quoted
 from pyaccount.plan.common import number
 from pyaccount.training.assumptions import held
 from pyaccount.training.certified import Certified, certified
@@ -44,7 +44,7 @@ def hold_record(
     name = os.fsdecode(path)
     if expected_head is not None and not _is_hash(expected_head):
         raise DomainError(
-            f"expected_head = {shown(expected_head)}: the 64 hexadecimal digits of a line's hash are expected"
+            f"expected_head = {quoted(expected_head)}: the 64 hexadecimal digits of a line's hash are expected"
         )
     digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     run = certified(certificate)
@@ -113,17 +113,17 @@ def _header_problems(recorded: Recorded, run: Certified) -> list[str]:
     header, messages = recorded.header, []
     if header.get("streams") != STREAMS[recorded.version]:
         messages.append(
-            f"streams: {shown(header.get('streams'))}, but version {recorded.version} has {STREAMS[recorded.version]}"
+            f"streams: {quoted(header.get('streams'))}, but version {recorded.version} has {STREAMS[recorded.version]}"
         )
     if recorded.version > 1 and header.get("uncertified") is not (header.get("certificate_sha256") is None):
-        messages.append(f"uncertified: {shown(header.get('uncertified'))}, but certificate_sha256 says the opposite")
+        messages.append(f"uncertified: {quoted(header.get('uncertified'))}, but certificate_sha256 says the opposite")
     if not _is_hash(header.get("key_commitment")):
         messages.append(
-            f"key_commitment: the 64 hexadecimal digits of a hash are expected, not {shown(header.get('key_commitment'))}"
+            f"key_commitment: the 64 hexadecimal digits of a hash are expected, not {quoted(header.get('key_commitment'))}"
         )
     world = header.get("world")
     if type(world) is not int or world < 1:
-        messages.append(f"world: a number of ranks is expected, not {shown(world)}")
+        messages.append(f"world: a number of ranks is expected, not {quoted(world)}")
     unstated = any(body.training.dataset_size is None for body in run.document.bodies)
     if (SIZES in header) is not unstated or (unstated and not _is_hash(header[SIZES])):
         messages.append(
@@ -153,7 +153,7 @@ def _layout_problems(recorded: Recorded, run: Certified) -> list[str]:
             break
     normalisers = recorded.header.get("normalisers")
     if not isinstance(normalisers, list) or len(normalisers) != len(run.body_runs):
-        messages.append(f"normalisers: {len(run.body_runs)} are expected, not {shown(normalisers)}")
+        messages.append(f"normalisers: {len(run.body_runs)} are expected, not {quoted(normalisers)}")
     else:
         for part in run.body_runs:
             stated = recorded.normalisers.get(part.place)
@@ -175,7 +175,7 @@ def _contradictions(recorded: Recorded, run: Certified) -> list[str]:
     for release in recorded.releases:
         if from_key is not (release.noise is None):
             source = "has a tag of its noise" if from_key else "has no tag of its noise"
-            messages.append(f"round {release.round} {source}, but noise_source is {shown(header.get('noise_source'))}")
+            messages.append(f"round {release.round} {source}, but noise_source is {quoted(header.get('noise_source'))}")
             break
     tags: list[tuple[str, list[bytes | str | None]]] = [
         ("tag of their sums", [release.sum for release in recorded.releases]),
@@ -185,7 +185,7 @@ def _contradictions(recorded: Recorded, run: Certified) -> list[str]:
     for what, values in tags:
         wrong = next((value for value in values if isinstance(value, str) and not _is_hash(value)), None)
         if wrong is not None:
-            messages.append(f"{what}: the 64 hexadecimal digits of a hash are expected, not {shown(wrong)}")
+            messages.append(f"{what}: the 64 hexadecimal digits of a hash are expected, not {quoted(wrong)}")
         if len(set(values)) < len(values):
             repeated = next(index for index, value in enumerate(values) if value in values[:index])
             messages.append(f"rounds {values.index(values[repeated])} and {repeated} have the same {what}")

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from pyaccount.errors import RunError, shown
+from pyaccount.errors import RunError, quoted
 from pyaccount.training.record import contains
 
 #: A callable that stores a text: `mark(text)` stores it, and `mark()` returns the last one, or None if there is none.
@@ -123,7 +123,7 @@ class CallableMark:
         """Return the text from the callable. Raises `RunError` if it returns neither a text nor None."""
         kept = self._keeper()
         if kept is not None and not isinstance(kept, str):
-            raise RunError(f"mark() returned {shown(kept)}: the text that was kept last is expected, or None")
+            raise RunError(f"mark() returned {quoted(kept)}: the text that was kept last is expected, or None")
         return kept
 
     def write(self, text: str) -> None:
@@ -150,7 +150,7 @@ def state_directory() -> Path:
     return Path(os.path.expanduser("~")) / ".local" / "state"  # noqa: PTH111 - pathlib raises if there is no home
 
 
-def text_of(commitment: str, rounds: int, head: str) -> str:
+def mark_text(commitment: str, rounds: int, head: str) -> str:
     """Return the text of a mark: the commitment of the run's key, the number of rounds, and the hash of the last line."""
     return f"{commitment} {rounds} {head}\n"
 
@@ -164,7 +164,7 @@ def check_mark(mark: Mark, commitment: str, record: Path, rounds: int) -> None:
     words = kept.split()
     if len(kept) > LONGEST or len(words) != 3 or not words[1].isdecimal():
         raise RunError(
-            f"{mark.place}: this is not a mark: {shown(kept)}. A mark has a commitment, a number of rounds and a hash"
+            f"{mark.place}: this is not a mark: {quoted(kept)}. A mark has a commitment, a number of rounds and a hash"
         )
     if words[0] != commitment:
         raise RunError(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pyaccount.errors import RunError, shown
+from pyaccount.errors import RunError, quoted
 from pyaccount.training.noise.nonces import NONCE_BYTES, WITHOUT_NONCE, seed_of
 
 #: The version of new records, and all versions that can be read. Version 1 had no nonces and did not say how a run ended; a run
@@ -252,7 +252,7 @@ def begun(path: Path) -> bool:
     return line.endswith(b"\n") or line[: len(FIRST)] != FIRST[: len(line)]
 
 
-def line_of(event: Mapping[str, Any]) -> bytes:
+def event_line(event: Mapping[str, Any]) -> bytes:
     """Return an event as a line of JSON."""
     return json.dumps(event, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
@@ -303,7 +303,7 @@ def _layout(releases: list[Any], version: int, where: str) -> Layout:
 def _normaliser(event: Mapping[str, Any], where: str) -> float:
     normaliser = event.get("normaliser")
     if type(normaliser) is not float or not 0.0 < normaliser < float("inf"):
-        raise RunError(f"{where}: normaliser: a positive number is expected, not {shown(normaliser)}")
+        raise RunError(f"{where}: normaliser: a positive number is expected, not {quoted(normaliser)}")
     return normaliser
 
 
@@ -311,7 +311,7 @@ def _array(name: str, layout: object, where: str) -> tuple[str, tuple[int, ...]]
     match layout:
         case [("float32" | "float64") as kind, list(shape)] if all(type(size) is int and size >= 0 for size in shape):
             return kind, tuple(shape)
-    raise RunError(f"{where}: arrays: a type and a shape are expected for {shown(name)}")
+    raise RunError(f"{where}: arrays: a type and a shape are expected for {quoted(name)}")
 
 
 def _release(event: Mapping[str, Any], before: Recorded, where: str) -> RecordedRelease:
@@ -346,5 +346,5 @@ def _nonce(event: Mapping[str, Any], where: str) -> bytes:
     except ValueError:
         nonce = b""
     if len(nonce) != NONCE_BYTES:
-        raise RunError(f"{where}: nonce: {2 * NONCE_BYTES} hexadecimal digits are expected, not {shown(text)}")
+        raise RunError(f"{where}: nonce: {2 * NONCE_BYTES} hexadecimal digits are expected, not {quoted(text)}")
     return nonce

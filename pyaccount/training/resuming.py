@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyaccount.errors import RunError, shown
+from pyaccount.errors import RunError, quoted
 from pyaccount.training.record import contains
 
 #: The kind and the version of a state, and the versions that can be read. Version 1 had no `head`, the hash of the last line.
@@ -19,7 +19,7 @@ KIND, VERSION, VERSIONS = "pyaccount-training-run", 2, (1, 2)
 WHICH = ("document_sha256", "certificate_sha256", "key_commitment")
 
 
-def state_of(header: Mapping[str, Any], done: int, head: str) -> dict[str, Any]:
+def run_state(header: Mapping[str, Any], done: int, head: str) -> dict[str, Any]:
     """Return the state of a run, given the record's first line, the number of rounds in the model, and the last line's hash."""
     return {"kind": KIND, "version": VERSION, "rounds": done, "head": head, **{name: header[name] for name in WHICH}}
 
@@ -30,17 +30,17 @@ def position_of(state: Mapping[str, Any], header: Mapping[str, Any], released: i
     Raises `RunError` if the state is that of another run, or has rounds that the record does not have.
     """
     if not isinstance(state, Mapping) or state.get("kind") != KIND:
-        raise RunError(f"this is not the state of a training run: {shown(state)}")
+        raise RunError(f"this is not the state of a training run: {quoted(state)}")
     if state.get("version") not in VERSIONS:
-        raise RunError(f"the state has version {shown(state.get('version'))}, which this pyaccount cannot read")
+        raise RunError(f"the state has version {quoted(state.get('version'))}, which this pyaccount cannot read")
     for name in WHICH:
         if state.get(name) != header[name]:
             raise RunError(
-                f"{name}: this is the state of another run: {shown(state.get(name))}, and not {shown(header[name])}"
+                f"{name}: this is the state of another run: {quoted(state.get(name))}, and not {quoted(header[name])}"
             )
     done = state.get("rounds")
     if type(done) is not int or done < 0:
-        raise RunError(f"rounds: a whole number is expected, not {shown(done)}")
+        raise RunError(f"rounds: a whole number is expected, not {quoted(done)}")
     if done > released:
         raise RunError(
             f"rounds: the state has {done} rounds, and the record only {released}: it lacks rounds that were released. Find the "
@@ -49,7 +49,7 @@ def position_of(state: Mapping[str, Any], header: Mapping[str, Any], released: i
     head = state.get("head")
     if state["version"] > 1 and not (isinstance(head, str) and contains(record, head)):
         raise RunError(
-            f"head: the record does not contain the line {shown(head)}, which was its last one when the state was written: the "
+            f"head: the record does not contain the line {quoted(head)}, which was its last one when the state was written: the "
             "record was put back to an earlier state and has continued from there. Find the record that contains the line"
         )
     return done

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from pyaccount.accountant import Accountant
-from pyaccount.errors import DomainError, RunError, shown
+from pyaccount.errors import DomainError, RunError, quoted
 from pyaccount.plan.common import number as filled
 from pyaccount.training.batches import Batch, Batches, batches_of
 from pyaccount.training.batches.attribution import attributed
@@ -26,7 +26,7 @@ from pyaccount.training.mark import MarkPlace
 from pyaccount.training.noise.nonces import coordinates_of
 from pyaccount.training.opening import opened
 from pyaccount.training.record import RecordedRelease
-from pyaccount.training.resuming import RankState, check_ranks, position_of, state_of
+from pyaccount.training.resuming import RankState, check_ranks, position_of, run_state
 from pyaccount.training.source import FROM_KEY
 from pyaccount.training.sums import (
     ALONE,
@@ -171,7 +171,7 @@ class TrainingRun:
         try:
             rank, world = operator.index(rank), operator.index(world)
         except TypeError:
-            raise DomainError(f"rank = {shown(rank)}, world = {shown(world)}: whole numbers are expected") from None
+            raise DomainError(f"rank = {quoted(rank)}, world = {quoted(world)}: whole numbers are expected") from None
         if not 0 <= rank < world:
             raise DomainError(f"rank = {rank} is outside its domain: at least 0 and below world = {world}")
         self.rank, self.world = rank, world
@@ -301,7 +301,7 @@ class TrainingRun:
 
         It contains no secret.
         """
-        return state_of(self._folder.recorded.header, self._round, self.head)
+        return run_state(self._folder.recorded.header, self._round, self.head)
 
     def load_state_dict(self, state: Mapping[str, Any], *, give_up: bool = False) -> None:
         """Continue from a checkpoint, given its `state_dict`.

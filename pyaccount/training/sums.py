@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyaccount.errors import RunError, shown
+from pyaccount.errors import RunError, quoted
 from pyaccount.training.key import RunKey
 from pyaccount.training.record import Layout
 
@@ -41,7 +41,7 @@ def named(sums: RoundSums, alone: str = ALONE) -> dict[str, Array]:
     arrays = {}
     for name in sorted(given):
         if not isinstance(name, str) or not name:
-            raise RunError(f"the name of a summed array is a text that is not empty, not {shown(name)}")
+            raise RunError(f"the name of a summed array is a text that is not empty, not {quoted(name)}")
         # The array is copied, so that the same numbers are checked, tagged and released even if the caller changes its array.
         array = np.array(given[name])
         if array.dtype not in (np.float32, np.float64):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from pyaccount import _core
 from pyaccount.errors import RunError
-from pyaccount.training.record import EVENTS, LONGEST_LINE, VERSION, Recorded, begun, line_of
+from pyaccount.training.record import EVENTS, LONGEST_LINE, VERSION, Recorded, begun, event_line
 
 
 class RecordWriter:
@@ -63,7 +63,7 @@ class RecordWriter:
         shows whether it contains the line.
         """
         assert event in EVENTS
-        line = line_of({"event": event, **values, "previous": self.recorded.last})
+        line = event_line({"event": event, **values, "previous": self.recorded.last})
         if len(line) > LONGEST_LINE:
             raise RunError(
                 f"a line of the record has at most {LONGEST_LINE:_} bytes, and this one ({event}) has {len(line):_}"

@@ -75,7 +75,7 @@ def test_fewer_kinds_are_never_more_private(monkeypatch: pytest.MonkeyPatch) -> 
         for kind in ("poisson", "fixed-size")
         for sigma, batch in ((1.01, 100), (1.02, 101), (1.03, 100), (1.04, 999))
     ]
-    found, change = alike.fewer(phases)
+    found, change = alike.fewer_kinds(phases)
     assert sum(phase["training"]["iterations"] for phase in found) == 16
     assert 0.0 < change <= 0.5
     rounded = {bits: [alike._rounded(phase, bits) for phase in phases] for bits in (2, 6, 20)}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import pyaccount
 from pyaccount import cli
 from pyaccount.accountant.planned import Planned
-from pyaccount.certificate.saving import written
+from pyaccount.certificate.saving import certificate_text
 from pyaccount.errors import DocumentError
 from pyaccount.execute.choose import choose
 from pyaccount.execute.options import RunOptions
@@ -48,7 +48,7 @@ def document(workload: dict[str, Any] | None, **changes: Any) -> dict[str, Any]:
 
 def as_text(certificate: pyaccount.Certificate) -> str:
     """The form for terminals, without its frame."""
-    return " ".join(written(certificate.data, "text").replace("│", " ").split())
+    return " ".join(certificate_text(certificate.data, "text").replace("│", " ").split())
 
 
 def trained(workload: dict[str, Any], noise: Array) -> Array:

@@ -21,7 +21,7 @@ import pyaccount
 from pyaccount import cli
 from pyaccount.certificate.compared import FailedRecord
 from pyaccount.certificate.comparison import Comparison
-from pyaccount.certificate.reading import read
+from pyaccount.certificate.reading import read_certificate
 from pyaccount.certificate.report import page_of
 from pyaccount.certificate.report.planned import amplification_plan_page
 from pyaccount.document.amplification import Amplification
@@ -53,7 +53,7 @@ def assert_fits(width: int, page: Page) -> str:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("path", FINISHED, ids=lambda path: path.stem)
 def test_certificates(path: Path, width: int) -> None:
-    assert_fits(width, page_of(read(path).any()))
+    assert_fits(width, page_of(read_certificate(path).any()))
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from pyaccount.execute.sampling.betting_choice import Betting, Claim
 from pyaccount.execute.sampling.composed_profile import IGNORED_SHARE, NODES, ComposedProfile, composed_profile
 from pyaccount.execute.sampling.jobs import Proposal
 from pyaccount.execute.sampling.profile import draw
-from pyaccount.execute.sampling.proposals import plain, proposed
+from pyaccount.execute.sampling.proposals import plain_proposal, with_parameters
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, gaussian, reversed_rounds, tight
@@ -474,10 +474,10 @@ def test_the_floor_is_added_whatever_is_drawn() -> None:
     limits = sampler(1).limits(
         SampledMechanism(mechanism.recipe, ("remove",), 1, 100.0, mechanism.plain_parameter, curves={"remove": cut}),
         "remove",
-        proposed([mechanism.plain_parameter], 1.0),
+        with_parameters([mechanism.plain_parameter], 1.0),
         0.9,
     )
     assert limits.tail_mass == cut.core.tail_mass
     assert together([(mechanism, 1)]) is mechanism
-    assert plain(mechanism, "remove") == Proposal(mechanism.plain_parameter, 1.0)
+    assert plain_proposal(mechanism, "remove") == Proposal(mechanism.plain_parameter, 1.0)
     assert IGNORED_SHARE < 1e-3

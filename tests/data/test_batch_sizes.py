@@ -10,7 +10,7 @@ import pytest
 
 from pyaccount.data.attribution import AttributionTable
 from pyaccount.data.batches import BatchLaw, simulated
-from pyaccount.data.bounding import neighbours
+from pyaccount.data.bounding import neighbour_count
 from pyaccount.data.reading import attribution_of
 
 SHARED = [("a", "x"), ("b", "x"), ("b", "y"), ("c", "y"), ("d", "z")]
@@ -19,7 +19,7 @@ SINGLE = [("a", "x"), ("b", "x"), ("c", "x"), ("d", "y"), ("e", "z"), ("f", "z")
 
 def law_of(table: AttributionTable, separation: int, *, shared: bool) -> BatchLaw:
     everyone = np.ones(len(table.record_names), dtype=np.bool_)
-    return BatchLaw.of(table.degrees(everyone), neighbours(table, everyone), separation, shared=shared)
+    return BatchLaw.of(table.degrees(everyone), neighbour_count(table, everyone), separation, shared=shared)
 
 
 def enumerated(pairs: list[tuple[str, str]], separation: int, p: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pyaccount.data.attribution import AttributionTable
-from pyaccount.data.bounding import bounded, neighbours, rule, within_neighbourhoods
+from pyaccount.data.bounding import kept_candidates, neighbour_count, rule, within_neighbourhoods
 from pyaccount.data.reading import attribution_of
 
 Pairs = list[tuple[str, str]]
@@ -28,7 +28,7 @@ def users_of(pairs: Pairs) -> dict[str, set[str]]:
 
 def kept_by(pairs: Pairs, limit: int, seed: int = 0) -> set[str]:
     table = table_of(pairs)
-    kept = bounded(table, limit, seed, np.ones(len(table.record_names), dtype=np.bool_))
+    kept = kept_candidates(table, limit, seed, np.ones(len(table.record_names), dtype=np.bool_))
     return {table.record_names[r] for r in np.flatnonzero(kept)}
 
 
@@ -96,7 +96,7 @@ def test_neighbours_are_counted_once_each(seed: int, monkeypatch: pytest.MonkeyP
     chance = np.random.default_rng(seed)
     for share in (0.0, 0.5, 1.0):
         among = chance.random(len(table.record_names)) < share
-        counted = neighbours(table, among)
+        counted = neighbour_count(table, among)
         expected = around(pairs, {table.record_names[r] for r in np.flatnonzero(among)})
         found = {table.record_names[r]: int(count) for r, count in enumerate(counted) if among[r]}
         assert found == expected
@@ -106,7 +106,7 @@ def test_neighbours_are_counted_once_each(seed: int, monkeypatch: pytest.MonkeyP
 def test_more_neighbours_than_a_byte_counts() -> None:
     pairs = [(f"r{k}", user) for k in range(512) for user in ("u", "v")]
     table = table_of(pairs)
-    assert set(neighbours(table, np.ones(512, dtype=np.bool_)).tolist()) == {512}
+    assert set(neighbour_count(table, np.ones(512, dtype=np.bool_)).tolist()) == {512}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -120,9 +120,9 @@ def test_neighbourhoods_are_kept_small(seed: int, most: int) -> None:
     assert max(around(pairs, names).values()) <= most
     assert not (kept & removed).any()
     # What was removed left room, which was used.
-    assert (kept == bounded(table, 3, 0, everyone & ~removed)).all()
+    assert (kept == kept_candidates(table, 3, 0, everyone & ~removed)).all()
     if most == 8 and not removed.any():
-        assert (kept == bounded(table, 3, 0, everyone)).all()
+        assert (kept == kept_candidates(table, 3, 0, everyone)).all()
 
 
 def test_a_record_that_all_share_goes_and_theirs_stay() -> None:

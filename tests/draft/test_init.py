@@ -24,7 +24,7 @@ from pyaccount.document.document import Document
 from pyaccount.draft.draft import completed, drafted
 from pyaccount.draft.interview import default, offered
 from pyaccount.draft.questions import QUESTIONS, DraftQuestion, meanings
-from pyaccount.draft.writing import OPTIONAL, text_of
+from pyaccount.draft.writing import OPTIONAL, draft_text
 from pyaccount.files import write_atomically
 
 #: Facts that suit every sampler and matrix.
@@ -153,7 +153,7 @@ def test_comments_are_the_models_own_words(tmp_path: Path) -> None:
 
 def test_the_optional_part_is_valid_once_it_is_no_comment(tmp_path: Path) -> None:
     complete = completed({"sampler": "poisson"}, lambda q, a: default(q, a) or FACTS[q.name])
-    before, accounting = text_of({**complete, "name": "x"}).split("# accounting:\n")
+    before, accounting = draft_text({**complete, "name": "x"}).split("# accounting:\n")
     lines = [line.removeprefix("# ") for line in accounting.splitlines()]
     document = loaded(f"{before}accounting:\n" + "\n".join(lines), tmp_path)
     assert set(document.to_mapping()["accounting"]) == set(OPTIONAL)

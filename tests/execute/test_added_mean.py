@@ -26,11 +26,11 @@ from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import betting_choice, evidence, tests_of_claims
 from pyaccount.execute.sampling.added_mean import SquareClaim, choose_mean, mean_claim
 from pyaccount.execute.sampling.betting_choice import Betting, Claim
-from pyaccount.execute.sampling.error_probability import beside
+from pyaccount.execute.sampling.error_probability import stated_separately
 from pyaccount.execute.sampling.evidence import Result
 from pyaccount.execute.sampling.fixed_sequence import SequenceResult
 from pyaccount.execute.sampling.jobs import SHARD, LogSobolev
-from pyaccount.execute.sampling.proposals import plain
+from pyaccount.execute.sampling.proposals import plain_proposal
 from pyaccount.execute.sampling.proven import Known
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.execute.sampling.shards import SampleLimits, Sampler
@@ -145,7 +145,7 @@ def test_a_false_mean_is_accepted_as_seldom_as_it_may_be() -> None:
             claim = Claim(mechanism, 1.0, epsilon, factor * delta, math.log(1.0 / q))
             planned = mean_claim(mechanism, proposal, epsilon, claim.delta)
             assert planned is not None
-            place = replace(plain(mechanism, "add"), log_sobolev=proposal)
+            place = replace(plain_proposal(mechanism, "add"), log_sobolev=proposal)
             betting = Betting(place, planned.most, (0.5 / (planned.most - planned.threshold),), 4.0 * SHARD)
             test = _bet_on_mean(one, claim, "add", betting)
             accepted[factor] += test.accepted
@@ -284,7 +284,9 @@ def test_a_second_moment_that_fails_ends_the_test() -> None:
     planned = mean_claim(mechanism, shape, claim.epsilon, square)
     assert planned is not None
     chosen = SquareClaim(planned, square, mean)
-    betting = Betting(plain(mechanism, "add"), 1.0, (0.5,), 1.0, clipped=0.01, square=chosen, square_samples=1.0)
+    betting = Betting(
+        plain_proposal(mechanism, "add"), 1.0, (0.5,), 1.0, clipped=0.01, square=chosen, square_samples=1.0
+    )
     test = _bet(sampler, claim, "add", betting)
     assert not test.accepted
     assert test.square is not None
@@ -305,7 +307,7 @@ def test_what_a_mean_implies_at_other_epsilons_is_above_delta(moment: int) -> No
     sums = sampler.added_mean(found, tables, sampler.stream("pilot", 64), moment=moment)  # type: ignore[arg-type]
     mean = sum(shard[0][1] for shard in sums) / (64 * SHARD)
     bound = math.exp(found.limits(shape.exponent, moment, at)[0] + mean)
-    usual = plain(mechanism, "add")
+    usual = plain_proposal(mechanism, "add")
     square = SquareTest(shape, bound, 1.0, (), 0, 1.0, accepted=True) if moment == 2 else None
     test = tests_of_claims.Test(
         direction="add",
@@ -373,9 +375,9 @@ def test_only_tests_whose_errors_are_counted_bound_a_profile() -> None:
     instance = session.plan.at()
     shape = LogSobolev(2.0, 3.0)
     limits = SampleLimits(1.0, 0.0, 0.0)
-    place = replace(plain(session.mechanism(instance), "add"), log_sobolev=shape)
+    place = replace(plain_proposal(session.mechanism(instance), "add"), log_sobolev=shape)
     test = tests_of_claims.Test("add", 1.0, 0.5, 1e-3, place, limits, (), 0, 1.0, 1.0, 0.0, None, accepted=True)
-    acceptance = beside(1e-3, 1e-5)
+    acceptance = stated_separately(1e-3, 1e-5)
 
     def known(kind: Any, tests: tuple[Any, ...], refused: int = 0) -> tuple[Any, ...]:
         result = Result(instance, acceptance, SequenceResult(1.0, tests), kind, 0.5, 1e-3, refused=refused)

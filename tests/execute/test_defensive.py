@@ -24,9 +24,9 @@ from pyaccount.execute.sampling import betting_choice
 from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
 from pyaccount.execute.sampling.estimates import Effort, Estimator
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Component, Proposal
-from pyaccount.execute.sampling.proposals import mixed, plain, shared
+from pyaccount.execute.sampling.proposals import mixed, plain_proposal, whole_units
 from pyaccount.execute.sampling.shards import Sampler, Stream
-from pyaccount.execute.sampling.tests_of_claims import verify
+from pyaccount.execute.sampling.tests_of_claims import run_betting_tests
 from pyaccount.plan.sampled import SampledMechanism
 
 Array = np.ndarray
@@ -125,7 +125,7 @@ def test_no_sample_is_above_the_bound(direction: Any, epsilon: float, *, anchore
     assert largest <= cap
     assert largest > 0.2 * cap
     # The bound is divided by the share of the component that bounds the samples.
-    alone = Proposal(0.5, parts[1].number) if anchored else plain(one.mechanism(), direction)
+    alone = Proposal(0.5, parts[1].number) if anchored else plain_proposal(one.mechanism(), direction)
     single = sampler().limits(one.mechanism(), direction, alone, epsilon).weight_bound
     assert cap <= single * 128 / (72 if anchored else 80) * (1.0 + 1e-9)
 
@@ -237,7 +237,7 @@ def test_tests_close_to_the_truth_take_fewer_samples() -> None:
     assert not alone.proposal.components
     assert found.expected_samples < 0.75 * alone.expected_samples
     betting_choice.MIXED_FROM = 0.0
-    tests = verify(one, claim, estimates)
+    tests = run_betting_tests(one, claim, estimates)
     assert [test.accepted for test in tests] == [True, True]
     test = next(test for test in tests if test.direction == "remove")
     assert test.proposal.components
@@ -299,7 +299,7 @@ def test_where_columns_overlap_plain_samples_bound_the_tilts(*, users: bool, tmp
     assert mechanism.enclosed
     for direction in mechanism.directions:
         estimate = Estimator(one).at(mechanism, direction, epsilon)
-        usual = plain(mechanism, direction)
+        usual = plain_proposal(mechanism, direction)
         components = mixed(mechanism, direction, usual, estimate.components, 64)
         assert components is not None
         assert not any(part.parameters for part in components)
@@ -335,9 +335,11 @@ def test_truncated_batches_have_mixtures_of_scaled_laws(*, bins: bool, tmp_path:
     epsilon = 1.5
     for direction in mechanism.directions:
         estimate = Estimator(one).at(mechanism, direction, epsilon)
-        components = mixed(mechanism, direction, plain(mechanism, direction), estimate.components, 64)
+        components = mixed(mechanism, direction, plain_proposal(mechanism, direction), estimate.components, 64)
         assert components is not None
-        proposal = Proposal(*plain(mechanism, direction).parameters, plain(mechanism, direction).mean_scale)
+        proposal = Proposal(
+            *plain_proposal(mechanism, direction).parameters, plain_proposal(mechanism, direction).mean_scale
+        )
         proposal = Proposal(proposal.parameter, proposal.mean_scale, (), components)
         assert one.limits(mechanism, direction, proposal, epsilon).weight_bound == pytest.approx(2.0, rel=1e-8)
         sums = one.run(mechanism, direction, proposal, [BetTable(epsilon, 2.0)], Stream("verification", 256, 9))
@@ -362,7 +364,7 @@ def test_what_is_no_mixture_is_refused(parts: Any, message: str) -> None:
 
 def test_units_are_whole_and_in_proportion() -> None:
     for weights in ([1.0], [1.0, 1.0, 1.0], [5.0, 0.1, 0.1], [0.0, 1.0]):
-        units = shared(weights, 40)
+        units = whole_units(weights, 40)
         assert sum(units) == 40
         assert min(units) >= 1
         assert all(a <= b or c >= d for (a, c), (b, d) in pairwise(zip(weights, units, strict=True)))

@@ -11,7 +11,7 @@ from plain_documents import document
 
 import pyaccount
 from pyaccount.errors import DocumentError
-from pyaccount.execute.curve import MOST, CurvePoint, between
+from pyaccount.execute.curve import MOST, CurvePoint, points_between
 
 
 def test_the_gaussian_mechanism_of_a_long_run_with_hardly_any_noise_is_certified() -> None:
@@ -31,7 +31,7 @@ def test_the_gaussian_mechanism_of_a_long_run_with_hardly_any_noise_is_certified
 
 def test_points_of_a_picture_are_few_wherever_a_profile_falls() -> None:
     points = [CurvePoint(0.0, 1.0), CurvePoint(4.4e20, 1.0), CurvePoint(5e20, 0.5), CurvePoint(5.000000001e20, 1e-5)]
-    assert len(between([*points, CurvePoint(5.6e20, 1e-300)], 1e-300)) <= 4 * MOST
+    assert len(points_between([*points, CurvePoint(5.6e20, 1e-300)], 1e-300)) <= 4 * MOST
 
 
 @pytest.mark.parametrize(("noise_multiplier", "least"), [(0.6, 16.733), (0.605, 16.534)])

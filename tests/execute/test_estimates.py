@@ -19,7 +19,7 @@ from pyaccount.execute.sampling import estimates as estimating
 from pyaccount.execute.sampling.estimates import Effort, Estimator, _estimate, _shared
 from pyaccount.execute.sampling.jobs import SHARD, Component
 from pyaccount.execute.sampling.profile import larger
-from pyaccount.execute.sampling.proposals import library, plain
+from pyaccount.execute.sampling.proposals import plain_proposal, scaled_proposals
 from pyaccount.execute.sampling.proven import SampledPoint
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.recipe import Recipe
@@ -81,7 +81,7 @@ def test_standard_errors_are_true_whatever_the_proposals_are(tilts: tuple[float,
     runs, scores = 400, []
     for _ in range(runs):
         sums = one.balanced(mechanism, "remove", mixture, (epsilon,), one.stream("pilot", 24))
-        found = _estimate(sums, 0, plain(mechanism, "remove"), 0.0)
+        found = _estimate(sums, 0, plain_proposal(mechanism, "remove"), 0.0)
         if found.known:
             scores.append((found.value - truth) / found.standard_error)
     # With plain samples alone, the largest sample seldom matters so much that there is no estimate.
@@ -157,15 +157,17 @@ def test_every_proposal_estimates_what_plain_samples_do(name: str, direction: An
     sign = -1.0 if direction == "add" else 1.0
     proposals = [] if name.startswith("truncated") else [Component(0, (), sign * theta) for theta in (0.5, 2.0)]
     if name != "overlapping":
-        proposals += [Component(0, law.parameters, law.mean_scale) for law in library(mechanism, direction)[1:5:3]]
+        proposals += [
+            Component(0, law.parameters, law.mean_scale) for law in scaled_proposals(mechanism, direction)[1:5:3]
+        ]
     sums = one.balanced(mechanism, direction, _shared([PLAIN], [1.0]), (epsilon,), one.stream("profile", 256))
-    usual = _estimate(sums, 0, plain(mechanism, direction), 0.0)
+    usual = _estimate(sums, 0, plain_proposal(mechanism, direction), 0.0)
     assert usual.effective > 1000.0
     for proposal in proposals:
         sums = one.balanced(
             mechanism, direction, _shared([PLAIN, proposal], [0.0, 1.0]), (epsilon,), one.stream("pilot", 128)
         )
-        found = _estimate(sums, 0, plain(mechanism, direction), 0.0)
+        found = _estimate(sums, 0, plain_proposal(mechanism, direction), 0.0)
         assert found.known, proposal
         assert abs(found.value - usual.value) < 4.0 * math.hypot(found.standard_error, usual.standard_error), proposal
 

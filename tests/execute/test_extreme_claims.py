@@ -10,7 +10,7 @@ from oracle import gaussian_delta, gaussian_epsilon
 from plain_documents import document, one_step
 
 import pyaccount
-from pyaccount.document.ranges import SMALLEST_DELTA, spelled
+from pyaccount.document.ranges import SMALLEST_DELTA, spelled_bound
 from pyaccount.errors import DomainError
 from pyaccount.execute import Engine, Question
 
@@ -76,10 +76,10 @@ def test_the_core_refuses_what_is_below_the_smallest_delta_and_answers_there() -
     answer = Engine().ask(bounds, Question(None, SMALLEST_DELTA, 1e-3))
     assert answer.lower <= exact_epsilon(1.0, SMALLEST_DELTA) <= answer.upper
     below = math.nextafter(SMALLEST_DELTA, 0.0)
-    with pytest.raises(DomainError, match=f"at least {spelled(SMALLEST_DELTA)} "):
+    with pytest.raises(DomainError, match=f"at least {spelled_bound(SMALLEST_DELTA)} "):
         Engine().ask(bounds, Question(None, below, 1e-3))
     profile = pyaccount.certify(one_step(1.0, privacy__epsilon=1.0)).profile
-    with pytest.raises(DomainError, match=f"at least {spelled(SMALLEST_DELTA)} "):
+    with pytest.raises(DomainError, match=f"at least {spelled_bound(SMALLEST_DELTA)} "):
         profile.epsilon(below)
 
 

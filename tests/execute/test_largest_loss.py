@@ -17,7 +17,7 @@ import pyaccount
 from pyaccount import _core
 from pyaccount.errors import DocumentError, DomainError, NumericsError
 from pyaccount.execute import Engine, Question
-from pyaccount.execute.curve import MOST, CurvePoint, between
+from pyaccount.execute.curve import MOST, CurvePoint, points_between
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.largest_loss import LargestLoss, largest_loss
 from pyaccount.plan.rounds import Part, Rounds, gaussian
@@ -148,8 +148,8 @@ def test_a_profile_that_ends_has_a_picture() -> None:
     beside = math.nextafter(1.0, 2.0)
     for last in (beside, 1.0 + 1e-12, 1.001):
         points = [CurvePoint(0.0, 0.4), CurvePoint(0.9, 0.05), CurvePoint(1.0, 1e-8), CurvePoint(last, 0.0)]
-        assert 5 <= len(between(points, 1e-300)) <= 3 * MOST
-    assert between([CurvePoint(0.0, 0.0), CurvePoint(1.0, 0.0)], 1.0) == ()
+        assert 5 <= len(points_between(points, 1e-300)) <= 3 * MOST
+    assert points_between([CurvePoint(0.0, 0.0), CurvePoint(1.0, 0.0)], 1.0) == ()
 
 
 LAPLACE, GAUSSIAN = {"kind": "laplace", "multiplier": 10}, {"multiplier": 5}

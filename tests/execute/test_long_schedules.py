@@ -117,7 +117,7 @@ def test_the_interval_contains_the_exact_composition_and_the_certificate_says_so
 def test_noise_without_sampling_against_the_closed_form() -> None:
     noises = [20.0 + 20.0 * step / KINDS for step in range(KINDS)]
     rounds = tuple(Rounds(Part("gaussian", (1.0, noise)), 1) for noise in noises)
-    bounds = alike.grouped({side: Bounds(rounds, rounds) for side in ("remove", "add")}, 0.02)  # type: ignore[misc]
+    bounds = alike.grouped_alike({side: Bounds(rounds, rounds) for side in ("remove", "add")}, 0.02)  # type: ignore[misc]
     assert alike.composed_alike(bounds)
     answer = Engine().ask(bounds, Question(None, DELTA, 1e-4))
     truth = of_gaussians(math.fsum(noise**-2 for noise in noises))
@@ -134,7 +134,7 @@ def test_rates_are_grouped_with_the_noise(fall: float) -> None:
         Rounds(Part("poisson", (1, rate, noise), (("two_sided", False), ("reverse", False))), 3)
         for rate, noise in kinds
     )
-    side = alike.grouped({name: Bounds(rounds, rounds) for name in ("remove", "add")}, 0.05)["remove"]  # type: ignore[misc]
+    side = alike.grouped_alike({name: Bounds(rounds, rounds) for name in ("remove", "add")}, 0.05)["remove"]  # type: ignore[misc]
     assert side.kinds == KINDS
     assert sum(one.count for one in side.upper) == sum(one.count for one in side.lower) == 3 * KINDS
     assert max(len(side.upper), len(side.lower)) <= KINDS / 3
@@ -156,11 +156,11 @@ def test_only_rounds_of_which_it_is_proven_are_grouped() -> None:
     for parts in others.values():
         rounds = tuple(Rounds(part, 1) for part in parts)
         bounds = {side: Bounds(rounds, rounds) for side in ("remove", "add")}
-        assert alike.grouped(bounds, 0.5) == bounds  # type: ignore[arg-type, comparison-overlap]
+        assert alike.grouped_alike(bounds, 0.5) == bounds  # type: ignore[arg-type, comparison-overlap]
     # Rounds whose ends are of different pairs, or of few kinds, are not grouped either.
     rounds = tuple(Rounds(Part("gaussian", (1.0, 20.0 + 1e-3 * step)), 1) for step in range(KINDS))
     for apart in (Bounds(rounds, rounds[1:]), Bounds(rounds, rounds, rounds[1:]), Bounds(rounds[:20], rounds[:20])):
-        found = alike.grouped({"remove": apart, "add": apart}, 0.5)
+        found = alike.grouped_alike({"remove": apart, "add": apart}, 0.5)
         assert found == {"remove": apart, "add": apart}
 
 

@@ -25,7 +25,7 @@ from pyaccount.execute.sampling.error_probability import Acceptance
 from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch, Once, SequenceResult, fixed_sequence_test
 from pyaccount.execute.sampling.once import growth, once_on
 from pyaccount.execute.sampling.session import Session, open_session
-from pyaccount.execute.sampling.tests_of_claims import verify
+from pyaccount.execute.sampling.tests_of_claims import run_betting_tests
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.drawing import DrawingRule
 
@@ -159,7 +159,7 @@ def test_a_direction_that_is_false_is_accepted_as_seldom_as_it_may_be() -> None:
                 return cast("tuple[Test, ...]", (SimpleNamespace(samples=0, accepted=True),))
             poor = {"remove": replace(honest["remove"], value=0.7 * claim)}
             mechanism = session.mechanism(session.plan.at())
-            return verify(session.sampler, Claim(mechanism, 1.0, epsilon, claim, math.log(1.0 / q)), poor)
+            return run_betting_tests(session.sampler, Claim(mechanism, 1.0, epsilon, claim, math.log(1.0 / q)), poor)
 
         search = GridSearch(1.0, math.inf, [Grid((0.2, 0.1))], lambda _: pytest.fail("not asked"), 1.0)
         found = fixed_sequence_test(search, test, lambda _: Once(0.1, REMOVE, ADD))

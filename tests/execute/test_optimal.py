@@ -20,7 +20,7 @@ from pyaccount.execute.optimal import improvement, optimise, search
 from pyaccount.execute.optimal.improvement import CLOSE, PATIENCE, SHARDS, Improvement, Slope
 from pyaccount.execute.optimal.judge import Judge
 from pyaccount.execute.optimal.objective import LogError
-from pyaccount.execute.optimal.parametrisation import around, positive
+from pyaccount.execute.optimal.parametrisation import family_around, positive
 from pyaccount.execute.options import RunOptions
 from pyaccount.plan.compiled import CompiledDocument
 from pyaccount.plan.compiling import compile_document
@@ -73,7 +73,7 @@ def differences(function: Any, at: Array, h: float) -> Array:
 def test_columns_have_unit_norm_and_the_chain_rule_holds(bands: int) -> None:
     generator = np.random.default_rng(bands)
     start = generator.random(bands) + 0.1
-    columns = around(start)
+    columns = family_around(start)
     size = len(columns.zero)
     assert np.allclose(columns.at(np.zeros(size)), start / np.sqrt(start @ start), rtol=1e-14)
     # No parameter is redundant: each changes the column in a direction of its own.
@@ -99,7 +99,7 @@ def objective_of(name: str, close: float, **changes: Any) -> LogError:
     """Return the family around a column that is not optimal, so that no derivative is close to 0."""
     plan = planned(document(name, **changes))
     judge = Judge(plan, RunOptions(threads=1, seed=7))
-    judged = judge(around(np.array([1.0, 0.6, 0.2, 0.3])))
+    judged = judge(family_around(np.array([1.0, 0.6, 0.2, 0.3])))
     sigma = judged.proposed.noise_multiplier
     samples = replace(judge.samples(judged.columns, sigma), candidate=3, shards=2)
     squares = judge.log_error(len(judged.columns.start))
@@ -266,7 +266,7 @@ def test_a_weak_round_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(improvement, "_improved", once_weak)
     plan = planned(document("warm"))
     judge = Judge(plan, RunOptions(threads=1, seed=7))
-    judged = judge(around(np.array([1.0, 0.6, 0.2, 0.3])))
+    judged = judge(family_around(np.array([1.0, 0.6, 0.2, 0.3])))
     way = Improvement(judge, judged.columns, judged.proposed.noise_multiplier)
     way.step()
     assert abs(way.gain) < 1e-4
@@ -281,7 +281,7 @@ def test_a_weak_round_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_error_of_a_gradient_is_that_of_sets_of_samples() -> None:
     """For known sets: the mean of their rows, and its root mean square error."""
     generator = np.random.default_rng(5)
-    columns = around(np.array([1.0, 0.5, 0.25, 0.0]))
+    columns = family_around(np.array([1.0, 0.5, 0.25, 0.0]))
     rows = generator.normal([3.0, -4.0, 5.0], [1.0, 2.0, 1.0], (4000, 3))
     found = improvement._slope(columns, rows)
     # The last coefficient is at its lower bound, and a larger one is worse: that does not count as a slope.

@@ -20,9 +20,9 @@ from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.betting_choice import Betting, Claim, _sampled_replicas, choose_betting
 from pyaccount.execute.sampling.estimates import Effort, Estimate, Estimator
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Replicas
-from pyaccount.execute.sampling.proposals import plain, powered
+from pyaccount.execute.sampling.proposals import plain_proposal, powered
 from pyaccount.execute.sampling.shards import Sampler, Stream
-from pyaccount.execute.sampling.tests_of_claims import verify
+from pyaccount.execute.sampling.tests_of_claims import run_betting_tests
 from pyaccount.plan.added import added_bound, added_profile
 from pyaccount.plan.drawing import DrawingRule
 from pyaccount.plan.sampled import SampledMechanism
@@ -308,7 +308,7 @@ def test_tests_take_few_samples_in_both_directions() -> None:
     epsilon, one = 0.3, sampler()
     estimates = {side: Estimator(one).at(mechanism, side, epsilon, Effort(shards=64)) for side in mechanism.directions}
     claim = Claim(mechanism, 1.0, epsilon, 1.3 * estimates["remove"].value, 18.0)
-    tests = verify(one, claim, estimates)
+    tests = run_betting_tests(one, claim, estimates)
     assert [test.accepted for test in tests] == [True, True]
     remove, add = tests
     assert remove.proposal.replicas is not None
@@ -317,14 +317,16 @@ def test_tests_take_few_samples_in_both_directions() -> None:
     assert remove.samples + add.samples < 200_000
     # A claim that is too small is refused by both sides together.
     wrong = Claim(mechanism, 1.0, epsilon, 0.97 * estimates["remove"].value, 18.0)
-    assert not all(test.accepted for test in verify(one, wrong, estimates))
+    assert not all(test.accepted for test in run_betting_tests(one, wrong, estimates))
 
 
 def test_the_order_is_the_best_one_where_chains_are_small() -> None:
     """For three rounds the weight bound falls slowly from the second power on, and rises beyond the 30th or so."""
     mechanism, one = made(3, 4, 0.0064, False, [0.55, 0.28, 0.14]), sampler()
     claim = Claim(mechanism, 1.0, 0.164, 1e-10, 28.0)
-    found = choose_betting(one, claim, "remove", Estimate(5e-11, 1e-12, 1000.0, 10_000, plain(mechanism, "remove")))
+    found = choose_betting(
+        one, claim, "remove", Estimate(5e-11, 1e-12, 1000.0, 10_000, plain_proposal(mechanism, "remove"))
+    )
     assert found is not None
     bounds = {}
     for order in range(2, 60):
@@ -336,7 +338,9 @@ def test_the_order_is_the_best_one_where_chains_are_small() -> None:
     # An older rule ends when the first steps predict no gain.
     one = sampler()
     one.drawing = DrawingRule.SPARING
-    older = choose_betting(one, claim, "remove", Estimate(5e-11, 1e-12, 1000.0, 10_000, plain(mechanism, "remove")))
+    older = choose_betting(
+        one, claim, "remove", Estimate(5e-11, 1e-12, 1000.0, 10_000, plain_proposal(mechanism, "remove"))
+    )
     assert older is not None
     assert older.expected_samples > 10.0 * found.expected_samples
 

@@ -13,7 +13,7 @@ from certificate_oracle import inconsistencies
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 
 import pyaccount
-from pyaccount.certificate.reading import parse
+from pyaccount.certificate.reading import parse_certificate
 from pyaccount.errors import DocumentError
 
 NORMAL = NormalDist()
@@ -201,18 +201,22 @@ COMPOSED = pyaccount.certify(document({"advantage": 0.1}, **ONE_ROUND)).to_json(
 def test_a_block_that_was_changed_contradicts_the_rest(field: str, value: Any) -> None:
     changed = json.loads(COMPOSED)
     changed["risk"][field] = value
-    data = parse(json.dumps(changed).encode(), "changed").certificate()
+    data = parse_certificate(json.dumps(changed).encode(), "changed").certificate()
     assert any(one.path.startswith(("risk", "holds")) for one in inconsistencies(data))
 
 
 def test_a_block_that_is_missing_or_too_much() -> None:
     without = json.loads(COMPOSED)
     block = without.pop("risk")
-    assert "risk" in [one.path for one in inconsistencies(parse(json.dumps(without).encode(), "x").certificate())]
+    assert "risk" in [
+        one.path for one in inconsistencies(parse_certificate(json.dumps(without).encode(), "x").certificate())
+    ]
     other = json.loads(pyaccount.certify(_plain()).to_json())
     assert "risk" not in other
     other["risk"] = block
-    assert "risk" in [one.path for one in inconsistencies(parse(json.dumps(other).encode(), "x").certificate())]
+    assert "risk" in [
+        one.path for one in inconsistencies(parse_certificate(json.dumps(other).encode(), "x").certificate())
+    ]
 
 
 def _plain() -> dict[str, Any]:

@@ -26,7 +26,7 @@ from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.forecast import forecast
 from pyaccount.execute.sampling.jobs import SHARD, WAVE, BetTable, Proposal
 from pyaccount.execute.sampling.profile import draw
-from pyaccount.execute.sampling.proposals import plain, scaled
+from pyaccount.execute.sampling.proposals import plain_proposal, scaled
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.execute.sampling.tests_of_claims import divergence, plan_fixed_sample
@@ -92,7 +92,7 @@ def test_a_false_claim_is_accepted_no_more_often_than_stated(
     mechanism, truth, q, runs = one_round(), exact(direction, epsilon), 0.1, 2000
     claim = Claim(mechanism, SIGMA, epsilon, 0.985 * truth, math.log(1.0 / q))
     one = sampler()
-    proposal = plain(mechanism, direction) if excess == 0.0 else scaled(mechanism, direction, excess, 1.0)
+    proposal = plain_proposal(mechanism, direction) if excess == 0.0 else scaled(mechanism, direction, excess, 1.0)
     cap = one.limits(mechanism, direction, proposal, epsilon).weight_bound
     assert claim.delta < cap < 2.0
     # Betting fractions so large that the wealth of 6,000 samples varies enough for false acceptances to occur.
@@ -114,7 +114,7 @@ def test_a_false_claim_is_accepted_no_more_often_than_stated(
 def test_curves_cover_the_truth(direction: Any, epsilon: float, excess: float) -> None:
     mechanism, truth, q, runs = one_round(), exact(direction, epsilon), 0.1, 400
     one = sampler(11)
-    proposal = plain(mechanism, direction) if excess == 0.0 else scaled(mechanism, direction, excess, 1.0)
+    proposal = plain_proposal(mechanism, direction) if excess == 0.0 else scaled(mechanism, direction, excess, 1.0)
     points = [draw(one, mechanism, direction, proposal, epsilon, 1).point(one, epsilon, q) for _ in range(runs)]
     assert sum(point.upper < truth for point in points) <= binom.ppf(1 - 1e-6, runs, q)
     assert sum(point.lower > truth for point in points) <= binom.ppf(1 - 1e-6, runs, q)
@@ -331,13 +331,13 @@ def test_profiles_of_sampled_mechanisms_enclose_composed_ones() -> None:
 
 def test_histograms_merge() -> None:
     mechanism, one = one_round(), sampler()
-    parts = [draw(one, mechanism, "remove", plain(mechanism, "remove"), EPSILON, shards) for shards in (2, 3)]
+    parts = [draw(one, mechanism, "remove", plain_proposal(mechanism, "remove"), EPSILON, shards) for shards in (2, 3)]
     merged = parts[0].merged(parts[1])
     assert merged.losses.samples == sum(part.losses.samples for part in parts) == 5 * _core.SHARD_SIZE
     counts = [_core.Inspection.bins(part.losses)[0] for part in (merged, *parts)]
     assert counts[0] == [a + b for a, b in zip(*counts[1:], strict=True)]
     with pytest.raises(ValueError, match="different sampling"):
-        parts[0].merged(draw(one, mechanism, "add", plain(mechanism, "add"), EPSILON, 1))
+        parts[0].merged(draw(one, mechanism, "add", plain_proposal(mechanism, "add"), EPSILON, 1))
     below, above, _ = merged.losses.moments(EPSILON)
     assert below <= above <= below * 1.2
     truth = exact("remove", EPSILON)

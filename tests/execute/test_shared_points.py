@@ -9,7 +9,7 @@ import pytest
 import pyaccount
 from pyaccount.directions import DIRECTIONS
 from pyaccount.execute.engine import Engine, Question
-from pyaccount.execute.shared_points import MANY, points_of, shared
+from pyaccount.execute.shared_points import MANY, points_of, share_compositions
 
 _ROUNDS = {"dataset_size": 1000, "expected_batch_size": 10}
 DOCUMENTS: dict[str, dict[str, Any]] = {
@@ -37,7 +37,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_points_that_share_compositions_are_those_asked_for_one_by_one(name: str) -> None:
     bounds = pyaccount.compile({"pyaccount": 1, "name": "shared", **DOCUMENTS[name]}).at().bounds()
-    assert shared(bounds)
+    assert share_compositions(bounds)
     engine, points, tolerance = Engine(), (0.0, 2.0, 0.3, 1.0, 4.0, 0.3), 0.01
     found = points_of(engine, bounds, points, tolerance)
     for point, answer in zip(points, found, strict=True):
@@ -55,4 +55,4 @@ def test_points_that_share_compositions_are_those_asked_for_one_by_one(name: str
 
 def test_points_of_few_kinds_are_asked_for_one_by_one() -> None:
     document = {**DOCUMENTS["many kinds"], "phases": DOCUMENTS["many kinds"]["phases"][: MANY - 1]}
-    assert not shared(pyaccount.compile({"pyaccount": 1, "name": "alone", **document}).at().bounds())
+    assert not share_compositions(pyaccount.compile({"pyaccount": 1, "name": "alone", **document}).at().bounds())

@@ -19,7 +19,7 @@ from pyaccount.certificate.consistency import Inconsistency, at, is_number
 from pyaccount.certificate.risk import from_guarantee
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.epochs import epochs_of, iterations_of
-from pyaccount.errors import printable, shown
+from pyaccount.errors import printable, quoted
 from pyaccount.risk.budget import Enclosure, attained_at_least
 from pyaccount.risk.budgets import BUDGETS
 from pyaccount.risk.polynomials import MomentPolynomial
@@ -109,8 +109,8 @@ def _chosen(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsisten
     for key in (*lists, *(key for key in stated if key not in lists)):
         allowed = lists.get(key)
         if not isinstance(allowed, list) or key not in stated or stated[key] not in allowed:
-            said = shown(allowed) if key in lists else "no choice"
-            yield Inconsistency(f"{path}.chosen.{key}", f"{shown(stated.get(key))}, where the document says {said}")
+            said = quoted(allowed) if key in lists else "no choice"
+            yield Inconsistency(f"{path}.chosen.{key}", f"{quoted(stated.get(key))}, where the document says {said}")
 
 
 def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
@@ -119,7 +119,7 @@ def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsist
     written = [(at(one, "what"), at(one, "multiplier")) for one in listed] if isinstance(listed, list) else []
     stated = [(one.what, one.noise_multiplier) for one in phase.also or ()]
     if stated != written:
-        yield Inconsistency(f"{path}.also", f"{shown(stated)}, where the document says {shown(written)}")
+        yield Inconsistency(f"{path}.also", f"{quoted(stated)}, where the document says {quoted(written)}")
     found, multipliers = None, [phase.noise_multiplier, *(sigma for _, sigma in stated)]
     if stated:
         from pyaccount.document.ranges import NOISE_MULTIPLIER  # few documents have several releases
@@ -141,7 +141,7 @@ def _length(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsisten
         yield from _same(f"{path}.iterations", phase.iterations, stated)
     if not is_number(asked):
         if phase.epochs is not None:
-            yield Inconsistency(f"{path}.epochs", f"{shown(phase.epochs)}, where the document counts in iterations")
+            yield Inconsistency(f"{path}.epochs", f"{quoted(phase.epochs)}, where the document counts in iterations")
         return
     names = ("dataset_size", "expected_batch_size", "sampling_probability", "participation_rate")
     given = {name: at(body, "training", name) for name in names}
@@ -254,7 +254,7 @@ def _solved(data: CertificateModel) -> Iterator[Inconsistency]:
         return
     path, value = data.solved.path, data.solved.value
     if path not in blanks:
-        yield Inconsistency("solved.path", f"the document does not leave {shown(path)} open")
+        yield Inconsistency("solved.path", f"the document does not leave {quoted(path)} open")
     elif blanks[path] != value:
         yield Inconsistency("solved.value", f"{value!r}, where the certificate's own figure is {blanks[path]!r}")
 
@@ -285,8 +285,8 @@ def _blanks(data: CertificateModel) -> Iterator[tuple[str, float | None]]:
 def _same(path: str, stated: object, written: object) -> Iterator[Inconsistency]:
     """Compare a field of the certificate with the value in the document, unless that is a blank."""
     if written not in (stated, SOLVE):
-        said = "nothing" if written is None else shown(written)
-        yield Inconsistency(path, f"{shown(stated)}, where the document says {said}")
+        said = "nothing" if written is None else quoted(written)
+        yield Inconsistency(path, f"{quoted(stated)}, where the document says {said}")
 
 
 def _bodies(document: dict[str, Any]) -> list[object]:
@@ -483,7 +483,7 @@ def _kind(path: str, record: MatrixRecord, written: Any) -> Iterator[Inconsisten
     kind = at(written, "kind", default="identity")
     choices = at(kind, "choose")
     if record.kind not in (choices if isinstance(choices, list) else [kind]):
-        yield Inconsistency(f"{path}.kind", f"{shown(record.kind)}, where the document says {shown(kind)}")
+        yield Inconsistency(f"{path}.kind", f"{quoted(record.kind)}, where the document says {quoted(kind)}")
     column = record.coefficients
     if column is not None and (not column or column[0] <= 0.0 or min(column) < 0.0):
         yield Inconsistency(f"{path}.coefficients", "not a column of numbers that are not negative, the first above 0")
@@ -560,7 +560,7 @@ def _workload(data: CertificateModel, phase: PhaseRecord, written: Any) -> Itera
     if workload is None:
         return
     if stated.what != workload.words:
-        yield Inconsistency(f"{path}.what", f"{shown(stated.what)}, where the document says {workload.words}")
+        yield Inconsistency(f"{path}.what", f"{quoted(stated.what)}, where the document says {workload.words}")
     variances = _variances(phase, workload)
     if variances is None:
         return

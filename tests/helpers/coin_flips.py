@@ -15,7 +15,7 @@ from pyaccount.document.asking import AlsoCalled, Asked
 from pyaccount.document.fields import Number
 from pyaccount.document.ranges import Range
 from pyaccount.document.samplers.base import SamplerKind
-from pyaccount.document.stated import RATE_FIELDS, number
+from pyaccount.document.stated import RATE_FIELDS, number_or_none
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class CoinFlips(SamplerKind):
 
     def epoch(self, body: StatedBody, *, bins: int | None = None) -> Fraction | None:
         """As many rounds as there are outcomes."""
-        flips = number(self.flips)
+        flips = number_or_none(self.flips)
         return None if flips is None else Fraction(2 ** int(flips))
 
     def rate_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
@@ -51,7 +51,7 @@ class CoinFlips(SamplerKind):
             if getattr(body.training, field) is not None:
                 message = "the coin says how many records join a round: leave this out"
                 yield document.problem("contradiction", body.at("training", field), message)
-        flips, records = number(self.flips), number(body.training.dataset_size)
+        flips, records = number_or_none(self.flips), number_or_none(body.training.dataset_size)
         if flips is not None and records is not None and 2**flips > records:
             message = f"of {records:_} records less than one joins a round"
             yield document.problem("contradiction", body.at("sampler", "flips"), message, allowed="fewer flips")

@@ -23,7 +23,7 @@ from pyaccount.execute.sampling.added_mean import SquareClaim, mean_claim
 from pyaccount.execute.sampling.betting_choice import Betting, Claim
 from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch, Once, fixed_sequence_test
 from pyaccount.execute.sampling.jobs import SHARD, BetTable, Component, LogSobolev, Proposal, Replicas
-from pyaccount.execute.sampling.proposals import PLAIN, plain, powered
+from pyaccount.execute.sampling.proposals import PLAIN, plain_proposal, powered
 from pyaccount.execute.sampling.shards import Sampler, Stream
 from pyaccount.execute.sampling.tests_of_claims import Test
 from pyaccount.plan.added import added_bound
@@ -143,7 +143,7 @@ def clipped(factor: float = 40.0) -> Setting:
     delta = hockey_stick(nothing(4), truth, epsilon)
     bound = factor * delta
     lost = square[0] * (1.0 + 1e-12) * _core.SHARD_UNITS / (_core.SHARD_UNITS - UNITS) / (4.0 * bound)
-    proposal = replace(plain(mechanism, "add"), components=components)
+    proposal = replace(plain_proposal(mechanism, "add"), components=components)
     return Setting(mechanism, "add", proposal, epsilon, delta, bound, lost)
 
 
@@ -168,7 +168,7 @@ def _second_moment(coefficients: list[float], share: float, size: float, clip: f
     claim = mean_claim(mechanism, shape, epsilon, square)
     assert claim is not None
     components = (replace(PLAIN, share=UNITS), Component(_core.SHARD_UNITS - UNITS, (), -size))
-    proposal = replace(plain(mechanism, "add"), components=components)
+    proposal = replace(plain_proposal(mechanism, "add"), components=components)
     delta = hockey_stick(nothing(4), truth, epsilon)
     lost = square * (1.0 + 1e-12) * _core.SHARD_UNITS / (_core.SHARD_UNITS - UNITS) / (4.0 * clip * delta)
     chosen = SquareClaim(claim, square, mean)
@@ -191,7 +191,7 @@ def tested_once() -> Setting:
     made = small(4, 2, 0.3, [1.2, 0.6], warm=True)
     one = _powered(made, 0.5, Replicas(2))
     added = hockey_stick(nothing(4), made[1], one.epsilon)
-    return replace(one, other=Setting(made[0], "add", plain(made[0], "add"), one.epsilon, added, 1.0))
+    return replace(one, other=Setting(made[0], "add", plain_proposal(made[0], "add"), one.epsilon, added, 1.0))
 
 
 #: The ways of sampling, none of which may accept a false claim more often than with probability `Q`.

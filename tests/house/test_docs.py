@@ -355,13 +355,13 @@ def test_a_reader_who_follows_the_tutorial_sees_what_it_shows(tmp_path: Path) ->
 
 def test_the_glossary_has_every_key_and_kind_of_the_language() -> None:
     from pyaccount.document.models import SingleDocument
-    from pyaccount.document.shape import leaves, words_of
+    from pyaccount.document.shape import accepted_words, leaves
 
     text = (DOCS / "glossary.md").read_text(encoding="utf-8")
     missing = set()
     for path, field in leaves(SingleDocument):
         words = {str(path[-1])} if len(path) > 1 and path[-1] != "kind" else set()
         if path[-1] == "kind" or path == ("privacy", "adjacency"):
-            words |= set(words_of(field))
+            words |= set(accepted_words(field))
         missing |= {word for word in words if f"`{word}`" not in text}
     assert not missing

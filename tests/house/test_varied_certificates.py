@@ -23,12 +23,12 @@ import pyaccount
 from pyaccount import cli, schemas
 from pyaccount.certificate.compared import row_of
 from pyaccount.certificate.comparison import Comparison
-from pyaccount.certificate.comparison import written as compared
+from pyaccount.certificate.comparison import comparison_text as compared
 from pyaccount.certificate.model import CertificateModel
-from pyaccount.certificate.reading import parse
+from pyaccount.certificate.reading import parse_certificate
 from pyaccount.certificate.report import page_of
 from pyaccount.certificate.report.sections import profile_page
-from pyaccount.certificate.saving import contradictions, written
+from pyaccount.certificate.saving import certificate_text, contradictions
 from pyaccount.document.policy import load_policy
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling import retest
@@ -82,10 +82,10 @@ class Given:
 
 def printed(text: bytes) -> None:
     """Print a certificate in every form that people read. Raises `CertificateError` if the text is not a certificate."""
-    data = parse(text, "c.json").any()
+    data = parse_certificate(text, "c.json").any()
     wrong = contradictions(data)
     for form in ("text", "markdown", "html", "json"):
-        written(data, form, wrong).encode()
+        certificate_text(data, form, wrong).encode()
     if isinstance(data, CertificateModel):
         notebook(page_of(data))
         notebook(profile_page(data))

@@ -13,7 +13,7 @@ from certificate_samples import MORE, fresh
 from places import CERTIFICATES, EXAMPLES
 
 import pyaccount
-from pyaccount.certificate.reading import read
+from pyaccount.certificate.reading import read_certificate
 from pyaccount.pages.page import (
     Checklist,
     Code,
@@ -22,12 +22,12 @@ from pyaccount.pages.page import (
     Figure,
     Page,
     PageTable,
+    content_text,
     contents_of,
     quantities_of,
-    text_of,
 )
 from pyaccount.pages.readable import Readable
-from pyaccount.rounding import down, nearest, plain, up
+from pyaccount.rounding import down, rounded_nearest, shortest, up
 from pyaccount.store.listing import RunList
 
 NAMES = [*(path.stem for path in sorted((CERTIFICATES / "v1").glob("*.json"))), *MORE]
@@ -111,7 +111,7 @@ def test_the_four_forms_say_the_same(kind: str) -> None:
             if blocks and len(page.sections) > 1:
                 assert words_of(section.title) in words, (name, section.title)
             for block in blocks:
-                parts = [text_of(content) for content in contents_of(block)]
+                parts = [content_text(content) for content in contents_of(block)]
                 parts += [
                     *getattr(block, "headings", ()),
                     *(row.label for row in getattr(block, "rows", ()) if isinstance(row, Fact)),
@@ -131,7 +131,7 @@ def renderings(value: Any) -> set[str]:
     if isinstance(value, bool):
         return {"True"}
     digits = range(2, 18)
-    return {plain(value), repr(value)} | {f(value, k) for f in (up, down, nearest) for k in digits}
+    return {shortest(value), repr(value)} | {f(value, k) for f in (up, down, rounded_nearest) for k in digits}
 
 
 def shown(page: Page) -> tuple[str, set[str]]:
@@ -139,7 +139,7 @@ def shown(page: Page) -> tuple[str, set[str]]:
     parts = [page.title, page.name, page.statement, *(badge.text for badge in page.badges)]
     for section in page.sections:
         for block in section.blocks:
-            parts += [text_of(content) for content in contents_of(block)]
+            parts += [content_text(content) for content in contents_of(block)]
             match block:
                 case Checklist():
                     parts += block.items
@@ -161,7 +161,7 @@ def readable(name: str) -> Any:
     """A certificate of either kind."""
     if name in MORE:
         return fresh(name)
-    found = read(CERTIFICATES / "v1" / f"{name}.json").any()
+    found = read_certificate(CERTIFICATES / "v1" / f"{name}.json").any()
     return pyaccount.Certificate(found) if found.kind == "certificate" else found
 
 

@@ -21,7 +21,7 @@ from pyaccount.errors import DocumentError
 from pyaccount.execute.options import RunOptions
 from pyaccount.execute.sampling.betting_choice import Claim, choose_betting
 from pyaccount.execute.sampling.profile import draw
-from pyaccount.execute.sampling.proposals import plain
+from pyaccount.execute.sampling.proposals import plain_proposal
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.plan.rare_truncation import RareTruncation
 from pyaccount.plan.samplers import rarely, sampler_plan
@@ -263,14 +263,14 @@ def test_rates_of_a_cold_start(n: int, b: int, p: float) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     exact = renewal_rates(n, b, p)
     assert all(mp.mpf(one) >= true for one, true in zip(found, exact, strict=True))
-    counted = rarely.counted(found)
+    counted = rarely.counted_rates(found)
     assert sum(count for _, count in counted) == n
     assert all(rate * (1.0 - 2e-5) <= max(one for one in found if one <= rate) for rate, _ in counted)
 
 
 def test_many_rates_are_taken_for_few_larger_ones() -> None:
     rates = list(rarely.cold_rates(0.3, 64, 20_000))
-    found = rarely.counted(rates)
+    found = rarely.counted_rates(rates)
     assert len(found) <= rarely.MOST_RATES < len(set(rates))
     expanded = [rate for rate, count in found for _ in range(count)]
     assert all(above >= one for above, one in zip(expanded, sorted(rates), strict=True))
@@ -413,7 +413,7 @@ def test_points_of_a_profile_count_it_on_both_sides(direction: Any) -> None:
     plan = pyaccount.compile(pyaccount.load(document()))
     sampler = open_session(plan, RunOptions(threads=1, seed=3)).sampler
     mechanism = plan.at().mechanism()
-    histogram = draw(sampler, mechanism, direction, plain(mechanism, direction), 0.05, 8)
+    histogram = draw(sampler, mechanism, direction, plain_proposal(mechanism, direction), 0.05, 8)
     bare = replace(histogram, mechanism=replace(mechanism, rare_truncation=None))
     for epsilon in (0.0, 0.05):
         point, other = (one.point(sampler, epsilon, 1e-3) for one in (histogram, bare))

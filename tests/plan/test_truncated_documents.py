@@ -18,7 +18,7 @@ from pyaccount import _core
 from pyaccount.errors import DocumentError
 from pyaccount.execute.engine import Engine, Question
 from pyaccount.execute.unamplified import unamplified_bounds
-from pyaccount.plan.samplers.truncated import upper_tail
+from pyaccount.plan.samplers.truncated import chernoff_tail
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -217,9 +217,9 @@ def test_without_amplification_a_record_may_displace_another() -> None:
 )
 def test_the_bound_on_truncation_is_a_bound(records: int, rate: float, count: int) -> None:
     exact = binom.sf(count - 1, records, rate)
-    assert exact <= upper_tail(records, rate, count) * (1.0 + 1e-12)
-    assert upper_tail(records, rate, count) <= 60.0 * exact
-    assert upper_tail(100, 0.5, 40) == 1.0
+    assert exact <= chernoff_tail(records, rate, count) * (1.0 + 1e-12)
+    assert chernoff_tail(records, rate, count) <= 60.0 * exact
+    assert chernoff_tail(100, 0.5, 40) == 1.0
 
 
 USERS = {

@@ -37,7 +37,7 @@ from pyaccount.execute.sampling.jobs import (
 from pyaccount.plan.recipe import Recipe, fingerprint
 from pyaccount.store import Store, database, kept, running
 from pyaccount.store.kept import Kept
-from pyaccount.store.spelling import balanced_of, spelled, wave_of
+from pyaccount.store.spelling import as_json, balanced_of, wave_of
 
 
 def sampled_document(**changes: Any) -> dict[str, Any]:
@@ -147,9 +147,9 @@ def test_what_is_kept_is_not_run_again(store: Store, monkeypatch: pytest.MonkeyP
 
 def test_sums_are_kept_to_the_last_bit() -> None:
     extreme = Wave([[Sums((-0.1, 1e-310), 0.1 + 0.2, float("inf"))]], None)
-    assert wave_of(spelled(extreme)) == extreme
+    assert wave_of(as_json(extreme)) == extreme
     counted = job(tables=(), edges=(-2.0, 0.01)).run(0, 3, 1, None)
-    again = wave_of(spelled(counted))
+    again = wave_of(as_json(counted))
     assert again.histogram is not None
     assert counted.histogram is not None
     assert again.histogram.state() == counted.histogram.state()
@@ -157,7 +157,7 @@ def test_sums_are_kept_to_the_last_bit() -> None:
     assert _core.Inspection.bins(again.histogram) == _core.Inspection.bins(counted.histogram)
     components = (Component(64, (), 0.0), Component(64, (0.3,), 1.5))
     balanced = BalancedJob(job().recipe, None, "remove", components, (0.5, 1.0), (1, 1, 1, 0)).run(2, 1, None)
-    assert balanced_of(spelled(balanced)) == balanced
+    assert balanced_of(as_json(balanced)) == balanced
 
 
 def test_fingerprints_tell_jobs_apart() -> None:

@@ -22,7 +22,7 @@ from pyaccount.plan.compiling import compile_document
 from pyaccount.training import TrainingRun
 from pyaccount.training.assumptions import BEGINNINGS, held
 from pyaccount.training.holding import hold_record
-from pyaccount.training.record import NOTHING_BEFORE, hash_of, line_of
+from pyaccount.training.record import NOTHING_BEFORE, event_line, hash_of
 from pyaccount.training.writing import RecordWriter
 
 BASE: dict[str, Any] = {
@@ -56,7 +56,7 @@ def chained(path: Path, events: list[dict[str, Any]]) -> Path:
     """Write a record with these lines and a recomputed chain of hashes, as a forger can."""
     previous, whole = NOTHING_BEFORE, b""
     for event in events:
-        line = line_of({**event, "previous": previous})
+        line = event_line({**event, "previous": previous})
         previous, whole = hash_of(line), whole + line
     path.write_bytes(whole)
     return path

@@ -18,7 +18,7 @@ from pyaccount.errors import RunError
 from pyaccount.training import TrainingRun
 from pyaccount.training.folder import RunFolder
 from pyaccount.training.mark import CallableMark
-from pyaccount.training.record import Recorded, hash_of, line_of
+from pyaccount.training.record import Recorded, event_line, hash_of
 
 
 def test_what_is_released_is_what_was_recorded_whoever_writes_to_the_sum(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_lines_of_two_branches_do_not_make_one_record(tmp_path: Path, monkeypatc
     starts = [line for line in two if b'"event":"layout"' in line or b'"event":"run"' in line]
     rounds = [[line for line in lines if b'"event":"release"' in line] for lines in (one, two)]
     for line in (*starts, rounds[1][0], rounds[0][1]):
-        chained = line_of({**json.loads(line), "previous": previous})
+        chained = event_line({**json.loads(line), "previous": previous})
         previous, joined = hash_of(chained), joined + chained
     record.write_bytes(joined)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "c"))

@@ -16,7 +16,7 @@ from training_runs import fixed_draws
 
 from pyaccount.errors import RunError
 from pyaccount.training import TrainingRun
-from pyaccount.training.record import line_of
+from pyaccount.training.record import event_line
 
 try:
     import torch
@@ -365,7 +365,7 @@ def test_ranks_train_as_one_process_does(tmp_path: Path, monkeypatch: pytest.Mon
     header = json.loads(lines[0]) | {"world": 1}
     record = tmp_path / "one" / "record.jsonl"
     record.touch()
-    record.write_bytes(line_of(header | {"file": [record.stat().st_ino, None]}))
+    record.write_bytes(event_line(header | {"file": [record.stat().st_ino, None]}))
     (tmp_path / "one" / "run.key").write_bytes((tmp_path / "two" / "run.key").read_bytes())
     (tmp_path / "one" / "run.key").chmod(0o600)
     # The mark is elsewhere, because the mark of the first run would refuse this one.

@@ -20,7 +20,7 @@ from pyaccount.pages.page import (
     PageTable,
     Paragraph,
     at_most,
-    chosen,
+    chosen_value,
     directed,
     exact,
 )
@@ -88,7 +88,7 @@ def amplification_page(data: AmplificationData, contradictions: Sequence[str] = 
 def _effects(data: AmplificationData) -> PageTable:
     rows = tuple(
         (
-            (chosen(row.epsilon, "nats"),),
+            (chosen_value(row.epsilon, "nats"),),
             (at_most(row.delta, "probability", "amplification"),),
             (at_most(row.amplified_epsilon, "nats", "amplification"),),
             (at_most(row.amplified_delta, "probability", "amplification"),),
@@ -104,7 +104,7 @@ def brief_effects(data: AmplificationData) -> tuple[Fact, ...]:
     """Return the short answer: the statement, and ε′ and δ′ for each ε and δ of the document."""
     rows = [Fact("statement", (data.statement,))]
     for row in data.effects:
-        epsilon, delta = chosen(row.epsilon, "nats"), at_most(row.delta, "probability", "amplification")
+        epsilon, delta = chosen_value(row.epsilon, "nats"), at_most(row.delta, "probability", "amplification")
         rows.append(
             Fact(
                 f"ε {epsilon.text}, δ {delta.text}",

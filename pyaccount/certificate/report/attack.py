@@ -18,7 +18,7 @@ from pyaccount.pages.page import (
     Quantity,
     at_least,
     at_most,
-    chosen,
+    chosen_value,
     directed,
     estimate,
     every_digit,
@@ -56,7 +56,7 @@ def group_of(data: CertificateModel) -> Content:
     unit = data.privacy
     if unit.group_size == 1:
         return (f"one {unit.unit}",)
-    return ("up to ", chosen(unit.group_size, f"{unit.unit}s"), f" {unit.unit}s")
+    return ("up to ", chosen_value(unit.group_size, f"{unit.unit}s"), f" {unit.unit}s")
 
 
 def _summary(data: CertificateModel, meaning: Meaning) -> tuple[Fact, ...]:
@@ -101,7 +101,7 @@ def _rates(meaning: Meaning, presence: str, absence: str) -> PageTable:
     rows = []
     for rate in meaning.rates:
         cells: list[Content] = [
-            (chosen(rate.false_positive_rate, unit, "rates"),),
+            (chosen_value(rate.false_positive_rate, unit, "rates"),),
             (at_most(rate.presence, unit, "attack", 4),),
         ]
         if not symmetric:
@@ -127,7 +127,7 @@ def _notes(data: CertificateModel, meaning: Meaning) -> list[Block]:
                 "" if k == 0 else ", ",
                 estimate(rate.finer or 0.0, "rate", "attack", 4),
                 " at a false-positive rate of ",
-                chosen(rate.false_positive_rate, "rate", "rates"),
+                chosen_value(rate.false_positive_rate, "rate", "rates"),
             ]
         notes.append(Paragraph((*parts, ", if the points of this profile are exact.")))
     if meaning.points < ENOUGH_POINTS or meaning.gaussian.first_epsilon > 0.1 * data.guarantee.epsilon:
@@ -177,7 +177,7 @@ def _profile(data: CertificateModel) -> PageTable:
     rows = []
     for point in data.profile:
         ends: list[Content] = [
-            (chosen(point.epsilon, "nats", "grid"),),
+            (chosen_value(point.epsilon, "nats", "grid"),),
             (at_most(point.delta, "probability", _origin(data), 4),),
             (at_least(point.delta_lower, "probability", _origin(data), 4),),
         ]

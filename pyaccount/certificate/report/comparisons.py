@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyaccount.certificate.compared import WORDS, alike, protects, remarks
 from pyaccount.certificate.error_lines import ErrorLines
 from pyaccount.certificate.report.origins import ORIGINS
-from pyaccount.certificate.words import counted
+from pyaccount.certificate.words import count_words
 from pyaccount.errors import DomainError
 from pyaccount.pages.page import (
     Block,
@@ -27,7 +27,7 @@ from pyaccount.pages.page import (
     every_digit,
     exact,
 )
-from pyaccount.pages.plot import MANY, BarGroup, Bars, Plot, Series, around
+from pyaccount.pages.plot import MANY, BarGroup, Bars, Plot, Series, axis_around
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _Cell = tuple[str, "Callable[[ComparedRecord], Content]"]
 def comparison_page(rows: Sequence[ComparedRecord], failed: Sequence[FailedRecord]) -> Page:
     """Return the page of certificates side by side, and of the sources without a certificate."""
     holding = sum(row.holds for row in rows)
-    statement = f"Of {counted(len(rows), 'certificate')}, {holding} hold{'s' if holding == 1 else ''}."
+    statement = f"Of {count_words(len(rows), 'certificate')}, {holding} hold{'s' if holding == 1 else ''}."
     if rows and alike(rows):
         statement += f" All are about {protects(rows[0])}."
     sections = [PageSection("certificates", "The certificates", tuple(_tables(rows)))] if rows else []
@@ -52,7 +52,7 @@ def comparison_page(rows: Sequence[ComparedRecord], failed: Sequence[FailedRecor
     sections.append(PageSection("errors", "Noise and error", opening))
     return Page(
         title="Comparison",
-        name=f"{counted(len(rows), 'certificate')} side by side",
+        name=f"{count_words(len(rows), 'certificate')} side by side",
         statement=statement,
         sections=tuple(sections),
         origins=ORIGINS,
@@ -90,8 +90,8 @@ def errors_plot(drawn: ErrorLines) -> Plot | Bars:
     return Plot(
         title=f"Root mean square error of {drawn.error_of} over ε, both logarithmic, at δ = {drawn.deltas}; labels: certified σ",
         description="The less of both, the better. The tables of the certificates have the values.",
-        x=around("ε at most (nats)", [point.epsilon for point in points], room=1.4),
-        y=around("root mean square error (clip norms)", [point.error for point in points]),
+        x=axis_around("ε at most (nats)", [point.epsilon for point in points], room=1.4),
+        y=axis_around("root mean square error (clip norms)", [point.error for point in points]),
         series=tuple(
             Series(
                 label,

@@ -17,7 +17,7 @@ from pyaccount.pages.page import (
     already_rounded,
     at_least,
     at_most,
-    chosen,
+    chosen_value,
     directed,
     estimate,
     exact,
@@ -60,7 +60,7 @@ def evidence_section(data: CertificateModel) -> PageSection:
     evidence = data.evidence
     rows = [
         Fact("engine", (evidence.engine,)),
-        Fact("relative tolerance", (chosen(evidence.tolerance, "relative width"),), (met(evidence),)),
+        Fact("relative tolerance", (chosen_value(evidence.tolerance, "relative width"),), (met(evidence),)),
     ]
     blocks: list[Block] = [FactList(tuple(rows))]
     if evidence.compositions:

@@ -24,17 +24,17 @@ from pyaccount.certificate.words import (
     RISKS,
     SOLVED_DIGITS,
     compared,
-    counted,
-    drawn,
+    count_words,
     enough,
     failing,
     is_noise,
+    probability_words,
     smallest,
     stated,
     symbol,
     too_little,
 )
-from pyaccount.document.ranges import SMALLEST_DELTA, spelled
+from pyaccount.document.ranges import SMALLEST_DELTA, spelled_bound
 from pyaccount.document.words import ADJACENCIES
 from pyaccount.pages.page import (
     Alert,
@@ -54,7 +54,7 @@ from pyaccount.pages.page import (
     already_rounded,
     at_least,
     at_most,
-    chosen,
+    chosen_value,
     directed,
     every_digit,
     exact,
@@ -156,7 +156,7 @@ def _headline(data: CertificateModel) -> tuple[Fact, ...]:
     if data.noise_multiplier is not None:
         rows.append(Fact("σ", (_noise(data, data.noise_multiplier),), ("clip norms",)))
     unit = data.privacy
-    size = chosen(unit.group_size, f"{unit.unit}s")
+    size = chosen_value(unit.group_size, f"{unit.unit}s")
     rows.append(Fact("protects", (size, f" {unit.unit}{'s' if unit.group_size > 1 else ''}"), (unit.adjacency,)))
     return tuple(rows)
 
@@ -237,12 +237,12 @@ def _risk(data: CertificateModel) -> list[Fact]:
     origin, lower = ("measure", "measure") if data.evidence.sampling is None else (origin_of(data), "bets")
     where: Content = ("true- minus false-positive rate",)
     if risk.false_positive_rate is not None:
-        where = ("at a false-positive rate of ", chosen(risk.false_positive_rate, "probability"))
+        where = ("at a false-positive rate of ", chosen_value(risk.false_positive_rate, "probability"))
     elif risk.last_epsilon is not None and risk.least_rate is not None:
         reach = every_digit(risk.last_epsilon, "nats", "grid")
         least = at_most(risk.least_rate, "probability", "gaussian", 3)
         where = ("for every ε from 0 to ", reach, " nats; of attacks whose error rates both are at least ", least)
-    budget = (f"{RISKS[risk.measure]}: ", chosen(risk.budget, unit))
+    budget = (f"{RISKS[risk.measure]}: ", chosen_value(risk.budget, unit))
     value: Content = ("no bound was found",)
     if risk.value is not None:
         value = _interval(risk.value_lower, risk.value, unit, origin, lower)
@@ -303,7 +303,7 @@ def _noise(data: CertificateModel, value: float) -> Quantity:
     """Return σ, as a chosen number unless it was the blank."""
     if data.solved is not None and is_noise(data.solved.path) and data.solved.value == value:
         return already_rounded(enough(data.solved.path, value), "clip norms", "solved")
-    return chosen(value, "clip norms")
+    return chosen_value(value, "clip norms")
 
 
 def _mechanism(data: CertificateModel) -> tuple[Block, ...]:
@@ -323,13 +323,13 @@ def _ends_of(records: Sequence[Record]) -> list[Record | None]:
 
 def _left_out(records: int, what: str) -> Paragraph:
     """Return the paragraph that replaces the records that are not shown."""
-    return Paragraph((f"… {counted(records - 2 * ENDS, f'more {what}')}, listed in the certificate's JSON …",))
+    return Paragraph((f"… {count_words(records - 2 * ENDS, f'more {what}')}, listed in the certificate's JSON …",))
 
 
 def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
     rows = [Fact(symbol(phase), (_noise(data, phase.noise_multiplier),), ("in units of the clip norm of one record",))]
     for release in phase.also or ():
-        number = chosen(release.noise_multiplier, "clip norms")
+        number = chosen_value(release.noise_multiplier, "clip norms")
         rows.append(Fact("also released", (release.what, ": multiplier ", number), ("in units of its own clip norm",)))
     if phase.effective_noise_multiplier is not None:
         together = already_rounded(down(phase.effective_noise_multiplier, SOLVED_DIGITS), "clip norms", "document")
@@ -340,13 +340,13 @@ def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
         passes = exact(phase.epochs, "epochs", "document")
         rows.append(Fact("epochs", (passes,), ("the iterations of one run, in epochs",)))
     if phase.count != 1:
-        rows.append(Fact("runs", (chosen(phase.count, "runs"),)))
+        rows.append(Fact("runs", (chosen_value(phase.count, "runs"),)))
     if phase.draws_per_iteration is not None:
-        draws = chosen(phase.draws_per_iteration, "draws per iteration")
+        draws = chosen_value(phase.draws_per_iteration, "draws per iteration")
         rows.append(Fact("draws", (draws,), ("in an iteration, each by itself; noise is added once, to their sum",)))
     if phase.sampling_probability is not None:
         number = exact(phase.sampling_probability, "probability", "document")
-        of = drawn(phase.sampler) if phase.draws_per_iteration is None else "for each record in each draw"
+        of = probability_words(phase.sampler) if phase.draws_per_iteration is None else "for each record in each draw"
         rows.append(Fact("sampling probability", (number,), (of,)))
     if phase.participation_rate is not None:
         share = exact(phase.participation_rate, "participations per iteration", "document")
@@ -386,7 +386,7 @@ def _width(matrix: MatrixRecord) -> Content:
 
 def _whole(data: CertificateModel, value: int, unit: str) -> Quantity:
     solved = data.solved is not None and data.solved.path.endswith(unit) and data.solved.value == value
-    return exact(value, unit, "solved") if solved else chosen(value, unit)
+    return exact(value, unit, "solved") if solved else chosen_value(value, unit)
 
 
 def _utility(data: CertificateModel) -> tuple[Block, ...]:
@@ -432,7 +432,7 @@ def _contrast(label: str, contrast: Contrast, origin: str) -> Fact:
     at_delta = every_digit(contrast.delta, "probability", origin)
     note: Content = ("nats, at δ = ", at_delta, "; ", *_described(contrast.description))
     if contrast.epsilon is None:
-        least = already_rounded(spelled(SMALLEST_DELTA), "probability", origin)
+        least = already_rounded(spelled_bound(SMALLEST_DELTA), "probability", origin)
         return Fact(label, ("∞: it needs a δ below ", least, " for one record"), note)
     return Fact(label, directed(at_most(contrast.epsilon, "nats", origin)), note)
 

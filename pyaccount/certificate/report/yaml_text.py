@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from pyaccount.rounding import plain
+from pyaccount.rounding import shortest
 
 
 class _Dumper(yaml.SafeDumper):
@@ -15,7 +15,7 @@ class _Dumper(yaml.SafeDumper):
 
 def _number(dumper: _Dumper, value: float) -> yaml.ScalarNode:
     # YAML 1.1 reads 1e-5 as text; the document language reads it as a number.
-    text = plain(value)
+    text = shortest(value)
     tag = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
     return dumper.represent_scalar(tag, text)
 

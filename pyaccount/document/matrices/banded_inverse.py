@@ -10,7 +10,7 @@ from pydantic import Field
 from pyaccount.document.fields import Items, Number
 from pyaccount.document.matrices.base import ASKED_BANDS, CALLED_BANDS, NORMALIZE, FullColumn, Normalize
 from pyaccount.document.ranges import BANDS, COEFFICIENTS, SIGNED_COEFFICIENT
-from pyaccount.document.stated import number
+from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class BandedInverse(FullColumn):
     def misfits(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Report also more diagonals of the inverse than rounds."""
         yield from super().misfits(document, body)
-        rounds, width = number(body.training.iterations), number(self.bands)
+        rounds, width = number_or_none(body.training.iterations), number_or_none(self.bands)
         if rounds is not None and width is not None and width > rounds:
             message = f"the inverse has {width} bands, but there are only {rounds:_} iterations"
             path = body.at("matrix", "bands")

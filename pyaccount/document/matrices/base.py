@@ -9,7 +9,7 @@ from pyaccount.document.asking import AlsoCalled, Asked
 from pyaccount.document.fields import Choose, Flag, Number
 from pyaccount.document.kinds import Kind
 from pyaccount.document.ranges import BANDS
-from pyaccount.document.stated import number
+from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class MatrixKind(Kind):
 
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Yield the problems of the matrix: by default, more diagonals than rounds."""
-        rounds, width = number(body.training.iterations), self.diagonals()
+        rounds, width = number_or_none(body.training.iterations), self.diagonals()
         if rounds is not None and width is not None and width > rounds:
             message = f"the matrix has {width} bands, but there are only {rounds:_} iterations"
             path = body.at("matrix", self.bands_field)
@@ -99,7 +99,7 @@ class FullColumn(MatrixKind):
 
     def misfits(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Yield the problems of a complete description: by default, more iterations than a first column can have."""
-        rounds = number(body.training.iterations)
+        rounds = number_or_none(body.training.iterations)
         if rounds is not None and rounds not in BANDS:
             message = f"a {self.kind} matrix has a full first column, so its iterations must be {BANDS.describe()}"
             path = body.at("training", "iterations")

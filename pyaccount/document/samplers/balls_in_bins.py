@@ -15,7 +15,7 @@ from pyaccount.document.fitting import bins_that_fit
 from pyaccount.document.ranges import BINS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import Truncatable
 from pyaccount.document.samplers.spaced import CHOSEN
-from pyaccount.document.stated import number, stated_rates
+from pyaccount.document.stated import number_or_none, stated_rates
 from pyaccount.errors import Path, Problem
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class BallsInBins(Truncatable):
 
     def epoch(self, body: StatedBody) -> Fraction | None:
         """Return T, the rounds in which each bin is used once."""
-        listed, length = number(self.bins), super().epoch(body)
+        listed, length = number_or_none(self.bins), super().epoch(body)
         if listed is not None and body.training.expected_batch_size != SOLVE:
             return Fraction(round(listed))
         return None if length is None else Fraction(max(1, round(length)))
@@ -85,21 +85,21 @@ class BallsInBins(Truncatable):
 
     def bin_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Report rates other than 1/T, more bins than rounds, T out of range, and a sampling probability."""
-        if number(body.training.sampling_probability) is not None:
+        if number_or_none(body.training.sampling_probability) is not None:
             message = "balls in bins have no sampling probability: give sampler.bins, participation_rate or expected_batch_size"
             yield document.problem("contradiction", body.at("training", "sampling_probability"), message)
-        rates, rounds = stated_rates(body), number(body.training.iterations)
+        rates, rounds = stated_rates(body), number_or_none(body.training.iterations)
         for field, rate in rates.items():
             whole = max(1, round(1.0 / rate))
-            count = whole if self.bins is None else number(self.bins)
+            count = whole if self.bins is None else number_or_none(self.bins)
             if count is not None and not math.isclose(rate * count, 1.0, rel_tol=RATE_AGREEMENT):
                 message = self._unfit(body, field, rate, count)
-                records = number(body.training.dataset_size)
-                allowed = bins_that_fit(field, rate, number(self.bins), records, rounds)  # type: ignore[arg-type]
+                records = number_or_none(body.training.dataset_size)
+                allowed = bins_that_fit(field, rate, number_or_none(self.bins), records, rounds)  # type: ignore[arg-type]
                 yield document.problem("infeasible-rate", body.at("training", field), message, allowed=allowed)
         counts: dict[Path, int | float | None] = {}
         if self.bins is not None:
-            counts[body.at("sampler", "bins")] = number(self.bins)
+            counts[body.at("sampler", "bins")] = number_or_none(self.bins)
         else:
             counts |= {body.at("training", field): max(1, round(1.0 / rate)) for field, rate in rates.items()}
         for path, count in counts.items():
@@ -113,7 +113,10 @@ class BallsInBins(Truncatable):
     def _unfit(self, body: StatedBody, field: str, rate: float, count: float) -> str:
         """Return a message on why a rate does not fit `count` bins."""
         if field == "expected_batch_size":
-            batch, records = number(body.training.expected_batch_size), number(body.training.dataset_size)
+            batch, records = (
+                number_or_none(body.training.expected_batch_size),
+                number_or_none(body.training.dataset_size),
+            )
             assert batch is not None
             assert records is not None
             if self.bins is not None:
@@ -142,7 +145,7 @@ class BallsInBins(Truncatable):
     def fixing_batch(self, body: StatedBody) -> Iterator[Path]:
         """Yield also the path of the number of bins."""
         yield from super().fixing_batch(body)
-        if number(self.bins) is not None:
+        if number_or_none(self.bins) is not None:
             yield body.at("sampler", "bins")
 
     def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:

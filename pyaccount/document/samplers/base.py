@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pyaccount.document.epochs import counted, epochs_of, exactly
+from pyaccount.document.epochs import epochs_of, epochs_text, exactly
 from pyaccount.document.fields import SOLVE, Choose, Number
 from pyaccount.document.kinds import Kind
 from pyaccount.document.ranges import LARGEST_BATCH, RATE_AGREEMENT
-from pyaccount.document.stated import RATE_FIELDS, number, stated_rates
+from pyaccount.document.stated import RATE_FIELDS, number_or_none, stated_rates
 from pyaccount.errors import Path, Problem
 
 if TYPE_CHECKING:
@@ -131,8 +131,8 @@ class SamplerKind(Kind):
         training = body.training
         if training.expected_batch_size == SOLVE:
             return None
-        records, batch = number(training.dataset_size), number(training.expected_batch_size)
-        probability, rate = number(training.sampling_probability), number(training.participation_rate)
+        records, batch = number_or_none(training.dataset_size), number_or_none(training.expected_batch_size)
+        probability, rate = number_or_none(training.sampling_probability), number_or_none(training.participation_rate)
         if records is not None and batch is not None:
             return exactly(records) / exactly(batch)
         if rate is not None:
@@ -214,7 +214,7 @@ class SamplerKind(Kind):
 
     def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Report a batch that is larger than the data set."""
-        batch, records = number(body.training.expected_batch_size), number(body.training.dataset_size)
+        batch, records = number_or_none(body.training.expected_batch_size), number_or_none(body.training.dataset_size)
         if batch is not None and records is not None and batch > (most := self.most_drawn(records)):
             repeated = "" if most == records else f", drawn {most / records:.17g} times"
             message = f"a batch of {batch:.17g} is larger than the data set, which has {records:.17g} records{repeated}"
@@ -246,7 +246,7 @@ class SamplerKind(Kind):
     def fixing_batch(self, body: StatedBody) -> Iterator[Path]:
         """Yield the paths of the fields that determine the batch size without stating it."""
         for field in RATE_FIELDS:
-            if number(getattr(body.training, field)) is not None:
+            if number_or_none(getattr(body.training, field)) is not None:
                 yield body.at("training", field)
 
     def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
@@ -257,8 +257,8 @@ class SamplerKind(Kind):
 
     def on_epochs(self, body: StatedBody, epoch: Fraction, iterations: int) -> str | None:
         """Return a note on the document's epochs, given the rounds of an epoch and the total iterations, or None."""
-        done = counted(epochs_of(iterations, epoch))
-        if done == counted(body.epochs or 0.0):
+        done = epochs_text(epochs_of(iterations, epoch))
+        if done == epochs_text(body.epochs or 0.0):
             return None
         return f"an epoch has {float(epoch):.10g} rounds, so this is rounded up to {iterations:_} iterations, {done}"
 
@@ -296,7 +296,7 @@ class Truncatable(SamplerKind):
 
     def dataset_reason(self, document: Written, body: StatedBody) -> str | None:
         """Return why the number of records must be known: it also determines how often batches are truncated."""
-        if number(self.truncate_to) is not None:
+        if number_or_none(self.truncate_to) is not None:
             return "how often batches are truncated depends on the number of records, which is then public"
         return super().dataset_reason(document, body)
 

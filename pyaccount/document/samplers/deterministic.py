@@ -15,7 +15,7 @@ from pyaccount.document.fields import SOLVE, Number
 from pyaccount.document.ranges import PARTICIPATIONS
 from pyaccount.document.samplers.base import SamplerKind
 from pyaccount.document.samplers.spaced import GivenSeparation
-from pyaccount.document.stated import RATE_FIELDS, number
+from pyaccount.document.stated import RATE_FIELDS, number_or_none
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ class Deterministic(SamplerKind):
         """Report also rates, and more participations than rounds."""
         yield from super().problems(document, body)
         for field in RATE_FIELDS:
-            if number(getattr(body.training, field)) is not None:
+            if number_or_none(getattr(body.training, field)) is not None:
                 what = field.replace("_", " ")
                 message = f"a deterministic order has no {what}: leave it out, or name the sampler that draws with it"
                 yield document.problem("contradiction", body.at("training", field), message)
-        most, rounds = number(self.max_participations), number(body.training.iterations)
+        most, rounds = number_or_none(self.max_participations), number_or_none(body.training.iterations)
         if most is not None and rounds is not None and most > rounds:
             message = f"no record can take part more often than there are rounds, which are {rounds:_}"
             yield document.problem("contradiction", body.at("sampler", "max_participations"), message)
@@ -89,7 +89,7 @@ class Deterministic(SamplerKind):
 
     def epoch(self, body: StatedBody) -> Fraction | None:
         """Return ⌈N/B⌉: the records are divided into batches, the last of which may be smaller."""
-        records, batch = number(body.training.dataset_size), number(body.training.expected_batch_size)
+        records, batch = number_or_none(body.training.dataset_size), number_or_none(body.training.expected_batch_size)
         return None if records is None or batch is None else Fraction(math.ceil(exactly(records) / exactly(batch)))
 
     def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.ranges import DRAWS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import SamplerKind
-from pyaccount.document.stated import RATE_FIELDS, number, stated_rates
+from pyaccount.document.stated import RATE_FIELDS, number_or_none, stated_rates
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class FixedDraws(SamplerKind):
         records = body.training.dataset_size
         if records is None:
             return super().batch_size(body)
-        batch = number(body.training.expected_batch_size)
+        batch = number_or_none(body.training.expected_batch_size)
         if batch is not None:
             return round(batch)
         for rate in stated_rates(body).values():
@@ -64,9 +64,9 @@ class FixedDraws(SamplerKind):
     def whole_draws(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Report a number of draws that is not a positive whole number."""
         training = body.training
-        records = number(training.dataset_size)
+        records = number_or_none(training.dataset_size)
         what = f"{self.kind} sampling draws a whole number of records"
-        batch = number(training.expected_batch_size)
+        batch = number_or_none(training.expected_batch_size)
         if batch is not None:
             if batch != round(batch):
                 below = max(1, math.floor(batch))
@@ -98,13 +98,13 @@ class Repeating(FixedDraws):
         """Report draws that are not whole, are stated by a rate, or are too many to be analysed."""
         yield from self.whole_draws(document, body)
         for field in RATE_FIELDS:
-            if number(getattr(body.training, field)) is not None:
+            if number_or_none(getattr(body.training, field)) is not None:
                 message = (
                     f"{self.kind} may draw a record several times, so a rate does not determine the number of draws"
                 )
                 path = body.at("training", field)
                 yield document.problem("contradiction", path, message, allowed="expected_batch_size")
-        batch = number(body.training.expected_batch_size)
+        batch = number_or_none(body.training.expected_batch_size)
         if batch is not None and batch not in DRAWS and batch == round(batch):
             message = f"the number of draws with replacement must be {DRAWS.describe()}"
             path = body.at("training", "expected_batch_size")

@@ -11,7 +11,7 @@ from pyaccount.document.asking import AlsoCalled, Asked
 from pyaccount.document.fields import Number
 from pyaccount.document.ranges import ROUNDS_PER_SUBSET, SUBSET_SIZE
 from pyaccount.document.samplers.fixed_draws import Repeating
-from pyaccount.document.stated import number
+from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class MustOW(TwoStages):
     def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Report also a subset that is larger than the data set: its records are distinct."""
         yield from super().batch_problems(document, body)
-        subset, records = number(self.subset_size), number(body.training.dataset_size)
+        subset, records = number_or_none(self.subset_size), number_or_none(body.training.dataset_size)
         if subset is not None and records is not None and subset > records:
             message = (
                 f"the records of the subset are distinct, so it has at most the {records:_} records of the data set"
@@ -74,7 +74,7 @@ class MustWO(TwoStages):
     def batch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Report also a batch that is larger than the subset, from which it is drawn without replacement."""
         yield from super().batch_problems(document, body)
-        subset, batch = number(self.subset_size), number(body.training.expected_batch_size)
+        subset, batch = number_or_none(self.subset_size), number_or_none(body.training.expected_batch_size)
         if subset is not None and batch is not None and subset < batch:
             message = f"a batch of {batch:g} cannot be drawn without replacement from a subset of {subset}"
             path = body.at("sampler", "subset_size")

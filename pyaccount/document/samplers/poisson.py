@@ -10,7 +10,7 @@ from pydantic import Field
 from pyaccount.document.fields import Number
 from pyaccount.document.ranges import DRAWS_PER_ITERATION
 from pyaccount.document.samplers.base import Truncatable
-from pyaccount.document.stated import number, stated_rates
+from pyaccount.document.stated import number_or_none, stated_rates
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -48,12 +48,12 @@ class Poisson(Truncatable):
 
     def draws(self, body: StatedBody) -> int | None:
         """Return `draws_per_iteration`; None if it was reported as wrong."""
-        stated = number(self.draws_per_iteration)
+        stated = number_or_none(self.draws_per_iteration)
         return None if stated is None else int(stated)
 
     def most_drawn(self, records: float) -> float:
         """Return the number of records times the number of draws; infinity if the latter was reported as wrong."""
-        stated = number(self.draws_per_iteration)
+        stated = number_or_none(self.draws_per_iteration)
         return math.inf if stated is None else records * stated
 
     def rate_of(self, body: StatedBody, probability: float) -> float | None:
@@ -71,7 +71,9 @@ class Poisson(Truncatable):
             if field == "sampling_probability":
                 stated.append(training.sampling_probability or 0.0)
             elif field == "expected_batch_size":
-                stated.append((number(training.expected_batch_size) or 0.0) / (draws * (training.dataset_size or 1)))
+                stated.append(
+                    (number_or_none(training.expected_batch_size) or 0.0) / (draws * (training.dataset_size or 1))
+                )
             else:
                 stated.append(rate / draws)
         if not stated:

@@ -13,7 +13,7 @@ from pyaccount.document.asking import AlsoCalled, Asked
 from pyaccount.document.fields import Number
 from pyaccount.document.ranges import ALLOCATION, PARTICIPATIONS, RATE_AGREEMENT
 from pyaccount.document.samplers.base import SamplerKind
-from pyaccount.document.stated import number, stated_rates
+from pyaccount.document.stated import number_or_none, stated_rates
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class RandomAllocation(SamplerKind):
 
     def epoch(self, body: StatedBody) -> Fraction | None:
         """Return t/k, the number of rounds in which a record takes part once on average."""
-        rounds, taken = number(self.iterations_per_allocation), number(self.participations)
+        rounds, taken = number_or_none(self.iterations_per_allocation), number_or_none(self.participations)
         return None if rounds is None or taken is None else Fraction(int(rounds), int(taken))
 
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
@@ -77,8 +77,8 @@ class RandomAllocation(SamplerKind):
 
     def allocation_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Report k > t, iterations that are not a whole number of blocks, and a sampling probability."""
-        rounds, taken = number(self.iterations_per_allocation), number(self.participations)
-        iterations = number(body.training.iterations)
+        rounds, taken = number_or_none(self.iterations_per_allocation), number_or_none(self.participations)
+        iterations = number_or_none(body.training.iterations)
         if rounds is None:
             return
         if taken is not None and taken > rounds:
@@ -93,20 +93,20 @@ class RandomAllocation(SamplerKind):
                 message = f"{message}: {body.epochs:g} epochs are {iterations:_} rounds"
             path = body.at("training", "iterations" if body.epochs is None else "epochs")
             yield document.problem("contradiction", path, message, allowed=f"{fits} iterations")
-        if number(body.training.sampling_probability) is not None:
+        if number_or_none(body.training.sampling_probability) is not None:
             message = "random allocation has no sampling probability: a record takes part in k of t rounds"
             yield document.problem("contradiction", body.at("training", "sampling_probability"), message)
 
     def disagreements(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Report statements of a rate that differ from k/t."""
-        rounds, taken = number(self.iterations_per_allocation), number(self.participations)
+        rounds, taken = number_or_none(self.iterations_per_allocation), number_or_none(self.participations)
         if rounds is None or taken is None:
             return
         for field, rate in stated_rates(body).items():
             if not math.isclose(rate * rounds, taken, rel_tol=RATE_AGREEMENT):
                 drawn = f"{taken / rounds:.10g}"
                 message = f"this is a participation rate of {rate:.10g}, but {taken:_} of {rounds:_} rounds are {drawn}"
-                records, allowed = number(body.training.dataset_size), f"{drawn}, or leave it out"
+                records, allowed = number_or_none(body.training.dataset_size), f"{drawn}, or leave it out"
                 if field == "expected_batch_size" and records is not None:
                     allowed = f"{records * taken / rounds:.10g}, or leave it out: it follows from the allocation"
                 yield document.problem("contradiction", body.at("training", field), message, allowed=allowed)

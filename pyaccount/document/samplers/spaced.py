@@ -14,7 +14,7 @@ from pyaccount.document.fields import Choose, Number
 from pyaccount.document.fitting import largest_rate
 from pyaccount.document.ranges import RATE_AGREEMENT, SEPARATION
 from pyaccount.document.samplers.base import Truncatable
-from pyaccount.document.stated import number, stated_rates
+from pyaccount.document.stated import number_or_none, stated_rates
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class SpacedByRate(Spaced):
 
     def sampling_probability(self, body: StatedBody) -> float:
         """Return the probability with which a record is drawn when it has a chance."""
-        stated, rate = number(body.training.sampling_probability), self.participation_rate(body)
+        stated, rate = number_or_none(body.training.sampling_probability), self.participation_rate(body)
         b = self.separation(body)
         assert b is not None  # choices are made before anything is computed
         # A rate of 1/b means a probability of 1, and rounding must not make it smaller.
@@ -115,7 +115,7 @@ class SpacedByRate(Spaced):
         what = "bands" if self.stated_separation is None else self.spacing_called
         for field, rate in stated_rates(body).items():
             if rate * b > 1.0 + RATE_AGREEMENT:
-                records = number(body.training.dataset_size)
+                records = number_or_none(body.training.dataset_size)
                 size = None if records is None else math.floor(records / b) if records >= b else f"{records / b:.10g}"
                 batch = "" if size is None else f", that is a batch of at most {size}"
                 message = (
@@ -127,7 +127,7 @@ class SpacedByRate(Spaced):
 
     def epoch_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Report epochs while the separation, or the number of bands that determines it, is still a choice."""
-        if self.separation(body) is None and number(body.training.sampling_probability) is not None:
+        if self.separation(body) is None and number_or_none(body.training.sampling_probability) is not None:
             what = "bands that are" if self.stated_separation is None else f"{self.spacing} that is"
             message = f"how many iterations this is depends on the {what} chosen: give iterations instead"
             path = body.at("training", "epochs")

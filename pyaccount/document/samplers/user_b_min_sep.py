@@ -12,7 +12,7 @@ from pyaccount.document.asking import AlsoCalled, Asked
 from pyaccount.document.fields import Choice, Number
 from pyaccount.document.ranges import RECORDS_PER_USER
 from pyaccount.document.samplers.spaced import CHOSEN, MinSeparation, Spaced
-from pyaccount.document.stated import number
+from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Path, Problem
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class UserBMinSep(Spaced):
 
     def sampling_probability(self, body: StatedBody) -> float:
         """Return the probability that one record is drawn while its users are available."""
-        stated = number(body.training.sampling_probability)
+        stated = number_or_none(body.training.sampling_probability)
         assert stated is not None  # the document's rules require it
         return stated
 

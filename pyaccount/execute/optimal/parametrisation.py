@@ -81,7 +81,7 @@ class BandedColumns(ColumnFamily):
 
     def moved(self, a: Vector) -> ColumnFamily:
         """Return the family around c(a), with as many bands."""
-        return around(self.at(a))
+        return family_around(self.at(a))
 
 
 class FreeColumns(BandedColumns):
@@ -207,12 +207,12 @@ def _shortest(iterations: int) -> float:
 def family(listed: tuple[Vector, ...], iterations: int) -> ColumnFamily:
     """Return the family around a matrix that is given by its coefficients, or by scales and decays."""
     if len(listed) == 1:
-        return around(listed[0])
+        return family_around(listed[0])
     scales, decays = listed
     return BufferedColumns.of(scales, decays, iterations)
 
 
-def around(start: Vector) -> ColumnFamily:
+def family_around(start: Vector) -> ColumnFamily:
     """Return the family around a column of at least two coefficients, the first positive and none negative."""
     kind = FreeColumns if len(start) <= FREE else SmoothColumns
     return kind(positive(start))

@@ -24,7 +24,15 @@ from pyaccount.execute.sampling.moments import (
     MOST_ORDER,
     enough_busy,
 )
-from pyaccount.execute.sampling.proposals import PLAIN, between, mixed, plain, powered, proposed, scaled
+from pyaccount.execute.sampling.proposals import (
+    PLAIN,
+    between_parameters,
+    mixed,
+    plain_proposal,
+    powered,
+    scaled,
+    with_parameters,
+)
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.added import added_bound
 from pyaccount.plan.drawing import DrawingRule
@@ -143,7 +151,7 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
     known = mechanism.known(direction, claim.epsilon) if direction in mechanism.composed else None
     if known is not None and known < threshold:
         # The composed phases prove the claim without samples.
-        return Betting(plain(mechanism, direction), known, (), 0.0, proven=True)
+        return Betting(plain_proposal(mechanism, direction), known, (), 0.0, proven=True)
     found = [_plain_betting(claim, direction, estimate.value)]
     special = _special_betting(sampler, claim, direction, estimate)
     lasts = math.inf if special is None else _times(special) * special.expected_samples
@@ -157,7 +165,9 @@ def choose_betting(sampler: Sampler, claim: Claim, direction: Direction, estimat
         # The least weight bound is between the sampler's own parameter and the one that balances the components.
         for share in BALANCES_ADDED if direction == "add" else BALANCES:
             pairs = zip(likely.parameters, balanced, strict=True)
-            proposal = proposed([between(own, other, share) for own, other in pairs], likely.mean_scale)
+            proposal = with_parameters(
+                [between_parameters(own, other, share) for own, other in pairs], likely.mean_scale
+            )
             limits = sampler.limits(mechanism, direction, proposal, claim.epsilon)
             if math.isfinite(limits.weight_bound) and (limits.weight_bound, proposal) not in options:
                 if limits.weight_bound + limits.generator < threshold:
@@ -382,7 +392,7 @@ def _clipped_betting(sampler: Sampler, claim: Claim, direction: Direction, estim
         return None
     proven = added_bound(mechanism.core, claim.epsilon, "delta")
     if proven is not None and proven[0] < threshold:
-        return Betting(plain(mechanism, direction), proven[0], (), 0.0, proven=True)
+        return Betting(plain_proposal(mechanism, direction), proven[0], (), 0.0, proven=True)
     second = None if proven is None else added_bound(mechanism.core, claim.epsilon, "square")
     if second is None:
         return None
@@ -400,7 +410,7 @@ def _shifted_betting(
     for units in shares:
         tilted = _core.SHARD_UNITS - units
         components = (replace(PLAIN, share=units), Component(tilted, (), -second[1]))
-        proposal = replace(plain(mechanism, direction), components=components)
+        proposal = replace(plain_proposal(mechanism, direction), components=components)
         limits = sampler.limits(mechanism, direction, proposal, claim.epsilon)
         if limits.rounding < MOST_ROUNDING and limits.generator < most * threshold:
             stated = replace(claim, delta=threshold - limits.generator)
@@ -442,7 +452,7 @@ def _mean_betting(sampler: Sampler, claim: Claim, direction: Direction) -> Betti
     if found is None:
         return None
     chosen, mean = found
-    proposal = replace(plain(claim.mechanism, direction), log_sobolev=chosen.proposal)
+    proposal = replace(plain_proposal(claim.mechanism, direction), log_sobolev=chosen.proposal)
     if chosen.room <= 0.0:
         return Betting(proposal, chosen.most, (), 0.0)
     return Betting(proposal, chosen.most, (MEAN_FRACTION / chosen.room,), chosen.samples(mean, claim.log_target))
@@ -478,7 +488,7 @@ def _mixed_betting(
     if single.expected_samples < MIXED_FROM:
         return None
     # If the likelihood ratio is only enclosed, so are densities of scaled laws; that of plain sampling is known.
-    anchor = plain(claim.mechanism, direction) if claim.mechanism.enclosed else single.proposal
+    anchor = plain_proposal(claim.mechanism, direction) if claim.mechanism.enclosed else single.proposal
     for share in ANCHORS:
         components = mixed(claim.mechanism, direction, anchor, estimate.components, share)
         if components is None:
@@ -503,7 +513,7 @@ def _mixed_betting(
 
 def _plain_betting(claim: Claim, direction: Direction, mean: float) -> Betting:
     """Return the test by plain samples, without measuring any."""
-    return _blind_betting(claim, plain(claim.mechanism, direction), (1.0, 0.0), mean)
+    return _blind_betting(claim, plain_proposal(claim.mechanism, direction), (1.0, 0.0), mean)
 
 
 def _blind_betting(claim: Claim, proposal: Proposal, bound: tuple[float, float], mean: float) -> Betting:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import NumericsError
-from pyaccount.execute.sampling.error_probability import FAILURE_SHARE, beside
+from pyaccount.execute.sampling.error_probability import FAILURE_SHARE, stated_separately
 from pyaccount.execute.sampling.evidence import Result, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import (
     Grid,
@@ -69,7 +69,7 @@ def epsilon_search(session: Session) -> GridSearch:
     """Return the grid of ε above the pilot's root, which is 0 if δ(0) is below δ."""
     instance, delta = session.plan.at(), session.plan.document.privacy.delta
     assert delta != "solve"
-    acceptance, mechanism = beside(delta, FAILURE_SHARE * delta), session.mechanism(instance)
+    acceptance, mechanism = stated_separately(delta, FAILURE_SHARE * delta), session.mechanism(instance)
     worst = session.unsampled(instance, delta=delta).upper
     if not math.isfinite(worst):
         raise NumericsError("without amplification no finite ε holds at this δ, so the search has no upper limit")
@@ -127,6 +127,6 @@ def delta_search(session: Session) -> GridSearch:
         pilot_value,
         worst,
         [Grid(asked), Grid(FAR_DELTA_DISTANCES)],
-        lambda delta: (instance, epsilon, beside(delta, FAILURE_SHARE * pilot_value)),
+        lambda delta: (instance, epsilon, stated_separately(delta, FAILURE_SHARE * pilot_value)),
         mechanism.cost,
     )

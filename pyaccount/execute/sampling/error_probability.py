@@ -45,7 +45,7 @@ def folded(delta: float, starts: int) -> Acceptance:
     return Acceptance((delta - q) / (1.0 - q), math.log(starts / q), starts)
 
 
-def beside(delta: float, probability: float) -> Acceptance:
+def stated_separately(delta: float, probability: float) -> Acceptance:
     """Return the test of a claim with `delta` itself; the error probability is stated beside it."""
     return Acceptance(delta, math.log(STARTS / probability), STARTS)
 

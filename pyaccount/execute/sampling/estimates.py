@@ -32,7 +32,7 @@ import numpy as np
 
 from pyaccount import _core
 from pyaccount.execute.sampling.jobs import SHARD, Balanced, Component, Proposal
-from pyaccount.execute.sampling.proposals import PLAIN, library, plain, shared
+from pyaccount.execute.sampling.proposals import PLAIN, plain_proposal, scaled_proposals, whole_units
 from pyaccount.execute.sampling.shards import Sampler
 from pyaccount.plan.drawing import DrawingRule
 
@@ -231,11 +231,11 @@ class Estimator:
         tilts = self._tilts(mechanism, direction, epsilons)
         newer = self.sampler.drawing.includes(DrawingRule.SECOND_MOMENTS)
         most = FAR_LOSSES * max(1.0, *epsilons) if newer else math.inf
-        scaled_laws = [] if mechanism.enclosed else library(mechanism, direction, far=far, most=most)
+        scaled_laws = [] if mechanism.enclosed else scaled_proposals(mechanism, direction, far=far, most=most)
         components = [PLAIN]
         components += [Component(0, (), theta) for theta in tilts]
         components += [Component(0, one.parameters, one.mean_scale) for one in scaled_laws]
-        usual = plain(mechanism, direction)
+        usual = plain_proposal(mechanism, direction)
         singles = tuple(usual for _ in epsilons)
         weights = [1.0] * len(components)
         # Too few samples of each proposal say little, so the first round chooses which ones to measure more precisely.
@@ -349,7 +349,7 @@ def _mean_statistic(mechanism: SampledMechanism, theta: float) -> float:
 
 def _shared(components: Sequence[Component], weights: Sequence[float]) -> list[Component]:
     """Return the components with the units of a shard, by weight; each gets at least one, plain sampling an eighth."""
-    units = shared(weights, _core.SHARD_UNITS - PLAIN_UNITS + 1)
+    units = whole_units(weights, _core.SHARD_UNITS - PLAIN_UNITS + 1)
     return [
         replace(one, share=unit + (PLAIN_UNITS - 1 if k == 0 else 0))
         for k, (one, unit) in enumerate(zip(components, units, strict=True))

@@ -15,9 +15,9 @@ from pyaccount.execute.sampling.composed_profile import ComposedProfile
 from pyaccount.execute.sampling.estimates import ESTIMATE, SCOUT, stated_estimates
 from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.jobs import SHARD, Proposal
-from pyaccount.execute.sampling.lower_ends import Sought, fewer, lower_ends, of_a_power
+from pyaccount.execute.sampling.lower_ends import Sought, fewer_shards, lower_ends, of_a_power
 from pyaccount.execute.sampling.profile import Curve, Histogram, curve, draw, larger
-from pyaccount.execute.sampling.proposals import plain
+from pyaccount.execute.sampling.proposals import plain_proposal
 from pyaccount.execute.sampling.proven import Known, Proven, SampledPoint, proven
 from pyaccount.execute.sampling.session import FINENESS, open_session
 from pyaccount.execute.sampling.tests_of_claims import FixedSample, Test
@@ -328,7 +328,8 @@ def _proposals(
 ) -> dict[Direction, set[Proposal]]:
     """Return each direction's proposals for histograms: plain sampling, the pilot's proposal, and the last test's."""
     return {
-        side: {plain(mechanism, side), estimates[side].proposal} | ({tested[side]} if side in tested else set())
+        side: {plain_proposal(mechanism, side), estimates[side].proposal}
+        | ({tested[side]} if side in tested else set())
         for side in mechanism.directions
     }
 
@@ -347,12 +348,12 @@ def _histograms(
     epsilon, last = epsilons
     found: dict[Direction, list[Histogram]] = {}
     for direction, listed in sources.items():
-        usual, proposals = plain(mechanism, direction), listed
+        usual, proposals = plain_proposal(mechanism, direction), listed
         if session.plan.drawing.includes(DrawingRule.SPARING):
             proposals = {one for one in proposals if one == usual or _bounds(session, mechanism, direction, one, last)}
         ordered = sorted(proposals, key=lambda proposal: (proposal.mean_scale, proposal.parameter))
         found[direction] = [
-            draw(session.sampler, mechanism, direction, proposal, epsilon, fewer(session, proposal, shards))
+            draw(session.sampler, mechanism, direction, proposal, epsilon, fewer_shards(session, proposal, shards))
             for proposal in ordered
         ]
     return found

@@ -24,7 +24,7 @@ from pyaccount.execute.sampling.fixed_sequence import Grid, GridSearch
 from pyaccount.execute.sampling.jobs import SHARD, BetTable, Replicas
 from pyaccount.execute.sampling.moments import chernoff
 from pyaccount.execute.sampling.once import once_on
-from pyaccount.execute.sampling.proposals import plain
+from pyaccount.execute.sampling.proposals import plain_proposal
 from pyaccount.execute.sampling.renyi import moments_of
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.plan.common import default_profile
@@ -208,7 +208,7 @@ def _planned(
     mechanism = session.mechanism(instance)
     if acceptance.fixed is not None:
         return [
-            _ExpectedTest(mechanism, one, epsilon, plain(mechanism, one), float(acceptance.fixed.samples))
+            _ExpectedTest(mechanism, one, epsilon, plain_proposal(mechanism, one), float(acceptance.fixed.samples))
             for one in directions or mechanism.directions
         ]
     claim = Claim(mechanism, session.noise(instance), epsilon, acceptance.delta, acceptance.log_target)
@@ -221,7 +221,7 @@ def _planned(
         samples = float(wave * math.ceil(betting.expected_samples / wave))
         tests.append(_ExpectedTest(mechanism, direction, epsilon, betting.proposal, samples))
         if betting.square is not None:
-            proposal = replace(plain(mechanism, direction), log_sobolev=betting.square.mean.proposal)
+            proposal = replace(plain_proposal(mechanism, direction), log_sobolev=betting.square.mean.proposal)
             samples = float(wave * math.ceil(betting.square_samples / wave))
             tests.append(_ExpectedTest(mechanism, direction, epsilon, proposal, samples))
     return tests
@@ -380,7 +380,7 @@ def _law(test: _ExpectedTest) -> str:
         return f"{_power(proposal.replicas)}{states}"
     if proposal.components:
         return "a mixture"
-    return "the mechanism itself" if proposal == plain(test.mechanism, test.direction) else "a scaled law"
+    return "the mechanism itself" if proposal == plain_proposal(test.mechanism, test.direction) else "a scaled law"
 
 
 def _power(replicas: Replicas) -> str:

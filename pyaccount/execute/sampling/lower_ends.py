@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyaccount.errors import NumericsError
 from pyaccount.execute.sampling.betting_choice import BLOCKS, MOST_ROUNDING, slower
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, Proposal, Replicas
-from pyaccount.execute.sampling.proposals import plain, powered
+from pyaccount.execute.sampling.proposals import plain_proposal, powered
 from pyaccount.execute.sampling.tests_of_claims import FAR_SHARES, LOWER_SHARES, Wealth, lower_bets
 from pyaccount.plan.drawing import DrawingRule
 
@@ -84,7 +84,7 @@ def lower_ends(session: Session, mechanism: SampledMechanism, sought: Sought) ->
         bets = (Bet(target, -min(0.5 / target, (mean - target) / max(square, 1e-300))),) if mean > target else ()
         needed.append(2.0 * log_target * square / (mean - target) ** 2 if mean > target else math.inf)
         tables.append(BetTable(point, math.inf, bets))
-    count = fewer(session, proposal, sought.shards)
+    count = fewer_shards(session, proposal, sought.shards)
     if sampler.drawing.includes(DrawingRule.COMPARED):
         quick = round(MOMENT / (mechanism.cost * _times(mechanism, proposal)) / SHARD)
         most = min(max(sought.test.samples // SHARD if sought.test else 0, quick), MOST)
@@ -145,7 +145,7 @@ def _lost(
     return limits.generator + limits.below
 
 
-def fewer(session: Session, proposal: Proposal, shards: int) -> int:
+def fewer_shards(session: Session, proposal: Proposal, shards: int) -> int:
     """Return the shards for a proposal: fewer than `shards` for a power of the likelihood ratio, as it varies little."""
     times = SPARED_FEWER if session.plan.drawing.includes(DrawingRule.SPARING) else FEWER
     return max(shards // times, 1) if proposal.replicas else shards
@@ -168,7 +168,7 @@ def _lighter(session: Session, mechanism: SampledMechanism, sought: Sought) -> P
     proposal = tested or estimate.proposal
     replaced = drawing.includes(DrawingRule.SPARING if proposal.replicas else DrawingRule.SECOND_MOMENTS)
     # Plain samples, which replace a mixture that was tested, see next to nothing of a small δ.
-    own = tested is not None and tested.replicas is None and tested != plain(mechanism, sought.direction)
+    own = tested is not None and tested.replicas is None and tested != plain_proposal(mechanism, sought.direction)
     if not replaced or own or mechanism.lower is not None:
         return proposal
     worth = sought.test.worth if sought.test is not None and drawing.includes(DrawingRule.COMPARED) else 0.0

@@ -30,23 +30,23 @@ PLAIN = Component(1, (), 0.0)
 def scaled(mechanism: SampledMechanism, direction: Direction, excess: float, odds: float) -> Proposal:
     """Return the proposal with means scaled by `excess` beyond plain sampling and multiplied odds of taking part."""
     mean_scale = -excess if direction == "add" else 1.0 + excess
-    return proposed([_likelier(p, odds) for p in mechanism.plain_parameters], mean_scale)
+    return with_parameters([_likelier(p, odds) for p in mechanism.plain_parameters], mean_scale)
 
 
-def proposed(parameters: Sequence[float], mean_scale: float) -> Proposal:
+def with_parameters(parameters: Sequence[float], mean_scale: float) -> Proposal:
     """Return the proposal with one parameter for each mechanism."""
     first, *further = parameters
     return Proposal(first, mean_scale, tuple(further))
 
 
-def plain(mechanism: SampledMechanism, direction: Direction) -> Proposal:
+def plain_proposal(mechanism: SampledMechanism, direction: Direction) -> Proposal:
     """Return the proposal of plain sampling."""
-    return proposed(mechanism.plain_parameters, 0.0 if direction == "add" else 1.0)
+    return with_parameters(mechanism.plain_parameters, 0.0 if direction == "add" else 1.0)
 
 
 def powered(mechanism: SampledMechanism, replicas: Replicas) -> Proposal:
     """Return samples of a power of the likelihood ratio of a removed record, as a proposal."""
-    return replace(proposed(mechanism.plain_parameters, float(replicas.order)), replicas=replicas)
+    return replace(with_parameters(mechanism.plain_parameters, float(replicas.order)), replicas=replicas)
 
 
 def mixed(
@@ -60,7 +60,7 @@ def mixed(
 
     Plain sampling comes first, with one unit if it is not `anchor` itself.
     """
-    usual = plain(mechanism, direction)
+    usual = plain_proposal(mechanism, direction)
     own = Component(share, anchor.parameters, anchor.mean_scale)
     bounded_by_plain = anchor.single == usual
     rest = [
@@ -75,11 +75,11 @@ def mixed(
     if not rest:
         return None
     head = [replace(PLAIN, share=share)] if bounded_by_plain else [PLAIN, own]
-    units = shared([one.share for one in rest], spare)
+    units = whole_units([one.share for one in rest], spare)
     return (*head, *(replace(one, share=unit) for one, unit in zip(rest, units, strict=True)))
 
 
-def shared(weights: Sequence[float], units: int) -> list[int]:
+def whole_units(weights: Sequence[float], units: int) -> list[int]:
     """Return whole units in proportion to weights, at least one each."""
     spare, total = units - len(weights), sum(weights)
     wanted = [spare * weight / total for weight in weights]
@@ -91,7 +91,7 @@ def shared(weights: Sequence[float], units: int) -> list[int]:
     return [1 + one for one in found]
 
 
-def library(
+def scaled_proposals(
     mechanism: SampledMechanism, direction: Direction, *, far: bool = False, most: float = math.inf
 ) -> list[Proposal]:
     """Return proposals for a first try, and with `far` some whose means are scaled further, for a second one.
@@ -110,7 +110,7 @@ def library(
     return list(dict.fromkeys(scaled(mechanism, direction, *pair) for pair in pairs))
 
 
-def between(plain_parameter: float, balanced: float, share: float) -> float:
+def between_parameters(plain_parameter: float, balanced: float, share: float) -> float:
     """Return a parameter between two: probabilities are interpolated on the scale of log odds, exponents linearly."""
     if plain_parameter <= 0.0 or balanced >= 1.0 or plain_parameter >= 1.0:
         return plain_parameter + share * (balanced - plain_parameter)

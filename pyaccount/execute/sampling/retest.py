@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pyaccount.execute.sampling.confidence import FAR_DELTA_DISTANCES
-from pyaccount.execute.sampling.error_probability import FAILURE_SHARE, STARTS, Acceptance, beside, folded, of_claim
+from pyaccount.execute.sampling.error_probability import (
+    FAILURE_SHARE,
+    STARTS,
+    Acceptance,
+    folded,
+    of_claim,
+    stated_separately,
+)
 from pyaccount.execute.sampling.estimates import Effort
 from pyaccount.execute.sampling.evidence import (
     ESTIMATE_SHARDS,
@@ -153,7 +160,7 @@ def _acceptance(session: Session, stated: Statement, delta: float) -> Acceptance
 def _stated_beside(q: float, delta: float) -> Acceptance:
     """Return the test for an error probability that is stated beside the guarantee."""
     # A statement may contain any number; no wealth reaches 1/0.
-    return beside(delta, max(q, 1e-300))
+    return stated_separately(delta, max(q, 1e-300))
 
 
 def _without_samples(

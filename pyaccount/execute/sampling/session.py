@@ -13,7 +13,7 @@ from pyaccount.execute.sampling.composed_profile import ComposedProfile, compose
 from pyaccount.execute.sampling.estimates import ESTIMATE, Effort, Estimate, Estimator
 from pyaccount.execute.sampling.moments import MomentProof, moment_proof
 from pyaccount.execute.sampling.shards import Sampler
-from pyaccount.execute.sampling.tests_of_claims import Test, verify, verify_fixed
+from pyaccount.execute.sampling.tests_of_claims import Test, run_betting_tests, run_fixed_sample_tests
 from pyaccount.execute.unamplified import unsampled_bounds
 from pyaccount.plan.common import number
 from pyaccount.plan.drawing import DrawingRule
@@ -153,9 +153,11 @@ class Session:
         if acceptance.fixed is not None:
             if budget is not None and len(tested) * acceptance.fixed.samples > budget:
                 return ()
-            tests = verify_fixed(self.sampler, claim, acceptance.fixed, tested)
+            tests = run_fixed_sample_tests(self.sampler, claim, acceptance.fixed, tested)
         else:
-            tests = verify(self.sampler, claim, self.estimate(mechanism, epsilon, directions=directions), budget)
+            tests = run_betting_tests(
+                self.sampler, claim, self.estimate(mechanism, epsilon, directions=directions), budget
+            )
         if tests:
             outcome = "accepted" if all(test.accepted for test in tests) else "rejected"
             side = "" if directions is None else f" ({', '.join(directions)})"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyaccount.execute.sampling.added_mean import MeanClaim, mean_claim
 from pyaccount.execute.sampling.betting_choice import MEAN_FRACTION, Betting, Claim, choose_betting
 from pyaccount.execute.sampling.jobs import SHARD, Bet, BetTable, LogSobolev, Proposal
-from pyaccount.execute.sampling.proposals import plain
+from pyaccount.execute.sampling.proposals import plain_proposal
 from pyaccount.execute.sampling.shards import SampleLimits, Sampler, Stream
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Wealth:
         return self.highest >= log_target + self._slack
 
 
-def verify(
+def run_betting_tests(
     sampler: Sampler, claim: Claim, estimates: dict[Direction, Estimate], budget: float | None = None
 ) -> tuple[Test, ...]:
     """Test a claim in every direction that has an estimate, the likeliest to fail first; stop at the first rejection.
@@ -132,7 +132,7 @@ def verify(
     for direction, betting in bettings.items():
         if betting is None:
             # The pilot considers the claim false. Refusing it untested can only lose a certificate, never grant one.
-            proposal = plain(claim.mechanism, direction)
+            proposal = plain_proposal(claim.mechanism, direction)
             limits = sampler.limits(claim.mechanism, direction, proposal, claim.epsilon)
             refused, estimate = (
                 _without_samples(claim, direction, proposal, limits, accepted=False),
@@ -273,7 +273,7 @@ def _bet_on_square(sampler: Sampler, claim: Claim, direction: Direction, betting
     chosen = betting.square
     assert chosen is not None
     assert direction == "add"
-    proposal = replace(plain(claim.mechanism, direction), log_sobolev=chosen.mean.proposal)
+    proposal = replace(plain_proposal(claim.mechanism, direction), log_sobolev=chosen.mean.proposal)
     found = mean_claim(claim.mechanism, chosen.mean.proposal, claim.epsilon, chosen.square)
     limits = sampler.limits(claim.mechanism, direction, betting.proposal, claim.epsilon)
     if found is None:
@@ -358,14 +358,14 @@ def divergence(p: float, q: float) -> float:
     return first + (1.0 - p) * (math.log1p(-p) - math.log1p(-q))
 
 
-def verify_fixed(
+def run_fixed_sample_tests(
     sampler: Sampler, claim: Claim, plan: FixedSample, directions: Sequence[Direction]
 ) -> tuple[Test, ...]:
     """Run the fixed-sample test in each of these directions; stop at the first rejection. Raises `LimitError`."""
     tests: list[Test] = []
     mechanism, epsilon = claim.mechanism, claim.epsilon
     for direction in directions:
-        proposal, candidate = plain(mechanism, direction), sampler.fresh()
+        proposal, candidate = plain_proposal(mechanism, direction), sampler.fresh()
         limits = sampler.limits(mechanism, direction, proposal, epsilon)
         shards, value, square = 0, 0.0, 0.0
         total = plan.samples // SHARD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.plan.common import moves, neighbours, number, shown, whole
+from pyaccount.plan.common import moves, neighbours_assumption, number, value_or_symbol, whole
 from pyaccount.plan.noises.base import NoisePlan
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, Part, tight
@@ -33,7 +33,7 @@ def words(document: Document, body: Body) -> Reduction:
     """Return the theorem: Lap(0, b) against Lap(k, b) (2k under replace-one) in every round of the group."""
     privacy = document.privacy
     factor = moves(document)
-    k, scale = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "b")
+    k, scale = value_or_symbol(privacy.group_size, "k"), value_or_symbol(body.noise.multiplier, "b")
     m = "m" if body.training.iterations == "solve" else str(body.participations())
     return Reduction(
         path=body.path,
@@ -44,7 +44,7 @@ def words(document: Document, body: Body) -> Reduction:
         rounds=m if body.count == 1 else f"{body.count} × {m}",
         tight=True,
         remark=None,
-        assumptions=(neighbours(privacy), SCALAR, NOISE, *order_assumptions(body, m)),
+        assumptions=(neighbours_assumption(privacy), SCALAR, NOISE, *order_assumptions(body, m)),
         components=1,
     )
 

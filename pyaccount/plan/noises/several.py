@@ -13,7 +13,7 @@ from pyaccount.document.releases import effective
 from pyaccount.plan.common import NOISE, number
 from pyaccount.plan.reduction import Analysis
 from pyaccount.plan.rounds import Bounds
-from pyaccount.rounding import plain
+from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -73,8 +73,8 @@ class Joined:
                 *(MAIN_NOISE if text == NOISE else text for text in usual.assumptions),
                 *(
                     f"Each round also releases, of the same batch, {release.what}: a sum to which each record contributes at "
-                    f"most a clip norm of its own, with fresh Gaussian noise of standard deviation {plain(release.multiplier)} "
-                    "times that, independent of all other noise."
+                    f"most a clip norm of its own, with fresh Gaussian noise of standard deviation "
+                    f"{shortest(release.multiplier)} times that, independent of all other noise."
                     for release in body.noise.also
                 ),
                 NOTHING_ELSE,

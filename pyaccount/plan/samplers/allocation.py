@@ -48,7 +48,7 @@ ROUNDING = 1e-15
 MOST_KINDS, WIDEST = 16, 25.0
 
 
-def resolved(squares: Squares, tolerance: float) -> bool:
+def is_narrow(squares: Squares, tolerance: float) -> bool:
     """Whether the law of rounds with these values is enclosed about as narrowly as `tolerance` requires.
 
     The relative width in ‖m‖² is about twice the one in ε: ε depends on the root of its argument at most about

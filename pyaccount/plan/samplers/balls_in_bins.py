@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
-from pyaccount.plan.common import OTHER_BLANKS, number, shown, whole
+from pyaccount.plan.common import OTHER_BLANKS, number, value_or_symbol, whole
 from pyaccount.plan.compiled import SAMPLED_TOLERANCE
 from pyaccount.plan.matrices import disjoint_modes, strategy
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import Analysis
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
-from pyaccount.plan.samplers.allocation import RATIO, allocation, resolved
+from pyaccount.plan.samplers.allocation import RATIO, allocation, is_narrow
 from pyaccount.plan.samplers.base import Differentiable, Worst
 from pyaccount.plan.samplers.whole_run import WholeRun
 
@@ -75,11 +75,11 @@ class BallsInBinsPlan(WholeRun):
         if not disjoint_modes(document, body, count):
             return False
         squares = strategy(document, body).mode_squares(count, upper=True)
-        return resolved(squares, document.accounting.tolerance or SAMPLED_TOLERANCE)
+        return is_narrow(squares, document.accounting.tolerance or SAMPLED_TOLERANCE)
 
     def allocated_words(self, document: Document, body: Body) -> Reduction:
         """Return the theorem: an allocation to one of the bins, whose shifts depend on how often they have a turn."""
-        sigma = shown(body.noise.multiplier, "σ")
+        sigma = value_or_symbol(body.noise.multiplier, "σ")
         mode, turns = "m_t = Σ_e C e_{eT+t}, orthogonal, the mode of bin t", "E_t the turns of bin t"
         independent = strategy(document, body).independent
         return replace(

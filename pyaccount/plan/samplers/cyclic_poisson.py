@@ -22,7 +22,7 @@ from pyaccount.plan.common import (
     basic_assumptions,
     group_refusals,
     number,
-    shown,
+    value_or_symbol,
     whole,
 )
 from pyaccount.plan.matrices import matrix_text, strategy
@@ -47,7 +47,7 @@ def words(document: Document, body: Body) -> Reduction:
     blank = body.training.expected_batch_size == "solve"
     b = body.separation() or 1
     p = "p" if blank else repr(body.sampling_probability())
-    sigma = shown(body.noise.multiplier, "σ")
+    sigma = value_or_symbol(body.noise.multiplier, "σ")
     turns = "⌈n/b⌉" if body.training.iterations == "solve" else str(-(-body.training.iterations // b))
     runs = "" if body.count == 1 else f"{body.count} × "
     other = f"(1−{p})N(0) + {p}·N(−‖c_i‖)" if two_sided else "N(0)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.samplers import Deterministic
-from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, moves, number, shown, whole
+from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, moves, number, value_or_symbol, whole
 from pyaccount.plan.matrices import matrix_text, strategy
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, enclosed, gaussian, tight
@@ -28,7 +28,7 @@ def words(document: Document, body: Body) -> Reduction:
         return _with_matrix(document, body)
     privacy = document.privacy
     factor = moves(document)
-    k, sigma = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "σ")
+    k, sigma = value_or_symbol(privacy.group_size, "k"), value_or_symbol(body.noise.multiplier, "σ")
     per_round = k if factor == 1 else f"2·{k}"
     m = "m" if body.training.iterations == "solve" else str(body.participations())
     return Reduction(
@@ -74,7 +74,7 @@ def _with_matrix(document: Document, body: Body) -> Reduction:
     factor, m = moves(document), body.participations()
     above, below = strategy(document, body).sensitivity(separation_of(body), m)
     attained = above == below
-    k, sigma = shown(privacy.group_size, "k"), shown(body.noise.multiplier, "σ")
+    k, sigma = value_or_symbol(privacy.group_size, "k"), value_or_symbol(body.noise.multiplier, "σ")
     return Reduction(
         path=body.path,
         subject=f"no sampling, {matrix_text(body)}",

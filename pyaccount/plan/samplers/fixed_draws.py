@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pyaccount import _core
 from pyaccount.document.ranges import DRAWS
 from pyaccount.errors import DocumentError
-from pyaccount.plan.common import SECRET, basic_assumptions, number, rounds, rounds_text, shown, whole
+from pyaccount.plan.common import SECRET, basic_assumptions, number, rounds, rounds_text, value_or_symbol, whole
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, Part, enclosed, tight
 from pyaccount.plan.samplers.base import DrawnBatch, SamplerPlan, Worst
@@ -166,7 +166,7 @@ class FixedDrawsPlan(SamplerPlan):
     def _text(self, document: Document, body: Body, template: str) -> str:
         blank = body.training.expected_batch_size == "solve"
         return template.format(
-            k=shown(document.privacy.group_size, "k"),
+            k=value_or_symbol(document.privacy.group_size, "k"),
             n=body.training.dataset_size,
             m="m" if blank else body.batch_size(),
             b=self.subset(body),
@@ -207,14 +207,14 @@ class FixedDrawsPlan(SamplerPlan):
         return f"two data sets: {sets}{several}. All rounds."
 
     def _tight(self, document: Document, body: Body) -> Reduction:
-        sigma = shown(body.noise.multiplier, "σ")
+        sigma = value_or_symbol(body.noise.multiplier, "σ")
         theorem = "dominating pair of Gaussian mixtures with doubled shifts"
         pair = f"{self._text(document, body, f'Σ_j {self.symbols}')}·N(2j, {sigma}²) against N(0, {sigma}²)"
         return self._reduction(document, body, theorem, self.tight_source, pair, LEAST_SIZE)
 
     def _added(self, document: Document, body: Body) -> Reduction:
         """Return the theorem for added records: without one its slot draws another record, as if it were replaced."""
-        sigma, p = shown(body.noise.multiplier, "σ"), self._text(document, body, self.symbols)
+        sigma, p = value_or_symbol(body.noise.multiplier, "σ"), self._text(document, body, self.symbols)
         theorem = "advanced joint convexity with a coupling of the two batches"
         pair = (
             f"h(α′) = Σ_{{j≥1}} p_j·G_{{2j}}(1 + (α′−1)/η), p_j = {p}, η = 1 − p_0, σ = {sigma}, reflected below α′ = 1"
@@ -223,7 +223,7 @@ class FixedDrawsPlan(SamplerPlan):
 
     def _changed(self, document: Document, body: Body) -> Reduction:
         privacy = document.privacy
-        sigma, p = shown(body.noise.multiplier, "σ"), self._text(document, body, self.symbols)
+        sigma, p = value_or_symbol(body.noise.multiplier, "σ"), self._text(document, body, self.symbols)
         zeroed = privacy.adjacency == "zero-out"
         several = self.exchangeable(body) and (not self.once or privacy.group_size != 1)
         joint = (

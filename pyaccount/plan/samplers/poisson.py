@@ -6,7 +6,16 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.plan.common import NORMALISATION, SECRET, basic_assumptions, number, rounds, rounds_text, shown, whole
+from pyaccount.plan.common import (
+    NORMALISATION,
+    SECRET,
+    basic_assumptions,
+    number,
+    rounds,
+    rounds_text,
+    value_or_symbol,
+    whole,
+)
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, Part, enclosed, gaussian, tight
 from pyaccount.plan.samplers import rarely, truncated
@@ -37,9 +46,11 @@ def words(document: Document, body: Body, subject: str = "Poisson sampling") -> 
     privacy, draws = document.privacy, body.draws_per_iteration()
     two_sided = privacy.adjacency == "replace-one"
     blank_rate = body.training.expected_batch_size == "solve"
-    k = shown(privacy.group_size if privacy.group_size == "solve" else draws * privacy.group_size, _times("k", draws))
+    k = value_or_symbol(
+        privacy.group_size if privacy.group_size == "solve" else draws * privacy.group_size, _times("k", draws)
+    )
     p = "p" if blank_rate else repr(body.sampling_probability())
-    sigma = shown(body.noise.multiplier, "σ")
+    sigma = value_or_symbol(body.noise.multiplier, "σ")
     mixture = f"Σ_j Bin(j; {k}, {p})·N({{sign}}j, {sigma}²)"
     other = mixture.format(sign="−") if two_sided else f"N(0, {sigma}²)"
     return Reduction(
@@ -131,7 +142,7 @@ def truncated_words(document: Document, body: Body) -> Reduction:
             "(1 − q)N(0) + qN(2) against (1 − q)N(0) + qN(−1)"
         ),
         tight=False,
-        remark=truncated.remark(body, lambda body: body.sampling_probability()),
+        remark=truncated.truncation_note(body, lambda body: body.sampling_probability()),
         assumptions=truncated.assumptions(body, usual.assumptions, KEPT),
         # Each r up to 256 of a truncated batch is a term of its own; beyond that, r/32 of them share one.
         components=3 + (64 if limit is None else min(64, round(384.0 / math.sqrt(limit)))),

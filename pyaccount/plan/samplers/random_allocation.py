@@ -19,7 +19,7 @@ from pyaccount.plan.common import (
     basic_assumptions,
     group_refusals,
     number,
-    shown,
+    value_or_symbol,
     whole,
 )
 from pyaccount.plan.recipe import Recipe
@@ -69,7 +69,7 @@ def words(document: Document, body: Body) -> Reduction:
     t, k, sigma = (
         _sampler(body).iterations_per_allocation,
         _sampler(body).participations,
-        shown(body.noise.multiplier, "σ"),
+        value_or_symbol(body.noise.multiplier, "σ"),
     )
     exact = k in (1, t)
     length = f"{t}" if exact else f"{t // k}" if t % k == 0 else f"{t // k} or {t // k + 1}"
@@ -104,7 +104,7 @@ def _assumptions(document: Document, body: Body) -> tuple[str, ...]:
 def sampled_words(document: Document, body: Body) -> Reduction:
     """Return the theorem of the sampled pair: Σ_x w_x N(x, σ²I) against N(0, σ²I) for each allocation."""
     t, k = _sampler(body).iterations_per_allocation, _sampler(body).participations
-    sigma = shown(body.noise.multiplier, "σ")
+    sigma = value_or_symbol(body.noise.multiplier, "σ")
     return Reduction(
         path=body.path,
         subject=f"random allocation of {k} of {t} rounds",

@@ -66,7 +66,7 @@ def _dear(delta: float, rounds: int) -> bool:
 def upper_tail(records: int, rate: float, count: int) -> float:
     """Return an upper bound on Pr[Bin(records, rate) ≥ count]: the tail rounded up, or Chernoff's for huge batches."""
     if records * rate > TABULATED:
-        return truncated.upper_tail(records, rate, count)
+        return truncated.chernoff_tail(records, rate, count)
     return _core.binomial_upper_tail(records, min(1.0, rate), count)
 
 
@@ -85,7 +85,7 @@ def cold_rates(probability: float, separation: int, rounds: int) -> Iterator[flo
         yield min(1.0, margin * available[-1])
 
 
-def counted(rates: Iterable[float]) -> list[tuple[float, int]]:
+def counted_rates(rates: Iterable[float]) -> list[tuple[float, int]]:
     """Return ascending rates with their numbers of rounds: rounded up so that few differ, and merged if too many do."""
     met: Counter[float] = Counter()
     for rate in rates:
@@ -109,7 +109,7 @@ def of_renewal(hit: float, full: float, probability: float, separation: int) -> 
     return RareTruncation(min(1.0, hit * more), min(1.0, full * share * more))
 
 
-def remark(body: Body, rare: RareTruncation) -> str:
+def truncation_note(body: Body, rare: RareTruncation) -> str:
     """State how seldom batches are truncated, and how much that adds to δ at most."""
     runs = "" if body.count == 1 else " for each run"
     return (

@@ -147,7 +147,7 @@ class Renewal(WholeRun):
             stationary = max(self.largest_rate(body), p / (1.0 + (b - 1) * p))
             rates = [(min(1.0, stationary * (1.0 + truncated.ROUNDING)), rounds)]
         else:
-            rates = rarely.counted(rarely.cold_rates(p, b, rounds))
+            rates = rarely.counted_rates(rarely.cold_rates(p, b, rounds))
         tails = [(count, rate, rarely.upper_tail(body.training.dataset_size - 1, rate, limit)) for rate, count in rates]
         full = math.fsum(count * tail for count, _, tail in tails)
         hit = math.fsum(count * rate * tail for count, rate, tail in tails)

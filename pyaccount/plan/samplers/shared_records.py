@@ -31,7 +31,7 @@ from pyaccount.plan.common import (
     OTHER_BLANKS,
     basic_assumptions,
     number,
-    shown,
+    value_or_symbol,
     whole,
 )
 from pyaccount.plan.matrices import columns, matrix_text, strategy
@@ -62,7 +62,7 @@ LOWER_END = (
 
 def words(document: Document, body: Body) -> Reduction:
     """Return the theorem for users whose records may be shared."""
-    sigma = shown(body.noise.multiplier, "σ")
+    sigma = value_or_symbol(body.noise.multiplier, "σ")
     return Reduction(
         path=body.path,
         subject=f"b-min-sep sampling of users that share records, {matrix_text(body)}",

@@ -72,7 +72,7 @@ def sized(usual: tuple[str, ...], cut: str) -> tuple[str, ...]:
     return (*rest, cut, secret, COUNTS, NORMALISATION)
 
 
-def remark(body: Body, largest_rate: Callable[[Body], float]) -> str:
+def truncation_note(body: Body, largest_rate: Callable[[Body], float]) -> str:
     """State an upper bound on the probability that a batch is truncated.
 
     Each record is in a batch with at most the largest rate, independently of the other records.
@@ -84,7 +84,7 @@ def remark(body: Body, largest_rate: Callable[[Body], float]) -> str:
     assert records is not None
     return (
         "The expected batch size is that of the records drawn, before truncation; a batch is truncated with probability at most "
-        f"{up(upper_tail(records, largest_rate(body), limit + 1), 2)} (Chernoff)."
+        f"{up(chernoff_tail(records, largest_rate(body), limit + 1), 2)} (Chernoff)."
     )
 
 
@@ -100,7 +100,7 @@ def lower_end(displaced: float | None) -> str:
     )
 
 
-def upper_tail(records: int, rate: float, count: int) -> float:
+def chernoff_tail(records: int, rate: float, count: int) -> float:
     """Return Chernoff's upper bound on Pr[Bin(records, rate) ≥ count]: e^{−n·KL(count/n‖rate)} above the mean."""
     if count > records:
         return 0.0

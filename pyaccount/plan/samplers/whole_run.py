@@ -20,7 +20,7 @@ from pyaccount.plan.common import (
     group_refusals,
     number,
     rounds_text,
-    shown,
+    value_or_symbol,
 )
 from pyaccount.plan.matrices import matrix_text
 from pyaccount.plan.recipe import Recipe
@@ -118,7 +118,7 @@ class WholeRun(SamplerPlan):
     def words(self, document: Document, body: Body) -> Reduction:
         """Return the theorem for runs in which no batch is truncated."""
         privacy = document.privacy
-        sigma = shown(body.noise.multiplier, "σ")
+        sigma = value_or_symbol(body.noise.multiplier, "σ")
         other = f"Σ_x w_x N(−Cx, {sigma}²)" if privacy.adjacency == "replace-one" else f"N(0, {sigma}²)"
         remark, source = self.enclosure(document, body), self.source(body)
         return Reduction(
@@ -154,7 +154,7 @@ class WholeRun(SamplerPlan):
                 f"probability {limit}/(r + 1) u = 2, v = −1; {self.law(body)}"
             ),
             tight=False,
-            remark=truncated.remark(body, self.largest_rate),
+            remark=truncated.truncation_note(body, self.largest_rate),
             lower_end=self._lower_end(document, body),
             assumptions=self.truncated_assumptions(body, usual.assumptions),
         )
@@ -182,7 +182,7 @@ class WholeRun(SamplerPlan):
             source=f"{usual.source}; given the other records' counts: {truncated.SOURCE}; {rarely.SOURCE}",
             pair=f"{usual.pair}; truncation adds to δ what the remark says",
             tight=False,
-            remark=rarely.remark(body, rare),
+            remark=rarely.truncation_note(body, rare),
             lower_end=truncated.lower_end(rare.hit),
             assumptions=self.truncated_assumptions(body, usual.assumptions),
         )
