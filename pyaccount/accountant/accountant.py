@@ -133,9 +133,9 @@ class Accountant:
         Raises `PlanExceededError` beyond the planned length, `DocumentError` for rounds that have no bound, `DomainError` for a
         count below 1; then nothing is counted. A budget that is exceeded does not stop counting: ask `would_exceed` before.
         """
-        number = count_of(count)
+        number = _count_of(count)
         if self._ledger is not None:
-            before, self._ledger = self._ledger, self._ledger.plus(number, arguments_of(round))
+            before, self._ledger = self._ledger, self._ledger.plus(number, _arguments_of(round))
             if len(before.phases) < MANY <= len(self._ledger.phases):
                 warnings.warn(
                     f"The ledger has {MANY} kinds of rounds one after the other. Beyond {MOST}, rounds that are "
@@ -205,7 +205,7 @@ class Accountant:
         The seed follows from the claim, ε and δ included, unless the document states one and the claim is the document's.
         Raises `DomainError` without a budget; otherwise as `certify`.
         """
-        number = count_of(steps)
+        number = _count_of(steps)
         target = (self._target(epsilon), self._at(delta))
         horizon, length = self._ask(number, target, round)
         return horizon.within < length
@@ -304,7 +304,7 @@ class Accountant:
             return self._horizons.of_plan(self._planned, length, target, find=find), length
         if not round and not self._ledger.phases:
             raise DomainError("which rounds? The ledger is empty, so there are none like the last: noise_multiplier=…")
-        after = self._ledger.plus(number, arguments_of(round) if round else None)
+        after = self._ledger.plus(number, _arguments_of(round) if round else None)
         return self._horizons.of_ledger(after, target, find=find), after.last_length
 
     def _holds(self, document: Document, target: tuple[float, float]) -> bool:
@@ -321,7 +321,7 @@ class Accountant:
         if delta is None:
             return self._delta
         pure = delta == 0 and (self._steps == 0 or all(body.noise.bounded_loss for body in self._now().bodies))
-        return number_in("delta", delta, DELTA_OR_ZERO if pure else DELTA)
+        return _number_in("delta", delta, DELTA_OR_ZERO if pure else DELTA)
 
     def _now(self) -> Document:
         """The document of what was released."""
@@ -345,7 +345,7 @@ class Accountant:
             raise DomainError("nothing was released yet: there is no document of no rounds")
 
     def _target(self, epsilon: float | None) -> float:
-        target = self._epsilon if epsilon is None else number_in("epsilon", epsilon, EPSILON)
+        target = self._epsilon if epsilon is None else _number_in("epsilon", epsilon, EPSILON)
         if target is None:
             raise DomainError("there is no budget: the ε of the document or ledger is blank, so say epsilon=…")
         return target
@@ -356,7 +356,7 @@ def _without_profile(document: Document) -> Document:
     return document.with_value(("accounting",), document.to_mapping().get("accounting", {}) | {"profile": []})
 
 
-def arguments_of(round: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments_of(round: Mapping[str, Any]) -> dict[str, Any]:
     """What a round is: Poisson sampling where a rate is given, no sampling otherwise."""
     allowed = (
         "noise_multiplier",
@@ -375,7 +375,7 @@ def arguments_of(round: Mapping[str, Any]) -> dict[str, Any]:
     return {"sampler": "poisson" if rated else "none", **round}
 
 
-def count_of(count: SupportsIndex) -> int:
+def _count_of(count: SupportsIndex) -> int:
     """A number of rounds, at least 1. Raises `DomainError`."""
     if isinstance(count, bool):
         raise DomainError(f"a number of rounds is a whole number, not {count}")
@@ -388,7 +388,7 @@ def count_of(count: SupportsIndex) -> int:
     return number
 
 
-def number_in(name: str, value: float, allowed: Range) -> float:
+def _number_in(name: str, value: float, allowed: Range) -> float:
     """A number in its range. Raises `DomainError`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value not in allowed:
         raise DomainError(f"{name} = {value!r} is outside its domain: {allowed.describe()}")

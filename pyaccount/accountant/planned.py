@@ -92,7 +92,7 @@ class Planned:
     def _unchanged(self) -> None:
         """Raise `DocumentError` if a file holds another matrix by now."""
         dense = [body for body in self.document.bodies if matrix_plan(body).from_file]
-        found = zip(dense, self.fingerprints, fingerprints_of(self.document), strict=True)
+        found = zip(dense, self.fingerprints, _fingerprints_of(self.document), strict=True)
         message = (
             "the file holds another matrix than when the run was planned: what was released had the noise of that one"
         )
@@ -130,10 +130,10 @@ def planned(document: Document) -> Planned:
         # A test on samples that is repeated with other seeds until it passes proves nothing: one document, one seed.
         document = seeded(document)
     length = sum(body.count * whole(body.training.iterations) for body in document.bodies)
-    return Planned(document, length, plan.sampled, fingerprints_of(document))
+    return Planned(document, length, plan.sampled, _fingerprints_of(document))
 
 
-def fingerprints_of(document: Document) -> tuple[str, ...]:
+def _fingerprints_of(document: Document) -> tuple[str, ...]:
     """The hashes of the entries of each matrix from a file, in order. Raises `DocumentError` for files that hold none."""
     bodies = [body for body in document.bodies if matrix_plan(body).from_file]
     return tuple(strategy(document, body).fingerprint or "" for body in bodies)

@@ -21,7 +21,7 @@ def no_equivalent(path: Path, message: str, *, value: object = None, allowed: st
     raise DocumentError([Problem("no-equivalent", message, path, value=value, allowed=allowed)])
 
 
-def out_of_range(path: Path, message: str, value: object, allowed: str) -> NoReturn:
+def _out_of_range(path: Path, message: str, value: object, allowed: str) -> NoReturn:
     """Raise `DocumentError` for a number outside of its range."""
     raise DocumentError([Problem("out-of-range", message, path, value=value, allowed=allowed)])
 
@@ -43,7 +43,7 @@ def real(value: object, allowed: Range, path: Path) -> float:
     except (TypeError, ValueError, OverflowError):
         wrong_type_error(path, f"must be a number, not {quoted(value)}", value, allowed.describe())
     if number not in allowed:
-        out_of_range(path, f"must be {allowed.describe()}", _json_value(number), allowed.describe())
+        _out_of_range(path, f"must be {allowed.describe()}", _json_value(number), allowed.describe())
     return number
 
 
@@ -56,7 +56,7 @@ def whole_in(value: object, allowed: Range, path: Path) -> int:
     except TypeError:
         wrong_type_error(path, f"must be a whole number, not {quoted(value)}", value, allowed.describe())
     if number not in allowed:
-        out_of_range(path, f"must be {allowed.describe()}", _json_value(number), allowed.describe())
+        _out_of_range(path, f"must be {allowed.describe()}", _json_value(number), allowed.describe())
     return number
 
 

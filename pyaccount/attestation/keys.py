@@ -103,7 +103,7 @@ def trusted_keys(folder: str | os.PathLike[str], origin: str) -> TrustedKeys:
             f"trusted_keys = {printable(place)}: there are {len(files)} keys, but at most {MOST_KEYS} are read"
         )
     for path in (Path(place), *files):
-        check_trusted(path)
+        _check_trusted(path)
     return TrustedKeys(origin, tuple(trusted_key(path) for path in files))
 
 
@@ -186,7 +186,7 @@ def check_private(path: Path) -> None:
         )
 
 
-def check_trusted(path: Path) -> None:
+def _check_trusted(path: Path) -> None:
     """Reject a folder or file of trusted keys that everybody may write and so change. Raises `DomainError`."""
     status = _status(path)
     if status is not None and status.st_mode & _WRITE_BY_ALL:

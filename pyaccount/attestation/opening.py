@@ -113,12 +113,12 @@ class Envelope(NamedTuple):
 def envelope_of(source: str | os.PathLike[str] | Attestation) -> Envelope:
     """Return the envelope in a file, or that of an attestation in memory. Raises `CertificateError`."""
     if not isinstance(source, str | os.PathLike):
-        return parse_envelope(source.to_json().encode(), "attestation")
+        return _parse_envelope(source.to_json().encode(), "attestation")
     file = os.fsdecode(source)
-    return parse_envelope(bytes_of(file, WHAT, LARGEST_FILE), file)
+    return _parse_envelope(bytes_of(file, WHAT, LARGEST_FILE), file)
 
 
-def parse_envelope(data: bytes, file: str) -> Envelope:
+def _parse_envelope(data: bytes, file: str) -> Envelope:
     """Read an envelope from bytes; `file` is the name to use in messages. Raises `CertificateError`."""
     raw = object_of(data, file, WHAT)
     if "payload" not in raw and raw.get("kind") == reading.CERTIFICATE:

@@ -91,7 +91,7 @@ def created_at(created: str) -> datetime | None:
     return time if time.tzinfo is not None else None
 
 
-def claim_of(document: dict[str, Any]) -> tuple[float, float] | None:
+def _claim_of(document: dict[str, Any]) -> tuple[float, float] | None:
     """Return the (ε, δ) that the document inside a certificate claims, unless one of them is its blank."""
     epsilon, delta = at(document, "privacy", "epsilon"), at(document, "privacy", "delta")
     return (float(epsilon), float(delta)) if is_number(epsilon) and is_number(delta) else None
@@ -104,7 +104,7 @@ def _statement(data: CertificateModel) -> Iterator[Inconsistency]:
         data.privacy,
         data.guarantee,
         holds=data.holds,
-        claim=claim_of(data.document),
+        claim=_claim_of(data.document),
         sampling=data.evidence.sampling,
         risk=data.risk,
     )
@@ -132,7 +132,7 @@ def _claim(data: CertificateModel) -> Iterator[Inconsistency]:
         if data.holds != kept:
             message = f"{data.holds}, but the risk is {data.risk.value!r} and the budget {data.risk.budget!r}"
             yield Inconsistency("holds", message)
-    elif not data.holds and claim_of(data.document) is None:
+    elif not data.holds and _claim_of(data.document) is None:
         yield Inconsistency("holds", "false, but the document has no claim that could fail")
 
 

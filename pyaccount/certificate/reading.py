@@ -86,7 +86,7 @@ def read_certificate(source: str | os.PathLike[str]) -> Read:
 
 def parse_certificate(data: bytes, file: str) -> Read:
     """Read the bytes of a certificate; `file` is the name to use in messages."""
-    return of_object(object_of(data, file, WHAT, taken_for_certificate), file, hashlib.sha256(data).hexdigest())
+    return of_object(object_of(data, file, WHAT, _taken_for_certificate), file, hashlib.sha256(data).hexdigest())
 
 
 def of_object(raw: dict[str, Any], file: str, sha256: str) -> Read:
@@ -107,7 +107,7 @@ def of_object(raw: dict[str, Any], file: str, sha256: str) -> Read:
     return Read(file, raw, sha256)
 
 
-def taken_for_certificate(text: str, file: str) -> str | None:
+def _taken_for_certificate(text: str, file: str) -> str | None:
     """Return what a text that is not JSON seems to be (policy, document, report) and what to do; None if unknown."""
     if re.search(r"^kind: *[\"']?policy\b", text, flags=re.MULTILINE):
         return f"a policy, not a certificate: `pyaccount check CERT --policy {file}`"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.certificate.evidence import ConsideredRecord, EvidenceRecord, SamplingRecord, SearchedRecord
-    from pyaccount.certificate.model import CertificateModel, MatrixRecord, PhaseRecord, RiskRecord
+    from pyaccount.certificate.model import CertificateModel, MatrixRecord, PhaseRecord
 
 #: The alert of a certificate that contradicts itself, and the badge that replaces "holds".
 CONTRADICTS = "This certificate contradicts itself: do not rely on its figures."
@@ -83,15 +83,6 @@ def smallest(data: CertificateModel) -> str:
     if data.evidence.sampling is not None:
         return "the smallest that was certified"
     return "the smallest, rounded up" if _own(data) else "the smallest that the bound gives, rounded up"
-
-
-def risk_note(risk: RiskRecord) -> str:
-    """Return in words what a risk measure is, or where it is limited."""
-    if risk.last_epsilon is not None:
-        return f"for every ε from 0 to {shortest(risk.last_epsilon)}"
-    if risk.false_positive_rate is not None:
-        return f"at a false-positive rate of {shortest(risk.false_positive_rate)}"
-    return "true- minus false-positive rate"
 
 
 def enough(path: str, value: float) -> str:

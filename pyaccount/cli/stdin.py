@@ -17,7 +17,7 @@ SPELLINGS = ("-", "/dev/stdin")
 NAME = "<stdin>"
 
 
-def is_stdin(name: str) -> bool:
+def _is_stdin(name: str) -> bool:
     """Return whether an argument means standard input; a file with this name is written ./-."""
     return name in SPELLINGS
 
@@ -25,9 +25,9 @@ def is_stdin(name: str) -> bool:
 def files_of(*names: str | None) -> list[str]:
     """Return the arguments that name files. At most one argument may be standard input, which is read only once."""
     given = [name for name in names if name is not None]
-    if sum(map(is_stdin, given)) > 1:
+    if sum(map(_is_stdin, given)) > 1:
         raise click.UsageError("- means standard input, which can be read only once: give it only once")
-    return [name for name in given if not is_stdin(name)]
+    return [name for name in given if not _is_stdin(name)]
 
 
 def source_of(name: str, *, largest: int | None = None) -> str | Handed:
@@ -35,7 +35,7 @@ def source_of(name: str, *, largest: int | None = None) -> str | Handed:
 
     `largest` is the size limit if the source may be something larger than a document. Raises `DocumentError`.
     """
-    if not is_stdin(name):
+    if not _is_stdin(name):
         return name
     from pyaccount.document.files import LARGEST_FILE  # not needed for a file
     from pyaccount.document.sources import Handed
@@ -55,4 +55,4 @@ def source_of(name: str, *, largest: int | None = None) -> str | Handed:
 
 def argument_name(name: str) -> str:
     """Return the name of an argument in messages."""
-    return NAME if is_stdin(name) else name
+    return NAME if _is_stdin(name) else name

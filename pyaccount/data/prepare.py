@@ -195,7 +195,7 @@ def _asked(
     apart = None if separation_asked is None else whole_of("min_separation", separation_asked, SEPARATION)
     users = True
     if document is not None:
-        one_body(document)
+        _one_body(document)
         (body,) = document.bodies
         if apart is not None:
             raise DomainError("min_separation is stated by the document: leave it out, or change it there")
@@ -322,7 +322,7 @@ def filled(document: Document, changes: Mapping[Path, object]) -> Document:
     return changed_document
 
 
-def one_body(document: Document) -> None:
+def _one_body(document: Document) -> None:
     """Raise `DocumentError` for documents with phases: it would be unclear which phase uses the records."""
     if len(document.bodies) != 1 or document.bodies[0].path:
         message = "prepare only fills in documents without phases: prepare one for each phase, and combine them"

@@ -8,7 +8,7 @@ from pyaccount.document.ranges import BINS, RATE_AGREEMENT
 from pyaccount.rounding import down, rounded_nearest
 
 
-def bins_near(rate: float, rounds: float | None) -> list[int]:
+def _bins_near(rate: float, rounds: float | None) -> list[int]:
     """Return the whole numbers of bins next to 1/rate, limited by the range of bins and by the number of rounds."""
     bins = 1.0 / rate
     near = {math.floor(bins), math.ceil(bins)}
@@ -26,7 +26,7 @@ def bins_that_fit(field: str, rate: float, given: int | None, records: float | N
             return f"1/{count} of the records"
         return f"an expected batch of {rounded_nearest(records / count)}"
 
-    near = bins_near(rate, rounds)
+    near = _bins_near(rate, rounds)
     whole = len(near) == 1 and math.isclose(rate * near[0], 1.0, rel_tol=RATE_AGREEMENT)
     if whole:
         beside = "" if given is None else f", or bins: {given} ({each(given)}) without {field}"

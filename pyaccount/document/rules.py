@@ -28,19 +28,19 @@ def broken_rules(document: Mechanism) -> Iterator[Problem]:
     """Yield the problems that concern several fields of the document together."""
     yield from one_target(document)
     yield from one_budget(document)
-    yield from losses_are_bounded(document)
+    yield from _losses_are_bounded(document)
     yield from one_blank(document)
     yield from choices_compare_noise(document)
     yield from searches_have_a_target(document)
     for body in document.bodies:
-        yield from length_is_given(document, body)
-        yield from epochs_say_iterations(document, body)
+        yield from _length_is_given(document, body)
+        yield from _epochs_say_iterations(document, body)
         yield from body.matrix.problems(document, body)
         yield from body.sampler.problems(document, body)
         yield from workload_problems(document, body, body.workload)
 
 
-def losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
+def _losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
     """Report a document with δ = 0 (pure differential privacy) if the noise of a phase has an unbounded privacy loss.
 
     With Gaussian noise no ε holds at δ = 0, with or without sampling: for every ε there are outcomes with a larger
@@ -62,7 +62,7 @@ def losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
             return
 
 
-def length_is_given(document: Mechanism, body: Body) -> Iterator[Problem]:
+def _length_is_given(document: Mechanism, body: Body) -> Iterator[Problem]:
     """Report a body that states neither iterations nor epochs."""
     if body.training.iterations is None and body.training.epochs is None and body.epochs is None:
         path = body.at("training", "iterations")
@@ -71,7 +71,7 @@ def length_is_given(document: Mechanism, body: Body) -> Iterator[Problem]:
         yield document.problem("missing-key", path, message, allowed=allowed)
 
 
-def epochs_say_iterations(document: Mechanism, body: Body) -> Iterator[Problem]:
+def _epochs_say_iterations(document: Mechanism, body: Body) -> Iterator[Problem]:
     """Report epochs that contradict `iterations`, or whose number of iterations is unknown or out of range."""
     if body.epochs is None:
         return

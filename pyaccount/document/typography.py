@@ -66,7 +66,7 @@ def instead(char: str) -> str:
     return f"write straight quotes ({meant}), or none" if meant in "\"'" else f"write {meant}"
 
 
-def first_odd(text: str) -> str | None:
+def _first_odd(text: str) -> str | None:
     """Return the first of these characters in a text, or `None`."""
     found = _ODD.search(text)
     return found[0] if found else None
@@ -74,5 +74,5 @@ def first_odd(text: str) -> str | None:
 
 def odd_characters_note(text: str) -> str:
     """Return what a message adds about a text with such a character; empty for other texts."""
-    char = first_odd(text)
+    char = _first_odd(text)
     return "" if char is None else f"; it holds {character_name(char)}: {instead(char)}"

@@ -122,7 +122,7 @@ def kinds_of(section: str) -> Kinds:
     return union
 
 
-def asked_of(field: FieldInfo) -> Asked | None:
+def _asked_of(field: FieldInfo) -> Asked | None:
     """Return the question about a kind's field, or `None` if the field is not asked for."""
     return next((annotation for annotation in field.metadata if isinstance(annotation, Asked)), None)
 
@@ -133,7 +133,7 @@ def _questions_of(section: str, *, first: bool = False) -> list[DraftQuestion]:
     askers: dict[str, list[str]] = {}
     for member in kinds_of(section).members:
         for key, info in member.model_fields.items():
-            asked = asked_of(info)
+            asked = _asked_of(info)
             if asked is not None and asked.first is first:
                 questions.pop(key, None)
                 questions[key] = asked
@@ -316,10 +316,10 @@ def keys_of(section: str, kind: str) -> tuple[str, ...]:
     return tuple(kinds_of(section).by_kind[kind].model_fields)
 
 
-def draftable(kind: type[Section]) -> bool:
+def _draftable(kind: type[Section]) -> bool:
     """Return whether there is a question for every required key of a kind; there is none for lists and files."""
     needed = [field for key, field in kind.model_fields.items() if field.is_required() and key != "kind"]
-    return all(asked_of(field) is not None for field in needed)
+    return all(_asked_of(field) is not None for field in needed)
 
 
 def meanings(question: DraftQuestion) -> dict[str, str]:
@@ -327,6 +327,6 @@ def meanings(question: DraftQuestion) -> dict[str, str]:
     if question.name == "solve":
         return {name.replace("_", "-"): text for name, text in BLANKS.items()}
     if question.name in _KINDS:
-        members = [member for member in kinds_of(question.name).members if draftable(member)]
+        members = [member for member in kinds_of(question.name).members if _draftable(member)]
         return {word_of(member): str(member.model_fields["kind"].description) for member in members}
     return dict(question.words)

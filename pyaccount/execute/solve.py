@@ -55,7 +55,7 @@ class Solution:
     found: Found
 
 
-def meets_target(instance: Instance, engine: Engine, tolerance: float) -> CandidateVerdict:
+def _meets_target(instance: Instance, engine: Engine, tolerance: float) -> CandidateVerdict:
     """Return whether the document's target is met, from an interval of relative width `tolerance`."""
     target = target_of(instance.document)
     found = target.find(engine, instance.bounds(target.width(tolerance)), tolerance)
@@ -72,7 +72,7 @@ def decide(instance: Instance, engine: Engine, tolerance: float, seen: list[Foun
     """
     finest = target_of(instance.document).finest
     while True:
-        verdict = meets_target(instance, engine, tolerance)
+        verdict = _meets_target(instance, engine, tolerance)
         if seen is not None:
             seen.append(verdict.found)
         # With rounds in groups the interval can be narrowed further, even if their own compositions cannot.

@@ -33,11 +33,6 @@ class Seal(NamedTuple):
     #: Who requires files, even if none is given.
     required_by: tuple[str, ...]
 
-    @property
-    def asks(self) -> bool:
-        """Whether something is required that a certificate without an attestation cannot meet."""
-        return bool(self.keys or self.files or self.required_by)
-
     def check_subjects(self, *, any_subject: bool) -> None:
         """Refuse to judge attestations without the files that they must be about, unless `any_subject`.
 

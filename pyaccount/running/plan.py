@@ -112,7 +112,7 @@ class Plan(CompiledDocument, Readable):
         if kept is not None:
             options = replace(options, seed=kept.seed)
         if cluster is not None and not self.sampled:
-            return cluster.call(run_there, self, options.seed, options.time_limit, options.limited_by)
+            return cluster.call(_run_there, self, options.seed, options.time_limit, options.limited_by)
         # Planning needs neither room, and is often all that is wanted.
         from pyaccount.certificate.issue import issue
         from pyaccount.execute import run
@@ -140,7 +140,7 @@ class Plan(CompiledDocument, Readable):
         return matrix_description(settle(self, options))
 
 
-def run_there(plan: Plan, seed: int | None, time_limit: float | None, limited_by: str) -> Certificate:
+def _run_there(plan: Plan, seed: int | None, time_limit: float | None, limited_by: str) -> Certificate:
     """Run a plan on the threads of the worker that this is."""
     from pyaccount.cluster.tasks import threads  # only workers have it
 

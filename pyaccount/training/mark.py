@@ -136,11 +136,11 @@ def mark_at(place: MarkPlace, commitment: str) -> Mark:
     if callable(place):
         return CallableMark(place)
     if place is None:
-        return DefaultMark(state_directory() / "pyaccount" / "runs" / commitment)
+        return DefaultMark(_state_directory() / "pyaccount" / "runs" / commitment)
     return FileMark(Path(place).absolute())
 
 
-def state_directory() -> Path:
+def _state_directory() -> Path:
     """Return the folder for the state of this user's programs: $XDG_STATE_HOME, or the usual folder of the system."""
     stated = os.environ.get("XDG_STATE_HOME", "")
     if Path(stated).is_absolute():

@@ -100,14 +100,14 @@ class RecordVerdict(Readable):
 
     def page(self) -> Page:
         """Return the verdict as a page."""
-        return record_page(self)
+        return _record_page(self)
 
 
 def with_run(page: Page, verdict: RecordVerdict) -> Page:
     """Return the page of a certificate with a section about its run inserted before the assumptions."""
     headline = Fact("run", _progress(verdict), ("released" if verdict.agrees else "see The training run",))
     page = replace(page, headline=(*page.headline, headline), origins={**page.origins, **ORIGINS})
-    page = page.with_section(run_section(verdict), before="assumptions")
+    page = page.with_section(_run_section(verdict), before="assumptions")
     if verdict.agrees:
         page = page.with_replaced(_assumptions(verdict))
     badges = [*page.badges, *([Badge("its record does not agree", good=False)] if not verdict.agrees else [])]
@@ -115,15 +115,15 @@ def with_run(page: Page, verdict: RecordVerdict) -> Page:
     return replace(page, badges=tuple(badges))
 
 
-def record_page(verdict: RecordVerdict) -> Page:
+def _record_page(verdict: RecordVerdict) -> Page:
     """Return a page about a record, without the certificate."""
     badges = [Badge("agrees" if verdict.agrees else "does not agree", good=verdict.agrees)]
     badges += [Badge(UNCERTIFIED, good=False)] if verdict.uncertified else []
-    sections = [run_section(verdict), *([_assumptions(verdict)] if verdict.agrees else [])]
+    sections = [_run_section(verdict), *([_assumptions(verdict)] if verdict.agrees else [])]
     return Page("Run record", verdict.file, tuple(sections), badges=tuple(badges), origins=ORIGINS)
 
 
-def run_section(verdict: RecordVerdict) -> PageSection:
+def _run_section(verdict: RecordVerdict) -> PageSection:
     """Return the section of a page about the training run, from a record that was compared with its certificate."""
     agrees = verdict.agrees
     rows = [

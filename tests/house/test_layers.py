@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -237,3 +238,23 @@ def test_no_circle_of_modules() -> None:
         for name in roots:
             del left[name]
     assert sorted(left) == []
+
+
+def test_what_only_its_own_module_uses_has_a_private_name() -> None:
+    words = re.compile(r"\w+")
+    folders = (PACKAGE, TESTS, ROOT / "benchmarks", ROOT / "examples", ROOT / "docs")
+    sources = {path: path.read_text(encoding="utf-8") for folder in folders for path in folder.rglob("*.py")}
+    uses = Counter(word for text in sources.values() for word in set(words.findall(text)))
+    # Functions that are looked up by the name of a schema.
+    found_by_name = {f"{name}_schema" for name in ("mechanism", "amplification", "policy", "sweep")}
+    public = [
+        f"{path.relative_to(ROOT)}: {node.name}"
+        for path, text in sources.items()
+        if path.is_relative_to(PACKAGE)
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef)
+        and not node.name.startswith("_")
+        and uses[node.name] == 1
+        and node.name not in found_by_name
+    ]
+    assert public == []

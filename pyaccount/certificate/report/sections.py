@@ -91,7 +91,7 @@ def certificate_page(data: CertificateModel, contradictions: Sequence[str] = ())
         statement=data.statement,
         headline=_headline(data),
         sections=(
-            PageSection("guarantee", "The guarantee", (FactList(guarantee_facts(data)),)),
+            PageSection("guarantee", "The guarantee", (FactList(_guarantee_facts(data)),)),
             attack_section(data, consequences),
             profile_section(data),
             PageSection("mechanism", "The mechanism", _mechanism(data)),
@@ -128,7 +128,7 @@ def profile_page(data: CertificateModel) -> Page:
 
 def brief_facts(data: CertificateModel) -> tuple[Fact, ...]:
     """Return the short answer: the statement, what was solved for, σ, ε and δ, each as one content without a note."""
-    facts = {fact.label: fact for fact in guarantee_facts(data)}
+    facts = {fact.label: fact for fact in _guarantee_facts(data)}
     solved: Content = (
         f"nothing, since the document has no blank: its claim {'holds' if data.holds else 'does not hold'}",
     )
@@ -141,7 +141,7 @@ def brief_facts(data: CertificateModel) -> tuple[Fact, ...]:
     return (
         Fact("statement", (data.statement,)),
         Fact("solved", solved),
-        Fact("σ", noise_content(data)),
+        Fact("σ", _noise_content(data)),
         Fact("ε", (*facts["ε"].content, ", at δ = ", at_delta)),
         Fact("δ", (*facts["δ"].content, ", at ε = ", at_epsilon)),
     )
@@ -161,7 +161,7 @@ def _headline(data: CertificateModel) -> tuple[Fact, ...]:
     return tuple(rows)
 
 
-def noise_content(data: CertificateModel) -> Content:
+def _noise_content(data: CertificateModel) -> Content:
     """Return the noise multipliers: one if all phases have the same, otherwise one for each phase, or their range."""
     values = [(phase.noise, phase.noise_multiplier) for phase in data.phases]
     if len(set(values)) == 1:
@@ -181,7 +181,7 @@ def _named_noise(data: CertificateModel, phase: PhaseRecord) -> Content:
     return (kind, _noise(data, phase.noise_multiplier))
 
 
-def guarantee_facts(data: CertificateModel) -> tuple[Fact, ...]:
+def _guarantee_facts(data: CertificateModel) -> tuple[Fact, ...]:
     """Return what is guaranteed, for whom, with which probability, and what was solved for."""
     guarantee, origin = data.guarantee, origin_of(data)
     epsilon, delta, lower = guarantee.epsilon, guarantee.delta, lower_origin_of(data)

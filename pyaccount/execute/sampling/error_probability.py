@@ -50,7 +50,7 @@ def stated_separately(delta: float, probability: float) -> Acceptance:
     return Acceptance(delta, math.log(STARTS / probability), STARTS)
 
 
-def by_a_fixed_sample(delta: float) -> Acceptance:
+def _by_a_fixed_sample(delta: float) -> Acceptance:
     """Return the test of `delta` by the mean of a fixed number of plain samples. Its q is part of that plan."""
     plan = plan_fixed_sample(delta)
     return Acceptance(plan.bar, -math.log(plan.failure_probability), 1, plan)
@@ -60,4 +60,4 @@ def of_claim(document: Document, starts: int) -> Acceptance:
     """Return the test of the document's claim, by the kind of verification that the document asks for."""
     delta = document.privacy.delta
     assert delta != "solve"
-    return by_a_fixed_sample(delta) if document.accounting.verification == "fixed-sample" else folded(delta, starts)
+    return _by_a_fixed_sample(delta) if document.accounting.verification == "fixed-sample" else folded(delta, starts)

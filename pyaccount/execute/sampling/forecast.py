@@ -70,9 +70,8 @@ class Priced:
 class Forecast:
     """The pilot's estimates, and the price of the certificate."""
 
-    #: The ε at which δ is estimated, and the plan at the pilot's value of the blank.
+    #: The ε at which δ is estimated.
     epsilon: float
-    instance: Instance
     #: The blank, and the pilot's value of it, before any distance is added; None for a claim.
     blank: str | None
     pilot_value: float | None
@@ -87,12 +86,6 @@ class Forecast:
     draws: tuple[str, ...] = ()
     #: The σ that cyclic Poisson sampling with the same separation would need; that composes, in seconds.
     cyclic_noise: float | None = None
-    seed: int = 0
-
-    @property
-    def seconds(self) -> float:
-        """The price of the whole certificate on this machine, in seconds."""
-        return sum(self.stages.values())
 
     @property
     def noise_multiplier(self) -> float | None:
@@ -253,7 +246,7 @@ def forecast(plan: CompiledDocument, options: RunOptions) -> Forecast:
         moments_of(session, at).least(lambda order, log: chernoff(order, log, epsilon))
         stages["moments"] = (CHAINS if plan.blank else 1.0) * (time.monotonic() - began)
     tested, ends = ([], None) if covered or asked else pricing.sequence()
-    draws = tuple(draws_of(session, pricing.last)) if tested else ()
+    draws = tuple(_draws_of(session, pricing.last)) if tested else ()
     planning = sum(pricing.planning) / max(len(pricing.planning), 1)
     if tested:
         stages["tests"] = sum(one.seconds for one in tested) + planning * len(tested)
@@ -270,7 +263,6 @@ def forecast(plan: CompiledDocument, options: RunOptions) -> Forecast:
     stages |= _evidence_price(mechanism, epsilon, first, accepted, pace)
     return Forecast(
         epsilon=epsilon,
-        instance=at,
         blank=None if document.blank is None else str(document.blank[-1]),
         pilot_value=None if claim else search.pilot_value,
         estimates=_stated(session, mechanism, epsilon),
@@ -279,7 +271,6 @@ def forecast(plan: CompiledDocument, options: RunOptions) -> Forecast:
         ends_at=None if claim else ends,
         draws=draws,
         cyclic_noise=_cyclic(session),
-        seed=session.sampler.seed,
     )
 
 
@@ -345,7 +336,7 @@ def _evidence_price(
     return stages
 
 
-def draws_of(session: Session, planned: dict[Direction, list[_ExpectedTest]]) -> Iterator[str]:
+def _draws_of(session: Session, planned: dict[Direction, list[_ExpectedTest]]) -> Iterator[str]:
     """Say for each direction where its tests draw samples from, and why not from a power of the likelihood ratio."""
     for direction, tests in planned.items():
         steps = [f"about {test.samples:.2g} samples from {_law(test)}" for test in tests if test.samples]

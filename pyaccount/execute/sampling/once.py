@@ -51,7 +51,7 @@ def once_on(session: Session, search: GridSearch, grid: Grid) -> Once | None:
         return None
     further = tuple(side for side in session.latest if side not in far)
     distances = list(dict.fromkeys([values[-1], (grid.asked or values)[-1]]))
-    shares = [max(share_of_claim(session, search, distance, side) for side in far) for distance in distances]
+    shares = [max(_share_of_claim(session, search, distance, side) for side in far) for distance in distances]
     lowest = shares[0] <= FAR and growth(shares[-1]) <= WORTH_LOWER * growth(shares[0])
     index = 0 if lowest else -1
     if shares[index] > FAR or distances[index] == values[0]:
@@ -59,7 +59,7 @@ def once_on(session: Session, search: GridSearch, grid: Grid) -> Once | None:
     return Once(distances[index], far, further)
 
 
-def share_of_claim(session: Session, search: GridSearch, distance: float, direction: Direction) -> float:
+def _share_of_claim(session: Session, search: GridSearch, distance: float, direction: Direction) -> float:
     """Return the estimate of δ(ε) in one direction at a value of a grid, as a share of the claim there."""
     instance, epsilon, acceptance = search.claim(search.pilot_value * (1.0 + distance))
     session.sampler.stage("pilot, for a direction that is far from the claim")

@@ -52,7 +52,7 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
         part = gaussian(float(group), noise)
         return tight(part, part, body.count * body.participations())
     built = strategy(document, body)
-    above, below = built.sensitivity(separation_of(body), body.participations())
+    above, below = built.sensitivity(_separation_of(body), body.participations())
     upper = gaussian(group * above * (1.0 + built.slack), noise)
     lower = gaussian(group * below * (1.0 - built.slack), noise)
     return enclosed((upper, upper), (lower, lower), body.count)
@@ -72,7 +72,7 @@ ANALYSIS = Analysis(words, bounds, refusals=refusals, gaussian=True)
 def _with_matrix(document: Document, body: Body) -> Reduction:
     privacy = document.privacy
     factor, m = moves(document), body.participations()
-    above, below = strategy(document, body).sensitivity(separation_of(body), m)
+    above, below = strategy(document, body).sensitivity(_separation_of(body), m)
     attained = above == below
     k, sigma = value_or_symbol(privacy.group_size, "k"), value_or_symbol(body.noise.multiplier, "σ")
     return Reduction(
@@ -104,7 +104,7 @@ def _how(built: Strategy, attained: bool) -> str:
     return "Kalinin & Lampert 2024 (arXiv:2405.13763), Theorem 2"
 
 
-def separation_of(body: Body) -> int:
+def _separation_of(body: Body) -> int:
     """Return the least distance between two participations, for a body without sampling."""
     return (body.sampler.min_separation or 1) if isinstance(body.sampler, Deterministic) else 1
 
@@ -115,7 +115,7 @@ def _assumptions(document: Document, body: Body, m: str) -> tuple[str, ...]:
 
 def order_assumptions(body: Body, m: str) -> tuple[str, ...]:
     """Return the assumptions on the order: it is fixed beforehand, with at most m participations of a record."""
-    apart = separation_of(body)
+    apart = _separation_of(body)
     return (
         "Which records take part in which round is fixed beforehand, does not depend on the data, and does not change for "
         "the other records when a record is added, removed or replaced.",
@@ -136,14 +136,14 @@ class DeterministicPlan(SamplerPlan):
 
     def worst(self, document: Document, body: Body) -> Worst:
         """Return the case in which a record takes part as often and at as short distances as the order allows."""
-        most, apart = body.participations(), separation_of(body)
+        most, apart = body.participations(), _separation_of(body)
         if body.matrix.kind == "identity":
             return Worst(_in_order(body), lambda: 1.0, body.count * most)
         return Worst(_in_order(body), lambda: moved(document, body, apart, most), body.count)
 
     def spaced_pattern(self, body: Body) -> tuple[int, int] | None:
         """Return the least distance and largest number of participations, which is all that is known of the order."""
-        return separation_of(body), body.participations()
+        return _separation_of(body), body.participations()
 
     def cut(self, body: Body, rounds: int) -> dict[str, Any]:
         """Return a number of participations that is at most the number of rounds."""
@@ -154,7 +154,7 @@ class DeterministicPlan(SamplerPlan):
 
 def _in_order(body: Body) -> str:
     """Return how often a record takes part, in words."""
-    most, apart = body.participations(), separation_of(body)
+    most, apart = body.participations(), _separation_of(body)
     if most == whole(body.training.iterations):
         return f"{EVERY_ROUND}, without sampling"
     distance = f", {apart} or more apart" if apart > 1 and most > 1 else ""

@@ -124,7 +124,7 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     return tight(remove, add, rounds(body))
 
 
-def another_words(document: Document, body: Body) -> Reduction:
+def _another_words(document: Document, body: Body) -> Reduction:
     """Return the theorem for a sampler of another name that equals Poisson sampling."""
     return words(document, body, f"{body.sampler.kind} sampling with separation 1, which is Poisson sampling")
 
@@ -153,7 +153,7 @@ def truncated_words(document: Document, body: Body) -> Reduction:
     )
 
 
-def truncated_bounds(document: Document, body: Body) -> DirectedBounds:
+def _truncated_bounds(document: Document, body: Body) -> DirectedBounds:
     """Return the rounds given r; the lower bound is for data sets whose other records contribute nothing."""
     assert document.privacy.adjacency == "zero-out"
     p, sigma, limit = body.sampling_probability(), number(body.noise.multiplier), body.truncation()
@@ -190,9 +190,9 @@ TAIL_ERROR, LEAST_TAIL = 2e-9, 2e-280
 #: What happens to records that are left out of a truncated batch.
 KEPT = "Later iterations draw from all records again."
 
-ANALYSIS, TRUNCATED = Analysis(words, bounds, alike=True), Analysis(truncated_words, truncated_bounds)
+ANALYSIS, TRUNCATED = Analysis(words, bounds, alike=True), Analysis(truncated_words, _truncated_bounds)
 #: The analysis of a sampler of another name that equals Poisson sampling.
-ANOTHER = Analysis(another_words, bounds, alike=True)
+ANOTHER = Analysis(_another_words, bounds, alike=True)
 
 
 class PoissonPlan(Renewal):

@@ -101,7 +101,7 @@ def _assumptions(document: Document, body: Body) -> tuple[str, ...]:
     )
 
 
-def sampled_words(document: Document, body: Body) -> Reduction:
+def _sampled_words(document: Document, body: Body) -> Reduction:
     """Return the theorem of the sampled pair: Σ_x w_x N(x, σ²I) against N(0, σ²I) for each allocation."""
     t, k = _sampler(body).iterations_per_allocation, _sampler(body).participations
     sigma = value_or_symbol(body.noise.multiplier, "σ")
@@ -132,7 +132,7 @@ def mechanism(document: Document, body: Body) -> SampledMechanism:
     return replace(together([(allocated, count)]), composed={side: blocks[side].upper for side in directions})
 
 
-def sampled_refusals(document: Document, body: Body) -> list[Problem]:
+def _sampled_refusals(document: Document, body: Body) -> list[Problem]:
     """Refuse what the pair of an allocation does not cover, or what needs no samples."""
     t, k = _sampler(body).iterations_per_allocation, _sampler(body).participations
     problems = refusals(document, body)
@@ -197,7 +197,7 @@ def refusals(document: Document, body: Body) -> list[Problem]:
 
 
 ANALYSIS = Analysis(words, bounds, refusals=refusals)
-SAMPLED = Analysis(sampled_words, mechanism=mechanism, refusals=sampled_refusals)
+SAMPLED = Analysis(_sampled_words, mechanism=mechanism, refusals=_sampled_refusals)
 
 
 class RandomAllocationPlan(SamplerPlan):

@@ -115,7 +115,7 @@ class Noise:
                 f"noise of standard deviation {self.standard_deviation:.3g} is out of the range of {kind}: "
                 "scale the sums and the clip norm"
             )
-        return NoiseStream(self, parts_of(shapes, parts), kind)
+        return NoiseStream(self, _parts_of(shapes, parts), kind)
 
     def key(self, name: str, round: int, nonce: bytes) -> RunKey:
         """Return the key from which a parameter's row of Z is drawn: `RunKey.derive` of the phase, the name, the round and the
@@ -358,7 +358,7 @@ class NoiseStream:
             )
 
 
-def parts_of(shapes: Mapping[str, tuple[int, ...]], parts: Mapping[str, slice] | None) -> dict[str, ParameterPart]:
+def _parts_of(shapes: Mapping[str, tuple[int, ...]], parts: Mapping[str, slice] | None) -> dict[str, ParameterPart]:
     """Return the part of each parameter that is drawn. Raises `DomainError` for invalid shapes and ranges outside of them."""
     whole = {}
     for name, shape in shapes.items():
