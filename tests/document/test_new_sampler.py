@@ -32,7 +32,7 @@ from pyaccount.document.shape import union_of
 from pyaccount.document.models import SingleDocument
 from pyaccount.draft.interview import needed
 from pyaccount.draft.questions import QUESTIONS, meanings
-from pyaccount.draft.writing import text_of
+from pyaccount.draft.writing import draft_text
 from pyaccount.errors import DocumentError
 
 def told(path):
@@ -69,7 +69,7 @@ print(json.dumps({
     "options": {param.opts[0]: getattr(param, "help", None) for param in init.get_params(click.Context(init))},
     "asked": asked,
     "needed": [question.name for question in needed(answers)],
-    "drafted": text_of(answers),
+    "drafted": draft_text(answers),
     "overridable": [text for text, _, _ in overridable()],
 }))
 """
