@@ -16,8 +16,10 @@ from pyaccount.execute.sampling.once import tested_in_sequence
 from pyaccount.execute.sampling.pilot import Crossing, crossing_root, noise_model
 from pyaccount.execute.sampling.session import FINENESS
 from pyaccount.execute.solve import rest_alone, unreachable
+from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.drawing import DrawingRule
+from pyaccount.plan.samplers import sampler_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,7 +134,7 @@ def pilot_noise(
         return crossing_root(session, crossing, start, precision=precision, shards=shards)
 
     if covered:
-        return search(min(high, cyclic_noise(session) or 0.6 * high)), high
+        return search(min(high, composed_noise(session) or 0.6 * high)), high
     pilot_value = search(1.0)
     if pilot_value >= high:
         raise infeasible()
@@ -153,27 +155,19 @@ def _bracket(holds: Callable[[float], bool]) -> tuple[float, float]:
     return low, high
 
 
-def cyclic_noise(session: Session) -> float | None:
-    """Return roughly the σ that cyclic Poisson sampling with the same separation needs, from which the pilot starts.
-
-    It composes quickly and is never far from that of b-min-sep sampling; no result depends on how close it is.
-    """
+def composed_noise(session: Session) -> float | None:
+    """Return roughly the σ of a similar document whose rounds compose, from which the pilot starts; None if none is known."""
     document = session.plan.document
-    body, privacy = document.bodies[0], document.privacy
-    assert privacy.epsilon != "solve"
-    assert privacy.delta != "solve"
+    body, epsilon, delta = document.bodies[0], number(document.privacy.epsilon), number(document.privacy.delta)
     if len(document.bodies) > 1 or body.count > 1:
         return None
-    if body.sampler.kind != "b-min-sep" or not body.matrix.banded:
+    neighbour = sampler_plan(body).composed_neighbour(document, body)
+    if neighbour is None:
         return None
-    raw = document.to_mapping()
-    raw["sampler"] = {"kind": "cyclic-poisson", "partitions": body.separation()}
-    raw["training"] = {"participation_rate": body.participation_rate(), "iterations": body.training.iterations}
-    raw["accounting"] = {}
-    cyclic = compile_document(load(raw))
+    composed = compile_document(load(neighbour))
     low, high = NOISE_RANGE
     while high / low > 1.05:
         middle = math.sqrt(low * high)
-        answer = session.engine.ask(cyclic.at(middle).bounds(), Question(privacy.epsilon, None, 0.2))
-        low, high = (low, middle) if answer.upper <= privacy.delta else (middle, high)
+        answer = session.engine.ask(composed.at(middle).bounds(), Question(epsilon, None, 0.2))
+        low, high = (low, middle) if answer.upper <= delta else (middle, high)
     return high

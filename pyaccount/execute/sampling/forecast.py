@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.execute.sampling.betting_choice import BLOCKS, CHAIN, FIRST, MOST_SAMPLED, Claim, choose_betting
 from pyaccount.execute.sampling.budget import take_claim
-from pyaccount.execute.sampling.calibrate import cyclic_noise, noise_search
+from pyaccount.execute.sampling.calibrate import composed_noise, noise_search
 from pyaccount.execute.sampling.confidence import delta_search, epsilon_search
 from pyaccount.execute.sampling.error_probability import STARTS, Acceptance, of_claim
 from pyaccount.execute.sampling.estimates import stated_estimates
@@ -384,7 +384,7 @@ def _cyclic(session: Session) -> float | None:
     """Return σ for the same document under cyclic Poisson sampling, which composes; None if there is none."""
     document = session.plan.document
     blank = document.blank
-    return None if blank is None or blank[-1] != "multiplier" else cyclic_noise(session)
+    return None if blank is None or blank[-1] != "multiplier" else composed_noise(session)
 
 
 def cheaper(plan: CompiledDocument, found: Forecast) -> Sequence[str]:

@@ -18,7 +18,7 @@ from pyaccount import _core
 from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.errors import DocumentError, NumericsError
 from pyaccount.execute.engine import NOISE_RANGE
-from pyaccount.execute.sampling.calibrate import cyclic_noise
+from pyaccount.execute.sampling.calibrate import composed_noise
 from pyaccount.execute.sampling.error_probability import folded
 from pyaccount.execute.sampling.evidence import Result, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import SequenceResult
@@ -183,7 +183,7 @@ def _noise(session: Session) -> SampledEvidence:
             "monte-carlo"
         )
     smallest = enough[0]
-    sigma, slope, order = cyclic_noise(session) or 1.0, SLOPE, 0
+    sigma, slope, order = composed_noise(session) or 1.0, SLOPE, 0
     newer = plan.drawing.includes(DrawingRule.FEW_BUSY)
     for work, wanted in LEVELS:
         margin = max(wanted, COARSE) if newer else wanted

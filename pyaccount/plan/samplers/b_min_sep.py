@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.samplers import BMinSep
 from pyaccount.plan.matrices import strategy
@@ -47,6 +47,16 @@ class BMinSepPlan(Renewal):
         )
         allowed = "a banded matrix, or the sampler balls-in-bins"
         return [document.problem("no-valid-bound", body.at("matrix", "kind"), message, allowed=allowed)]
+
+    def composed_neighbour(self, document: Document, body: Body) -> dict[str, Any] | None:
+        """Return the document with cyclic Poisson sampling of the same separation, if columns do not overlap."""
+        if not body.matrix.banded:
+            return None
+        return document.to_mapping() | {
+            "sampler": {"kind": "cyclic-poisson", "partitions": body.separation()},
+            "training": {"participation_rate": body.participation_rate(), "iterations": body.training.iterations},
+            "accounting": {},
+        }
 
     def largest_rate(self, body: Body) -> float:
         """Return the largest rate of a round; with a cold start that is the rate of the first round."""

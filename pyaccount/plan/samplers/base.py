@@ -125,6 +125,13 @@ class SamplerPlan(ABC):
         """
         return None
 
+    def composed_neighbour(self, document: Document, body: Body) -> dict[str, Any] | None:
+        """Return a similar document whose rounds compose, so that its σ can be found quickly; None if none is known.
+
+        Searches start from its σ. No result depends on how similar it is.
+        """
+        return None
+
     def unsteered(self, body: Body) -> str:
         """Explain why there is no `differentiable` for a body."""
         if not body.matrix.banded:
