@@ -13,7 +13,7 @@ from pyaccount.attestation.keys import LARGEST_KEY, check_private, library, trus
 from pyaccount.attestation.opening import PAYLOAD_TYPE, Attestation
 from pyaccount.attestation.statement import MOST_SUBJECTS, statement_bytes, subjects_of
 from pyaccount.certificate.consistency import inconsistencies
-from pyaccount.certificate.reading import parse_certificate, read_certificate
+from pyaccount.certificate.reading import given_certificate
 from pyaccount.certificate.strict import bytes_of
 from pyaccount.errors import AttestationError, CertificateError, DomainError, printable
 
@@ -42,13 +42,7 @@ def attest(
     """
     if isinstance(subjects, str | os.PathLike):
         raise TypeError("subjects is a list of files, not one: attest(certificate, [file], key)")
-    if not isinstance(source, str | os.PathLike) and not hasattr(source, "to_json"):
-        raise TypeError(f"certificate is the path of a JSON file or a Certificate, not {type(source).__name__}")
-    certificate = (
-        read_certificate(source)
-        if isinstance(source, str | os.PathLike)
-        else parse_certificate(source.to_json().encode(), "certificate")
-    )
+    certificate = given_certificate(source)
     data = certificate.certificate()
     if contradictory := inconsistencies(data):
         contradictions = "\n".join(f"{printable(certificate.file)}: {one.path}: {one.message}" for one in contradictory)

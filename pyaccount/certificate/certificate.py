@@ -136,19 +136,16 @@ class Profile(Readable):
         assert sampling is not None
         guarantee = self._data.guarantee
         known = (guarantee.epsilon, guarantee.delta)
-        return curve_of(self._document(), known, sampling.seed, sampling.pointwise_failure_probability)
-
-    def _document(self) -> Document:
-        from pyaccount.document.loading import load
-
-        return resolved(self._data, load(self._data.document))
+        return curve_of(
+            Certificate(self._data).document(), known, sampling.seed, sampling.pointwise_failure_probability
+        )
 
     def _ask(self, *, epsilon: float | None, delta: float | None, tolerance: float) -> Answer:
         # The engine is needed only for points that the certificate does not contain.
         from pyaccount.execute.engine import Engine, Question
         from pyaccount.plan.compiling import compile_document
 
-        document = self._document()
+        document = Certificate(self._data).document()
         question: Question = Question(epsilon, delta, tolerance)
         return Engine().ask(compile_document(document).at().bounds(), question)
 
@@ -270,6 +267,16 @@ class Certificate(Readable):
 
         return meaning(self.data)
 
+    def document(self) -> Document:
+        """Return the document that the certificate is about, with the choices, the matrix and the value that it states.
+
+        What was certified is in place of the blank. Files that the document names are looked for in the working folder.
+        Raises `DocumentError` if the document cannot be read here.
+        """
+        from pyaccount.document.loading import load
+
+        return resolved(self.data, load(self.data.document))
+
     def page(self) -> Page:
         """Return the certificate as a page, with a list of what in it contradicts the rest."""
         from pyaccount.certificate.report import page_of
@@ -310,8 +317,7 @@ class Certificate(Readable):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain data, with the same contents as its JSON."""
-        found: dict[str, Any] = json.loads(self.to_json())
-        return found
+        return self.data.model_dump(mode="json")
 
     def __repr__(self) -> str:
         from pyaccount.certificate.brief import brief

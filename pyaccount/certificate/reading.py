@@ -84,6 +84,16 @@ def read_certificate(source: str | os.PathLike[str]) -> Read:
     return parse_certificate(bytes_of(file, WHAT, LARGEST_FILE), file)
 
 
+def given_certificate(source: object) -> Read:
+    """Read a certificate's file, or one in memory as its JSON would be read. Raises `CertificateError`, `TypeError`."""
+    if isinstance(source, str | os.PathLike):
+        return read_certificate(source)
+    as_json = getattr(source, "to_json", None)
+    if as_json is None:
+        raise TypeError(f"certificate is the path of a JSON file or a Certificate, not {type(source).__name__}")
+    return parse_certificate(as_json().encode(), "certificate")
+
+
 def parse_certificate(data: bytes, file: str) -> Read:
     """Read the bytes of a certificate; `file` is the name to use in messages."""
     return of_object(object_of(data, file, WHAT, _taken_for_certificate), file, hashlib.sha256(data).hexdigest())

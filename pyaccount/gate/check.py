@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.attestation.opening import envelope_of
-from pyaccount.certificate.reading import parse_certificate, read_certificate
+from pyaccount.certificate.reading import given_certificate
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.document.policy import Policy, load_policy
@@ -90,11 +90,7 @@ def check(  # noqa: PLR0913 - everything that a verdict depends on
     for source in sources:
         file = os.fsdecode(source) if isinstance(source, str | os.PathLike) else "certificate"
         try:
-            certificate = (
-                read_certificate(source)
-                if isinstance(source, str | os.PathLike)
-                else parse_certificate(source.to_json().encode(), file)
-            )
+            certificate = given_certificate(source)
             judged.append(_with(tuple(seal.unsigned()), judge(certificate, asked, about=about, shown_only=shown_only)))
         except CertificateError as error:
             judged.append(Judged(file=file, passes=False, error=str(error), problems=Unreadable.of(error)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +146,7 @@ class Recomputation:
             report=self.options.report,
             seed=None if sampling is None else sampling.seed,
         )
-        fresh = json.loads(certificate.to_json())
+        fresh = certificate.to_dict()
         if not set(fresh.get("not_computed") or ()) <= set(self.data.not_computed):
             # A missing part would not be compared.
             raise LimitError(TIME_IS_UP, stage="recomputing the parts beside the guarantee")
@@ -203,9 +202,7 @@ class Recomputation:
         more = []
         if not outcome.accepted:
             more.append(Difference(self._tested(), self.data.statement, None, False, _refused(outcome)))
-        fresh = self._with_stated_search(
-            json.loads(issue(replace(plan, asked=self.document), outcome.evidence).to_json())
-        )
+        fresh = self._with_stated_search(issue(replace(plan, asked=self.document), outcome.evidence).to_dict())
         # The seed is an input: the comparison is whether the certificate has the seed of its document.
         fresh["evidence"]["sampling"]["seed"] = recorded
         return self.examination.verdict(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from pyaccount.attestation.opening import envelope_of
 from pyaccount.certificate.amplification import AmplificationCertificate, amplify
 from pyaccount.certificate.certificate import Certificate
-from pyaccount.certificate.reading import AMPLIFICATION, Read, parse_certificate, read_certificate
+from pyaccount.certificate.reading import AMPLIFICATION, Read, given_certificate
 from pyaccount.document.amplification import Amplification
 from pyaccount.document.document import Document
 from pyaccount.errors import AttestationError, DocumentError, DomainError, path_text, printable
@@ -53,13 +52,7 @@ def verify(source: str | os.PathLike[str] | Certificate | AmplificationCertifica
     `CertificateError` if the source is not a certificate, `DocumentError` if a file that its document names is missing,
     and `LimitError`; Ctrl-C raises `KeyboardInterrupt`.
     """
-    if isinstance(source, Certificate | AmplificationCertificate):
-        certificate = parse_certificate(source.to_json().encode(), "certificate")
-    elif isinstance(source, str | os.PathLike):
-        certificate = read_certificate(source)
-    else:
-        raise TypeError(f"certificate is the path of a JSON file or a Certificate, not {type(source).__name__}")
-    return _recompute(certificate, how)
+    return _recompute(given_certificate(source), how)
 
 
 def verify_attestation(
@@ -149,4 +142,4 @@ def _amplification(found: Read, *, same_version: bool) -> Verification:
         fresh = amplify(document)
     except DocumentError as error:
         return examination.verdict(None, terms, _problems(error))
-    return examination.verdict(json.loads(fresh.to_json()), terms, [])
+    return examination.verdict(fresh.model_dump(mode="json"), terms, [])

@@ -48,6 +48,22 @@ def test_json_round_trip() -> None:
     assert json.loads(text)["document_sha256"] == pyaccount.load(document(privacy__epsilon="solve")).sha256
 
 
+def test_a_certificate_knows_its_document() -> None:
+    asked = document(noise__multiplier="solve")
+    certificate = pyaccount.certify(asked)
+    found = certificate.document()
+    assert found.blank is None
+    assert found.bodies[0].noise.multiplier == certificate.noise_multiplier
+    assert found.to_mapping() | {"noise": asked["noise"]} == pyaccount.load(asked).to_mapping()
+    certificate = pyaccount.certify(document(privacy__epsilon="solve"))
+    assert certificate.document().privacy.epsilon == certificate.epsilon
+
+
+def test_plain_data_is_what_json_says() -> None:
+    certificate = pyaccount.certify(document(noise__multiplier="solve"))
+    assert certificate.to_dict() == json.loads(certificate.to_json())
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"pyaccount": 2}', "not json"])
 def test_other_texts_are_not_certificates(text: str) -> None:
     with pytest.raises(pyaccount.CertificateError, match="not a certificate"):

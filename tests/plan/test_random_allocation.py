@@ -181,7 +181,7 @@ def test_a_tiny_delta() -> None:
         ({"training": {"iterations": 20}}, "training.iterations", "18 or 24 iterations"),
         ({"training": {"iterations": 5}}, "training.iterations", "6 iterations"),
         ({"sampler": {"participations": 7}}, "sampler.participations", "at most 6"),
-        ({"training": {"sampling_probability": 0.1}}, "training.sampling_probability", "no probability"),
+        ({"training": {"sampling_probability": 0.1}}, "training.sampling_probability", "no sampling probability"),
         ({"training": {"participation_rate": 0.1}}, "training.participation_rate", "or leave it out"),
         ({"training": {"dataset_size": 60, "expected_batch_size": 12}}, "training.expected_batch_size", "10, or leave"),
         ({"matrix": {"kind": "banded-square-root", "bands": 2}}, "sampler.kind", "balls-in-bins"),
