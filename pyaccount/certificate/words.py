@@ -94,17 +94,17 @@ def enough(path: str, value: float) -> str:
 
 
 def too_little(path: str, value: float) -> str:
-    """Return a value with which the bound fails, rounded to a number with which it also fails."""
+    """Return a value with which the bound misses the target, rounded to a number with which it also does."""
     return down(value, SOLVED_DIGITS) if is_noise(path) else _whole(value)
 
 
 def failing(data: CertificateModel) -> tuple[str, str]:
     """Return the words before and after a value, next to the one solved for, that does not meet the target.
 
-    If the bound is the run's own curve, the run itself fails; otherwise (and for a matrix, whose sensitivity is
-    rounded) the bound.
+    If the bound is the run's own curve, the run itself misses the target; otherwise (and for a matrix, whose sensitivity
+    is rounded) the bound.
     """
-    return ("", " fails") if _own(data) else ("the bound fails with ", "")
+    return ("", " does not meet the target") if _own(data) else ("the bound does not meet the target at ", "")
 
 
 def error_titles(considered: Sequence[ConsideredRecord]) -> tuple[str, ...]:

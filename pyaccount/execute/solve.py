@@ -137,9 +137,9 @@ def bracket(path: Path, holds: float | None, fails: float | None) -> str:
     # σ is rounded so that both statements stay true, since more noise is never worse; other blanks are whole numbers.
     ends = []
     if holds is not None:
-        ends.append(f"the target holds with {up(holds) if path[-1] == 'multiplier' else int(holds)}")
+        ends.append(f"the target is met at {up(holds) if path[-1] == 'multiplier' else int(holds)}")
     if fails is not None:
-        ends.append(f"the bound fails with {down(fails) if path[-1] == 'multiplier' else int(fails)}")
+        ends.append(f"the bound does not meet it at {down(fails) if path[-1] == 'multiplier' else int(fails)}")
     return f"{path_text(path)}: {', '.join(ends)}"
 
 

@@ -17,9 +17,9 @@ from pyaccount.pages.readable import Readable
 MOST_SHOWN = 40
 
 _COMPARED: dict[Mode, str] = {
-    "digits": "composed: ends of intervals may be looser by the engine's stated tolerance, and promise no more",
+    "digits": "composed: stated bounds may be looser than the recomputed ones by the stated tolerance, but not stronger",
     "bits": "sampled with the recorded seed: every bit is compared",
-    "bounds": "sampled, and retested with other samples; bounds are held against those",
+    "bounds": "sampled: the stated bounds are compared with other samples",
 }
 
 

@@ -98,7 +98,7 @@ def test_the_noise_that_is_printed_suffices_and_the_one_that_fails_does_not(epsi
     found = pyaccount.certify(one_step(1.0, noise__multiplier="solve", **changes))
     row = fact(found, "solved")
     printed = [number.text for number in (*numbers(row.content), *numbers(row.note))]
-    match = re.search(r"noise.multiplier = (\S+) +clip norms; (\S+) fails", text_of(found))
+    match = re.search(r"noise.multiplier = (\S+) +clip norms; σ = (\S+) does not\s+meet the target", text_of(found))
     assert match is not None
     assert [match[1], match[2]] == printed
     (noise,) = compared(found, "σ")
@@ -110,14 +110,14 @@ def test_the_noise_that_is_printed_suffices_and_the_one_that_fails_does_not(epsi
 def test_a_value_next_to_the_one_solved_for_fails_only_where_the_bound_is_the_run() -> None:
     tight = pyaccount.certify(document(noise__multiplier="solve"))
     assert tight.data.solved is not None
-    assert fact(tight, "solved").note[-1] == " fails"
+    assert fact(tight, "solved").note[-1] == " does not meet the target"
     loose = pyaccount.certify(
         document(noise__multiplier="solve", privacy__adjacency="replace-one", sampler={"kind": "fixed-size"})
     )
     assert not all(one.tight for one in loose.data.reductions)
-    assert "the bound fails with " in fact(loose, "solved").note
-    assert re.search(r"the bound fails with", " ".join(text_of(loose).split()))
-    assert not re.search(r"\d fails", text_of(loose))
+    assert "the bound does not meet the target at " in fact(loose, "solved").note
+    assert re.search(r"the bound does not meet the target at σ = ", " ".join(text_of(loose).split()))
+    assert not re.search(r"\d does not meet", text_of(loose))
 
 
 def test_whole_numbers_that_were_solved_for_keep_their_digits() -> None:

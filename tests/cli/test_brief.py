@@ -37,7 +37,7 @@ def number(text: str, before: str) -> float:
             ["--set", "privacy.epsilon=2"],
             "nothing, since the document has no blank: its claim does not hold",
         ),
-        ("largest-group", [], "privacy.group_size = 7 (8 fails)"),
+        ("largest-group", [], "privacy.group_size = 7 (8 does not meet the target)"),
         ("check-a-claim", ["--set", "privacy.epsilon=solve"], "privacy.epsilon = "),
     ],
 )

@@ -120,7 +120,7 @@ def test_after_the_claim_its_interval_is_told_with_the_blank(ending: Callable[[i
         calls += 1
     assert error.stage == "composing"
     assert error.known[0].startswith("ε is at least 7.99")
-    assert error.known[1] == "noise.multiplier: the target holds with 0.643347, the bound fails with 0.643301"
+    assert error.known[1] == "noise.multiplier: the target is met at 0.643347, the bound does not meet it at 0.643301"
 
 
 def test_samples_say_their_stage_their_number_and_the_pilots_estimate(monkeypatch: pytest.MonkeyPatch) -> None:

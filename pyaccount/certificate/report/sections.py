@@ -285,7 +285,9 @@ def _beyond(data: CertificateModel, solved: Solved) -> Content:
     if solved.fails_at is None:
         return ()
     before, after = failing(data)
-    return (before, already_rounded(too_little(solved.path, solved.fails_at), _unit(solved.path), "solved"), after)
+    value = already_rounded(too_little(solved.path, solved.fails_at), _unit(solved.path), "solved")
+    name = (f"{symbol(data.phases[0])} = ",) if is_noise(solved.path) else ()
+    return (before, *name, value, after)
 
 
 def _unit(path: str) -> str:
