@@ -139,7 +139,7 @@ def _one_key(path: Path, text: str) -> None:
     if keys > 1:
         raise DomainError(
             f"{printable(str(path))}: this file contains {keys} keys, and only the first would be trusted: "
-            "give each key a file"
+            "give each key a file of its own"
         )
 
 

@@ -84,7 +84,9 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
     asked = _Case(data, trade_off(data), 1.0 - confidence, seed)
     if runs == "one":
         if threshold is not None:
-            raise DomainError("`threshold` is only for many runs: for one run give the numbers of guesses as `guesses`")
+            raise DomainError(
+                "`threshold` is only for many runs: leave it out; for one run `guesses` can fix the numbers of guesses"
+            )
         tests = _one_run(asked, values, coins, guesses)
         several = None
         probability = min(1.0, len(tests) * min(test.probability for test in tests))
@@ -92,7 +94,7 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
         refuted = probability <= asked.level or epsilon_lower > data.guarantee.epsilon
     elif runs == "many":
         if guesses is not None:
-            raise DomainError("`guesses` is only for one run: for many runs give a `threshold`")
+            raise DomainError("`guesses` is only for one run: leave it out; for many runs a `threshold` can be fixed")
         tests, probability = (), None
         several = _many_runs(asked, values, coins, threshold)
         epsilon_lower = several.epsilon_lower

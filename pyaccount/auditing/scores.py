@@ -40,7 +40,7 @@ def scores_of(scores: Any, included: Any = None) -> Scores:
             scores, included = (scores[column] for column in COLUMNS)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise DomainError(
-                "scores must be a file, a mapping with score and included, or a sequence with included as a second one"
+                "scores must be a file, a mapping with score and included, or the scores, with `included` as a second argument"
             ) from error
     return _checked(np.asarray(scores), np.asarray(included), None)
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 def claimed_document(certificate: Certificate, wanted: str, asked: Document | None = None) -> Document:
     """Return the document of a certificate with every blank filled: what was certified is the claim.
 
-    `wanted` says what it is needed for, in messages. `asked` is the document that was certified, where that is at hand: the one
-    in the certificate does not know beside which file a matrix lies. Raises `CertificateError` if the claim does not hold, if
-    the certificate contradicts itself, or if a file holds another matrix than the certified one. Samples that found what fills
-    a blank are no test of it, so their seed is left out: the one recorded and the one that the document states.
+    `wanted` says what it is needed for, in messages. `asked` is the document that was certified, if the caller has it; the one in
+    the certificate lacks the folder of its matrix files. Raises `CertificateError` if the claim does not hold, if the
+    certificate contradicts itself, or if a file holds another matrix than the certified one. The samples that found the value
+    of a blank do not test that value, so both the recorded seed and the one that the document states are left out.
     """
     wrong = contradictions(certificate.data)
     if not certificate.holds:

@@ -136,6 +136,4 @@ class StrategyMatrix:
 
 
 def _unstated(what: str) -> CertificateError:
-    return CertificateError(
-        f"this certificate was made before {what} was part of certificates: certify its document again"
-    )
+    return CertificateError(f"this certificate was made before certificates stated {what}: certify its document again")

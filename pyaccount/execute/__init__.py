@@ -173,7 +173,8 @@ def _settled(plan: CompiledDocument, options: RunOptions) -> tuple[CompiledDocum
     if plan.candidates:
         from pyaccount.execute.choose import choose  # seldom needed
 
-        plan = choose(plan, options)
+        # Only what is drawn for the certificate is stored, or drawn by other processes.
+        plan = choose(plan, replace(options, runner=None))
     return plan, options
 
 

@@ -112,7 +112,7 @@ def _target(plan: CompiledDocument) -> float:
 
 
 def _noise(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None) -> tuple[float, float | None]:
-    """Return the approximate σ that a candidate needs, and the seconds to certify it if `pricing` is given."""
+    """Return the approximate σ that a candidate needs, and the seconds to certify it (None for samples without pricing)."""
     if plan.sampled:
         from pyaccount.execute.sampling.budget import take_claim
         from pyaccount.execute.sampling.calibrate import pilot_noise

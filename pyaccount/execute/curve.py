@@ -92,7 +92,7 @@ def _places(points: Sequence[CurvePoint], floor: float, wider: float) -> Iterato
     coarse = max(NEAR, SHARE * -math.log(floor))
     falls = [_fall(left, right, floor) for left, right in pairwise(points)]
     for (left, right), fall, following in zip(pairwise(points), falls, [*falls[1:], *falls[-1:]], strict=True):
-        # ln δ is concave, so at its right end it falls about as fast as the mean of this part and the next.
+        # ln δ usually bends downwards, so at its right end it falls about as fast as the mean of this part and the next.
         steep = max(fall, 0.5 * (fall + following))
         if left.delta <= floor or steep <= 0.0:
             continue

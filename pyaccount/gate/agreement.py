@@ -2,12 +2,13 @@
 
 There are three modes of comparison, by how the numbers were computed:
 
-- `digits`: composed or closed-form numbers. The last digits depend on the machine's arithmetic. - `bits`: sampled
-numbers, recomputed with the recorded seed by the same version. Everything must be equal, except the last digits of
-numbers that enter no guarantee and that the machine's linear algebra computes. - `bounds`: sampled numbers that need
-not come from the same samples: of another version, compared with samples of another seed, or of a matrix that was found
-by a search (which ends in other last digits on this machine). They are recomputed at the certificate's own (ε, δ) and
-noise with new samples; numbers that do not come from samples must be equal.
+- `digits`: composed or closed-form numbers. The last digits depend on the machine's arithmetic.
+- `bits`: sampled numbers, recomputed with the recorded seed by the same version. Everything must be equal, except the
+  last digits of numbers that enter no guarantee and that the machine's linear algebra computes.
+- `bounds`: sampled numbers that need not come from the same samples: of another version, compared with samples of
+  another seed, or of a matrix that was found by a search (which ends in other last digits on this machine). They are
+  recomputed at the certificate's own (ε, δ) and noise with new samples; numbers that do not come from samples must be
+  equal.
 
 Unless bits are compared, each end of an interval has a safe side: an upper end may be above the recomputed one by the
 engine's tolerance, a lower end below it. On the other side the certificate promises more than was recomputed. Beyond

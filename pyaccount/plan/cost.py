@@ -86,7 +86,8 @@ def sampling_cost(plan: CompiledDocument) -> list[str]:
             f"{hard:.2g}: {duration(easy * cost / 2e9)} to {duration(hard * cost / 2e9)} on two cores"
         )
     lines.append(
-        "with truncated batches only plain samples bound δ: `pyaccount plan --estimate` estimates how many are needed"
+        "with truncated batches other samples bound δ only if plain ones are mixed with them: `pyaccount plan --estimate` "
+        "estimates how many are needed"
         if mechanism.plain_only
         else "fewer samples are needed if they are drawn where losses are large: `pyaccount plan --estimate` estimates "
         "how many"

@@ -7,8 +7,8 @@ with the record would be truncated; x the rounds for which the record is drawn, 
 
 Given r and an x that avoids S, the record displaces no other: which others are kept depends on r alone. So the run given r is
 dominated by P_r = (1 − e)P⁰ + eP′ and Q_r = (1 − e)R + eQ′, with P⁰ the law of N(Cx, σ²I) given that x avoids S, and with
-arbitrary P′ and Q′. By joint convexity H_α(P_r‖Q_r) ≤ (1 − e)H_α(P⁰‖R) + e, and likewise the other way round. Averaged
-over r these are bounds for the run, and
+some P′ and Q′, of which nothing is used. By joint convexity H_α(P_r‖Q_r) ≤ (1 − e)H_α(P⁰‖R) + e, and likewise the other way
+round. Averaged over r these are bounds for the run, and
 
     E e ≤ Σ_i Pr[r_i ≥ B]·Pr[x_i = 1],     r_i ~ Bin(N − 1, Pr[x_i = 1]),
 

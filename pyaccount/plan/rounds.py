@@ -130,7 +130,8 @@ def _merged(rounds: tuple[Rounds, ...], *, rounding: float) -> tuple[Rounds, ...
     if not gaussians:
         return rounds
     squares = math.fsum(item.count * _ratio(item.part) ** 2 for item in gaussians)
-    # Quotient, square, product, sum, root and the last product err by less than 5 units of rounding; 8 are added.
+    # Quotient, square, product, sum, root and the last product err by less than 5 units of rounding; the ratio is moved by 8
+    # to the safe side.
     ratio = math.sqrt(squares) * (1.0 + rounding * 4.0 * sys.float_info.epsilon)
     rest = tuple(item for item in rounds if item.part.constructor != "gaussian")
     return (Rounds(gaussian(ratio, 1.0), 1), *rest)

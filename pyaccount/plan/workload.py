@@ -17,7 +17,7 @@ def has_workload(document: Document) -> bool:
 
 
 def workload_of(body: Body) -> Workload:
-    """Return the workload that a body's errors are measured on and that is minimised; by default prefix sums."""
+    """Return the workload of a body: what its errors are of, and which of them is minimised; by default prefix sums."""
     stated = body.workload
     if stated is None:
         return PREFIX_SUMS

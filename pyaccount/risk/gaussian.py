@@ -7,9 +7,10 @@ Definition 2.6), that is, if for **every** ε ≥ 0 and in both directions δ(ε
 Finitely many points of a profile never prove that: beyond the last ε they only prove that δ is at most the last one,
 while δ_μ tends to 0. The following statements, which they do prove, are made instead:
 
-* `needed_at_points`: a μ with δ(ε) ≤ δ_μ(ε) **at each of the points**; it says nothing between them; *
-`needed_within_range`: a μ with δ(ε) ≤ δ_μ(ε) for every ε **within the range of the points**, including those between
-them; * `smallest_possible`: from lower bounds on δ, a μ such that the mechanism is not μ′-GDP for any smaller μ′.
+* `needed_at_points`: a μ with δ(ε) ≤ δ_μ(ε) **at each of the points**; it says nothing between them;
+* `needed_within_range`: a μ with δ(ε) ≤ δ_μ(ε) for every ε **within the range of the points**, including those between
+  them;
+* `smallest_possible`: from lower bounds on δ, a μ such that the mechanism is not μ′-GDP for any smaller μ′.
 
 **Between points.** δ is convex in x = e^ε, so between two points it is below their chord. δ_μ is also convex in x, with
 the slope −Φ(−μ/2 − ε/μ), so it is above each of its tangents. A tangent that is above the chord at both its ends proves
@@ -41,7 +42,7 @@ Condition = Callable[[float], bool]
 GUARD = 1e-12
 #: From this x on the series for Mills' ratio is as accurate as the direct form, whose error grows with x².
 ASYMPTOTIC = 25.0
-#: Densities below this are treated as 0, since doubles with half their digits begin at 1e-308.
+#: A term whose density is below this is only known to be between 0 and this: doubles with half their digits begin at 1e-308.
 UNRESOLVED = 1e-290
 #: A bound on the relative error of erfc where it is at least 1, which is one or two units in the last place.
 UNITS = 2.0**-50
@@ -96,11 +97,11 @@ def gaussian_terms(mu: float, epsilon: float) -> ProfileTerms:
 
 
 def needed_at_points(points: Sequence[Bound]) -> float | None:
-    """Return an upper bound on the μ with δ(ε) ≤ δ_μ(ε) at each of `points`, which bound δ from above; None if none.
+    """Return a μ with δ(ε) ≤ δ_μ(ε) at each of `points`, which bound δ from above; None if none.
 
-    δ_μ(ε) increases with μ, so the smallest such μ is found by bisection. There is none if δ is indistinguishable from
-    1 as a double, which says nothing about the mechanism itself. For a point above the chord of its neighbours, the
-    chord is used.
+    δ_μ(ε) increases with μ, so the smallest such μ is found by bisection; the result is an upper bound on it. There is
+    none if δ is indistinguishable from 1 as a double, which says nothing about the mechanism itself. For a point above
+    the chord of its neighbours, the chord is used.
     """
     return _needed_at(tuple(points))
 

@@ -24,7 +24,8 @@ class SpacedOptimum(NamedTuple):
     """The first column, of unit norm, at which a search ended."""
 
     column: Vector
-    #: The norm of the gradient of ln(error) in the parameters of the search, without those at their lower bound 0.
+    #: The norm of the gradient of ln(error) in the parameters of the search, without those at their lower bound 0 that
+    #: descent would push below it.
     gradient_norm: float
 
 
@@ -36,16 +37,16 @@ def optimal_spaced(  # noqa: PLR0913, PLR0917 - a pattern and an error
     workload: Workload = PREFIX_SUMS,
     step: Callable[[], object] = lambda: None,
 ) -> SpacedOptimum:
-    """Return the non-negative banded Toeplitz strategy of least error for k participations at least b rounds apart.
+    """Return the non-negative banded Toeplitz strategy of least error for at most k participations at least b rounds apart.
 
     Minimises Q(C)·max_x ‖Cx‖², where Q is the mean or the largest squared error, as the workload says, b = `apart`,
     k = `participations`, and C is Toeplitz with `bands` coefficients:
 
     - bands ≤ b: the columns C e_i of a pattern are orthogonal and the early ones are the longest, so rounds 0, b, 2b, …
-    are the worst for every c ≥ 0. If the last of these columns is complete, ‖Cx‖² = k·‖c‖², and the result is
-    `optimal_toeplitz`; - bands > b: columns overlap, and the worst rounds are known for non-increasing columns: again
-    0, b, 2b, … (Kalinin & Lampert 2024, arXiv:2405.13763, Theorem 2). The search is among these: c_j = Σ_{i≥j} d_i, d ≥
-    0.
+      are the worst for every c ≥ 0. If the last of these columns is complete, ‖Cx‖² = k·‖c‖², and the result is
+      `optimal_toeplitz`;
+    - bands > b: columns overlap, and the worst rounds are known for non-increasing columns: again 0, b, 2b, …
+      (Kalinin & Lampert 2024, arXiv:2405.13763, Theorem 2). The search is among these: c_j = Σ_{i≥j} d_i, d ≥ 0.
 
     Takes 1 ≤ bands ≤ iterations, b ≥ 1 and k ≥ 1 with (k − 1)·b < iterations; calls `step` after every step of the
     descent, which may stop it by raising. Every result is a valid strategy. How close it is to a stationary point is

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def total(terms: Array) -> float:
-    """Return the sum of non-negative terms, correctly rounded; infinite if it, or a term, is not a double."""
+    """Return the sum of non-negative terms, correctly rounded; infinite if it, or a term, exceeds the largest double."""
     try:
         return math.fsum(terms.tolist())
     except OverflowError:

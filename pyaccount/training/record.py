@@ -80,7 +80,7 @@ class RecordedRelease:
     seed: bytes = WITHOUT_NONCE
 
     def same_sum(self, other: RecordedRelease) -> bool:
-        """Return whether both releases agree in everything except for `attempt` and `noise`."""
+        """Return whether both releases agree, apart from `attempt` and `noise`, which may differ."""
         return replace(self, attempt=other.attempt, noise=other.noise) == other
 
 

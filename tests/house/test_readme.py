@@ -135,9 +135,9 @@ def test_every_example_certifies(
     compiled: Counter[str] = Counter()
     compile_one = compiling._compile_one
 
-    def counted(document: Document) -> CompiledDocument:
+    def counted(document: Document, kind: type[CompiledDocument]) -> CompiledDocument:
         compiled[document.sha256] += 1
-        return compile_one(document)
+        return compile_one(document, kind)
 
     monkeypatch.setattr(compiling, "_compile_one", counted)
     assert cli.run(["certify", str(path), *parts, "-o", target]) == 0

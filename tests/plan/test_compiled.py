@@ -90,7 +90,7 @@ def test_a_plan_at_a_value_is_the_plan_of_the_document_with_that_value(path: Pat
 def test_nothing_is_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(EXAMPLES[0])
 
-    def refuse(_: Document) -> CompiledDocument:
+    def refuse(*_: object) -> CompiledDocument:
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(compiling_module, "_compile_one", refuse)

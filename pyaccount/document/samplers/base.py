@@ -1,7 +1,8 @@
 """The base class of samplers: the questions that they answer, with the answers of a sampler that draws by a rate.
 
 A sampler is a class in a module of its own, with its fields and the answers that differ from those here. `self` may
-have fields that were reported as wrong already, which are neither numbers nor `None`; `stated.number` reads them.
+have fields that were reported as wrong already, which are neither numbers nor `None`; `stated.number_or_none` reads
+them.
 """
 
 from __future__ import annotations
@@ -290,7 +291,9 @@ class Truncatable(SamplerKind):
     )
 
     def truncation(self, body: StatedBody) -> int | None:
-        """Return the size to which larger batches are truncated; None if no batch of the data set can be larger."""
+        """Return the size to which larger batches are truncated; None if no batch of the data set can be larger, or if
+        its size is not stated.
+        """
         limit, records = self.truncate_to, body.training.dataset_size
         return limit if isinstance(limit, int) and isinstance(records, int) and limit < records else None
 

@@ -369,7 +369,7 @@ def _bounds(
 def curve_of(document: Document, guarantee: tuple[float, float], seed: int, failure_probability: float) -> Curve:
     """Return the profile of a mechanism without blanks, from new samples around the ε of a known guarantee (ε, δ)."""
     plan = compile_document(document)
-    session = open_session(plan, RunOptions(seed=seed))
+    session = open_session(plan, RunOptions(seed=seed, time_limit=document.accounting.time_limit))
     instance, epsilon = plan.at(), guarantee[0]
     mechanism = session.mechanism(instance)
     estimates = session.estimate(mechanism, epsilon)

@@ -58,8 +58,8 @@ class Sought:
     estimate: Estimate
     test: Test | None
     tested: Proposal | None
-    #: The shards for most proposals. More are drawn if a lower bound within the tolerance needs them, but at most as
-    #: many as the test had, or as take only a moment.
+    #: The shards for most proposals. More are drawn if a lower bound at the tolerance's distance needs them, but at
+    #: most as many as the test had, or as take only a moment.
     shards: int
     #: Whether values far below ε and δ are tried too, since bounds by moments may be far above the truth.
     far: bool

@@ -169,7 +169,7 @@ class _Looks:
             values.append((log, value))
             if effort >= shards and settled:
                 if value == NOTHING and self.session.plan.drawing.includes(DrawingRule.SEEN):
-                    # The model's step would start from a loss that was seen, and would lead far out of the bracket.
+                    # No loss was seen here, so the step from this value means nothing and would lead far out of the bracket.
                     step = 0.0
                 # The root may lie beyond the bracket's end, which comes from estimates too.
                 root = math.exp(min(max(log + step, math.log(low)), math.log(high)))
@@ -196,7 +196,7 @@ def _slope(known: list[tuple[float, float]]) -> float:
 
 
 def _more(values: list[tuple[float, float]], noise: float, tolerance: float) -> int:
-    """Return how many times more samples a root needs to be known to a share of the tolerance; 1 if they suffice."""
+    """Return the factor by which samples must grow for the root to be known to a share of the tolerance; 1 if they suffice."""
     changes = [(abs(y - v), abs(x - u)) for (u, v), (x, y) in pairwise(values) if abs(x - u) > APART]
     slope = changes[-1][0] / changes[-1][1] if changes else 1.0
     error = 4.0 * noise / max(slope, FLATTEST)

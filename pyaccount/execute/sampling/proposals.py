@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 #: The mean scales (beyond plain sampling) and the factors of the odds of taking part that are tried first. Small
 #: likelihood ratios come from many rounds that each say a little, so for an added record large odds are tried too.
 EXCESSES = (0.4, 0.8, 1.4, 2.4, 4.0)
-#: Mean scales for a second try, if the first did not cover what matters: participations with small shares, in the tail.
+#: Mean scales for a second try, if the first did not cover what matters: many participations that each say
+#: little, far in the tail.
 FAR_EXCESSES = (6.0, 8.5, 12.0, 17.0, 24.0)
 ODDS = (1.0, 3.0, 9.0)
 ODDS_ADDED = (1.0, 3.0, 9.0, 60.0)

@@ -217,7 +217,9 @@ def _noise(session: Session) -> SampledEvidence:
         # More noise may be needed because of truncation, or because the order was chosen at another σ.
         sigma *= 1.0 + RAISED * 2.0**step
     else:
-        raise NumericsError("no σ near that of the moments meets the target; try accounting.method: monte-carlo")
+        raise NumericsError(
+            "no σ near the one that the moments ask for meets the target; try accounting.method: monte-carlo"
+        )
     instance = plan.at(sigma)
     if session.unsampled(instance, epsilon=epsilon).upper <= delta:
         # Then less noise may suffice without amplification.

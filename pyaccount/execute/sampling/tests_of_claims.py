@@ -182,7 +182,7 @@ def _bet(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting)
         return _without_samples(claim, direction, proposal, limits, accepted=holds)
     if betting.clipped > 0.0:
         limits = replace(limits, weight_bound=betting.weight_bound, clipped=betting.clipped)
-    # The claim about the generator's mean that implies the one about δ: less all that the mean may lack.
+    # The claim about the generator's mean that implies the one about δ: less everything that δ may have beyond that mean.
     threshold = max(claim.delta - limits.generator - limits.added - limits.clipped - limits.left_out, 0.0)
     room = limits.weight_bound - threshold
     if room <= 0.0:
@@ -268,7 +268,8 @@ def _bet_on_mean(sampler: Sampler, claim: Claim, direction: Direction, betting: 
 def _bet_on_square(sampler: Sampler, claim: Claim, direction: Direction, betting: Betting) -> Test:
     """Bet that the second moment of samples is at most what clipping them needs, and then on the clipped samples.
 
-    Both tests are at the claim's q: a false claim has one of two false premises, and the test of that one rejects it.
+    Both tests are at the claim's q: if the claim is false, so is one of the two premises, and its test accepts with
+    probability at most q.
     """
     chosen = betting.square
     assert chosen is not None

@@ -111,8 +111,8 @@ class Strategy:
     def mode_squares(self, bins: int, *, upper: bool) -> Counted:
         """Return upper or lower bounds on ‖m_t‖² of the modes of T bins, each with the number of bins that have it.
 
-        The modes must be disjoint (`MatrixPlan.disjoint_modes`). The rounding error that `modes` states is smaller than
-        `slack` by a factor of more than four; sums of ones are exact.
+        The modes must be disjoint (`MatrixPlan.disjoint_modes`). The rounding error that `modes` states is below `slack`
+        by more than four further roundings; sums of ones are exact.
         """
         if self.coefficients is not None:
             squares = toeplitz_modes(self.coefficients, self.iterations, bins)

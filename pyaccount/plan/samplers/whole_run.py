@@ -1,4 +1,4 @@
-"""Samplers whose rounds are dependent, with any matrix: a dominating pair on the whole run, analysed by sampling.
+"""Samplers whose rounds are dependent, as under a matrix: a dominating pair on the whole run, analysed by sampling.
 
 One record takes part in a random pattern x of rounds. So the run is dominated by P = Σ_x w_x N(Cx, σ²I) against N(0,
 σ²I), or against Σ_x w_x N(−Cx, σ²I) under replacement. The likelihood ratio of a sample is a recursion of n steps
@@ -204,8 +204,8 @@ class WholeRun(SamplerPlan):
         assert limit is not None
         assert body.training.dataset_size is not None
         recipe: Recipe[_core.Sampled] = Recipe("Sampled.truncated", (built.recipe, body.training.dataset_size, limit))
-        # The pair that releases the counts of other records is not attained: lower bounds use runs without truncation, whose δ
-        # exceeds the true one by at most `displaced`.
+        # The pair that releases the counts of other records is not attained: lower bounds use runs without truncation,
+        # whose δ exceeds the true one by at most `displaced` (for `add`: by at most e^ε times that).
         lower = replace(built, overstated=self.displaced(body, limit))
         cost = built.cost + COUNT_COST * built.steps
         return replace(built, recipe=recipe, cost=cost, lower=lower, plain_only=True)

@@ -48,7 +48,9 @@ class InOrder(RunBatches):
             place = body.at("sampler", "min_separation")
             raise drawing.refused("contradiction", place, message, f"at most {self._turns}")
         if sampler.max_participations is not None and times > sampler.max_participations:
-            message = f"in batches of {self._size:_} a record participates {times:_} times in {self.rounds:_} rounds"
+            message = (
+                f"in batches of {self._size:_} a record participates up to {times:_} times in {self.rounds:_} rounds"
+            )
             place = body.at("sampler", "max_participations")
             raise drawing.refused("contradiction", place, message, f"at least {times}")
 

@@ -211,7 +211,7 @@ impl RoundProfile {
         allocation::single(py, terms, spacing, negligible).map(|law| Self::of(law.profile(reverse, below)))
     }
 
-    /// Returns a lower bound for several of equal rounds, chosen at random and in secret; see `pair::allocation`.
+    /// Returns a lower bound for `participations` of `count` equal rounds, chosen at random and in secret; see `pair::allocation`.
     #[staticmethod]
     #[pyo3(signature = (square, count, participations, spacing, negligible, *, reverse))]
     fn several_of(
@@ -435,8 +435,8 @@ fn gram(py: Python<'_>, entries: PyBuffer<f64>, rows: usize) -> PyResult<Bound<'
     Ok(doubles(py, &products))
 }
 
-/// Returns bounds on the largest Σ `G_ij` over at most `most` rounds that are at least `separation` apart, where `G` is
-/// the Gram matrix: an upper bound, a lower bound, and the rounds that attain the lower bound; see
+/// Returns bounds on the largest Σ `G_ij` over at most `participations` rounds that are at least `min_separation` apart,
+/// where `G` is the Gram matrix: an upper bound, a lower bound, and the rounds that attain the lower bound; see
 /// `pyaccount_core::participation::worst`.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // converted from Python

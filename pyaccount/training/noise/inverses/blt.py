@@ -4,7 +4,7 @@ C has c_0 = κ and c_i = κ·Σ_j ω_j θ_j^{i−1} for i ≥ 1 (κ = 1 before t
 w_t = κ z_t + κ·Σ_j ω_j Σ_{i≥1} θ_j^{i−1} z_{t−i}. With the sums m_j(t) = Σ_{i≥1} θ_j^{i−1} z_{t−i}, for which
 m_j(t + 1) = θ_j m_j(t) + z_t and m_j(0) = 0, that is
 
-z_t = w_t/κ − Σ_j ω_j m_j(t):
+z_t = w_t/κ − Σ_j ω_j m_j(t).
 
 So C⁻¹ is applied with one number for each buffer and element, in O(buffers) time, with C's own scales and decays. This uses the
 statement of arXiv:2504.21413 that the inverse of a BLT with d buffers is a BLT with d buffers, without computing its parameters:

@@ -20,8 +20,6 @@
 //! **The words drawn** do not depend on the precision either: a comparison draws a word only where (1 − p)^j lies
 //! strictly inside of the interval that U is in by the digits so far. Whatever powers are compared with, digits are
 //! drawn until U's interval lies between two neighbouring powers (or below the last one that matters), and no further.
-//! of the interval that the digits so far leave to U. Whatever powers are compared with, digits are drawn until U's
-//! interval lies between two neighbouring powers (or below the last one that matters), and no further.
 
 use rand_chacha::rand_core::Rng;
 

@@ -15,7 +15,7 @@ use crate::vector::{BitLanes, Vector, LANES};
 pub struct StreamKey {
     /// The seed, from the operating system's entropy or the document.
     pub seed: u64,
-    /// What the samples are used for: no two uses have a random number in common.
+    /// The number of what the samples are used for; no two uses have the same one.
     pub purpose: u32,
     /// The candidate that the samples test.
     pub candidate: u32,

@@ -34,7 +34,7 @@ const BYTES: usize = 8;
 /// The spacing of the uniform numbers, 2⁻⁶⁴.
 const CELL: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
-/// Adds `weight` times the numbers of one round to `sums`, from position `group`·[ `GROUP`] on; each sum is rounded
+/// Adds `weight` times the numbers of one round to `sums`, from position `group` times [`GROUP`] on; each sum is rounded
 /// once.
 ///
 /// # Panics

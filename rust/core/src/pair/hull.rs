@@ -24,7 +24,6 @@
 //! If the piece is on the right, the argument is the same, mirrored. Left of all samples the bound is the 1 that every
 //! profile is at α = 0; right of them it is the value of the last sample. These are reached by a chord, or by a level
 //! line, where there is no other neighbour.
-//! of them what the last one is: a chord to there, or a level line, where there is no other neighbour.
 
 use std::sync::Arc;
 

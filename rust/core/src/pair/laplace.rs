@@ -7,8 +7,7 @@ use crate::special::UNIT_ROUNDOFF;
 /// `Lap(0, b)` against `Lap(Δ, b)`, θ = Δ/b: `δ(ε) = 1 − e^{(ε−θ)/2}` for |ε| ≤ θ, `1 − e^ε` below and 0 above.
 ///
 /// * Guarantee: the exact profile of the Laplace mechanism at distance Δ, within the stated error; it dominates all
-///   smaller
-///   distances (it grows with θ), and it is the same in both directions.
+///   smaller distances (it grows with θ), and it is the same in both directions.
 /// * Precision: a few units of rounding.
 /// * Source: integration of the two densities; e.g. Balle, Barthe & Gaboardi 2018, Theorem 3.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -51,8 +51,8 @@ impl RarePair {
         Ok(Self { probability, shift, reverse })
     }
 
-    /// Returns ln z, for z = 1 + (e^x − 1)/p, and a bound on its error, from x; `None` where z is below [`CORNER`] or
-    /// not positive.
+    /// Returns ln z, for z = 1 + (e^x − 1)/p, and a bound on the error of ln z, from x; `None` where z is below
+    /// [`CORNER`] or not positive.
     fn ratio(&self, x: f64) -> Option<(f64, f64)> {
         let excess = x.exp_m1() / self.probability;
         let z = 1.0 + excess;

@@ -12,7 +12,6 @@
 //! of s is kept. That is an upper bound: P and Q are linear in q, so by joint convexity H is convex in s. Replacing an
 //! r by a smaller one is also an upper bound: for s′ < s the pair of s′ is the mixture of the pair of s and of (N(0),
 //! N(0)) with weights s′/s and 1 − s′/s, so H(s′) ≤ (s′/s)H(s) + (1 − s′/s)(1 − α)₊, and (1 − α)₊ ≤ H(s) always.
-//! s′/s, so H(s′) ≤ (s′/s)H(s) + (1 − s′/s)(1 − α)₊, and (1 − α)₊ ≤ H(s) always.
 
 use crate::error::{Error, Result};
 use crate::laws::binomial;

@@ -108,7 +108,6 @@ fn unresolved(answer: &Answer, query: Query) -> bool {
 /// Computes [`answer`] for δ at one ε of several rounds, and passes every pair of composed laws to `seen`. If
 /// transforms give an interval of the relative width `enough`, it is not narrowed by other ways. `ordinary` is kept
 /// from one ε to the next, for the same rounds and tolerance.
-/// the same tolerance.
 pub(super) fn observed(
     rounds: &[Round],
     epsilon: f64,

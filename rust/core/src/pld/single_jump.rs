@@ -137,8 +137,8 @@ fn one_jump(rounds: &[Round], epsilon: f64) -> f64 {
     jumps * shift.exp() * (1.0 - SLACK)
 }
 
-/// Returns approximately the largest ε at which δ of one jump is above this one; 0 if it is not above it anywhere far
-/// from 0.
+/// Returns approximately the largest ε at which δ of one jump is above this one; 0 if it is not above it even at half of
+/// an upper bound on that ε, or if there is no finite such bound.
 fn most_at(rounds: &[Round], delta: f64) -> f64 {
     let sum = |epsilon: f64| -> f64 {
         rounds.iter().map(|round| times(round.count, at_most(round.profile.as_ref(), epsilon))).sum()

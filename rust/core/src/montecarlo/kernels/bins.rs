@@ -208,7 +208,7 @@ impl BinsKernel {
         scale * scale * (LARGEST_NORMAL * self.lipschitz() + 2.0 * square)
     }
 
-    /// Returns a bound on |v_t| for such samples, with a factor such that u times it bounds the error of v_t.
+    /// Returns T + 16 times a bound on |v_t| for such samples; u times the result bounds the error of v_t.
     #[must_use]
     pub fn products(&self, means: f64) -> f64 {
         self.rounding_scale * (1.0 + means)

@@ -55,7 +55,7 @@ where
     (total.ln(), starts.iter().map(|start| start.of(total)).collect())
 }
 
-/// A number that is not negative: `fraction`·2^ `power`, the fraction in [1, 2) or 0.
+/// A number that is not negative: `fraction` times 2 to the power `power`, the fraction in [1, 2) or 0.
 #[derive(Debug, Clone, Copy)]
 struct Scaled {
     fraction: f64,
@@ -79,7 +79,7 @@ fn power_of_two(k: f64) -> f64 {
 impl Scaled {
     const ZERO: Self = Self { fraction: 0.0, power: 0.0 };
 
-    /// Returns `value`·2^ `power`, for a value of ordinary size.
+    /// Returns `value` times 2 to the power `power`, for a value of ordinary size.
     fn new(value: f64, power: f64) -> Self {
         if value <= 0.0 {
             return Self::ZERO;
