@@ -65,27 +65,13 @@ def spelled_bound(number: float) -> str:
 EPSILON = Range(0, 1e6, measure="nats")
 #: The core resolves no smaller δ, except 0 if the privacy loss is bounded.
 SMALLEST_DELTA = 1e-280
-DELTA = Range(
-    SMALLEST_DELTA,
-    1,
-    below=True,
-    words=f"greater than 0 and less than 1 (and not below {spelled_bound(SMALLEST_DELTA)})",
-    measure="probability",
-)
+DELTA = Range(SMALLEST_DELTA, 1, below=True, measure="probability")
 #: The range of δ where 0, that is, pure differential privacy, is accepted too.
-DELTA_OR_ZERO = replace(
-    DELTA, zero=True, words=f"at least 0 and less than 1 (0, or not below {spelled_bound(SMALLEST_DELTA)})"
-)
+DELTA_OR_ZERO = replace(DELTA, zero=True, words=f"{DELTA.describe()}, or 0")
 #: Budgets of risk. For smaller rates, doubles do not resolve the slopes of a trade-off curve.
 ADVANTAGE = Range(0, 1, above=True, below=True, measure="difference of rates")
 SMALLEST_RATE = 1e-9
-RATE = Range(
-    SMALLEST_RATE,
-    1,
-    below=True,
-    words=f"greater than 0 and less than 1 (and not below {spelled_bound(SMALLEST_RATE)})",
-    measure="probability",
-)
+RATE = Range(SMALLEST_RATE, 1, below=True, measure="probability")
 GAUSSIAN_MU = Range(0, 10, above=True, measure="standard deviations")
 GROUP_SIZE = Range(1, 10_000, measure="records")
 DATASET_SIZE = Range(1, 10**15, measure="records")

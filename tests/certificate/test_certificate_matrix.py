@@ -257,7 +257,7 @@ def test_verify_builds_every_matrix_anew(tmp_path: Path) -> None:
 def test_forms_for_people_mention_it() -> None:
     certificate = certified("root")
     for form in (certificate.to_text(), certificate.to_html(), certificate.to_markdown()):
-        assert "coefficients, as the certificate states them" in form
+        assert "coefficients, in the field " in form
     assert "coefficients" not in pyaccount.certify(changed(BASE)).to_text()
 
 

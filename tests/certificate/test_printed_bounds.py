@@ -199,9 +199,9 @@ def test_lower_ends_from_samples_have_an_origin_and_a_probability_of_their_own(k
     for label in ("ε", "δ"):
         below = numbers(fact(found, label).content)[1]
         assert (below.direction, below.origin) == ("at least", "bets")
-    stated = float(numbers(fact(found, "lower ends fail with").content)[0].text)
+    stated = float(numbers(fact(found, "lower bounds fail with").content)[0].text)
     assert sampling.pointwise_failure_probability <= stated <= 1.1 * sampling.pointwise_failure_probability
-    match = re.search(r"lower ends fail with +at most (\S+)", text_of(found))
+    match = re.search(r"lower bounds fail with +at most (\S+)", text_of(found))
     assert match is not None
     assert float(match[1]) == stated
 

@@ -59,13 +59,13 @@ def test_errors_of_documents_are_data_and_text(
     assert told == caught.value.to_json()
     assert told[0] == {
         "slug": "out-of-range",
-        "message": "must be at least 0 and less than 1 (0, or not below 1e-280)",
+        "message": "must be at least 1e-280 and less than 1, or 0",
         "path": "privacy.delta",
         "file": bad,
         "line": 8,
         "column": 10,
         "value": 1.5,
-        "allowed": "at least 0 and less than 1 (0, or not below 1e-280)",
+        "allowed": "at least 1e-280 and less than 1, or 0",
         "suggestion": None,
     }
     assert told[1]["suggestion"] == "poisson"

@@ -192,8 +192,7 @@ def test_rendering(tmp_path: Path) -> None:
     path = written(tmp_path, edited({6: "  delta: 1.5", 12: "  kind: poison", 14: f"  multiplier: {'x' * 999}"}))
     first, second, third = (problem.render() for problem in problems_of(path))
     assert first == (
-        f"{path}:6:10: privacy.delta = 1.5 [out-of-range]\n"
-        "    must be at least 0 and less than 1 (0, or not below 1e-280)"
+        f"{path}:6:10: privacy.delta = 1.5 [out-of-range]\n    must be at least 1e-280 and less than 1, or 0"
     )
     assert second == (
         f"{path}:12:9: sampler.kind = 'poison' [unknown-kind]\n"

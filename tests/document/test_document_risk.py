@@ -65,7 +65,7 @@ def test_the_usual_delta_is_below_one_over_the_records(records: int | None, delt
         ({"risk": {"gaussian_mu": 1e-7}}, [("contradiction", "risk.gaussian_mu", "give a smaller report_delta")]),
         (
             {"risk": RATES | {"false_positive_rate": 1e-10}},
-            [("out-of-range", "risk.false_positive_rate", "below 1e-9")],
+            [("out-of-range", "risk.false_positive_rate", "at least 1e-9")],
         ),
         ({"risk": {"true_positive_rate": 0.1}}, [("missing-key", "risk.false_positive_rate", "has both")]),
         ({"risk": {"false_positive_rate": 0.1}}, [("missing-key", "risk.true_positive_rate", "has both")]),

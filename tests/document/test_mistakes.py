@@ -95,7 +95,7 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     "a comment too near": ([("1e-5", "1e-5# small")], "6:10", ["did you mean 1e-5 # small?"]),
     "epsilon in words": ([("epsilon: 8", "epsilon: eight")], "5:12", ["a number at least 0", "or solve"]),
     "a probability in percent": ([("expected_batch_size: 500", "sampling_probability: 1.5")], "9:25", ["at most 1"]),
-    "δ = 0": ([("1e-5", "0")], "6:10", ["greater than 0 and less than 1"]),
+    "δ = 0": ([("1e-5", "0")], "6:10", ["at least 1e-280 and less than 1"]),
     # Blanks.
     "auto": ([("solve", "auto")], "14:15", ["did you mean solve?"]),
     "a question mark": ([("solve", "?")], "14:15", ["written `solve`"]),

@@ -119,7 +119,8 @@ def _notes(data: CertificateModel, meaning: Meaning) -> list[Block]:
     coarse = [rate for rate in meaning.rates if rate.coarse]
     if coarse:
         opening = (
-            "More values in accounting.profile may lower the larger true-positive rates below, but to no less than "
+            "The true-positive rates below are computed from few points, and more values in accounting.profile may lower them. "
+            "If the points of this profile are exact, the larger rate of a row stays at least "
         )
         parts: list[str | Quantity] = [opening]
         for k, rate in enumerate(coarse):
@@ -129,7 +130,7 @@ def _notes(data: CertificateModel, meaning: Meaning) -> list[Block]:
                 " at a false-positive rate of ",
                 chosen_value(rate.false_positive_rate, "rate", "rates"),
             ]
-        notes.append(Paragraph((*parts, ", if the points of this profile are exact.")))
+        notes.append(Paragraph((*parts, ".")))
     if meaning.points < ENOUGH_POINTS or meaning.gaussian.first_epsilon > 0.1 * data.guarantee.epsilon:
         text = (
             "The profile of this certificate has few points, or none at small ε, so the bounds here are valid but loose: "

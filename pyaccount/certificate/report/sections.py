@@ -70,8 +70,9 @@ Record = TypeVar("Record")
 _COUNTS = re.compile(r"(?<= )(\d{1,10})(?= (?:rounds?|times|or more apart|records of a user))", re.ASCII)
 #: What the kinds of guarantee mean.
 KINDS = {
-    "deterministic": "deterministic: by proof and bounded arithmetic",
-    "verified": "verified by a randomised test whose failure is part of δ, for a run that takes place only because it passed",
+    "deterministic": "deterministic: proven, with every rounding error included in the bounds",
+    "verified": "verified: a randomised test accepted the claim. That it accepts a false claim is part of δ, for a run that "
+    "takes place only if the test accepts",
     "confidence": "confidence: true with the probability stated, over the accountant's own randomness",
 }
 #: How many phases of a long schedule, and of their reductions, are shown at the beginning and at the end.
@@ -208,8 +209,10 @@ def _guarantee_facts(data: CertificateModel) -> tuple[Fact, ...]:
             how = "no test improved on it" if sampling.moment is None else "by moments of the likelihood ratio"
             rows.append(Fact("proven", ("without samples",), (how,)))
         pointwise = at_most(sampling.pointwise_failure_probability, "probability", "bets", 2)
-        note = "probability that one of them is wrong, for each of ε and δ: they come from samples, whatever the kind"
-        rows.append(Fact("lower ends fail with", directed(pointwise), (note,)))
+        note = (
+            "probability that the lower bound on ε is wrong; the same for δ: they come from samples, whatever the kind"
+        )
+        rows.append(Fact("lower bounds fail with", directed(pointwise), (note,)))
     else:
         for direction, words in compared(data.privacy.adjacency).items():
             result = getattr(data.directions, direction)
@@ -367,7 +370,7 @@ def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
     rows.append(Fact("matrix", content))
     inside = stated(matrix)
     if inside is not None:
-        where = (", as the certificate states them: ", Literally(f"phases[{index}].matrix"))
+        where = (", in the field ", Literally(f"phases[{index}].matrix"), " of the certificate")
         rows.append(Fact("to train with", (exact(inside[0], inside[1], "matrix"), f" {inside[1]}", *where)))
     if matrix.sha256 is not None:
         rows.append(Fact("matrix hash", (Literally(matrix.sha256),), ("SHA-256 of its entries",)))
@@ -396,7 +399,7 @@ def _utility(data: CertificateModel) -> tuple[Block, ...]:
     if utility is None:
         return ()
     sums = _errors(utility.prefix_sum_mse, utility.prefix_sum_rmse, utility.max_error)
-    entries = [Entry("Noise of the released prefix sums", "per coordinate", sums)]
+    entries = [Entry("Noise of the released running sums", "prefix sums, per coordinate", sums)]
     if (found := utility.workload) is not None:
         errors = _errors(found.mse, found.rmse, found.max_error)
         entries.append(Entry(f"Noise of the workload: {found.what}", "per coordinate", errors))
