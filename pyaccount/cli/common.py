@@ -59,7 +59,7 @@ def print_page(page: Page, *, piped: int | None = PIPED) -> None:
     click.echo(terminal(page, room(sys.stdout) or piped, color=_colors()), nl=False, color=_colors())
 
 
-class Result(Protocol):
+class PrintableResult(Protocol):
     """A result that is JSON for programs and a page for people."""
 
     def to_json(self) -> str:
@@ -69,7 +69,7 @@ class Result(Protocol):
         """Return the result as a page."""
 
 
-def print_result(result: Result, form: str, *, piped: int | None = PIPED) -> None:
+def print_result(result: PrintableResult, form: str, *, piped: int | None = PIPED) -> None:
     """Print a result as `json` or as text."""
     if form == "json":
         click.echo(result.to_json(), nl=False)
