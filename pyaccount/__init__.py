@@ -161,12 +161,16 @@ def load(
     overrides: Overrides = (),
     folder: str | os.PathLike[str] | None = None,
 ) -> Document:
-    """Read and validate a mechanism document from a file or a mapping.
+    """Read and validate a mechanism document.
 
-    `overrides` are a mapping of paths to values, as `{"privacy.epsilon": 4}`, or a list of `path=value` strings and (path, value)
-    pairs. For a document from somebody who is not trusted,
-    `folder` is where files lie that it names, and no other file is read for it; otherwise they are looked for beside its file,
-    or in the working folder. Raises `DocumentError` with every problem.
+    Args:
+        source: The path of a YAML file, or a mapping with the same contents.
+        overrides: Values to replace: a mapping of paths to values, as `{"privacy.epsilon": 4}`, or a list of `path=value`
+            strings and (path, value) pairs.
+        folder: For a document from somebody whom you do not trust: the folder of the files that the document names. No file
+            outside of it is read. Otherwise these files are looked for beside the document, or in the working folder.
+
+    Raises `DocumentError`, with every problem and its line and column.
     """
     from pyaccount.document.loading import load as load_document
 
@@ -174,10 +178,10 @@ def load(
 
 
 def compile(source: Source | Document) -> Plan:
-    """Plan the analysis of a document: which theorem applies to each part.
+    """Plan the analysis of a document: choose the theorem for each of its parts.
 
-    Matrices and sensitivities are computed; ε, δ and the blank are not.
-    Raises `DocumentError` for what no theorem covers.
+    Matrices and sensitivities are computed; ε, δ and the blank are not. Raises `DocumentError` for a document that no theorem
+    covers.
     """
     from pyaccount.running import compile_document
 
@@ -195,17 +199,23 @@ def certify(  # noqa: PLR0913 - what is certified, and how
     store_errors: Literal["stop", "continue"] = "stop",
     cluster: Client | str | None = None,
 ) -> Certificate:
-    """Certify a document: load, compile, run.
+    """Load a document, plan it and run the plan: compute its blank, or check its claim.
 
-    `threads` 0 means one for each core and never changes the answer; `time_limit` is in seconds, or spelled as in a document
-    (`10 min`), and overrides the document's; `progress` shows a bar on standard error when that is a terminal. Raises
-    `DocumentError`, `DomainError`, `LimitError`, `NumericsError`; Ctrl-C raises `KeyboardInterrupt`; there is no partial
-    certificate.
+    Args:
+        source: As for `load`.
+        overrides: As for `load`.
+        threads: The number of threads; 0 means one for each core. It never changes the answer.
+        time_limit: Seconds, or a text as in a document (`10 min`); it replaces the limit of the document.
+        progress: Show a progress bar on standard error, if that is a terminal.
+        store: A run store, or its file (`docs/runs.md`). A run that is finished there is not computed again, and an interrupted
+            one is resumed.
+        store_errors: If the store fails, `stop` with `StoreError`, or `continue` without it, with a warning.
+        cluster: A `distributed.Client`, the address of a Dask scheduler, or `local:4` for four processes on this machine. The
+            workers compute; the certificate is the same. Raises `ClusterError`.
 
-    With a `store` (`docs/runs.md`) what was certified before is not computed again, and an interrupted run goes on. Where it
-    fails: `StoreError`, or with `store_errors="continue"` a warning, and the run goes on without it. With a `cluster`, which is a
-    `distributed.Client`, the address of a scheduler or `local:4`, its workers do the work (`ClusterError`); the
-    certificate is the same.
+    Returns the certificate. There is no partial certificate: at the time limit `LimitError` is raised. Raises `DocumentError`
+    also for a target that nothing reaches, `DomainError` for a wrong argument, `NumericsError`; Ctrl-C raises
+    `KeyboardInterrupt`.
     """
     from pyaccount.arguments import seconds_of, threads_of
     from pyaccount.running import compile_within
@@ -234,10 +244,10 @@ async def certify_async(  # noqa: PLR0913 - as certify
     store_errors: Literal["stop", "continue"] = "stop",
     cluster: Client | str | None = None,
 ) -> Certificate:
-    """As `certify`, for asyncio: other tasks go on meanwhile, and others certify at the same time.
+    """Certify a document in asyncio, with the arguments of `certify`; other tasks run in the meantime.
 
-    All calls share the core's threads: 32 at once take as long as one after another, and no more threads. A task that is
-    cancelled ends its own computation within moments, and no other. `docs/runs.md` has an example.
+    All calls share the threads of the core, so 32 calls at once take as long as one after another. If a task is cancelled, its
+    computation ends within moments, and no other one does. `docs/runs.md` has an example.
     """
     import os
     from functools import partial
@@ -270,14 +280,22 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
     store_errors: Literal["stop", "continue"] = "stop",
     cluster: Client | str | None = None,
 ) -> Sweep:
-    """Certify every cell of a document with `vary:`, or each of several documents; a table comes out (`docs/runs.md`).
+    """Certify a document for every combination of the values under `vary:`, or each of several documents (`docs/runs.md`).
 
-    A cell that fails or is stopped is among its `failures`, and the others are certified all the same. `overrides` are laid over
-    every document; certificates are written to the folder `certificates`. With a `store`, cells that are finished are not run
-    again; with a `cluster`, its workers compute. `threads` never changes the answer.
+    Args:
+        source: A document with `vary:`, or a list of documents.
+        overrides: As for `load`; they apply to every document.
+        threads: As for `certify`.
+        progress: As for `certify`.
+        most: The maximum number of cells; more raise `DomainError`.
+        certificates: A folder in which to write the certificates.
+        store: As for `certify`; cells that are finished there are not computed again.
+        store_errors: As for `certify`.
+        cluster: As for `certify`.
 
-    Raises before any work `DocumentError` for a grid that is wrong, or of which no cell is a document, `DomainError` for one of
-    more than `most` cells, `StoreError`, `ClusterError`; Ctrl-C raises `KeyboardInterrupt`.
+    Returns a table of the cells. A cell that fails or is stopped is among its `failures`, and the others are certified all the
+    same. Before any work, raises `DocumentError` for a wrong sweep, or if no cell is a valid document, `DomainError`,
+    `StoreError` and `ClusterError`; Ctrl-C raises `KeyboardInterrupt`.
     """
     from contextlib import ExitStack
     from pathlib import Path
@@ -314,11 +332,11 @@ def matrix(
     threads: int = 0,
     progress: bool = False,
 ) -> MatrixDescription:
-    """The strategy matrices of a document, to train with: `matrices` has them as arrays, one for each phase.
+    """Return the strategy matrices to train with, as arrays in `matrices`, one for each phase.
 
-    Where the document leaves the matrix open (`choose:`, `optimize_for: sampling`) it is chosen and found first, as `certify`
-    does with the same seed; nothing is certified. Raises `DocumentError`, also where iterations are the blank, `DomainError`,
-    `LimitError`, `NumericsError`.
+    The arguments are those of `certify`. If the document leaves the matrix open (`choose:`, `optimize_for: sampling`), it is
+    chosen and searched for first, as `certify` does with the same seed. Nothing is certified. Raises `DocumentError`, also if
+    the number of iterations is the blank, `DomainError`, `LimitError` and `NumericsError`.
     """
     from pyaccount.arguments import threads_of
 
@@ -328,9 +346,9 @@ def matrix(
 
 
 def amplify(source: Source | Amplification, *, overrides: Overrides = ()) -> AmplificationCertificate:
-    """What one draw by a sampler does to a mechanism that is run once: a document of kind amplification.
+    """Compute how one draw by a sampler changes the guarantee of a mechanism that is run once.
 
-    Raises `DocumentError`, also for documents of another kind.
+    The document is of kind amplification; for other kinds `DocumentError` is raised. `overrides` are as for `load`.
     """
     from pyaccount.certificate.amplification import amplify as compute
     from pyaccount.document.document import Document
@@ -352,13 +370,17 @@ def compare(
     threads: int = 0,
     progress: bool = False,
 ) -> Comparison:
-    """Certify several documents and lay the results side by side, with finished certificates among them.
+    """Certify several documents and return the results side by side.
 
-    A certificate, or the JSON file of one, is compared as it is: nothing is recomputed, and `overrides` do not change it.
+    Args:
+        sources: A list of documents, certificates and JSON files of certificates. A certificate is not recomputed.
+        overrides: As for `load`; they apply to every document, but not to certificates.
+        threads: As for `certify`.
+        progress: As for `certify`.
+
     A document that fails or is stopped is among the `failures` of the comparison, and the others are certified all the same.
-
-    Raises `TypeError` for one document where a list of them belongs, and before the work `DocumentError` for documents that
-    are wrong and `CertificateError` for a file that should be a certificate; Ctrl-C raises `KeyboardInterrupt`.
+    Before any work, raises `TypeError` for one document instead of a list, `DocumentError` for wrong documents and
+    `CertificateError` for a file that should be a certificate; Ctrl-C raises `KeyboardInterrupt`.
     """
     from pyaccount.arguments import threads_of
     from pyaccount.document.overrides import listed_overrides
@@ -390,16 +412,24 @@ def verify(  # noqa: PLR0913 - what is verified, and with what
     seed: int | Literal["new"] | None = None,
     progress: bool = False,
 ) -> Verification:
-    """Recompute a certificate (a file, or one in memory) from the document inside it, and compare every field.
+    """Recompute a certificate from the document in it, and compare every field.
 
-    What it gives is true if the certificate agrees.
+    Args:
+        certificate: A JSON file, or a certificate in memory.
+        attestation: A signed certificate, instead of `certificate`. Before anything is recomputed, the signature is checked.
+        trusted_keys: A folder of public keys, for an attestation: one of them must have signed it.
+        subjects: Files, for an attestation: it must be about each of them.
+        any_subject: Accept an attestation about any files, instead of `subjects`.
+        threads: As for `certify`.
+        time_limit: As for `certify`.
+        folder: The folder of the files that the document names; by default that of the certificate.
+        same_version: Accept only a certificate that names this version of pyaccount.
+        seed: Compare a sampled certificate with samples of another seed: a number, or `new` for one that is drawn now.
+        progress: As for `certify`.
 
-    `folder` is where files lie that the document names, if not beside the certificate. With `same_version` a certificate that
-    names another version does not agree. With a `seed`, or `new` for one drawn now, a sampled certificate is held against samples
-    that it was not made from. Of an `attestation`, in a certificate's place, it is first looked whether one of the public keys
-    in the folder `trusted_keys` signed it, and whether it is about the files `subjects`: `AttestationError` if not. Without
-    `subjects` an attestation is refused, unless `any_subject` says that it may be about any file. Raises `CertificateError` for
-    what is none, `DomainError` for arguments that do not belong together, and otherwise as `certify`.
+    Returns the result, which is true if the certificate agrees. Raises `AttestationError` if the signature or the subjects do
+    not match, `CertificateError` if the source is not a certificate, `DomainError` for arguments that do not belong together,
+    and otherwise as `certify`.
     """
     from pyaccount.arguments import seconds_of, threads_of
     from pyaccount.errors import DomainError
@@ -435,22 +465,25 @@ def check(  # noqa: PLR0913 - what is judged, and by what
     any_subject: bool = False,
     **limits: object,
 ) -> Verdict:
-    """Hold certificates against a policy, or against limits such as `max_epsilon=8, max_delta=1e-5`. Nothing is recomputed.
+    """Compare certificates with a policy, or with limits such as `max_epsilon=8, max_delta=1e-5`. Nothing is recomputed.
 
-    With a `document`, or a list of them, each certificate must be about it, or about one of them. The verdict is true if
-    every certificate passes, as in `if not check(…): raise SystemExit(1)`.
+    Args:
+        certificates: JSON files, or certificates in memory.
+        policy: The file or the mapping of a policy.
+        document: A document, or a list of them: each certificate must be about one of them.
+        attestation: A signed certificate, or a list of them. A certificate that is not signed does not pass in addition.
+        trusted_keys: A folder of public keys, for attestations: one of them must have signed each.
+        subjects: Files, for attestations: each must be about all of them.
+        no_limits: Allow that ε and δ are not limited; the verdict shows them. Limits that are given still apply.
+        any_subject: Accept attestations about any files, instead of `subjects`.
+        limits: Limits by the names of a policy's fields. They apply in addition to the policy.
 
     The policy and the limits together must limit both ε and δ, or an attack (`max_advantage`, or `max_true_positive_rate` with
-    `at_false_positive_rate`). With `no_limits=True` they need not, and the verdict shows ε and δ; limits that are given all the
-    same still apply.
+    `at_false_positive_rate`), unless `no_limits` is set.
 
-    An `attestation`, or a list of them, holds a certificate that is judged only if a key in the folder `trusted_keys` signed it;
-    then no certificate passes by itself. Each of the files `subjects` must be among those that it is about; without any, it is
-    refused unless `any_subject=True` says that it may be about any file.
-
-    Raises `DocumentError` if the policy, a document or a limit is wrong, `DomainError` if keys or subjects cannot be read or a
-    limit or the subjects are missing, `CertificateError` if there are no certificates; a file that is none is part of the
-    verdict.
+    Returns the verdict, which is true if every certificate passes, as in `if not check(…): raise SystemExit(1)`. A file that
+    is not a certificate fails. Raises `DocumentError` if the policy, a document or a limit is wrong, `DomainError` if keys or
+    subjects cannot be read, or if a limit or the subjects are missing, and `CertificateError` if no certificate is given.
     """
     from pyaccount.gate.check import check as judge
 
@@ -477,11 +510,17 @@ def attest(
     public_key: str | os.PathLike[str] | None = None,
     secret: Callable[[str], str] | None = None,
 ) -> Attestation:
-    """Sign a certificate as being about the files `subjects`: an in-toto Statement in a DSSE envelope, by securesystemslib.
+    """Sign a certificate for the given files: an in-toto Statement in a DSSE envelope, by securesystemslib.
 
-    `key` is a file with a private key in PEM, or a URI by which securesystemslib knows one, with the file of its `public_key`;
-    `secret` is asked for its passphrase or PIN. `docs/attestations.md` says what a signature says, and what it does not. Raises
-    `CertificateError`, `AttestationError` for a certificate that fails, `DomainError`, `MissingExtraError`.
+    Args:
+        certificate: A JSON file, or a certificate in memory.
+        subjects: The files that the certificate is about.
+        key: A file with a private key in PEM, or a URI of securesystemslib (`awskms:…` and others).
+        public_key: The file of the public key, if `key` is a URI.
+        secret: Called for the passphrase or the PIN of the key.
+
+    `docs/attestations.md` explains what a signature means. Raises `CertificateError`, `AttestationError` for a certificate
+    whose claim does not hold or that contradicts itself, `DomainError` and `MissingExtraError`.
     """
     from pyaccount.attestation.signing import attest as sign
 
@@ -502,11 +541,24 @@ def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
     seed: int = 0,
     columns: tuple[str, str] = ("record", "user"),
 ) -> Prepared:
-    """Keep at most so many records of each user, and say what a document says of the records kept.
+    """Keep at most a number of records of each user, and compute what a document needs to know about the records kept.
 
-    `table` is a CSV or Parquet file with a row for each pair of a record and a user, something with these two columns (a mapping,
-    a data frame), or pairs. `document` is filled in, with `overrides` before that; `docs/users.md` has the rest. What comes
-    out is no private statistic. Raises `TableError`, `DomainError`, `DocumentError`, `MissingExtraError`.
+    Args:
+        table: A CSV or Parquet file with a row for each pair of a record and a user, an object with these two columns (a
+            mapping, a data frame), or pairs.
+        records_per_user: The maximum number of records of a user.
+        document: A document to fill in; `overrides` apply to it first.
+        overrides: As for `load`.
+        expected_batch_size: The expected number of records in a batch.
+        sampling_probability: Instead of the batch size: the probability to draw a record.
+        min_separation: The rounds between two participations of a user.
+        neighbour_limit: The maximum number of records with which a record may share users, or `rule` to choose it.
+        drop_shared: Drop records of several users.
+        seed: The seed of the choices among records.
+        columns: The names of the two columns.
+
+    `docs/users.md` explains the arguments. The result is not a private statistic. Raises `TableError`, `DomainError`,
+    `DocumentError` and `MissingExtraError`.
     """
     from pyaccount.data.prepare import prepare as compute
 
@@ -535,11 +587,20 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
     threshold: float | None = None,
     seed: int = 0,
 ) -> Audit:
-    """Hold scores of canaries against a certificate: ε at least, at its δ, and whether they refute its curve.
+    """Compare scores of canaries with a certificate: return a lower bound on ε at its δ, and whether they refute its curve.
 
-    `scores` is a file (CSV, Parquet, npz) with the columns `score` and `included`, a mapping with these, or the scores themselves
-    with `included` beside. `docs/auditing.md` says how canaries are drawn for one run and for many. The verdict is true if the
-    scores are consistent with the certificate, which proves nothing. Raises `CertificateError`, `TableError`, `DomainError`.
+    Args:
+        certificate: A JSON file, or a certificate in memory.
+        scores: A file (CSV, Parquet, npz) or a mapping with `score` and `included`, or the scores alone.
+        included: With the scores alone: whether each canary was included.
+        runs: Whether the scores are of canaries of `one` run, or of `many` runs.
+        confidence: The confidence of the lower bound.
+        guesses: For one run: the numbers of guesses for included and for excluded canaries; by default several are tried.
+        threshold: For many runs: the threshold of the attack; by default it is chosen from a part of the runs.
+        seed: The seed of that choice, and of the order of equal scores.
+
+    `docs/auditing.md` explains how canaries are drawn. The result is true if the scores are consistent with the certificate,
+    which proves nothing. Raises `CertificateError`, `TableError` and `DomainError`.
     """
     from pyaccount.auditing.audit import audit as hold
 

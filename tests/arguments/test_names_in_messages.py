@@ -101,7 +101,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "how many guesses": ("--guesses = ", ["audit", CERTIFICATE, SCORES, "--guesses", "1000000", "1"]),
     "unfair coins": ("--runs many", ["audit", CERTIFICATE, "unfair.csv"]),
     "two ways": (
-        "--expected-batch-size or --sampling-probability",
+        "--expected-batch-size and --sampling-probability",
         ["prepare", TABLE, "--records-per-user", "2", "--expected-batch-size", "2", "--sampling-probability", "0.1"],
     ),
     "no separation": (
@@ -112,7 +112,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "keys": ("--trusted-keys = ", ["verify", "--attestation", CERTIFICATE, "--trusted-keys", "nowhere"]),
     "public key": ("--public-key is missing", ["attest", CERTIFICATE, "--subject", EXAMPLE, "--key", "hsm:1"]),
     "cells": ("--yes", ["sweep", "many.yaml"]),
-    "certificates": ("--certificates names a folder", ["sweep", EXAMPLE, EXAMPLE, "--certificates", "unfair.csv"]),
+    "certificates": ("--certificates must be a folder", ["sweep", EXAMPLE, EXAMPLE, "--certificates", "unfair.csv"]),
     "a form": ("--format", ["certify", EXAMPLE, "-o", "found.xyz"]),
     "a limit": ("--max-epsilon eight", ["check", CERTIFICATE, "--max-epsilon", "eight"]),
 }

@@ -287,7 +287,7 @@ def training() -> Iterator[tuple[str, str]]:
             with run.step() as step:
                 return step.release(np.zeros(3))
 
-        elsewhere = "another process opened this run"
+        elsewhere = "another process opened this run, and only that process can continue it"
         yield "a step", outcome(forked(lambda: refused(several), elsewhere))
         with run.step() as step:
             yield "an open step", outcome(forked(lambda: refused(lambda: step.release(np.ones(3))), elsewhere))

@@ -289,7 +289,7 @@ def _beyond(data: CertificateModel, solved: Solved) -> Content:
         return ()
     before, after = failing(data)
     value = already_rounded(too_little(solved.path, solved.fails_at), _unit(solved.path), "solved")
-    name = (f"{symbol(data.phases[0])} = ",) if is_noise(solved.path) else ()
+    name = (f"{symbol(data.phases[0])} = ",) if is_noise(solved.path) and data.phases else ()
     return (before, *name, value, after)
 
 
