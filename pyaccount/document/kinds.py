@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -20,6 +19,7 @@ from pyaccount.document.nodes import REPORTED
 from pyaccount.document.spelling import meant_kind
 from pyaccount.document.unknown_kinds import ALIASES
 from pyaccount.errors import LONGEST_SHOWN
+from pyaccount.forks import cached_property
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler

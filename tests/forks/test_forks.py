@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -42,3 +43,13 @@ def outcomes(scene: str, *arguments: str) -> dict[str, str]:
 def test_forked_processes_and_those_they_come_from_go_on(scene: list[str]) -> None:
     wrong = {what: outcome for what, outcome in outcomes(*scene).items() if outcome != "right"}
     assert wrong == {}
+
+
+def test_values_that_are_computed_once_have_no_lock_that_a_child_inherits() -> None:
+    """`functools.cached_property` of Python 3.11 holds a lock while it computes, and a child would wait for it for ever."""
+    users = [
+        path.name
+        for path in (ROOT / "pyaccount").rglob("*.py")
+        if re.search(r"from functools import .*cached_property|functools\.cached_property", path.read_text("utf-8"))
+    ]
+    assert users == ["forks.py"]
