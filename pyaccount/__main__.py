@@ -1,4 +1,4 @@
-"""`python -m pyaccount`: the command, where it is not on the path."""
+"""`python -m pyaccount` runs the command if it is not on the path."""
 
 from pyaccount.cli import main
 

@@ -1,6 +1,7 @@
-"""Arguments of Python functions, checked where they come in: each message names the argument and what is allowed.
+"""Check the arguments of Python functions at the entry: each message names the argument and the allowed values.
 
-Takes whatever a caller gives; gives plain numbers, or raises `DomainError`. Knows how the document spells times and nothing else.
+This module takes values that callers pass, and returns plain numbers or raises `DomainError`. It knows how the document
+spells times, and nothing else about documents.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ MOST_THREADS = 1024
 
 
 def number_of(name: str, value: SupportsFloat, allowed: str, least: float, below: float) -> float:
-    """A number from `least` up to, and without, `below`."""
+    """Return a number that is at least `least` and less than `below`. Raises `DomainError`."""
     number = None
-    # A text is no number, though float() would read it; neither is True.
+    # A text is not a number, although float() would read it; neither is True.
     if not isinstance(value, str | bytes | bool | None):
         try:
             number = float(value)
@@ -31,7 +32,7 @@ def number_of(name: str, value: SupportsFloat, allowed: str, least: float, below
 
 
 def whole_of(name: str, value: object, allowed: Range) -> int:
-    """A whole number in a range of documents."""
+    """Return a whole number that lies in a range of documents. Raises `DomainError`."""
     number = None
     if not isinstance(value, bool):
         try:
@@ -44,7 +45,7 @@ def whole_of(name: str, value: object, allowed: Range) -> int:
 
 
 def threads_of(threads: int) -> int:
-    """A number of worker threads."""
+    """Return a number of worker threads. Raises `DomainError`."""
     number = -1
     if not isinstance(threads, bool):
         try:
@@ -58,10 +59,10 @@ def threads_of(threads: int) -> int:
 
 
 def seconds_of(time_limit: float | str | None, name: str = "time_limit") -> float | None:
-    """A time limit in seconds, from a number of them or as a document spells it: `10 min`."""
+    """Return a time limit in seconds, given as a number of seconds or as a document spells it: `10 min`."""
     if time_limit is None:
         return None
-    from pyaccount.document.numerals import parse_duration, parse_number  # most set no limit
+    from pyaccount.document.numerals import parse_duration, parse_number  # most calls set no limit
     from pyaccount.document.ranges import TIME_LIMIT
 
     seconds: float | None = None

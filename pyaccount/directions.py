@@ -1,7 +1,8 @@
-"""The directions of a pair of data sets, by the names that every room, the documents and the certificates give them.
+"""The directions of a pair of data sets, under the names that every package, the documents and the certificates use.
 
-*remove*: outcomes of the first data set (with the sensitive records) against those of the second; *add*: the other way round.
-The two directions of a replacement mirror each other: *replace* is what samples are drawn for there, and is both of them.
+*remove* compares the outcomes of the first data set (with the sensitive records) with those of the second; *add* is the
+reverse. The two directions of a replacement mirror each other: samples for it are drawn in direction *replace*, which
+covers both.
 """
 
 from __future__ import annotations
@@ -13,5 +14,5 @@ DIRECTIONS: tuple[Direction, Direction] = ("remove", "add")
 
 
 def sampled_directions(adjacency: str) -> tuple[Direction, ...]:
-    """The curves that samples must bound for a guarantee under this adjacency."""
+    """Return the directions whose curves samples must bound for a guarantee under this adjacency."""
     return ("replace",) if adjacency == "replace-one" else DIRECTIONS

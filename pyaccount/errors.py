@@ -1,9 +1,9 @@
-"""What can go wrong, as data.
+"""The errors of pyaccount, as data.
 
-The errors of a document are `Problem`s: a stable slug, the place in the text, the path and value, and what is allowed. They
-are collected and raised together in one `DocumentError`. The other exceptions state why the machine or the arithmetic
-stopped. For each exception, `exit_code` is the exit code of the command. This module imports nothing of the package, so that
-every other module, and the compiled core, can use it.
+The errors of a document are `Problem`s: a stable slug, the position in the text, the path and value, and the allowed
+values. They are collected and raised together in one `DocumentError`. The other exceptions state why the machine or the
+arithmetic stopped. For each exception, `exit_code` is the exit code of the command. This module imports nothing of the
+package, so that every other module, and the compiled core, can use it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import ClassVar
 
 Path = tuple[str | int, ...]
 
-#: The longest text of a value, a key or a file that a message repeats.
+#: The maximum length of a value, a key or a file name that a message repeats, in characters.
 LONGEST_SHOWN = 80
 
-#: Every slug a problem can carry, and what it means. Slugs are promises: they are never renamed or reused.
+#: Every slug that a problem can carry, and its meaning. Slugs are promises: they are never renamed or reused.
 SLUGS: dict[str, str] = {
     "bad-override": "An override does not have the form path=value, or its path does not exist.",
     "contradiction": "Two statements of the document cannot both be true.",
@@ -62,7 +62,8 @@ SLUGS: dict[str, str] = {
 }
 
 
-#: What else can stop a command, by the slug that its error has as data. These are promises too, and none is also one above.
+#: Other reasons why a command stops, by the slug of the error as data. They are promises too, and none is also a slug
+#: above.
 FAILURES: dict[str, str] = {
     "accountant-state": "The saved state of an accountant cannot be read, or belongs to another accountant.",
     "argument": "A value that was given to a command or a function is outside of its domain.",
@@ -106,11 +107,11 @@ class Problem:
 
     @property
     def path_text(self) -> str:
-        """The path as people write it: `phases[0].noise.multiplier`."""
+        """Return the path as people write it: `phases[0].noise.multiplier`."""
         return path_text(self.path)
 
     def render(self) -> str:
-        """The problem for people: the place and value on one line, then what is wrong, indented."""
+        """Return the problem as text for people: the position and value on one line, then the message, indented."""
         file = None if self.file is None else printable(self.file)
         place = ":".join(str(part) for part in (file, self.line, self.column) if part is not None)
         subject = self.path_text
@@ -125,9 +126,9 @@ class Problem:
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, object]:
-        """The problem for programs; a value that JSON cannot hold becomes its shortened text."""
+        """Return the problem as data for programs; a value that JSON cannot represent becomes its shortened text."""
         value = self.value
-        # NaN compares false too; longer integers than 64 bits trouble most readers of JSON.
+        # NaN compares false too; most readers of JSON have trouble with integers longer than 64 bits.
         short = isinstance(value, int | float) and abs(value) < 2**64
         plain = short or value is None or isinstance(value, str)
         return {
@@ -168,11 +169,11 @@ class DocumentError(PyaccountError, ValueError):
         return "\n".join(problem.render() for problem in self.problems)
 
     def to_json(self) -> list[dict[str, object]]:
-        """The problems as a JSON-able list."""
+        """Return the problems as a list that JSON can represent."""
         return [problem.to_json() for problem in self.problems]
 
 
-#: What the core says at a deadline, and nowhere else.
+#: The core's message at a deadline; the core uses it for nothing else.
 TIME_IS_UP = "the time limit was reached"
 
 
@@ -195,20 +196,20 @@ class LimitError(PyaccountError):
     def __init__(self, message: str, *, stage: str = "", samples: int | None = None, seed: int | None = None) -> None:
         super().__init__(message)
         self.message = message
-        #: What was being done.
+        #: The work that was under way.
         self.stage = stage
-        #: How many compositions and samples were done by then; None where none belong to the work.
+        #: The number of compositions and samples done by then, or None if the work has none.
         self.compositions: int | None = None
         self.samples = samples
         self.seed = seed
-        #: What was found by then, each with its own kind of certainty. Nothing of it is certified.
+        #: The results known by then, each with its own kind of certainty. None of them is certified.
         self.known: tuple[str, ...] = ()
-        #: The time limit; None where another limit stopped it.
+        #: The time limit, or None if another limit stopped the work.
         self.limit: TimeLimit | None = None
 
     @property
     def progress(self) -> str:
-        """How far the work came, in words."""
+        """Return in words how far the work got."""
         counts = []
         if self.samples is not None:
             counts.append(f"{abbreviated(self.samples)} samples")
@@ -227,7 +228,7 @@ class LimitError(PyaccountError):
         return f"{self.message}{limit}{progress}"
 
     def to_json(self) -> dict[str, object]:
-        """The error for programs."""
+        """Return the error as data for programs."""
         limit = None if self.limit is None else {"seconds": self.limit.seconds, "set_by": self.limit.set_by}
         return {
             "stage": self.stage or None,
@@ -340,7 +341,10 @@ class MissingExtraError(PyaccountError):
 
 
 def path_text(path: Path) -> str:
-    """A path as people write it. Keys that are not plain words are quoted, so that nothing odd reaches a terminal."""
+    """Return a path as people write it.
+
+    Keys that are not plain words are quoted, so no control character reaches a terminal.
+    """
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -353,21 +357,22 @@ def path_text(path: Path) -> str:
 
 
 def quoted(value: object) -> str:
-    """`repr(value)`, shortened to a length that fits into a message."""
-    # A long text or list is cut before its repr is made: the repr of a megabyte is not free.
+    """Return `repr(value)`, shortened to a length that fits into a message."""
+    # A long text or list is cut before its repr is computed, because the repr of a megabyte takes time.
     if isinstance(value, str | list):
         value = value[: LONGEST_SHOWN + 1]
     try:
         text = repr(value)
-    except Exception:  # A foreign object's repr may raise anything, and must not hide the problem it stands in.
+    except Exception:  # The repr of a foreign object may raise anything, and must not hide the problem.
         text = f"<{type(value).__name__}>"
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 
 def printable(text: str) -> str:
-    """Return a text that somebody else wrote so that it can be shown.
+    """Return a text from another author in a form that is safe to show.
 
-    What would move the cursor, begin a line or turn the direction of reading is spelled out, as in `\\x1b` and `\\u202e`.
+    Characters that would move the cursor, begin a line or change the reading direction are spelled out, as in `\\x1b`
+    and `\\u202e`.
     """
     if text.isprintable():
         return text
@@ -375,7 +380,7 @@ def printable(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """A text of the document, cut to a length that fits into a message."""
+    """Return a text of the document, cut to a length that fits into a message."""
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 
@@ -388,5 +393,5 @@ def abbreviated(number: float) -> str:
 
 
 def _reading_order(problem: Problem) -> tuple[bool, int, int]:
-    """Overrides, which have no line, come after the file; a mapping's problems keep the order they were found in."""
+    """Return a sort key: overrides, which have no line, follow the file; a mapping's problems keep their order."""
     return (problem.line is None, problem.line or 0, problem.column or 0)

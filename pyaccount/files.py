@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and those that a document may name."""
+"""Write files as a whole or not at all, and find the files that a document may name."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import stat
 import warnings
 from pathlib import Path
 
-#: Whether the system says by a file's mode who else may read or write it.
+#: Whether the mode of a file on this system states who else may read or write it.
 HAS_MODES = os.name == "posix"
 
 
 @functools.cache
 def warn_without_modes() -> None:
-    """Warn once that nobody checks who else may read or write files of keys, on a system where their modes do not say it."""
+    """Warn once, on a system without file modes, that nobody checks who else may read or write files of keys."""
     warnings.warn(
         "who else may read or write the files of keys is not checked on this system: see to it yourself",
         RuntimeWarning,
@@ -24,11 +24,11 @@ def warn_without_modes() -> None:
 
 
 def write_atomically(path: Path, content: str | bytes, *, overwrite: bool = True) -> None:
-    """Write to a temporary file beside `path`, then move it into place.
+    """Write to a temporary file beside `path`, then move it to `path`.
 
-    Where a symbolic link stands, the file that it leads to is replaced and the link stays. A pipe or a device is written to: to
-    put a file in its place would take it from everybody else. Without `overwrite` a file that is there already stays,
-    whenever it came there: raises `FileExistsError`.
+    If `path` is a symbolic link, its target is replaced and the link stays. A pipe or a device is written to, because
+    replacing it by a file would take it away from its other users. Without `overwrite`, an existing file stays, even if
+    it was created during the write: then `FileExistsError` is raised.
     """
     data = content.encode() if isinstance(content, str) else content
     if overwrite:
@@ -44,7 +44,7 @@ def write_atomically(path: Path, content: str | bytes, *, overwrite: bool = True
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        # mkstemp creates private files; what is written gets the permissions any new file would.
+        # mkstemp creates private files; the written file gets the permissions of any new file.
         mask = os.umask(0)
         os.umask(mask)
         Path(temporary).chmod(0o666 & ~mask)
@@ -58,10 +58,10 @@ def write_atomically(path: Path, content: str | bytes, *, overwrite: bool = True
 
 
 def file_inside(folder: Path, name: str) -> Path:
-    """The file or folder that a document in `folder` names, links followed: in that folder or below. Raises `ValueError`.
+    """Return the file or folder that a document in `folder` names, with links resolved.
 
-    A document from elsewhere shall not be able to have files read that nobody gave with it, by an absolute path, one that leads
-    upwards, or a link.
+    It lies in that folder or below; otherwise `ValueError` is raised. A document from another author must not cause
+    files to be read that were not supplied with it: by an absolute path, a path that leads upwards, or a link.
     """
     root = os.path.realpath(folder)
     path = Path(os.path.realpath(Path(root) / name))
@@ -71,9 +71,9 @@ def file_inside(folder: Path, name: str) -> Path:
 
 
 def try_folder(folder: Path, path: Path) -> None:
-    """Find out whether a file like `path` can come into being in a folder. Raises `OSError` if not.
+    """Check whether a file like `path` can be created in a folder. Raises `OSError` if not.
 
-    That a disk is full now says nothing about when the work is done.
+    A full disk is not an error here, because it may have room when the work is done.
     """
     try:
         handle, temporary = _temporary(folder, path)
@@ -86,32 +86,32 @@ def try_folder(folder: Path, path: Path) -> None:
 
 
 def _temporary(folder: Path, path: Path) -> tuple[int, str]:
-    """A new private file in a folder; its name begins like that of `path`, and is not too long where that is not."""
-    import tempfile  # much for those who only read certificates
+    """Create a private file in a folder; its name begins like that of `path`, and is short enough if that name is."""
+    import tempfile  # this import takes long for callers that only read certificates
 
     return tempfile.mkstemp(dir=folder, prefix=f".{path.name[:48]}.", suffix=".tmp")
 
 
 def is_no_file(path: Path) -> bool:
-    """Whether something is there that holds no content of its own to be replaced: a pipe, a socket or a device."""
+    """Return whether a path is a pipe, a socket or a device, which has no content of its own to replace."""
     try:
         mode = path.stat().st_mode
     except OSError:
         return False
-    # What stands here leads to an open file, and whoever opened it waits for it under another name.
+    # A path in these folders leads to an open file, and its owner expects the content under another name.
     stream = path.parent in (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
     return stream or (not stat.S_ISREG(mode) and not stat.S_ISDIR(mode))
 
 
 def _place(temporary: Path, path: Path) -> None:
-    """Give a file its name if that is free."""
+    """Give a file its name if that name is free. Raises `FileExistsError`."""
     try:
-        # Unlike a rename, a link fails where the name is taken, however recently.
+        # Unlike a rename, a link fails if the name is taken, however recently.
         path.hardlink_to(temporary)
     except FileExistsError:
         raise
     except OSError:
-        # Some file systems have no links; on these the name is only looked at first.
+        # Some file systems have no links; there the name is only checked before the move.
         if path.exists() or path.is_symlink():
             raise FileExistsError(17, "File exists", str(path)) from None
         temporary.replace(path)

@@ -1,9 +1,9 @@
-"""What a fork leaves behind, and what is done about it.
+"""Handle the effects of a fork.
 
-A process that is forked off has the memory of the one it comes from and a single thread, the one that forked. Whatever another
-thread held at that moment, it holds for ever there. What the rooms keep for a process is made anew in the child, by the rooms
-themselves; this module has what concerns them all: what is imported or built when it is first needed, and values that are
-computed once. It takes nothing and knows no room.
+A forked process has the memory of its parent and a single thread, the one that forked. A lock that another thread held
+at that moment is held for ever in the child. Each package rebuilds in the child the objects that it keeps for a
+process; this module handles the effects that concern all packages: imports and builds at first use, and values that are
+computed once. It takes nothing and imports no package.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from contextlib import nullcontext
 from types import FrameType
 from typing import Any, TypeVar
 
-#: Seconds that a fork waits for other threads to finish what they import, and between two looks.
+#: Seconds that a fork waits for other threads to finish their imports, and seconds between two checks.
 PATIENCE, LOOKING = 10.0, 0.005
 
 Value = TypeVar("Value")
 
-#: What the frames of imports call their file; and where this package is.
+#: The file name in the frames of imports, and the folder of this package.
 IMPORTING, PACKAGE = "<frozen importlib._bootstrap>", os.path.dirname(__file__) + os.sep  # noqa: PTH120 - as a frame has it
 
 #: Locks that are held while the process forks.
@@ -31,9 +31,10 @@ _held: list[Any] = []
 
 
 class cached_property(functools.cached_property[Value]):  # noqa: N801 - as the one that it is
-    """`functools.cached_property` without the lock that it has in Python 3.11, one for all instances, held while it computes.
+    """`functools.cached_property` without the lock of Python 3.11.
 
-    Threads that ask at the same time compute it twice, as they do from Python 3.12 on.
+    All instances share that lock, and it is held while a value is computed. If several threads need the value at the
+    same time, each computes it, as from Python 3.12 on.
     """
 
     def __init__(self, compute: Callable[[Any], Value]) -> None:
@@ -42,15 +43,16 @@ class cached_property(functools.cached_property[Value]):  # noqa: N801 - as the 
 
 
 def before() -> None:
-    """Wait until no call in another thread imports or builds what it needs: in the child nobody would finish that.
+    """Wait until no call in another thread imports or builds at first use.
 
-    Python has a lock for each module that is being imported, and pydantic one for all models whose validators are built when they
-    are first used. A child inherits them as they are, and whoever needs the same there waits for ever. Functions import and
-    build what few of them need, so that the first of their calls may be at it when another thread forks.
+    No thread of the child would finish that work. Python has a lock for each module that is being imported, and
+    pydantic has one for all models whose validators are built at first use. A child inherits these locks in their
+    current state, and a thread there that needs one waits for ever. Functions import and build at first use if few of
+    them need the result, so a first call may be doing that when another thread forks.
     """
     own = threading.get_ident()
     if _imports(sys._getframe()):
-        # This thread may be the one that is waited for.
+        # Another thread may be waiting for this thread.
         return
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
@@ -66,13 +68,13 @@ def before() -> None:
 
 
 def after() -> None:
-    """Go on, in either process."""
+    """Release the locks, in either process."""
     while _held:
         _held.pop().release()
 
 
 def _imports(frame: FrameType | None, caller: str = "") -> bool:
-    """Whether a thread with this innermost frame is importing something for a function in a file whose name begins so."""
+    """Return whether a thread with this innermost frame is importing for a file whose name begins with `caller`."""
     importing = False
     while frame is not None:
         file = frame.f_code.co_filename

@@ -1,4 +1,4 @@
-"""The forms in which results are written, and which of them the name of a file asks for."""
+"""The forms in which results are written, and the form that the name of a file selects."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from pyaccount.errors import DomainError
 from pyaccount.files import is_no_file
 
-#: What a certificate can be printed as.
+#: The forms in which a certificate can be printed.
 FORMS = ["text", "markdown", "json", "html"]
-#: What a table of a sweep can be written as.
+#: The forms in which a table of a sweep can be written.
 TABLES = ["text", "markdown", "csv", "json", "parquet"]
 
-#: The form that the ending of a file's name asks for.
+#: The form that each ending of a file name selects.
 ENDINGS = {
     ".html": "html",
     ".htm": "html",
@@ -29,10 +29,11 @@ ENDINGS = {
 def form_of(
     path: Path, form: str | None, option: str, *, forms: Sequence[str] = FORMS, otherwise: str = "json"
 ) -> tuple[str, str | None]:
-    """The form in which a file is to be written, and what is to be said about that: `form`, or what the name's ending says.
+    """Return the form in which a file is written, and a warning about it or `None`.
 
-    Raises `DomainError` for an ending that says none of `forms`, unless `form` does; `option` is what the message calls that. A
-    pipe or a device, whose name nobody chose for its ending, is written to as `otherwise`.
+    The form is `form`, or the one that the ending of the file's name selects. Raises `DomainError` if neither `form`
+    nor the ending selects one of `forms`; `option` is the name of `form` in the message. A pipe or a device, whose name
+    nobody chose for its ending, is written to as `otherwise`.
     """
     endings = {ending: said for ending, said in ENDINGS.items() if said in forms}
     by_ending = endings.get(path.suffix.lower())

@@ -106,7 +106,7 @@ class Validation(Message):
 
 
 def errors_of(error: PyaccountError) -> list[ErrorRecord]:
-    """An error as data: one record for each problem of a document, of a certificate, or of a table."""
+    """Return an error as data: one record for each problem of a document, of a certificate, or of a table."""
     if isinstance(error, DocumentError | CertificateError | TableError) and error.problems:
         return [ErrorRecord.model_validate({**problem.to_json(), "stopped": None}) for problem in error.problems]
     if isinstance(error, LimitError):
@@ -122,7 +122,7 @@ def failure(
     suggestion: str | None = None,
     stopped: StoppedRecord | None = None,
 ) -> ErrorRecord:
-    """An error without a place in a document."""
+    """Return an error without a position in a document."""
     return ErrorRecord(
         slug=slug,
         message=message,
@@ -138,5 +138,5 @@ def failure(
 
 
 def errors(command: str | None, exit_code: int, found: Iterable[ErrorRecord]) -> Errors:
-    """All that a command has to say about why it came to no result."""
+    """Return all errors that explain why a command has no result."""
     return Errors(pyaccount=1, kind="errors", command=command, exit_code=exit_code, errors=list(found))

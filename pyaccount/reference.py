@@ -49,7 +49,7 @@ _DOCUMENTS: dict[str, tuple[type[Section], str]] = {
 
 
 def pages() -> dict[str, str]:
-    """The pages by their files' names."""
+    """Return the pages by their file names."""
     return {
         "documents.md": _page(_documents()),
         "certificates.md": _page(_certificates()),
@@ -68,7 +68,7 @@ def _table(*columns: str) -> list[str]:
 
 
 def _row(*cells: str) -> str:
-    """A line: what has paragraphs of its own would end the table."""
+    """Return a line of a table; a line break within a cell would end the table."""
     return f"| {' | '.join(' '.join(cell.split()).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
@@ -86,7 +86,7 @@ def _documents() -> Iterator[str]:
 
 
 def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]:
-    """The table of a model, and below it those of its sections."""
+    """Yield the table of a model, and below it those of its sections."""
     shown = dict(model.model_fields)
     if model is SingleDocument:
         shown["phases"] = PhasedDocument.model_fields["phases"]
@@ -123,7 +123,7 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
 
 
 def _section(title: str, path: str, field: FieldInfo, section: type[Section]) -> Iterator[str]:
-    """The table of a section, and below it those of the sections inside."""
+    """Yield the table of a section, and below it those of the sections inside."""
     yield from ("", f"### {title}: `{path}`", "", str(field.description))
     yield from _fields(section.model_fields)
     for key, inside in section.model_fields.items():
@@ -141,7 +141,7 @@ def _fields(fields: dict[str, FieldInfo], instead: tuple[str, ...] = ()) -> Iter
 
 
 def _accepted(field: FieldInfo) -> tuple[str, str, str]:
-    """The type, the unit and the allowed values of a field."""
+    """Return the type, the unit and the allowed values of a field."""
     union, reader = union_of(field), reader_of(field)
     if union is not None:
         return (
@@ -163,7 +163,7 @@ def _accepted(field: FieldInfo) -> tuple[str, str, str]:
 
 
 def _read(reader: readers.FieldReader) -> tuple[str, str, str]:
-    """The same, by the annotation that reads the field."""
+    """Return the type, the unit and the allowed values according to the annotation that reads the field."""
     if isinstance(reader, readers.Number):
         number, unit = _number(reader)
         extra = (["`solve`"] if reader.blank else []) + (["`choose:` with a list"] if reader.choose else [])
@@ -186,7 +186,7 @@ def _read(reader: readers.FieldReader) -> tuple[str, str, str]:
 
 
 def _inner(annotation: Any) -> Iterator[readers.Number]:
-    """The annotation of a list's entries."""
+    """Yield the annotation of a list's entries."""
     for part in get_args(annotation):
         if isinstance(part, readers.Number):
             yield part
@@ -214,7 +214,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _paragraph(model: type[object]) -> str:
-    """A docstring as one paragraph for each of its own."""
+    """Return the docstring of a model, with each of its paragraphs on one line."""
     return "\n\n".join(" ".join(part.split()) for part in (model.__doc__ or "").split("\n\n"))
 
 
@@ -245,13 +245,13 @@ def _certificates() -> Iterator[str]:
 def _properties(schema: dict[str, Any], parts: dict[str, Any]) -> Iterator[str]:
     yield from _table("field", "type", "meaning")
     for key, value in schema["properties"].items():
-        # What would only repeat the part's own description is left out of the schema.
+        # A description that would only repeat the part's own is left out of the schema.
         part = parts.get(str(value.get("$ref", "")).rsplit("/", 1)[-1], {})
         yield _row(f"`{key}`", _type(value), str(value.get("description") or part["description"]))
 
 
 def _type(schema: dict[str, Any]) -> str:
-    """A JSON Schema in a few words."""
+    """Return a JSON Schema described in a few words."""
     if "$ref" in schema:
         part = schema["$ref"].rsplit("/", 1)[1]
         return f"[{part}](#{part.lower()})"

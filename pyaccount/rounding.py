@@ -1,4 +1,4 @@
-"""Numbers for people, rounded in the direction that keeps them true."""
+"""Round numbers for people, in the direction that keeps the statement true."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 
 def up(value: float, digits: int = 6) -> str:
-    """`value` to so many significant digits, rounded up: still an upper bound."""
+    """Return `value` rounded up to `digits` significant digits: it is still an upper bound."""
     return _rounded(value, digits, ROUND_CEILING)
 
 
 def down(value: float, digits: int = 6) -> str:
-    """`value` to so many significant digits, rounded down: still a lower bound."""
+    """Return `value` rounded down to `digits` significant digits: it is still a lower bound."""
     return _rounded(value, digits, ROUND_FLOOR)
 
 
 def shortest(value: float) -> str:
-    """A number that was given, exactly as short as it can be said."""
+    """Return a given number in its shortest exact form."""
     text = f"{value:g}" if float(f"{value:g}") == value else repr(value)
     return text.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
 
 
 def rounded_nearest(value: float, digits: int = 6) -> str:
-    """`value` to so many significant digits, rounded to the nearest: for what is no bound. Whole numbers stay whole."""
+    """Return `value` rounded to the nearest, to `digits` significant digits: for numbers that are not bounds.
+
+    Whole numbers stay whole.
+    """
     if isinstance(value, int):
         return str(value)
     return f"{value:.{digits}g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
@@ -33,7 +36,7 @@ def _rounded(value: float, digits: int, mode: str) -> str:
     if not math.isfinite(value):
         return "∞" if value > 0 else str(value)
     short = f"{value:.{digits}g}"
-    # A number that is said exactly by so few digits was given that way: 1e-5 stays 1e-5.
+    # If these few digits represent a number exactly, it was given that way: 1e-5 stays 1e-5.
     exact = Decimal(short) if float(short) == value else Decimal(value)
     rounded = Context(prec=digits, rounding=mode).plus(exact)
     if rounded == 0:

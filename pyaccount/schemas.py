@@ -1,6 +1,7 @@
-"""The JSON Schemas of everything pyaccount reads and writes, generated from the models.
+"""The JSON Schemas of everything that pyaccount reads and writes, generated from the models.
 
-`python -m pyaccount.schemas` writes them to the folder `schemas/`; a test compares the files with what is generated.
+`python -m pyaccount.schemas` writes them to the folder `schemas/`; a test compares the files with the generated
+schemas.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-#: What every schema is written in.
+#: The JSON Schema dialect of every schema.
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-#: The schemas of what people write, which `document.schema` generates.
+#: The schemas of documents that people write, which `document.schema` generates.
 _DOCUMENTS = ("mechanism", "amplification", "sweep", "policy")
-#: The schemas of what commands write, format version 1: the pydantic model or the dataclass of each, and what it describes.
+#: The schemas of commands' output, format version 1: the pydantic model or the dataclass of each, and its description.
 _OUTPUTS = {
     "certificate": ("certificate:CertificateModel", "certificate"),
     "amplification-certificate": ("certificate.amplification:AmplificationCertificate", "amplification certificate"),
@@ -52,7 +53,7 @@ def schema(name: str) -> dict[str, Any]:
         from pyaccount.document import schema as documents
 
         found = getattr(documents, f"{name}_schema")()
-    # An identity that is a name and no address: nothing is fetched.
+    # The identity is a name and not an address: nothing is fetched.
     return {"$schema": DRAFT, "$id": f"urn:pyaccount:schema:{name}:v1", **found}
 
 

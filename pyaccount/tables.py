@@ -1,7 +1,8 @@
-"""Columns of a table from a file, in blocks of rows: CSV, and Parquet where pyarrow is installed; and columns as data frames.
+"""Read columns of a table from a file in blocks of rows, and build data frames.
 
-Takes a file and the names of columns; gives their values, as texts or as arrays. What is wrong has a place: the line and the
-column. Memory is that of a block, whatever the length of the file. Knows nothing of what the columns mean.
+Files are CSV, or Parquet if pyarrow is installed. This module takes a file and the names of columns; it returns their
+values, as texts or as arrays. Every error has a position: the line and the column. It needs memory for one block,
+whatever the length of the file. It knows nothing of the meaning of the columns.
 """
 
 from __future__ import annotations
@@ -16,25 +17,31 @@ from typing import Any, NoReturn
 
 from pyaccount.errors import MissingExtraError, Problem, TableError, quoted
 
-#: Rows that are in memory at a time.
+#: The number of rows that are in memory at a time.
 BLOCK = 1 << 14
-#: What separates values in other tables than CSV, and what it is called.
+#: The separators of values in tables other than CSV, and their names.
 OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-#: Endings of files that hold Parquet.
+#: The endings of files that contain Parquet.
 PARQUET = (".parquet", ".pq")
 
 Lines = tuple[Sequence[Any], ...]
 
 
 def blocks(file: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[Lines]:
-    """The values of these columns, a block of rows after the other; CSV gives texts. Raises `TableError`, `MissingExtraError`."""
+    """Yield the values of these columns, one block of rows after the other. Values of CSV are texts.
+
+    Raises `TableError` and `MissingExtraError`.
+    """
     name = os.fsdecode(file)
     _check_regular(name)
     yield from _parquet(name, columns) if Path(name).suffix.lower() in PARQUET else _csv(name, columns)
 
 
 def csv_line(file: str | os.PathLike[str], row: int) -> int | None:
-    """The line on which a row of a CSV file ends, rows counted from 0 without the header; `None` for files without lines."""
+    """Return the line on which a row of a CSV file ends, or `None` for a file without lines.
+
+    Rows are counted from 0 and exclude the header.
+    """
     if Path(os.fsdecode(file)).suffix.lower() in PARQUET:
         return None
     with Path(file).open(encoding="utf-8-sig", newline="") as stream:
@@ -46,14 +53,14 @@ def csv_line(file: str | os.PathLike[str], row: int) -> int | None:
 def refuse_cell(
     file: str | None, message: str, *, line: int | None = None, column: str = "", value: object = None
 ) -> NoReturn:
-    """Raise the error of one place in a table; `allowed` belongs into the message."""
+    """Raise the error of one cell in a table; the allowed values belong in `message`."""
     raise TableError([_problem(file, message, line=line, column=column, value=value)])
 
 
 def data_frame(columns: dict[str, list[Any]]) -> Any:
     """Return columns as a data frame of pandas. Raises `MissingExtraError` without pandas."""
     try:
-        from pandas import DataFrame  # an extra
+        from pandas import DataFrame  # pandas is an extra
     except ImportError as error:
         raise MissingExtraError.of("pandas", "data frames need it", "take to_dict") from error
     return DataFrame(columns)
@@ -69,7 +76,7 @@ def _check_regular(name: str) -> None:
     try:
         status = Path(name).stat()
     except (OSError, ValueError) as error:
-        # ValueError: a name with a null character.
+        # A ValueError means that the name contains a null character.
         reason = error.strerror if isinstance(error, OSError) else str(error)
         refuse_cell(name, f"cannot be read: {reason or error}")
     if not stat.S_ISREG(status.st_mode):
@@ -77,7 +84,7 @@ def _check_regular(name: str) -> None:
 
 
 def _csv(name: str, columns: Sequence[str]) -> Iterator[Lines]:
-    """A CSV file: commas, a header, texts as RFC 4180 quotes them; lines without anything are skipped."""
+    """Yield the blocks of a CSV file: commas, a header, texts quoted as in RFC 4180; empty lines are skipped."""
     with Path(name).open(encoding="utf-8-sig", newline="") as stream:
         reader = csv.reader(stream, strict=True)
         filled = (row for row in reader if row)
@@ -103,7 +110,7 @@ def _csv(name: str, columns: Sequence[str]) -> Iterator[Lines]:
 
 
 def _places(name: str, header: Sequence[str], columns: Sequence[str], line: int | None) -> list[int]:
-    """Where the columns stand."""
+    """Return the position of each column in the header."""
     problems = []
     other = next((sign for sign in OTHER_SEPARATORS if len(header) == 1 and sign in header[0]), None)
     if line is not None and other is not None:
@@ -138,7 +145,7 @@ def _parquet(name: str, columns: Sequence[str]) -> Iterator[Lines]:
 
 
 def _values(column: Any) -> Sequence[Any]:
-    """A column's values: an array of numbers where it has no gaps, or a list in which gaps are `None`."""
+    """Return a column's values: an array of numbers if it has no gaps, or a list in which gaps are `None`."""
     import pyarrow.types as kinds  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
 
     plain = kinds.is_integer(column.type) or kinds.is_floating(column.type) or kinds.is_boolean(column.type)

@@ -1,4 +1,4 @@
-"""Plain text for whoever reads it: as wide as a terminal is, and as it stands where there is none."""
+"""Wrap plain text to the width of a terminal, or leave it unchanged if there is no terminal."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 import textwrap
 from typing import TextIO
 
-#: Nothing is wrapped to less; the terminal breaks it instead.
+#: The minimum width of wrapped text, in columns; a narrower terminal breaks the lines.
 LEAST = 24
-#: How far the message of an error is indented.
+#: The indentation of the message of an error, in columns.
 MESSAGE = 4
 
 
 def room(stream: TextIO) -> int | None:
-    """The columns that text on a stream has: what COLUMNS says, or the terminal; None in files and pipes."""
+    """Return the number of columns of a stream: the value of COLUMNS, or the terminal's; None for files and pipes."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and int(columns) > 0:
         return max(int(columns), LEAST)
@@ -24,13 +24,16 @@ def room(stream: TextIO) -> int | None:
 
 
 def fitted(text: str, width: int | None, *, indent: int | None = None) -> str:
-    """Text with its lines wrapped between words, none of which is cut; what goes on is indented. None: as it stands."""
+    """Return text with its lines wrapped between words, never inside one; continuation lines are indented.
+
+    If `width` is None, the text is returned unchanged.
+    """
     if width is None:
         return text
     lines = []
     for line in text.split("\n"):
         before = len(line) - len(line.lstrip())
-        # As deep as the line, or as the message below an error's place.
+        # A continuation is indented like its line, or like the message below an error's position.
         further = indent if indent is not None else before if before >= MESSAGE else before + MESSAGE
         lines += textwrap.wrap(
             line,

@@ -1,11 +1,12 @@
-"""The accountant of a training loop: counts rounds, and builds documents of what was released.
+"""The accountant of a training loop: it counts rounds, and builds documents that describe the released rounds.
 
-The room takes a mechanism document of a planned run, or rounds one by one, and gives mechanism documents: of the rounds
-released so far, and of those that would be. Every number it tells is read from a certificate of such a document, so nothing
-is accounted here a second time. One argument is made here, in `planned`: the first rounds of a run are its mechanism cut short
-(what becomes of a matrix and of a sampler then, its kind says). Every theorem is the plan's, and the room must not know the
-compiled core. `planned` cuts a planned run short, `ledger` writes down rounds nobody planned, `horizon` remembers what was
-certified to fit a budget, `state` is what is saved, `resuming` what may be taken up again.
+This package takes the mechanism document of a planned run, or rounds one by one. It returns mechanism documents of the
+rounds released so far, and of longer runs that are asked about. Every number that it returns is read from a certificate
+of such a document, so nothing is accounted here a second time. This package makes one argument, in `planned`: the first
+rounds of a run are its mechanism cut short (the kind of a matrix or of a sampler defines how it is cut). Every theorem
+belongs to the plan, and this package must not import the compiled core. `planned` cuts a planned run short, `ledger`
+records rounds without a plan, `horizon` stores which lengths are certified to fit a budget, `state` defines the saved
+state, and `resuming` checks which states may be loaded.
 """
 
 from __future__ import annotations

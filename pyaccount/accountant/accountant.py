@@ -1,4 +1,4 @@
-"""`Accountant`: what a training loop asks, answered by certificates of documents."""
+"""`Accountant` answers the questions of a training loop by certificates of documents."""
 
 from __future__ import annotations
 
@@ -29,23 +29,24 @@ if TYPE_CHECKING:
 
 
 class Accountant:
-    """Counts the rounds of a training run and tells, by certificates, what they cost.
+    """Count the rounds of a training run and return, from certificates, their privacy cost.
 
-    `Accountant(document)` is for a run whose length and noise are planned: a mechanism document without blanks, or with ε as its
-    only one. Its `privacy` section is the budget. `Accountant.from_certificate` takes a document that was solved.
-    `Accountant(adjacency=…, delta=…, epsilon=…)` is an open ledger: every `step` says what was released.
+    `Accountant(document)` is for a run whose length and noise are planned. It takes a mechanism document whose only
+    blank may be ε. The `privacy` section of the document is the budget. `Accountant.from_certificate` takes a document
+    that was solved. `Accountant(adjacency=…, delta=…, epsilon=…)` is an open ledger: every `step` states what was
+    released.
 
-    A *step* is one release of a noisy sum: an optimizer step. With gradient accumulation several micro-batches make one
-    step, and the batch that is sampled is all of them together. Count a step, and save, before what it releases is used: then a
-    crash can only make the record too pessimistic.
+    A *step* is one release of a noisy sum: an optimizer step. With gradient accumulation, several micro-batches make
+    one step, and the sampled batch is all of them together. Count a step, and save the state, before its release is
+    used: then a crash can only make the record too pessimistic.
 
-    Every ε told here is an upper bound, from a certificate of a document that `document()` shows. It is the guarantee of a run
-    whose length and parameters were fixed beforehand. Whoever stops early by looking at what was released has the guarantee
-    of the whole planned run (stopping is post-processing), not the one of the rounds done so far; parameters that are chosen by
-    looking at what was released need a privacy filter and are not covered.
+    Every ε returned here is an upper bound, from a certificate of a document that `document()` returns. It is the
+    guarantee of a run whose length and parameters were fixed beforehand. If a run stops early because somebody looked
+    at its releases, it has the guarantee of the whole planned run (stopping is post-processing), not that of the rounds
+    done so far. Parameters that are chosen by looking at the releases need a privacy filter and are not covered.
     """
 
-    def __init__(  # noqa: PLR0913 - the four of a budget, and what every accountant takes
+    def __init__(  # noqa: PLR0913 - the four arguments of a budget, and those that every accountant takes
         self,
         document: Source | None = None,
         *,
@@ -71,7 +72,7 @@ class Accountant:
             target = "solve" if epsilon is None else epsilon
             stated = {"adjacency": adjacency, "epsilon": target, "delta": delta}
             self._ledger = Ledger(head_of(name, stated if group_size == 1 else {**stated, "group_size": group_size}))
-            # A round that every δ allows.
+            # This round is allowed for every δ.
             some = {"sampler": "none", "noise": "laplace", "noise_multiplier": 1.0}
             privacy = load(self._ledger.plus(1, some).mapping()).privacy
         assert privacy.delta != "solve"
@@ -84,10 +85,11 @@ class Accountant:
 
     @classmethod
     def from_certificate(cls, certificate: Certificate, *, threads: int = 0) -> Accountant:
-        """An accountant for the run that a certificate is about, the blank filled as it says; its guarantee is the budget.
+        """Return an accountant for the certified run, with its blank filled; its guarantee is the budget.
 
-        The certificate is taken at its word; `pyaccount verify` recomputes one. Raises `CertificateError` if the claim does not
-        hold or the certificate contradicts itself. Files that the document names are looked for in the working directory.
+        The certificate is not recomputed; `pyaccount verify` does that. Raises `CertificateError` if the claim does not
+        hold or the certificate contradicts itself. Files that the document names are looked for in the working
+        directory.
         """
         from pyaccount.certificate import Certificate
         from pyaccount.certificate.claimed import claimed_document
@@ -97,41 +99,44 @@ class Accountant:
             raise TypeError(f"certificate is a Certificate, not {kind}; pyaccount.Certificate.load(path) reads one")
         accountant = cls(claimed_document(certificate, "accountant"), threads=threads)
         if certificate.data.guarantee.kind != "confidence":
-            # The certificate itself says that the whole run keeps the budget.
+            # The certificate states that the whole run keeps the budget.
             accountant._horizons.know(accountant._planned, accountant._target(None), accountant._delta)
         return accountant
 
     @property
     def steps(self) -> int:
-        """The rounds released so far."""
+        """Return the number of rounds released so far."""
         return self._steps
 
     @property
     def planned_steps(self) -> int | None:
-        """The rounds of the planned run; `None` for an open ledger."""
+        """Return the number of rounds of the planned run, or `None` for an open ledger."""
         return None if self._plan is None else self._plan.length
 
     @property
     def covered_steps(self) -> int:
-        """How many rounds the document and the certificate of now are about: `steps`, or more.
+        """Return the number of rounds that the current document and certificate cover: `steps`, or more.
 
-        More where the rounds so far have no document of their own (before every bin, or every random part, had its turn; a
-        matrix from a file; more phases than a document may have): then a longer part of the planned run bounds them.
+        They cover more if the rounds so far have no document of their own (before every bin, or every random part, was
+        used once; for a matrix from a file; for more phases than a document may have). Then a longer part of the
+        planned run bounds them.
         """
         return self._steps if self._plan is None else self._plan.covers(self._steps)
 
     def step(self, count: SupportsIndex = 1, **round: Any) -> None:
-        """Count `count` rounds, each one release of a noisy sum.
+        """Count `count` rounds, each of which is one release of a noisy sum.
 
-        A planned run needs no more. In an open ledger `noise_multiplier` says how a round was released, with
-        `sampling_probability` or `expected_batch_size` and `dataset_size`, `sampler` (a kind or a mapping; Poisson sampling if
-        a rate is given, else `none`), `noise` (a kind) and `also` (what else is released of each batch) as in a document.
+        A planned run needs no further arguments. In an open ledger `noise_multiplier` states how a round was released,
+        with `sampling_probability` or `expected_batch_size` and `dataset_size`, `sampler` (a kind or a mapping; Poisson
+        sampling if a rate is given, else `none`), `noise` (a kind) and `also` (further releases of each batch) as in a
+        document.
 
-        Any number of different rounds is counted. Far below the number that is certified one by one, a warning says what happens
-        beyond it.
+        Any number of different rounds is counted. Only a limited number is certified one by one; far below it, a
+        warning explains how rounds beyond that number are certified.
 
-        Raises `PlanExceededError` beyond the planned length, `DocumentError` for rounds that have no bound, `DomainError` for a
-        count below 1; then nothing is counted. A budget that is exceeded does not stop counting: ask `would_exceed` before.
+        Raises `PlanExceededError` beyond the planned length, `DocumentError` for rounds that have no bound,
+        `DomainError` for a count below 1; then nothing is counted. Exceeding the budget does not stop the count: call
+        `would_exceed` before.
         """
         number = _count_of(count)
         if self._ledger is not None:
@@ -153,18 +158,18 @@ class Accountant:
         self._steps += number
 
     def document(self) -> dict[str, Any]:
-        """The mechanism document of what was released so far, ε blank: what `certificate` certifies.
+        """Return the mechanism document of the releases so far, with ε blank; `certificate` certifies it.
 
-        Its name says how many rounds of the planned run it is about (see `covered_steps`). A matrix is that of the whole run,
-        given by its coefficients. Raises `DomainError` before the first round.
+        Its name states how many rounds of the planned run it covers (see `covered_steps`). Its matrix is that of the
+        whole run, given by its coefficients. Raises `DomainError` before the first round.
         """
         self._something()
         return self._planned.mapping(self._steps) if self._ledger is None else self._ledger.mapping(epsilon="solve")
 
     def certificate(self) -> Certificate:
-        """The certificate of `document()`. Where samples are drawn it takes minutes, as certifying such a run always does.
+        """Return the certificate of `document()`. If samples are drawn, it takes minutes, as for every such run.
 
-        Raises as `pyaccount.certify`, and `DomainError` before the first round.
+        Raises the errors of `pyaccount.certify`, and `DomainError` before the first round.
         """
         self._something()
         if not self._made():
@@ -173,17 +178,17 @@ class Accountant:
         return self._certificate[1]
 
     def epsilon_spent(self, delta: float | None = None) -> float:
-        """The certified upper bound on ε of the rounds so far, at `delta` (the budget's if omitted); 0 before the first round.
+        """Return the certified upper bound on ε of the rounds so far, at `delta` (by default the budget's).
 
-        For a run whose length was fixed beforehand: see the class. Where samples are drawn, each new number of rounds takes
-        minutes, and what is told holds with the probability that its certificate states, `would_exceed` being the cheaper
-        question. Raises as `pyaccount.certify`, and `DomainError`.
+        It is 0 before the first round. It applies to a run whose length was fixed beforehand: see the class. If samples
+        are drawn, each new number of rounds takes minutes, and the bound holds with the probability that its
+        certificate states; `would_exceed` costs less. Raises the errors of `pyaccount.certify`, and `DomainError`.
         """
         at = self._at(delta)
         if self._steps == 0:
             return 0.0
         if at == self._delta and (self._made() or (self._plan is not None and self._plan.sampled)):
-            # Two samples of one question would give two numbers.
+            # Two samples for the same question would give two numbers.
             return self.certificate().epsilon
         key = (self._key(), at)
         if key not in self._spent:
@@ -194,16 +199,17 @@ class Accountant:
     def would_exceed(
         self, steps: SupportsIndex = 1, *, epsilon: float | None = None, delta: float | None = None, **round: Any
     ) -> bool:
-        """Whether it is *not* certified that the run keeps the budget with so many more rounds.
+        """Return true unless it is certified that the run keeps the budget with `steps` more rounds.
 
-        The budget is that of the document or the ledger, unless `epsilon` or `delta` say otherwise. True beyond the planned
-        length. An open ledger is asked about rounds as `step` takes them, by default about more like the last. What is certified
-        for a longer run holds for a shorter one, so most questions cost nothing; certificates are made as needed.
+        The budget is that of the document or the ledger, unless `epsilon` or `delta` replaces it. The result is true
+        beyond the planned length. For an open ledger the rounds are described as for `step`; by default they equal the
+        last ones. A certificate for a longer run holds for a shorter one, so most calls cost nothing; certificates are
+        computed when they are needed.
 
-        Where samples are drawn, one certificate of the whole planned run is made, and nothing else: to test one length after the
-        other until a test passes would not be what the guarantee is about, and to try one ε (or δ) after the other is as bad.
-        The seed follows from the claim, ε and δ included, unless the document states one and the claim is the document's.
-        Raises `DomainError` without a budget; otherwise as `certify`.
+        If samples are drawn, only one certificate, of the whole planned run, is computed. The guarantee would not cover
+        a test of one length after the other until a test passes, and trying one ε (or δ) after the other is equally
+        invalid. The seed follows from the claim, which includes ε and δ, unless the document states a seed and the
+        claim is the document's. Raises `DomainError` without a budget, and the errors of `certify`.
         """
         number = _count_of(steps)
         target = (self._target(epsilon), self._at(delta))
@@ -211,35 +217,37 @@ class Accountant:
         return horizon.within < length
 
     def remaining_steps(self, *, epsilon: float | None = None, delta: float | None = None, **round: Any) -> int:
-        """The most rounds for which `would_exceed` says no: of the plan, or for an open ledger of the kind that `step` takes.
+        """Return the maximum number of further rounds for which `would_exceed` is false.
 
-        An open ledger without a bound on the length is searched up to 10⁹ rounds. Takes a certificate for each doubling
-        of the answer and each halving after. Raises as `would_exceed`.
+        They are rounds of the plan or, for an open ledger, rounds described as for `step`. An open ledger without a
+        bound on its length is searched up to 10⁹ rounds. The search computes one certificate for each doubling of the
+        answer and each halving after that. Raises the errors of `would_exceed`.
         """
         target = (self._target(epsilon), self._at(delta))
         horizon, length = self._ask(1, target, round, find=True)
         return max(0, horizon.within - (length - 1))
 
     def state_dict(self) -> dict[str, Any]:
-        """The state as plain JSON data with a version: the document, its hash, and the rounds done."""
+        """Return the state as plain JSON data with a version: the document, its hash, and the number of rounds done."""
         if self._ledger is not None:
             return saved.accountant_state("ledger", self._ledger.record(), self._steps)
         plan = self._planned
         return saved.accountant_state("plan", plan.document.to_mapping(), self._steps, plan.fingerprints)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up a saved state.
+        """Load a saved state.
 
-        Raises `StateError` for one that is damaged, of another version, or of another run, and for one with fewer rounds than
-        are counted already: weights can be set back, but what was released stays released.
+        Raises `StateError` for a state that is damaged, of another version, or of another run, and for a state with
+        fewer rounds than are already counted: weights can be set back, but a release cannot be undone.
         """
         self._take(saved.checked(state))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, which appears whole or not at all.
+        """Write the state to a file, as a whole or not at all.
 
-        Raises `StateError`, and writes nothing, if the file there is the state of this run with rounds that are not counted
-        here: they would be forgotten; and if it is no state at all. The state of another run is replaced, and an empty file.
+        Raises `StateError`, and writes nothing, if the existing file is a state of this run with rounds that are not
+        counted here, because they would be lost, and if it is not a state. A state of another run, or an empty file, is
+        replaced.
         """
         from pyaccount.files import write_atomically
 
@@ -248,7 +256,10 @@ class Accountant:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, threads: int = 0) -> Accountant:
-        """The accountant of a saved state. Files that its document names are looked for beside it. Raises `StateError`."""
+        """Return the accountant of a saved state.
+
+        Files that its document names are looked for beside it. Raises `StateError`.
+        """
         found = saved.read_state(path)
         file = os.fsdecode(path)
         try:
@@ -286,7 +297,7 @@ class Accountant:
         return self._ledger
 
     def _take(self, found: saved.AccountantState, source: str = "state") -> None:
-        """Take up a state whose hash was compared."""
+        """Load a state whose hash was compared."""
         if self._ledger is None:
             resuming.check_plan(found, self._planned, self._steps, source)
         else:
@@ -296,7 +307,7 @@ class Accountant:
     def _ask(
         self, number: int, target: tuple[float, float], round: Mapping[str, Any], *, find: bool = False
     ) -> tuple[Horizon, int]:
-        """What is known of the length after `number` more rounds, as the budget and the kind of rounds have it."""
+        """Return the known horizon for this budget and kind of rounds, and the length after `number` more rounds."""
         if self._ledger is None:
             if round:
                 raise TypeError(f"the rounds of a planned run are described in its document, not by {', '.join(round)}")
@@ -308,35 +319,35 @@ class Accountant:
         return self._horizons.of_ledger(after, target, find=find), after.last_length
 
     def _holds(self, document: Document, target: tuple[float, float]) -> bool:
-        """Whether (ε, δ) is certified for a document."""
+        """Return whether (ε, δ) is certified for a document."""
         claim = document.with_value(("privacy", "epsilon"), target[0]).with_value(("privacy", "delta"), target[1])
         claim = _without_profile(claim)
         if self._plan is not None and self._plan.sampled and target != (self._epsilon, self._delta):
-            # The samples that found an ε are no test of it, and the document's seed may have found this one.
+            # The samples that led to an ε cannot test it, and the document's seed may have led to this ε.
             claim = seeded(claim)
         return self._certify(claim).holds
 
     def _at(self, delta: float | None) -> float:
-        """The δ of a question: that of the budget, or another one, 0 where what was released has a bounded loss."""
+        """Return the given δ or the budget's; a given δ may be 0 if every release has a bounded loss."""
         if delta is None:
             return self._delta
         pure = delta == 0 and (self._steps == 0 or all(body.noise.bounded_loss for body in self._now().bodies))
         return _number_in("delta", delta, DELTA_OR_ZERO if pure else DELTA)
 
     def _now(self) -> Document:
-        """The document of what was released."""
+        """Return the document of the releases so far."""
         return self._planned.prefix(self._steps) if self._ledger is None else load(self.document())
 
     def _key(self) -> object:
-        """What was released, as far as its document tells."""
+        """Return a key of the releases so far; equal keys mean equal documents."""
         return self.covered_steps if self._ledger is None else json.dumps(self._ledger.phases, sort_keys=True)
 
     def _made(self) -> bool:
-        """Whether the certificate at hand is that of now."""
+        """Return whether the stored certificate covers the current rounds."""
         return self._certificate is not None and self._certificate[0] == self._key()
 
     def _certify(self, document: Document) -> Certificate:
-        from pyaccount.running import compile_document  # imports the core
+        from pyaccount.running import compile_document  # this imports the core
 
         return compile_document(document).run(threads=self._threads)
 
@@ -352,12 +363,12 @@ class Accountant:
 
 
 def _without_profile(document: Document) -> Document:
-    """The document without points of the profile, which cost time and are not asked for."""
+    """Return the document without points of the profile, which take time and are not needed here."""
     return document.with_value(("accounting",), document.to_mapping().get("accounting", {}) | {"profile": []})
 
 
 def _arguments_of(round: Mapping[str, Any]) -> dict[str, Any]:
-    """What a round is: Poisson sampling where a rate is given, no sampling otherwise."""
+    """Return the arguments of a round: Poisson sampling if a rate is given, no sampling otherwise."""
     allowed = (
         "noise_multiplier",
         "sampling_probability",
@@ -376,7 +387,7 @@ def _arguments_of(round: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _count_of(count: SupportsIndex) -> int:
-    """A number of rounds, at least 1. Raises `DomainError`."""
+    """Return a number of rounds, at least 1. Raises `DomainError`."""
     if isinstance(count, bool):
         raise DomainError(f"a number of rounds is a whole number, not {count}")
     try:
@@ -389,7 +400,7 @@ def _count_of(count: SupportsIndex) -> int:
 
 
 def _number_in(name: str, value: float, allowed: Range) -> float:
-    """A number in its range. Raises `DomainError`."""
+    """Return a number that lies in its range. Raises `DomainError`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value not in allowed:
         raise DomainError(f"{name} = {value!r} is outside its domain: {allowed.describe()}")
     return float(value)

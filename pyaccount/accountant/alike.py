@@ -1,8 +1,9 @@
-"""Rounds that are nearly alike, bounded by one of them: ledgers have no limit, and a document has only so many phases.
+"""Bound rounds that are nearly alike by one of them.
 
-Each step toward fewer kinds of rounds gives a mechanism that is no more private: less noise, and larger rates, as is proven at
-the head of `pyaccount.plan.alike`. There rounds are composed as others with the document as it is; here the document itself is
-made shorter, since one has only so many phases, and so numbers are rounded as a document writes them.
+Ledgers have no limit, but a document has a maximum number of phases. Each step toward fewer kinds of rounds gives a
+mechanism that is no more private: it has less noise and larger rates. The head of `pyaccount.plan.alike` proves this.
+That module replaces rounds and leaves the document unchanged; this module shortens the document, because it has a
+maximum number of phases, and therefore rounds numbers to values that a document can contain.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from pyaccount.document.phases import RawPhase, lasting, without_length
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-#: So many kinds of rounds are left, at most, where there would be too many phases for a document.
+#: The maximum number of kinds of rounds that are kept if a document would have too many phases.
 KINDS = 2000
-#: Significant bits that numbers are rounded to: the most of these that leave few enough kinds.
+#: Significant bits to which numbers are rounded; the largest value that leaves few enough kinds is used.
 BITS = range(30, 1, -1)
-#: Rates of Poisson sampling that may be rounded up, and what is the largest of each.
+#: The rates of Poisson sampling that may be rounded up, and the largest value of each.
 RATES: dict[str, Callable[[RawPhase], float]] = {
     "sampling_probability": lambda _: 1.0,
     "participation_rate": lambda _: 1.0,
@@ -29,9 +30,10 @@ RATES: dict[str, Callable[[RawPhase], float]] = {
 
 
 def fewer_kinds(phases: Sequence[RawPhase]) -> tuple[list[dict[str, Any]], float]:
-    """Phases of at most `KINDS` kinds whose guarantee holds for these too, and the largest relative change of a number.
+    """Return phases of at most `KINDS` kinds, and the largest relative change of a number.
 
-    Where even the coarsest numbers leave more kinds, as many as these leave: then rounds differ in something else.
+    Their guarantee holds for the given phases too. If even the coarsest numbers leave more kinds, all of these are
+    returned: then the rounds differ in something else.
     """
     found, change = _together(phases), 0.0
     for bits in BITS:
@@ -42,7 +44,7 @@ def fewer_kinds(phases: Sequence[RawPhase]) -> tuple[list[dict[str, Any]], float
 
 
 def _together(phases: Sequence[RawPhase]) -> list[dict[str, Any]]:
-    """Equal rounds in one phase, in the order in which they came first."""
+    """Return the phases with equal rounds merged into one, in the order of their first rounds."""
     kinds: dict[str, tuple[dict[str, Any], int]] = {}
     for phase in phases:
         body = without_length(phase)
@@ -52,7 +54,7 @@ def _together(phases: Sequence[RawPhase]) -> list[dict[str, Any]]:
 
 
 def _rounded(phase: RawPhase, bits: int) -> dict[str, Any]:
-    """The phase with less noise and a larger rate, of so many bits."""
+    """Return the phase with less noise and a larger rate, each rounded to `bits` significant bits."""
     noise, training, sampler = phase["noise"], phase["training"], phase["sampler"]
     rounded = dict(phase) | {"noise": noise | {"multiplier": _of(noise["multiplier"], bits, math.floor)}}
     if sampler["kind"] != "poisson" or "truncate_to" in sampler:

@@ -1,7 +1,7 @@
-"""How far a run may go within a budget: the last round up to which a certificate says so.
+"""The horizon of a run within a budget: the last round up to which a certificate shows that the budget is kept.
 
-A longer run contains a shorter one, so what is certified for a length holds for every shorter length, and what cannot be
-certified for a length is not tried for longer ones.
+A longer run contains a shorter one, so a certificate for a length holds for every shorter length. If no certificate is
+found for a length, longer ones are not tried.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from pyaccount.accountant.ledger import Ledger
     from pyaccount.accountant.planned import Planned
 
-#: ε and δ.
+#: The pair (ε, δ).
 PrivacyTarget = tuple[float, float]
 
 
 @dataclass(slots=True)
 class Horizon:
-    """Lengths up to `within` are certified to keep the budget; those from `beyond` on were not, or there is no such run."""
+    """Lengths up to `within` are certified; those from `beyond` on were not, or no such run exists."""
 
     beyond: int
     within: int = 0
 
     @property
     def known(self) -> bool:
-        """Whether no length lies between the two."""
+        """Return whether no length lies between `within` and `beyond`."""
         return self.beyond - self.within <= 1
 
     def ask(self, length: int, certified: Callable[[int], bool]) -> None:
-        """Find out about one length, unless it is known."""
+        """Certify one length, unless its answer is known."""
         if not self.within < length < self.beyond:
             return
         if certified(length):
@@ -45,7 +45,7 @@ class Horizon:
             self.beyond = length
 
     def find(self, certified: Callable[[int], bool]) -> int:
-        """The last length that is certified: by doubling from the last known one, then by halving what is left."""
+        """Return the last certified length, found by doubling from the last known one and then by halving."""
         stride = max(1, self.within)
         while not self.known and self.within + stride < self.beyond:
             before = self.within
@@ -59,9 +59,9 @@ class Horizon:
 
 
 class Horizons:
-    """A horizon for each budget, and for each kind of rounds that a ledger may go on with.
+    """A horizon for each budget, and for each kind of rounds that may continue a ledger.
 
-    `holds` certifies a document at a target, as accurately as it takes to say yes or no.
+    `holds` certifies a document at a target, only as accurately as the decision requires.
     """
 
     def __init__(self, holds: Callable[[Document, PrivacyTarget], bool]) -> None:
@@ -69,14 +69,14 @@ class Horizons:
         self._known: dict[tuple[object, ...], Horizon] = {}
 
     def know(self, plan: Planned, epsilon: float, delta: float) -> None:
-        """Take note that a certificate says of the whole plan that it keeps a budget."""
+        """Record that a certificate shows that the whole plan keeps a budget."""
         self._known[epsilon, delta] = Horizon(beyond=plan.length + 1, within=plan.length)
 
     def of_plan(self, plan: Planned, length: int, target: PrivacyTarget, *, find: bool) -> Horizon:
-        """What is known of the first `length` rounds of a plan; with `find` the last length that is certified.
+        """Return the known horizon of the first `length` rounds of a plan.
 
-        The whole plan is asked about first: if it keeps the budget, so does everything else. Where samples are drawn it is
-        the only question.
+        With `find`, the last certified length is searched for. The whole plan is certified first: if it keeps the
+        budget, so does every part of it. If samples are drawn, nothing else is certified.
         """
         horizon = self._known.setdefault(target, Horizon(beyond=plan.length + 1))
 
@@ -91,7 +91,7 @@ class Horizons:
         return horizon
 
     def of_ledger(self, ledger: Ledger, target: PrivacyTarget, *, find: bool) -> Horizon:
-        """What is known of the length of a ledger's last phase, after the ones before it."""
+        """Return the known horizon of the length of a ledger's last phase, which follows the phases before it."""
         length, start = ledger.last_length, ledger.lasting(0)
         question = (*target, json.dumps(start.phases, sort_keys=True))
         horizon = self._known.setdefault(question, Horizon(beyond=int(ITERATIONS.maximum) + 1))
@@ -103,7 +103,7 @@ class Horizons:
             horizon.find(certified)
         elif horizon.within < length < horizon.beyond:
             horizon.ask(length, certified)
-            # Loops ask about one round more each time: the answer about the next doubling answers many.
+            # Loops ask about one more round each time: the answer for the next doubling answers many calls.
             ahead = min(2 * length, horizon.beyond - 1)
             horizon.ask(ahead, certified)
             if horizon.within < ahead:

@@ -1,7 +1,8 @@
-"""An open ledger: rounds written down one after the other, without a plan for the whole.
+"""An open ledger: it records rounds one after the other, without a plan for the whole run.
 
-Only samplers whose rounds are independent of one another can be written down so: then any number of equal rounds is a body
-with as many iterations, and different ones are phases. Everything else is a property of the whole run and needs its document.
+Only samplers whose rounds are independent of one another can be recorded in this way: then any number of equal rounds
+is a body with as many iterations, and different rounds are phases. Every other sampler is a property of the whole run
+and needs the document of that run.
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ from pyaccount.errors import DocumentError, Problem, StateError
 from pyaccount.plan.compiling import compile_document, round_by_round
 from pyaccount.rounding import up
 
-#: Says in the certificate's sentence what an open ledger cannot know: that nobody chose parameters by looking at outputs.
+#: A ledger cannot know that nobody chose parameters by looking at outputs, so the certificate's sentence states this
+#: condition.
 PREMISE = ", rounds fixed beforehand"
 
-#: The most phases that are certified one by one: a document may have more, unless each says a lot, but not many more.
+#: The maximum number of phases that are certified one by one. A document of short phases may have a few more of them.
 MOST = 4000
-#: From so many on a step warns of what happens beyond these.
+#: From this number of phases on, a step warns how rounds beyond `MOST` phases are certified.
 MANY = MOST // 2
 
-#: What stands where a body is needed to read the rest of a document.
-#: A round that every budget allows: δ = 0 does with Laplace noise alone.
+#: This body is used where one is needed to read the rest of a document.
+#: Every budget allows this round: δ = 0 allows Laplace noise only.
 _ANY_BODY = {
     "training": {"iterations": 1},
     "sampler": {"kind": "none"},
@@ -42,7 +44,7 @@ _ANY_BODY = {
 
 
 def _named(name: str, change: float) -> str:
-    """The name of a document whose rounds bound others, which its certificate's sentence has."""
+    """Return the name of a document whose rounds bound the recorded ones; its certificate's sentence contains it."""
     if not change:
         return name
     suffix = f", rounds alike counted with up to {up(100.0 * change, 2)} % less noise and larger rates"
@@ -50,7 +52,7 @@ def _named(name: str, change: float) -> str:
 
 
 def head_of(name: str, privacy: Mapping[str, Any]) -> dict[str, Any]:
-    """The head of a ledger's documents: version, name and what is protected. Raises `DocumentError`."""
+    """Return the head of a ledger's documents: version, name and privacy section. Raises `DocumentError`."""
     most = int(NAME_LENGTH.maximum)
     if isinstance(name, str) and not name.endswith(PREMISE):
         name = name[: most - len(PREMISE)] + PREMISE if name else name
@@ -64,31 +66,32 @@ def head_of(name: str, privacy: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Phases so far. A ledger never changes; `plus` makes another one."""
+    """The phases so far. A ledger never changes; `plus` returns a new one."""
 
     head: dict[str, Any]
     phases: tuple[dict[str, Any], ...] = ()
-    #: What the last rounds that were described said, and the body they made: loops describe the same ones again.
+    #: The key of the last described rounds, and their body. Loops describe the same rounds repeatedly.
     last: tuple[str, dict[str, Any]] | None = field(default=None, compare=False)
 
     @property
     def steps(self) -> int:
-        """The rounds written down."""
+        """Return the number of recorded rounds."""
         return sum(phase["training"]["iterations"] for phase in self.phases)
 
     @property
     def last_length(self) -> int:
-        """How many rounds the last phase has."""
+        """Return the number of rounds of the last phase."""
         return int(self.phases[-1]["training"]["iterations"])
 
     def lasting(self, rounds: int) -> Ledger:
-        """The ledger with so many rounds in its last phase."""
+        """Return the ledger with `rounds` rounds in its last phase."""
         return Ledger(self.head, (*self.phases[:-1], lasting(self.phases[-1], rounds)))
 
     def plus(self, count: int, arguments: Mapping[str, Any] | None = None) -> Ledger:
-        """The ledger with `count` more rounds of the kind that `arguments` describe, or like the last ones.
+        """Return the ledger with `count` more rounds of the kind that `arguments` describe, or like the last ones.
 
-        Equal neighbours become one phase. Raises `DocumentError` for rounds that no document describes, or that have no bound.
+        Equal neighbours become one phase. Raises `DocumentError` for rounds that no document describes, or that have no
+        bound.
         """
         said = None if arguments is None else _said(arguments)
         if arguments is None:
@@ -106,9 +109,9 @@ class Ledger:
         return Ledger(self.head, tuple(phases), last)
 
     def mapping(self, **privacy: float | str) -> dict[str, Any]:
-        """The document of what was released: phases, with these values under `privacy`.
+        """Return the document of the releases: the phases, with these values under `privacy`.
 
-        Where there are more phases than `MOST`, fewer ones that are no more private; the name says so.
+        If there are more phases than `MOST`, it has fewer phases that are no more private; its name states that.
         """
         mapping = copy.deepcopy(self.head)
         mapping["privacy"] |= privacy
@@ -119,11 +122,11 @@ class Ledger:
         return mapping | (phases[0] if len(phases) == 1 else {"phases": phases})
 
     def record(self) -> dict[str, Any]:
-        """The ledger as it is saved: the phases as a list however many there are."""
+        """Return the ledger as it is saved: the phases are a list, whatever their number."""
         return copy.deepcopy(self.head) | {"phases": copy.deepcopy(list(self.phases))}
 
     def _body(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of one round, without its number of iterations."""
+        """Return the body of one round, without its number of iterations."""
         stated = dict(arguments)
         sampler, kind = stated.pop("sampler", None), stated.pop("noise", None)
         noise = {"multiplier": stated.pop("noise_multiplier", None)}
@@ -140,7 +143,10 @@ class Ledger:
 
 
 def body_of(document: Document) -> dict[str, Any]:
-    """The body of a document of one round, without its number of iterations. Raises `DocumentError` if rounds depend."""
+    """Return the body of a one-round document without its number of iterations.
+
+    Raises `DocumentError` if rounds depend on one another.
+    """
     (body,) = document.bodies
     if document.blank not in (None, ("privacy", "epsilon")):
         message = "what was released has no blanks"
@@ -161,7 +167,7 @@ def body_of(document: Document) -> dict[str, Any]:
 
 
 def reread(head: dict[str, Any], phases: object, source: str) -> Ledger:
-    """The ledger of saved phases, each validated anew. Raises `StateError`."""
+    """Return the ledger of saved phases; each phase is validated. Raises `StateError`."""
     if not isinstance(phases, list) or not all(isinstance(phase, dict) for phase in phases):
         raise StateError(f"{source}: document.phases: a list of phases is expected")
     for index, phase in enumerate(phases):
@@ -178,7 +184,7 @@ def reread(head: dict[str, Any], phases: object, source: str) -> Ledger:
 
 
 def extends(later: Sequence[Mapping[str, Any]], earlier: Sequence[object]) -> bool:
-    """Whether a ledger with the phases `later` has every round of one with the phases `earlier`, in the same order."""
+    """Return whether a ledger with phases `later` has all rounds of one with phases `earlier`, in the same order."""
     if not earlier:
         return True
     *before, last = earlier
@@ -192,9 +198,10 @@ def extends(later: Sequence[Mapping[str, Any]], earlier: Sequence[object]) -> bo
 
 
 def _said(arguments: Mapping[str, Any]) -> str | None:
-    """What tells rounds apart without reading them: their arguments as a document would read them, every digit of them.
+    """Return a key of these rounds that needs no parsing.
 
-    `None` where that is not plain data. Then nothing is known to be the same, and the arguments are read again.
+    It contains their arguments as a document would, with every digit. It is `None` if an argument is not plain data.
+    Then no rounds count as equal, and the arguments are parsed each time.
     """
     try:
         return json.dumps(arguments, default=_plain, sort_keys=True)
@@ -203,7 +210,10 @@ def _said(arguments: Mapping[str, Any]) -> str | None:
 
 
 def _plain(value: object) -> object:
-    """What a document makes of a value. How it prints is no help: two numbers may print alike."""
+    """Return a value as a document represents it.
+
+    Its printed form does not suffice: two different numbers may print alike.
+    """
     if isinstance(value, Mapping):
         return dict(value)
     plain = plain_value(value)

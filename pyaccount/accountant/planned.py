@@ -1,14 +1,15 @@
 """The first rounds of a planned run, as a document.
 
-What is released after t of n rounds is the run's own mechanism, cut short: the noise of its first t rows. C is lower
-triangular, so these rows depend on the leading t × t block of C alone, and the document of the first t rounds has *that* block:
-the matrix is built and normalised for n rounds and then cut, never built or normalised anew for t. A part of the document
-that says something about all n rounds (bands that are also a separation, bins, the most participations) is written out first.
+The release after t of n rounds is the run's own mechanism, cut short: it has the noise of the first t rows. C is lower
+triangular, so these rows depend on the leading t × t block of C alone, and the document of the first t rounds has
+*that* block: the matrix is built and normalised for n rounds and then cut; it is never built or normalised for t
+rounds. A part of the document that describes all n rounds (bands that are also a separation, bins, the maximum number
+of participations) is first replaced by its explicit values.
 
-Not every prefix has a document. Bins, and parts drawn at random, are described from their first complete turn on, and a
-matrix from a file has the size of the whole run; and a document has only so many phases. Then the shortest prefix that has one
-stands for the shorter ones: what is released earlier is a function of what is released by then, so its guarantee bounds theirs
-(post-processing).
+Not every prefix has a document. Bins, and parts drawn at random, can be described only from their first complete cycle
+on, a matrix from a file has the size of the whole run, and a document has a maximum number of phases. Then the shortest
+prefix that has a document replaces the shorter ones: earlier releases are a function of the releases of that prefix, so
+its guarantee bounds theirs (post-processing).
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A run whose noise is known. `length` is how many rounds it has; `sampled` whether certifying draws samples.
+    """A run whose noise is known. `length` is its number of rounds; `sampled` states whether certifying draws samples.
 
-    `fingerprints` are those of its matrices from files, in order: a file's name does not say which matrix is in it.
+    `fingerprints` are those of its matrices from files, in order: the name of a file does not identify its matrix.
     """
 
     document: Document
@@ -45,22 +46,22 @@ class Planned:
     fingerprints: tuple[str, ...] = ()
 
     def covers(self, steps: int) -> int:
-        """The length of the shortest prefix that has a document and contains the first `steps` rounds."""
+        """Return the length of the shortest prefix that has a document and contains the first `steps` rounds."""
         done = 0
         for index, body in enumerate(self.document.bodies):
             iterations = whole(body.training.iterations)
             runs, rest = divmod(steps - done, iterations)
             if runs < body.count:
-                # Whole runs and a part of one are two phases, for which there may be no room.
+                # Whole runs and a part of one are two phases; the document may not have room for both.
                 full = runs > 0 and index + 2 not in PHASES
                 return done + runs * iterations + (0 if not rest else iterations if full else _expressible(body, rest))
             done += body.count * iterations
         return done
 
     def mapping(self, steps: int) -> dict[str, Any]:
-        """The document of the first `covers(steps)` rounds, ε blank. Takes 1 ≤ steps ≤ length.
+        """Return the document of the first `covers(steps)` rounds, with ε blank. It requires 1 ≤ steps ≤ length.
 
-        Raises `DocumentError` if a file holds another matrix than it did when the run was planned.
+        Raises `DocumentError` if a file contains another matrix than it did when the run was planned.
         """
         self._unchanged()
         covered = self.covers(steps)
@@ -68,7 +69,8 @@ class Planned:
         mapping["privacy"]["epsilon"] = "solve"
         if covered == self.length:
             return mapping
-        # The sentence of a certificate names the document, and so says what else must be true of these rounds.
+        # The sentence of a certificate contains the document's name, and so states the further condition on these
+        # rounds.
         suffix = f", first {covered} of {self.length} rounds, fixed beforehand"
         mapping["name"] = mapping["name"][: int(NAME_LENGTH.maximum) - len(suffix)] + suffix
         kept: list[dict[str, Any]] = []
@@ -86,11 +88,11 @@ class Planned:
         return mapping | {"phases": kept}
 
     def prefix(self, steps: int) -> Document:
-        """`mapping(steps)`, read; files are looked for where those of the planned document are."""
+        """Return `mapping(steps)` as a document; its files are looked for beside the planned document."""
         return document_of(self.mapping(steps), self.document.file)
 
     def _unchanged(self) -> None:
-        """Raise `DocumentError` if a file holds another matrix by now."""
+        """Raise `DocumentError` if a file contains another matrix now."""
         dense = [body for body in self.document.bodies if matrix_plan(body).from_file]
         found = zip(dense, self.fingerprints, _fingerprints_of(self.document), strict=True)
         message = (
@@ -108,7 +110,10 @@ class Planned:
 
 
 def planned(document: Document) -> Planned:
-    """The plan of a document whose only blank is ε, if any. Raises `DocumentError` for others, and for what has no bound."""
+    """Return the plan of a document that has no blank except ε.
+
+    Raises `DocumentError` for others, or if it has no bound.
+    """
     blank = document.blank
     unknown = [path for path in (blank, *document.choices) if path is not None and path != ("privacy", "epsilon")]
     if unknown:
@@ -127,48 +132,54 @@ def planned(document: Document) -> Planned:
         )
     plan = compile_document(document)
     if plan.sampled and document.accounting.seed is None:
-        # A test on samples that is repeated with other seeds until it passes proves nothing: one document, one seed.
+        # A sampled test that is repeated with new seeds until it passes proves nothing: each document has one seed.
         document = seeded(document)
     length = sum(body.count * whole(body.training.iterations) for body in document.bodies)
     return Planned(document, length, plan.sampled, _fingerprints_of(document))
 
 
 def _fingerprints_of(document: Document) -> tuple[str, ...]:
-    """The hashes of the entries of each matrix from a file, in order. Raises `DocumentError` for files that hold none."""
+    """Return the hash of the entries of each matrix from a file, in order.
+
+    Raises `DocumentError` for files without a matrix.
+    """
     bodies = [body for body in document.bodies if matrix_plan(body).from_file]
     return tuple(strategy(document, body).fingerprint or "" for body in bodies)
 
 
 def seeded(document: Document) -> Document:
-    """The document with a seed that follows from what it says otherwise, its ε and δ included."""
+    """Return the document with a seed that follows from the rest of its content, including its ε and δ."""
     plain = unseeded(document)
     section = plain.to_mapping().get("accounting", {})
     return plain.with_value(("accounting",), section | {"seed": int(plain.sha256[:16], 16)})
 
 
 def document_of(mapping: dict[str, Any], file: str | None) -> Document:
-    """The document of a mapping that stands for a file: `matrix.file` is looked for beside it."""
+    """Return the document of a mapping that represents a file: `matrix.file` is looked for beside that file."""
     root, problems = from_value(mapping, Place(file))
     assert isinstance(root, Table)
     return Document(root, file, problems)
 
 
 def _body_of(mapping: dict[str, Any]) -> dict[str, Any]:
-    """What a document with one body says about it."""
+    """Return the part of a one-body document that describes the body."""
     return {
         key: mapping[key] for key in ("training", "sampler", "matrix", "workload", "noise", "count") if key in mapping
     }
 
 
 def _expressible(body: Body, rounds: int) -> int:
-    """The least number of rounds of one run, at least `rounds`, that a document can describe."""
+    """Return the smallest number of rounds of one run, at least `rounds`, that a document can describe."""
     if matrix_plan(body).from_file:
         return whole(body.training.iterations)
     return sampler_plan(body).shortest_run(body, rounds)
 
 
 def _keep(document: Document, body: Body, stated: dict[str, Any], left: int, kept: list[dict[str, Any]]) -> int:
-    """Add what a body has among the next `left` rounds: whole runs, then part of one. Gives how many rounds that is."""
+    """Add the body's share of the next `left` rounds to `kept`: whole runs, then part of one.
+
+    Return its number of rounds.
+    """
     iterations = whole(body.training.iterations)
     runs, rest = divmod(left, iterations)
     if runs >= body.count:
@@ -182,8 +193,9 @@ def _keep(document: Document, body: Body, stated: dict[str, Any], left: int, kep
 
 
 def _cut(document: Document, body: Body, stated: dict[str, Any], rounds: int) -> dict[str, Any]:
-    """The first rounds of one run of a body."""
-    # The leading block is that of the matrix for the whole run's workload, whose learning rates are more than its rounds.
+    """Return the first rounds of one run of a body."""
+    # The leading block is cut from the matrix for the whole run's workload, which has more learning rates than these
+    # rounds.
     cut = copy.deepcopy({key: value for key, value in stated.items() if key not in ("count", "matrix", "workload")})
     cut["training"].pop("epochs", None)
     cut["training"]["iterations"] = rounds

@@ -1,4 +1,4 @@
-"""Whether a saved state may be taken up, and whether a file of one may be replaced: no round that was counted is forgotten."""
+"""Checks whether a saved state may be loaded, and whether its file may be replaced: no counted round is lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyaccount.errors import StateError
 
 
 def check_plan(found: saved.AccountantState, plan: Planned, done: int, source: str) -> None:
-    """Raise `StateError` for a state that does not go on with a plan of which so many rounds are done."""
+    """Raise `StateError` for a state that does not continue a plan of which `done` rounds are done."""
     _check_mode(found, "plan", source)
     if not _of_this_run(found, plan):
         raise StateError(f"{source}: document: this is the state of another run, with another document")
@@ -27,7 +27,7 @@ def check_plan(found: saved.AccountantState, plan: Planned, done: int, source: s
 
 
 def ledger_of(found: saved.AccountantState, ledger: Ledger, source: str) -> Ledger:
-    """The ledger of a state that goes on with this one. Raises `StateError`."""
+    """Return the ledger of a state that continues this ledger. Raises `StateError`."""
     _check_mode(found, "ledger", source)
     if not _of_this_run(found, ledger):
         raise StateError(f"{source}: document: this is the state of another ledger: its name or budget differs")
@@ -40,7 +40,7 @@ def ledger_of(found: saved.AccountantState, ledger: Ledger, source: str) -> Ledg
 
 
 def check_file(path: str | os.PathLike[str], done: int, run: Planned | Ledger) -> None:
-    """Raise `StateError` if a file is no state, or that of this run with rounds that are not among those done."""
+    """Raise `StateError` if a file is not a state, or is one of this run with rounds that are not among those done."""
     if not saved.may_be_replaced(path):
         raise StateError(f"{os.fsdecode(path)}: is there, and no state of an accountant: it is not overwritten")
     if not Path(path).is_file():
@@ -69,7 +69,7 @@ def _check_mode(found: saved.AccountantState, mode: str, source: str) -> None:
 
 
 def _of_this_run(found: saved.AccountantState, run: Planned | Ledger) -> bool:
-    """Whether a state has the document of a run: of a ledger its head, for the rest is what was released."""
+    """Return whether a state has the document of a run; of a ledger only the head, as the rest describes releases."""
     if isinstance(run, Planned):
         return found.mode == "plan" and sha256_of(found.document) == sha256_of(run.document.to_mapping())
     head = {key: value for key, value in found.document.items() if key != "phases"}

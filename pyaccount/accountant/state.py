@@ -1,4 +1,4 @@
-"""The saved state of an accountant: plain JSON data with a version, read as strictly as a certificate."""
+"""The saved state of an accountant: plain JSON data with a version, which is read as strictly as a certificate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyaccount.certificate.record import Record
 from pyaccount.document.canonical import sha256_of
 from pyaccount.errors import StateError, path_text, quoted
 
-#: Larger than the state of a document of the largest size.
+#: The maximum size of a state file in bytes; the state of the largest document is smaller.
 LARGEST_FILE = 1 << 26
 VERSION: Literal[1] = 1
 KIND: Literal["accountant-state"] = "accountant-state"
@@ -47,7 +47,7 @@ class AccountantState(Record):
 def accountant_state(
     mode: Literal["plan", "ledger"], document: dict[str, Any], steps: int, matrices: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The state as plain data."""
+    """Return the state as plain data."""
     content = {
         "kind": KIND,
         "version": VERSION,
@@ -60,7 +60,7 @@ def accountant_state(
 
 
 def checked(raw: object, source: str = "state") -> AccountantState:
-    """A state from plain data, its hash compared. Raises `StateError` with the place of what is wrong."""
+    """Return a state from plain data after its hash is compared. Raises `StateError` with the position of the error."""
     if not isinstance(raw, Mapping):
         raise StateError(f"{source}: not the state of an accountant: a mapping is expected, not {quoted(raw)}")
     if raw.get("kind") != KIND:
@@ -86,7 +86,7 @@ def checked(raw: object, source: str = "state") -> AccountantState:
 
 
 def read_state(path: str | os.PathLike[str]) -> AccountantState:
-    """The state in a file. Raises `StateError`."""
+    """Return the state in a file. Raises `StateError`."""
     file = os.fsdecode(path)
     try:
         if Path(file).stat().st_size > LARGEST_FILE:
@@ -94,7 +94,7 @@ def read_state(path: str | os.PathLike[str]) -> AccountantState:
         text = Path(file).read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
         raise StateError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    except ValueError as error:  # a null character in the name
+    except ValueError as error:  # the name contains a null character
         raise StateError(f"{file!r}: cannot be read: {error}") from error
     try:
         raw = json.loads(text, parse_constant=_no_number, parse_float=_finite)
@@ -104,11 +104,11 @@ def read_state(path: str | os.PathLike[str]) -> AccountantState:
 
 
 def may_be_replaced(path: str | os.PathLike[str]) -> bool:
-    """Whether what is at a path is nothing of value, or a state, if perhaps a damaged one or of another version."""
+    """Return whether a path has no regular file, an empty one, or a state, even if damaged or of another version."""
     file = Path(path)
     try:
         if not file.is_file() or file.stat().st_size == 0:
-            # Folders and names that cannot be are for the writer to say; pipes are written to.
+            # The writer reports folders and impossible names; it writes to pipes.
             return True
         if file.stat().st_size > LARGEST_FILE:
             return False

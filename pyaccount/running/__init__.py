@@ -1,6 +1,8 @@
-"""Plans in, certificates out: running a plan and issuing its certificate, above the rooms that do either.
+"""Run plans and return their certificates.
 
-`plan` is a plan that can be run; `compare` runs several and lays their certificates side by side.
+This package is above the packages that execute plans and issue certificates.
+
+`plan` defines a plan that can be run; `compare` runs several plans and sets their certificates side by side.
 """
 
 from pyaccount.running.plan import Plan, compile_document, compile_within

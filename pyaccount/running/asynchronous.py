@@ -1,4 +1,4 @@
-"""Work of the core for asyncio: in a thread of its own, which is stopped where its task is cancelled."""
+"""Run calls of the core from asyncio in a separate thread, which is stopped if its task is cancelled."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from pyaccount import _core
 
 Result = TypeVar("Result")
 
-#: Calls that are under way at the same time for each core; more wait for their turn.
+#: The number of simultaneous calls for each CPU core; further calls wait.
 _EACH = 4
 
 
 async def in_thread(work: Callable[[], Result]) -> Result:
-    """What `work` gives, while the event loop goes on. Where the task is cancelled, its calls of the core end, and no other's.
+    """Return the result of `work`; the event loop continues meanwhile.
 
-    It is cancelled once the work has ended, within moments: nothing goes on unseen.
+    If the task is cancelled, its calls of the core end, and those of other tasks continue. The cancellation
+    completes once the work has ended, within moments: no work continues in the background.
     """
     cancellation = _core.Cancellation()
 
@@ -35,7 +36,7 @@ async def in_thread(work: Callable[[], Result]) -> Result:
         outcome = await asyncio.shield(future)
     except asyncio.CancelledError:
         cancellation.cancel()
-        # What waits for its turn never begins.
+        # A call that is still waiting never begins.
         if not submitted.cancel():
             await asyncio.wait([future])
         raise
@@ -45,19 +46,22 @@ async def in_thread(work: Callable[[], Result]) -> Result:
 
 
 def _caught(work: Callable[[], Result]) -> tuple[Result] | BaseException:
-    """The result, or what was raised: an event loop would end at a `KeyboardInterrupt` of a thread."""
+    """Return the result or the exception: an event loop would end at a `KeyboardInterrupt` of a thread."""
     try:
         return (work(),)
-    except BaseException as error:  # it is raised again where it was asked for
+    except BaseException as error:  # `in_thread` raises it in the caller
         return error
 
 
 def _pool() -> ThreadPoolExecutor:
-    """The threads that wait for the core, shared by all calls of the process."""
+    """Return the threads that wait for the core; all calls of the process share them."""
     return _pool_of(os.getpid())
 
 
 @cache
 def _pool_of(_process: int) -> ThreadPoolExecutor:
-    """Those of a process: one that was forked off has none of its parent's threads, though a pool counts on them there too."""
+    """Return the pool of a process.
+
+    A forked process has none of its parent's threads, although its copy of the parent's pool still counts them.
+    """
     return ThreadPoolExecutor(_EACH * (os.cpu_count() or 1), thread_name_prefix="pyaccount")

@@ -1,4 +1,4 @@
-"""Documents and finished certificates side by side: each document is run, and what fails does not stop the others."""
+"""Set documents and finished certificates side by side; each document is run, and no failure stops the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def comparable(
     source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Document | Certificate,
     overrides: Overrides = (),
 ) -> Plan | Certificate:
-    """What is compared: the plan of a document, or a finished certificate, to which overrides do not apply.
+    """Return the item to compare: the plan of a document, or a finished certificate, to which overrides do not apply.
 
     Raises `DocumentError`, and `CertificateError` for the certificate of an amplification or one that cannot be read.
     """
@@ -34,7 +34,7 @@ def comparable(
     if isinstance(source, str | os.PathLike) and is_certificate(source):
         return Certificate.load(source)
     if isinstance(source, Handed) and is_certificate(source):
-        from pyaccount.certificate.reading import parse_certificate  # seldom needed
+        from pyaccount.certificate.reading import parse_certificate  # this is seldom needed
 
         return Certificate(parse_certificate(source.data, source.name).certificate())
     from pyaccount.document.loading import load
@@ -43,10 +43,10 @@ def comparable(
 
 
 def compare(plans: Sequence[Plan | Certificate], *, threads: int = 0, report: Report | None = None) -> Comparison:
-    """Run each plan, and lay the certificates beside those that are finished.
+    """Run each plan, and return its certificate beside those that are finished.
 
-    What cannot be certified, or contradicts itself, is among the failures, and the others are certified all the same.
-    Ctrl-C raises `KeyboardInterrupt`.
+    A plan that cannot be certified, or a certificate that contradicts itself, is recorded among the failures; the other
+    plans are still certified. Ctrl-C raises `KeyboardInterrupt`.
     """
     rows, failures = [], []
     for place, plan in enumerate(plans):
@@ -78,12 +78,12 @@ def compare(plans: Sequence[Plan | Certificate], *, threads: int = 0, report: Re
 
 
 def why(error: BaseException) -> Why:
-    """What sort of failure an error is: of the document, or of the machine."""
+    """Return the kind of failure of an error: of the document, or of the machine."""
     return "wrong" if isinstance(error, DocumentError | DomainError) else "stopped"
 
 
 def _contradiction(place: int, certificate: Certificate) -> FailedRecord | None:
-    """The record of a certificate that contradicts itself; none where it does not."""
+    """Return the record of a certificate that contradicts itself, or `None` if it does not."""
     from pyaccount.certificate.saving import contradictions
 
     found = contradictions(certificate.data)

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from pyaccount.pages.page import Page
     from pyaccount.store import KeptRun, Store, Strictness
 
-#: Seconds of planning that a time limit does not count.
+#: The maximum time of planning, in seconds, that a time limit does not count.
 UNCOUNTED = 0.75
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(CompiledDocument, Readable):
-    """A document with its theorems. `run` executes it; no ε, δ or blank has been computed before."""
+    """A document with its theorems. `run` executes it; no ε, δ or blank is computed before that."""
 
     def __repr__(self) -> str:
         parts = ", ".join(dict.fromkeys(one.subject for one in self.reductions))
@@ -43,12 +43,12 @@ class Plan(CompiledDocument, Readable):
         return f"<Plan {name}: {parts}; {self.engine}; {self.question}; nothing is computed yet>"
 
     def page(self) -> Page:
-        """The plan as a page: nothing is computed yet."""
+        """Return the plan as a page; nothing is computed yet."""
         from pyaccount.certificate.report.planned import plan_page
 
         return plan_page(self)
 
-    def run(  # noqa: PLR0913 - what is run, and how
+    def run(  # noqa: PLR0913 - the options of a run
         self,
         *,
         threads: int = 0,
@@ -61,22 +61,23 @@ class Plan(CompiledDocument, Readable):
         cluster: Cluster | Client | str | None = None,
         since: float | None = None,
     ) -> Certificate:
-        """Execute the plan, on this machine or a cluster, and certify the result.
+        """Execute the plan, on this machine or a cluster, and return the certificate of the result.
 
-        `threads` 0 means one for each core; it never changes the answer. `seed` is for repeating a recorded run of a document
-        that states no seed; to try seeds until a test accepts would void the guarantee. Raises `DocumentError` for a target
-        that nothing reaches, `LimitError` at the time limit, `KeyboardInterrupt` on Ctrl-C; there is no partial certificate.
-        `limited_by` is what that error calls the option which set `time_limit`; a limit counts from now on, or `since` then, of
-        `time.monotonic`.
+        `threads` is the number of threads, 0 for one per core; it never changes the answer. `seed` is for repeating a
+        recorded run of a document that states no seed; trying seeds until a test accepts would void the guarantee.
+        Raises `DocumentError` for a target that cannot be reached, `LimitError` at the time limit, `KeyboardInterrupt`
+        on Ctrl-C; there is no partial certificate. `limited_by` is the name, in that error, of the option that set
+        `time_limit`. The limit counts from now on, or from `since`, a time of `time.monotonic`.
 
-        With a `store`, or the file of one, a run that was finished before gives its certificate again, and one that was
-        interrupted goes on: it keeps its seed, and the certificate is that of an uninterrupted run. `StoreError` where the store
-        fails, unless `store_errors` is `continue`: then a warning, and the run goes on without it.
+        With a `store`, or the file of one, a run that was finished before returns its certificate again, and an
+        interrupted run continues: it keeps its seed, and its certificate is that of an uninterrupted run. `StoreError`
+        is raised if the store fails, unless `store_errors` is `continue`: then a warning is issued, and the run
+        continues without the store.
 
         A `cluster` is a `distributed.Client`, the address of a scheduler, or `local:4`. Its workers draw the samples of
-        tests and profiles; a plan that is not sampled is run by one of them. `ClusterError` where that fails.
+        tests and profiles; one of them runs a plan that is not sampled. `ClusterError` is raised if the cluster fails.
         """
-        # Planning needs nothing that runs.
+        # Planning needs no module that runs plans.
         from pyaccount.execute.options import RunOptions
         from pyaccount.execute.progress import silent
 
@@ -89,7 +90,7 @@ class Plan(CompiledDocument, Readable):
             seed=seed,
         )
         with ExitStack() as stack:
-            # Few runs are kept, and few on a cluster.
+            # Few runs use a store, and few use a cluster.
             there: Cluster | None = None
             if cluster is not None:
                 from pyaccount.cluster import open_cluster
@@ -108,18 +109,18 @@ class Plan(CompiledDocument, Readable):
             return certificate
 
     def _issued(self, options: RunOptions, kept: KeptRun | None, cluster: Cluster | None) -> Certificate:
-        """Run the plan with these options, and certify the result."""
+        """Run the plan with these options, and return the certificate of the result."""
         if kept is not None:
             options = replace(options, seed=kept.seed)
         if cluster is not None and not self.sampled:
             return cluster.call(_run_there, self, options.seed, options.time_limit, options.limited_by)
-        # Planning needs neither room, and is often all that is wanted.
+        # Planning needs neither package, and often only planning is wanted.
         from pyaccount.certificate.issue import issue
         from pyaccount.execute import run
 
         runner: Runner | None = None
         if self.sampled and (cluster is not None or kept is not None):
-            from pyaccount.execute.sampling.jobs import Local  # and what it needs
+            from pyaccount.execute.sampling.jobs import Local  # this imports its dependencies too
 
             runner = Local(options.threads)
             runner = runner if cluster is None else cluster.runner(runner)
@@ -128,9 +129,10 @@ class Plan(CompiledDocument, Readable):
         return issue(plan, evidence)
 
     def matrix(self, *, threads: int = 0, report: Report | None = None) -> MatrixDescription:
-        """The strategy matrices to train with; choices are made, and a matrix is found, where the document asks for that.
+        """Return the strategy matrices to train with.
 
-        Nothing is certified. Raises `DocumentError` also where the number of iterations is the blank, and as `run` does.
+        Choices are made, and a matrix is found, if the document asks for that. Nothing is certified. Raises
+        `DocumentError` also if the number of iterations is the blank, and the errors of `run`.
         """
         from pyaccount.certificate.matrix_description import matrix_description
         from pyaccount.execute import RunOptions, settle
@@ -141,7 +143,7 @@ class Plan(CompiledDocument, Readable):
 
 
 def _run_there(plan: Plan, seed: int | None, time_limit: float | None, limited_by: str) -> Certificate:
-    """Run a plan on the threads of the worker that this is."""
+    """Run a plan on the threads of this worker."""
     from pyaccount.cluster.tasks import threads  # only workers have it
 
     return plan.run(threads=threads(), seed=seed, time_limit=time_limit, limited_by=limited_by)
@@ -150,10 +152,11 @@ def _run_there(plan: Plan, seed: int | None, time_limit: float | None, limited_b
 def compile_within(
     document: Document, compiled: Callable[[Document], Plan], *, time_limit: float | None = None, since: float
 ) -> tuple[Plan, float]:
-    """Plan a document that is to be run at once, by `compiled`, within the time limit of the run, which counts `since` then.
+    """Plan a document that is run immediately, by `compiled`, within the run's time limit, which counts from `since`.
 
-    Gives the plan, and since when the limit counts for `run`. Most of planning is reading modules, which takes a process its
-    time once, however short the limit is: up to `UNCOUNTED` seconds do not count. Raises as `run`.
+    Return the plan, and the time from which the limit counts for `run`. Most of the planning time is spent importing
+    modules, once per process, however short the limit is: up to `UNCOUNTED` seconds are not counted. Raises the errors
+    of `run`.
     """
     from pyaccount.execute.progress import Stage, limit_of, limited  # as in `Plan`
 
@@ -165,8 +168,10 @@ def compile_within(
 
 
 def compile_document(document: Document) -> Plan:
-    """Choose the reduction for each body of the document. Raises `DocumentError` for what no theorem covers.
+    """Return the plan of a document, with the reduction chosen for each body.
 
-    A document with `choose:` lists is planned as the first of its candidates; `Plan.candidates` holds them all.
+    Raises `DocumentError` if no theorem covers it.
+
+    A document with `choose:` lists is planned as the first of its candidates; `Plan.candidates` contains all of them.
     """
     return compile_as(document, Plan)
