@@ -309,8 +309,8 @@ def test_groups_of_parameters_are_clipped_noised_and_stepped_by_themselves(
     refused({"tail": names[-2:]}, "'tail' is not in noise.also")
     refused({"head": []}, "'head' has no parameters")
     refused({"head": "0.bias"}, "'head' has the text '0.bias': give a list")  # type: ignore[dict-item]
-    refused({"head": ["other"]}, "not so other")
-    refused({"head": [names[0], names[0]]}, f"not so {names[0]}")
+    refused({"head": ["other"]}, "in several groups: other")
+    refused({"head": [names[0], names[0]]}, f"in several groups: {names[0]}")
     refused({"head": names}, "no parameter is left for the main sum")
 
 
