@@ -11,7 +11,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors::raise;
-use crate::sampling::{direction_of, stream_key, ComposedCurve, LossHistogram, Parameters, Sampled};
+use crate::sampling::{direction_of, stream_key, Parameters, Sampled};
+use crate::values::{ComposedCurve, LossHistogram};
 use crate::RoundProfile;
 
 /// A namespace, which is never instantiated.

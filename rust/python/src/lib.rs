@@ -43,6 +43,7 @@ mod inspection;
 mod interruptible;
 mod noise;
 mod sampling;
+mod values;
 
 use errors::raise;
 
@@ -513,11 +514,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sampling::Columns>()?;
     module.add_class::<sampling::Sampled>()?;
     module.add_class::<added_mean::AddedMean>()?;
-    module.add_class::<sampling::DeltaGradient>()?;
-    module.add_class::<sampling::LossHistogram>()?;
+    module.add_class::<values::DeltaGradient>()?;
+    module.add_class::<values::LossHistogram>()?;
     module.add_class::<interruptible::Cancellation>()?;
     module.add_class::<interruptible::Deadline>()?;
-    module.add_class::<sampling::ComposedCurve>()?;
+    module.add_class::<values::ComposedCurve>()?;
     module.add_class::<noise::NoiseRows>()?;
     module.add_class::<inspection::Inspection>()?;
     module.add_class::<batches::BatchStreams>()?;
