@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyaccount.certificate.certificate import resolved
 from pyaccount.certificate.saving import contradictions
 from pyaccount.document.loading import load
-from pyaccount.errors import CertificateError
+from pyaccount.errors import CertificateError, path_text
 from pyaccount.plan.matrices import matrix_plan, strategy
 
 if TYPE_CHECKING:
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 def claimed_document(certificate: Certificate, wanted: str, asked: Document | None = None) -> Document:
     """Return the document of a certificate with every blank filled: what was certified is the claim.
 
-    `wanted` says what it is needed for, in messages. `asked` is the document that was certified, if the caller has it; the one in
-    the certificate lacks the folder of its matrix files. Raises `CertificateError` if the claim does not hold, if the
-    certificate contradicts itself, or if a file holds another matrix than the certified one. The samples that found the value
-    of a blank do not test that value, so both the recorded seed and the one that the document states are left out.
+    `wanted` says what it is needed for, in messages. `asked` is the document that was certified, if the caller has it; the
+    one in the certificate lacks the folder of its matrix files. The samples that found the value of a blank do not test
+    that value, so both the recorded seed and the one that the document states are left out. Raises `CertificateError`
+    if the claim does not hold, if the certificate contradicts itself or does not state the value of the blank, or if a
+    file holds another matrix than the certified one.
     """
     wrong = contradictions(certificate.data)
     if not certificate.holds:
@@ -32,10 +33,9 @@ def claimed_document(certificate: Certificate, wanted: str, asked: Document | No
     document = resolved(certificate.data, asked)
     if document.risk is not None:
         document = document.claiming(certificate.epsilon, certificate.delta)
-    if document.blank == ("privacy", "delta"):
-        document = document.with_value(document.blank, certificate.delta)
-    if document.blank == ("privacy", "epsilon"):
-        document = document.with_value(document.blank, certificate.epsilon)
+    if document.blank is not None:
+        stated = f"it does not state the value of {path_text(document.blank)}"
+        raise CertificateError(f"there is no {wanted} of this certificate: {stated}")
     for body, phase in zip(document.bodies, certificate.data.phases, strict=True):
         if matrix_plan(body).from_file and strategy(document, body).fingerprint != phase.matrix.sha256:
             file = getattr(body.matrix, "file", None)

@@ -22,7 +22,7 @@ class RunOptions:
 
     #: The number of threads of this process; 0 means one for each core. It never changes an answer.
     threads: int = 0
-    #: The time limit in seconds, counted from `since`. If it is None, the document's own limit applies.
+    #: The time limit in seconds, counted from `since`. If it is None, `begun` sets the document's own limit.
     time_limit: float | None = None
     #: The name under which users set `time_limit`, for the message at the limit.
     limited_by: str = "time_limit="
@@ -31,7 +31,7 @@ class RunOptions:
     report: Report = silent
     #: The seed of all samples. A seed in the document takes precedence; without either, a new one is drawn.
     seed: int | None = None
-    #: Draws the samples of tests and profiles instead of the threads of this process.
+    #: Runs the jobs that are drawn for the certificate (tests, profiles, estimates), instead of the threads of this process.
     runner: Runner | None = None
 
     @property

@@ -215,6 +215,16 @@ def test_a_certificate_that_contradicts_itself_is_no_plan() -> None:
         Accountant.from_certificate(pyaccount.Certificate.from_json(text))
 
 
+@pytest.mark.parametrize("blank", ["privacy.epsilon", "noise.multiplier"])
+def test_a_certificate_without_the_value_of_its_blank_is_no_plan(blank: str) -> None:
+    asked = {"noise": {"multiplier": "solve"}} if blank == "noise.multiplier" else {}
+    privacy = {**POISSON["privacy"], "epsilon": "solve"} if blank == "privacy.epsilon" else POISSON["privacy"]
+    data = pyaccount.certify(changed(privacy=privacy, **asked)).data
+    unfilled = pyaccount.Certificate(data.model_copy(update={"solved": None, "content_sha256": None}))
+    with pytest.raises(CertificateError, match=f"does not state the value of {blank}"):
+        Accountant.from_certificate(unfilled)
+
+
 # The ledger.
 
 
