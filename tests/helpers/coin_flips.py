@@ -37,16 +37,16 @@ class CoinFlips(SamplerKind):
     ] = Field(description="How often a coin is flipped.")
 
     def participation_rate(self, body: StatedBody) -> float:
-        """One of the outcomes, which are all as probable."""
+        """Return the probability that all flips show heads."""
         return 0.5**self.flips
 
     def epoch(self, body: StatedBody, *, bins: int | None = None) -> Fraction | None:
-        """As many rounds as there are outcomes."""
+        """Return the rounds of an epoch: the number of outcomes of the flips."""
         flips = number_or_none(self.flips)
         return None if flips is None else Fraction(2 ** int(flips))
 
     def rate_problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
-        """The coin says how much joins."""
+        """Refuse other statements of the rate, and flips by which less than one record joins a round."""
         for field in ("expected_batch_size", *RATE_FIELDS):
             if getattr(body.training, field) is not None:
                 message = "the coin says how many records join a round: leave this out"
@@ -58,5 +58,5 @@ class CoinFlips(SamplerKind):
 
     @classmethod
     def questions(cls, answers: Collection[str], blank: str) -> set[str]:
-        """The flips alone."""
+        """Return the questions of `pyaccount init` for this sampler: the flips alone."""
         return cls.required()

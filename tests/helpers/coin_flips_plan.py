@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 def words(document: Document, body: Body) -> Reduction:
-    """The coin decides as Poisson sampling does."""
+    """Return the theorem of Poisson sampling with the name of this sampler."""
     return replace(poisson.words(document, body), subject="coin flips")
 
 
 class CoinFlipsPlan(SamplerPlan):
-    """Rounds that compose."""
+    """The analysis of coin flips, whose rounds compose."""
 
     round_by_round = True
 
     def analysis(self, document: Document, body: Body) -> Analysis:
-        """That of Poisson sampling."""
+        """Return the analysis of Poisson sampling, since the batches have the same law."""
         return Analysis(words, poisson.bounds)
 
     def worst(self, document: Document, body: Body) -> Worst:
-        """Always heads."""
+        """Return the worst case without sampling: the record is in every round."""
         return Worst(EVERY_ROUND, lambda: 1.0, rounds(body))
 
 
