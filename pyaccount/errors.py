@@ -45,6 +45,7 @@ SLUGS: dict[str, str] = {
     "outside-folder": "A document names a file outside of its own folder.",
     "permission-denied": "The file may not be read.",
     "recursive-alias": "A YAML alias refers to a value that contains the alias.",
+    "schedule-file": "The file of a schedule cannot be read, or does not contain a valid schedule.",
     "several-blanks": "More than one value of the document is `solve`.",
     "several-documents": "The file contains more than one YAML document.",
     "syntax-error": "The text is not valid YAML.",

@@ -26,18 +26,20 @@ from pyaccount.document.ranges import NAME_LENGTH, PHASES
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import whole
 from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.contents import contents_of
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.samplers import sampler_plan
 
 if TYPE_CHECKING:
     from pyaccount.document.views import Body
+    from pyaccount.errors import Path
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A run whose noise is known. `length` is its number of rounds; `sampled` states whether certifying draws samples.
 
-    `fingerprints` are those of its matrices from files, in order: the name of a file does not identify its matrix.
+    `fingerprints` are those of what its files hold, in order: the name of a file does not identify its matrix or schedule.
     """
 
     document: Document
@@ -92,19 +94,16 @@ class Planned:
         return document_of(self.mapping(steps), self.document.file)
 
     def _unchanged(self) -> None:
-        """Raise `DocumentError` if a file contains another matrix now."""
-        dense = [body for body in self.document.bodies if matrix_plan(body).from_file]
-        found = zip(dense, self.fingerprints, _fingerprints_of(self.document), strict=True)
-        message = (
-            "the file holds another matrix than when the run was planned: what was released had the noise of that one"
-        )
-        problems = [
-            self.document.problem(
-                "matrix-file", body.at("matrix", "file"), message, allowed=f"entries of sha256 {then}"
-            )
-            for body, then, now in found
-            if then != now
-        ]
+        """Raise `DocumentError` if a file contains another matrix or another schedule now."""
+        found = zip(_contents_of(self.document).items(), self.fingerprints, strict=True)
+        problems = []
+        for (path, now), then in found:
+            if then == now:
+                continue
+            what, slug = ("schedule", "schedule-file") if "schedule" in path else ("matrix", "matrix-file")
+            message = f"the file holds another {what} than when the run was planned: what was released had the noise of that one"
+            allowed = f"{'values' if what == 'schedule' else 'entries'} of sha256 {then}"
+            problems.append(self.document.problem(slug, path, message, allowed=allowed))
         if problems:
             raise DocumentError(problems)
 
@@ -135,16 +134,12 @@ def planned(document: Document) -> Planned:
         # A sampled test that is repeated with new seeds until it passes proves nothing: each document has one seed.
         document = seeded(document)
     length = sum(body.count * whole(body.training.iterations) for body in document.bodies)
-    return Planned(document, length, plan.sampled, _fingerprints_of(document))
+    return Planned(document, length, plan.sampled, tuple(_contents_of(document).values()))
 
 
-def _fingerprints_of(document: Document) -> tuple[str, ...]:
-    """Return the hash of the entries of each matrix from a file, in order.
-
-    Raises `DocumentError` for files without a matrix.
-    """
-    bodies = [body for body in document.bodies if matrix_plan(body).from_file]
-    return tuple(strategy(document, body).fingerprint or "" for body in bodies)
+def _contents_of(document: Document) -> dict[Path, str]:
+    """Return the hash of what each file holds that the document names, in order. Raises `DocumentError`."""
+    return {path: sha256 for body in document.bodies for path, sha256 in contents_of(document, body).items()}
 
 
 def seeded(document: Document) -> Document:

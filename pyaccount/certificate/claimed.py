@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.certificate import resolved
 from pyaccount.certificate.saving import contradictions
+from pyaccount.certificate.schedules import called
 from pyaccount.document.loading import load
+from pyaccount.document.schedules import ScheduleFile
 from pyaccount.errors import CertificateError, path_text
 from pyaccount.plan.matrices import matrix_plan, strategy
+from pyaccount.plan.schedule_values import values_of
 
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
+    from pyaccount.certificate.model import PhaseRecord
     from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
 
 
 def claimed_document(certificate: Certificate, wanted: str, asked: Document | None = None) -> Document:
@@ -37,6 +42,7 @@ def claimed_document(certificate: Certificate, wanted: str, asked: Document | No
         stated = f"it does not state the value of {path_text(document.blank)}"
         raise CertificateError(f"there is no {wanted} of this certificate: {stated}")
     for body, phase in zip(document.bodies, certificate.data.phases, strict=True):
+        _same_schedules(document, body, phase, wanted)
         if matrix_plan(body).from_file and strategy(document, body).fingerprint != phase.matrix.sha256:
             file = getattr(body.matrix, "file", None)
             raise CertificateError(
@@ -44,6 +50,18 @@ def claimed_document(certificate: Certificate, wanted: str, asked: Document | No
                 f"certified one, whose entries have the sha256 {phase.matrix.sha256}"
             )
     return unseeded(document) if asked.blank is not None or asked.choices else document
+
+
+def _same_schedules(document: Document, body: Body, phase: PhaseRecord, wanted: str) -> None:
+    """Raise `CertificateError` if the file of a schedule holds other values than the certified ones."""
+    certified = {one.of: one.sha256 for one in phase.schedules or ()}
+    for path, scheduled in body.schedules().items():
+        stated = certified.get(called(body, path))
+        if isinstance(scheduled.schedule, ScheduleFile) and values_of(document, body, path).sha256 != stated:
+            raise CertificateError(
+                f"there is no {wanted} of this certificate: the file {scheduled.schedule.file} holds another schedule than the "
+                f"certified one, whose values have the sha256 {stated}"
+            )
 
 
 def unseeded(document: Document) -> Document:

@@ -23,20 +23,26 @@ from pyaccount.certificate.model import (
 from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.risk import from_guarantee, risk_record
 from pyaccount.certificate.sampled import sampled
+from pyaccount.certificate.schedules import schedule_records
 from pyaccount.certificate.statement import statement, unit_of
 from pyaccount.document.epochs import epochs_of
+from pyaccount.document.releases import effective
 from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
 from pyaccount.plan.common import number, whole
 from pyaccount.plan.contrast import contrast_words
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
-from pyaccount.plan.noises import conventions, noise_plan, several
+from pyaccount.plan.noises import conventions, noise_plan
 from pyaccount.plan.samplers import sampler_plan
+from pyaccount.plan.scheduled_rounds import constant_multiplier, multipliers_of
 from pyaccount.plan.workload import workload_of
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from pyaccount.certificate.model import RiskRecord
     from pyaccount.certificate.numbers import CertificateNumbers
@@ -63,7 +69,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
     document, asked = evidence.document, plan.asked or plan.document
     numbers = composed(plan, evidence) if isinstance(evidence, Evidence) else sampled(plan, evidence, asked.blank)
     worded = evidence.instance.reductions
-    noises = {number(body.noise.multiplier) for body in document.bodies}
+    noises = {constant_multiplier(document, body) for body in document.bodies}
     reductions = [
         ReductionRecord(
             path=path_text(reduction.path) or "document",
@@ -168,6 +174,7 @@ def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[st
 
 def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
     plan, draws, also = sampler_plan(body), body.draws_per_iteration(), body.noise.also
+    sigma, one_rate = constant_multiplier(document, body), not body.rates_scheduled
     return PhaseRecord(
         name=body.name,
         sampler=body.sampler.kind,
@@ -175,14 +182,17 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
         iterations=whole(body.training.iterations),
         epochs=_epochs(body),
         count=body.count,
-        noise_multiplier=number(body.noise.multiplier),
+        noise_multiplier=sigma,
+        schedules=schedule_records(document, body),
         also=[ReleaseRecord(what=one.what, noise_multiplier=one.multiplier) for one in also] or None,
-        effective_noise_multiplier=several.multipliers(body)[0] if also else None,
-        sampling_probability=body.sampling_probability() if plan.states_probability else None,
+        effective_noise_multiplier=effective([sigma, *(one.multiplier for one in also)])[0]
+        if also and sigma is not None
+        else None,
+        sampling_probability=body.sampling_probability() if plan.states_probability and one_rate else None,
         draws_per_iteration=None if draws == 1 else draws,
-        participation_rate=body.participation_rate() if body.sampler.common_rate else None,
+        participation_rate=body.participation_rate() if body.sampler.common_rate and one_rate else None,
         expected_batch_size=body.expected_batch_size(),
-        distinct_records=plan.distinct_records(body),
+        distinct_records=plan.distinct_records(body) if one_rate else None,
         noise=body.noise.kind,
         matrix=matrix_record(body, strategy(document, body), asked),
     )
@@ -232,6 +242,9 @@ def _utility(document: Document) -> Utility | None:
     body = document.bodies[0]
     if not noise_plan(body).sums_have_error:
         return None
+    noises = multipliers_of(document, body)
+    if noises is not None:
+        return _scheduled_utility(noises)
     sigma, error = number(body.noise.multiplier), strategy(document, body).error
     mse = sigma * sigma * error.mean_square
     return Utility(
@@ -240,6 +253,16 @@ def _utility(document: Document) -> Utility | None:
         max_error=sigma * math.sqrt(error.max_square),
         workload=workload_utility(document, body, sigma),
     )
+
+
+def _scheduled_utility(noises: NDArray[np.float64]) -> Utility:
+    """Return the errors of prefix sums with independent noise of these multipliers.
+
+    The sum of the first t rounds has the variance Σ_{s≤t} σ_s². So the mean over t counts σ_s² in n − s of n sums (s from 0).
+    """
+    squares, rounds = noises * noises, len(noises)
+    mse = math.fsum(((rounds - place) / rounds) * square for place, square in enumerate(squares.tolist()))
+    return Utility(prefix_sum_mse=mse, prefix_sum_rmse=math.sqrt(mse), max_error=math.sqrt(math.fsum(squares.tolist())))
 
 
 def workload_utility(document: Document, body: Body, sigma: float) -> WorkloadUtility | None:

@@ -173,10 +173,35 @@ class ReleaseRecord(Record):
     )
 
 
+class ScheduleRecord(Record):
+    """A schedule of a phase: what differs from round to round."""
+
+    of: Literal["noise.multiplier", "training.sampling_probability", "training.expected_batch_size"] = Field(
+        description="The key of the document that has a schedule."
+    )
+    least: Finite = Field(description="The smallest value of a round, with the scale.")
+    most: Finite = Field(description="The largest value of a round, with the scale.")
+    distinct: int = Field(ge=1, description="The number of different values of the schedule.")
+    scale: Finite | None = Field(
+        description="The factor of all values: the noise multiplier of a round is the scale times its value in the schedule. "
+        "Null for rates, which have none."
+    )
+    sha256: str = Field(
+        description="The SHA-256 of the values of the schedule without the scale, as little-endian doubles, round by round."
+    )
+
+
 class PhaseRecord(LaterRecord):
     """One mechanism of the document, with all of its numbers filled in."""
 
-    later: ClassVar[tuple[str, ...]] = ("epochs", "draws_per_iteration", "also", "effective_noise_multiplier", "chosen")
+    later: ClassVar[tuple[str, ...]] = (
+        "epochs",
+        "draws_per_iteration",
+        "also",
+        "effective_noise_multiplier",
+        "chosen",
+        "schedules",
+    )
 
     name: str | None = Field(description="The name of the phase in the document; null for a document without phases.")
     sampler: str = Field(description="The kind of sampler, as in the document.")
@@ -193,20 +218,28 @@ class PhaseRecord(LaterRecord):
         "counts in iterations.",
     )
     count: int = Field(ge=1, le=int(COUNT.maximum), description="The number of runs.")
-    noise_multiplier: Finite = Field(description="σ, in units of the clip norm. For Laplace noise: its scale.")
+    noise_multiplier: Finite | None = Field(
+        description="σ of every round, in units of the clip norm. For Laplace noise: its scale. Null if it differs from round to "
+        "round: see schedules."
+    )
+    schedules: list[ScheduleRecord] | None = Field(
+        default=None,
+        description="What differs from round to round by a schedule of the document. Absent if nothing does.",
+    )
     also: list[ReleaseRecord] | None = Field(
         default=None, description="Further sums that are released of every batch. Absent if there are none."
     )
     effective_noise_multiplier: Finite | None = Field(
         default=None,
         description="The multiplier of one Gaussian release that is as private as all releases of a batch together, "
-        "(Σ σ_i⁻²)^(−1/2), rounded down. The bounds are computed from it. Absent if there is only one release.",
+        "(Σ σ_i⁻²)^(−1/2), rounded down. The bounds are computed from it. Absent if there is only one release, "
+        "and if σ differs from round to round.",
     )
     sampling_probability: Finite | None = Field(
         description="The probability with which the sampler draws. For b-min-sep: of an available record; for cyclic "
         "Poisson: of a record of the current part; if an iteration has several draws: in one of them. Null for samplers "
         "that do not draw with one probability: without sampling, with replacement, in two stages, random allocation "
-        "and balls in bins."
+        "and balls in bins; and if rounds have different ones: see schedules."
     )
     draws_per_iteration: int | None = Field(
         default=None,
@@ -216,10 +249,11 @@ class PhaseRecord(LaterRecord):
     participation_rate: Finite | None = Field(
         description="The long-run share of iterations in which a record takes part. (With replacement, and with "
         "several draws in an iteration: the expected number of times that it is drawn in one.) Null without "
-        "sampling, and for users, who differ."
+        "sampling, for users, who differ, and if rounds have different rates."
     )
     expected_batch_size: Finite | None = Field(
-        description="The expected number of records in a batch, or of draws if a record may be drawn several times."
+        description="The expected number of records in a batch, or of draws if a record may be drawn several times. Null if it "
+        "is not known, or if rounds have different ones."
     )
     distinct_records: Finite | None = Field(
         default=None,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyaccount.document.fields import BLANKS, SOLVE, Choose
+from pyaccount.document.fields import BLANKS, NOISE_BLANKS, SOLVE, Choose
+from pyaccount.document.schedules import ScheduledMultiplier
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Path, Problem, path_text
 
@@ -17,9 +18,16 @@ def blanks(document: Mechanism) -> list[Path]:
     """Return the paths of all values of the document that are `solve`, in the order of the text."""
     privacy = [path for path in BLANKS if path[0] == "privacy"]
     found: list[Path] = [path for path in privacy if getattr(document.stated_privacy, path[1]) == SOLVE]
+    if document.shared_noise is not None and document.shared_noise.scale == SOLVE:
+        found.append(("noise", "scale"))
     for body in document.bodies:
-        for section, field in BLANKS:
-            if section != "privacy" and getattr(getattr(body, section), field, None) == SOLVE:
+        multiplier = getattr(body.stated_noise or body.noise, "multiplier", None)
+        if multiplier == SOLVE:
+            found.append(body.at("noise", "multiplier"))
+        if isinstance(multiplier, ScheduledMultiplier) and multiplier.scale == SOLVE:
+            found.append(body.at("noise", "multiplier", "scale"))
+        for section, field in (path for path in BLANKS if path[0] == "training"):
+            if getattr(getattr(body, section), field, None) == SOLVE:
                 found.append(body.at(section, field))
     return sorted(found, key=document.position)
 
@@ -36,6 +44,8 @@ def one_blank(document: Mechanism) -> Iterator[Problem]:
             "`count` or with all of their iterations. If they differ, give all but one a number, and try several "
             "values with `pyaccount sweep`"
         )
+        if shared in NOISE_BLANKS:
+            remedy += "; or give each a number, and write `noise: {scale: solve}` beside `phases`, which finds one factor for all"
     for extra in found[1:]:
         rest = " and ".join(path_text(path) for path in found if path != extra)
         verb = "is" if len(found) == 2 else "are"

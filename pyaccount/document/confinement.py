@@ -14,11 +14,11 @@ def confined(document: Document, folder: str | os.PathLike[str]) -> Document:
     """Return the document if every file that it names is in `folder`, links followed. Raises `DocumentError` if not."""
     found = []
     for body in document.bodies:
-        for field in body.matrix.files():
+        for path, name in body.files().items():
             try:
-                file_inside(Path(folder), getattr(body.matrix, field))
+                file_inside(Path(folder), name)
             except ValueError as error:
-                found.append(document.problem("outside-folder", body.at("matrix", field), str(error)))
+                found.append(document.problem("outside-folder", path, str(error)))
     if found:
         raise DocumentError(found)
     return document

@@ -18,7 +18,7 @@ from pyaccount.document.risk import target
 from pyaccount.document.rules import broken_rules
 from pyaccount.document.sections import Risk
 from pyaccount.document.validation import validate
-from pyaccount.document.views import Mechanism, bodies_of
+from pyaccount.document.views import Mechanism, bodies_of, shared_noise_of
 from pyaccount.errors import DocumentError, Path, Problem, path_text
 
 
@@ -38,6 +38,7 @@ class Document(Mechanism):
         super().__init__(root, file, model)
         self.name = model.name
         self.accounting = model.accounting
+        self.shared_noise = shared_noise_of(model)
         self.bodies = tuple(body.in_iterations() for body in bodies_of(model))
         self.stated_privacy = model.privacy
         self.privacy = target(model.privacy, self.bodies)
@@ -130,6 +131,7 @@ class Document(Mechanism):
         model = _changed(self._model, path, kept)
         assert isinstance(model, SingleDocument | PhasedDocument)
         document.root, document._model, document.blank = root, model, None
+        document.shared_noise = shared_noise_of(model)
         document.bodies = tuple(body.in_iterations() for body in bodies_of(model))
         document.stated_privacy = model.privacy
         document.privacy = target(model.privacy, document.bodies)

@@ -30,15 +30,19 @@ JsonSchema = dict[str, Any]
 NUMBER_TEXT: JsonSchema = {"type": "string", "pattern": numerals.NUMBER_PATTERN}
 DURATION_TEXT: JsonSchema = {"type": "string", "pattern": numerals.DURATION_PATTERN}
 
-#: The paths at which `solve` is allowed, in every body of the document.
-BLANKS = (
+#: The paths at which `solve` is allowed, in every body of the document; `noise.scale` only beside phases.
+BLANKS: tuple[tuple[str, ...], ...] = (
     ("noise", "multiplier"),
+    ("noise", "multiplier", "scale"),
+    ("noise", "scale"),
     ("privacy", "epsilon"),
     ("privacy", "delta"),
     ("training", "iterations"),
     ("privacy", "group_size"),
     ("training", "expected_batch_size"),
 )
+#: The last keys of the blanks of which a larger value means more noise.
+NOISE_BLANKS = ("multiplier", "scale")
 #: The blanks whose value is a whole number.
 WHOLE_BLANKS = ("iterations", "group_size")
 #: The measures that count something, but need not be whole: an average, or a part of the data set.
@@ -83,6 +87,10 @@ class FieldReader:
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
         return self._json_schema()
+
+    def member(self, value: object) -> type[Any] | None:
+        """Return the section that reads this raw value; None if the field is not read by a section."""
+        return None
 
     def read(self, value: object) -> object:
         """Return the typed value; `REPORTED` is returned unchanged. Raises the error that `refuse` returns."""

@@ -10,7 +10,7 @@ from pyaccount.document import ranges
 from pyaccount.document.fields import Items, Number, Text, Version
 from pyaccount.document.kinds import Section
 from pyaccount.document.matrices import Identity, Matrix
-from pyaccount.document.noise import AnyNoise
+from pyaccount.document.noise import AnyNoise, SharedNoise
 from pyaccount.document.samplers import AnySampler
 from pyaccount.document.sections import Accounting, Privacy, Training
 from pyaccount.document.words import VERSION
@@ -66,6 +66,11 @@ class PhasedDocument(_Head):
 
     body_keys: ClassVar[tuple[str, ...]] = BODY_KEYS
 
+    # None if the document does not state it.
+    noise: SharedNoise = Field(
+        default=None,  # type: ignore[assignment]
+        description="A factor of the noise of all phases.",
+    )
     phases: Annotated[tuple[Phase, ...], Items(ranges.PHASES)] = Field(
         description="The mechanisms that are run on the same data, one after the other or in parallel. They are "
         "composed."

@@ -6,10 +6,16 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Items, Number, Solve, Text
+from pyaccount.document.fields import SOLVE, Items, Number, Solve, Text
 from pyaccount.document.kinds import Kinds, Section
-from pyaccount.document.ranges import NAME_LENGTH, NOISE_MULTIPLIER, RELEASES
+from pyaccount.document.ranges import NAME_LENGTH, NOISE_MULTIPLIER, NOISE_SCALE, RELEASES
+from pyaccount.document.schedules import NumberOrSchedule, ScheduledMultiplier
 from pyaccount.document.unknown_kinds import NOISES
+
+Multiplier = Annotated[
+    float | Solve | ScheduledMultiplier,
+    NumberOrSchedule(NOISE_MULTIPLIER, blank=True, scheduled=ScheduledMultiplier),
+]
 
 
 class Release(Section):
@@ -32,10 +38,10 @@ class Gaussian(Section):
     bounded_loss: ClassVar[bool] = False
 
     kind: Literal["gaussian"] = Field(default="gaussian", description="Gaussian noise; the default.")
-    multiplier: Annotated[float | Solve, Number(NOISE_MULTIPLIER, blank=True)] = Field(
+    multiplier: Multiplier = Field(
         description="The noise multiplier σ: the standard deviation of the noise, in units of the clip norm. With a "
         "matrix C, training adds C⁻¹Z, and σ is the standard deviation of Z; C has a largest column norm of 1, "
-        "unless `normalize` is false."
+        "unless `normalize` is false. A mapping with a `schedule` gives each round its own σ."
     )
     also: Annotated[tuple[Release, ...], Items(RELEASES)] = Field(
         default=(),
@@ -53,10 +59,38 @@ class Laplace(Section):
     also: ClassVar[tuple[Release, ...]] = ()
 
     kind: Literal["laplace"] = Field(description="Laplace noise on a single number.")
-    multiplier: Annotated[float | Solve, Number(NOISE_MULTIPLIER, blank=True)] = Field(
+    multiplier: Multiplier = Field(
         description="The scale b of the Laplace noise, in units of the clip norm. The standard deviation of the "
-        "noise is b√2."
+        "noise is b√2. A mapping with a `schedule` gives each round its own b."
     )
 
 
 AnyNoise = Annotated[Gaussian | Laplace, Kinds("noise", (Gaussian, Laplace), default="gaussian", refused=NOISES)]
+
+
+class SharedNoise(Section):
+    """One factor for the noise of all phases."""
+
+    scale: Annotated[float | Solve, Number(NOISE_SCALE, blank=True)] = Field(
+        description="The factor by which the noise multiplier of every phase is multiplied, so that `scale: solve` finds the "
+        "least noise of several phases at once. The releases of `noise.also` are not multiplied."
+    )
+
+
+def scaled(noise: Gaussian | Laplace, scale: float | Solve) -> Gaussian | Laplace:
+    """Return the noise with its multiplier times a factor, rounded to the nearest double; the factor may be the blank.
+
+    A value that was reported as wrong, or is itself the blank, is left as it is: then another rule reports it.
+    """
+    multiplier = getattr(noise, "multiplier", None)
+    if isinstance(multiplier, ScheduledMultiplier):
+        own = multiplier.scale
+        factor = _product(own, scale)
+        return noise.model_copy(update={"multiplier": multiplier.model_copy(update={"scale": factor})})
+    if not isinstance(multiplier, int | float):
+        return noise
+    return noise.model_copy(update={"multiplier": _product(multiplier, scale)})
+
+
+def _product(one: float | Solve, other: float | Solve) -> float | Solve:
+    return SOLVE if SOLVE in (one, other) else float(one) * float(other)

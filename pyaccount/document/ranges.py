@@ -108,6 +108,13 @@ COEFFICIENTS = Range(1, 16_384, unit="entries")
 LEARNING_RATES = Range(1, 16_384, unit="entries")
 FILE_LENGTH = Range(1, 4096, unit="characters")
 NOISE_MULTIPLIER = Range(1e-6, 1e9, measure="clip norms")
+#: The factor of the noise multipliers of a schedule or of several phases.
+NOISE_SCALE = Range(1e-15, 1e15, measure="factor")
+#: The number of values of a schedule, its values of any measure, the factor of its steps, and a column of its file.
+SCHEDULED = Range(1, 10**7, measure="rounds")
+SCHEDULE_VALUE = Range(0, 1e15, above=True)
+SCHEDULE_DECAY = Range(0, 10, above=True, measure="factor")
+COLUMN = Range(0, 10**6)
 COUNT = Range(1, 10**9, measure="runs")
 TOLERANCE = Range(1e-8, 0.5, measure="relative")
 SEED = Range(0, 2**64 - 1)

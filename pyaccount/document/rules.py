@@ -15,6 +15,7 @@ from pyaccount.document.epochs import epochs_text, iterations_of
 from pyaccount.document.fields import SOLVE
 from pyaccount.document.ranges import DELTA, ITERATIONS
 from pyaccount.document.risk import one_budget, one_target
+from pyaccount.document.schedule_rules import schedule_problems, shared_noise_problems
 from pyaccount.document.stated import number_or_none
 from pyaccount.document.views import Body
 from pyaccount.document.workload import workload_problems
@@ -30,11 +31,13 @@ def broken_rules(document: Mechanism) -> Iterator[Problem]:
     yield from one_budget(document)
     yield from _losses_are_bounded(document)
     yield from one_blank(document)
+    yield from shared_noise_problems(document)
     yield from choices_compare_noise(document)
     yield from searches_have_a_target(document)
     for body in document.bodies:
         yield from _length_is_given(document, body)
         yield from _epochs_say_iterations(document, body)
+        yield from schedule_problems(document, body)
         yield from body.matrix.problems(document, body)
         yield from body.sampler.problems(document, body)
         yield from workload_problems(document, body, body.workload)

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 from pyaccount.document import ranges
 from pyaccount.document.fields import Choice, Duration, Items, Number, Solve
 from pyaccount.document.kinds import Section
+from pyaccount.document.schedules import NumberOrSchedule, ScheduledBatch, ScheduledProbability
 from pyaccount.document.words import ADJACENCIES, Adjacency
 
 Method = Literal["auto", "pld", "monte-carlo", "renyi"]
@@ -104,15 +105,22 @@ class Training(Section):
         description="The number of records in the data set. Under add-remove, if batches have a fixed "
         "number of draws: a public lower bound on the size of the larger data set.",
     )
-    expected_batch_size: Annotated[float | Solve | None, Number(ranges.EXPECTED_BATCH_SIZE, blank=True)] = Field(
+    expected_batch_size: Annotated[
+        float | Solve | ScheduledBatch | None,
+        NumberOrSchedule(ranges.EXPECTED_BATCH_SIZE, blank=True, scheduled=ScheduledBatch),
+    ] = Field(
         default=None,
         description="The expected number of records in a round, over all of its draws and on all ranks together. For "
-        "samplers with a fixed number of draws: that number.",
+        "samplers with a fixed number of draws: that number. A mapping with a `schedule` gives each round its own.",
     )
-    sampling_probability: Annotated[float | None, Number(ranges.PROBABILITY)] = Field(
+    sampling_probability: Annotated[
+        float | ScheduledProbability | None,
+        NumberOrSchedule(ranges.PROBABILITY, scheduled=ScheduledProbability),
+    ] = Field(
         default=None,
         description="The probability that an available record joins a round. For cyclic-poisson: a record of the "
-        "current part. With several draws_per_iteration: the probability of joining one of the draws.",
+        "current part. With several draws_per_iteration: the probability of joining one of the draws. A mapping with a "
+        "`schedule` gives each round its own.",
     )
     participation_rate: Annotated[float | None, Number(ranges.PROBABILITY)] = Field(
         default=None,

@@ -68,7 +68,13 @@ def member_at(shape: type[Section], path: Path, raw: Any) -> type[Section] | Non
         if field is None:
             return None
         union = union_of(field)
-        section = union.member(value_at(raw, path[: index + 1])) if union else section_of(field)
+        inside, reader = value_at(raw, path[: index + 1]), reader_of(field)
+        if union is not None:
+            section = union.member(inside)
+        elif reader is not None:
+            section = reader.member(inside)
+        else:
+            section = section_of(field)
     return section
 
 
@@ -78,10 +84,13 @@ def reader_of(field: FieldInfo) -> FieldReader | None:
 
 
 def leaves(shape: type[Section], above: Path = ()) -> Iterator[tuple[Path, FieldInfo]]:
-    """Yield all fields that hold values, with their paths. A path is yielded for each kind of section that has it."""
+    """Yield all fields that hold values, with their paths. A path is yielded for each kind of section that has it.
+
+    A field that holds a value or a section is yielded as a value, without what is in the section.
+    """
     for key, field in shape.model_fields.items():
         union, section = union_of(field), section_of(field)
-        members = union.members if union else (section,) if section else ()
+        members = union.members if union else (section,) if section and reader_of(field) is None else ()
         for member in members:
             yield from leaves(member, (*above, key))
         if not members:

@@ -18,8 +18,16 @@ from pyaccount.document.fields import SOLVE
 from pyaccount.document.matrices import MatrixKind
 from pyaccount.document.models import Phase, PhasedDocument, SingleDocument
 from pyaccount.document.nodes import REPORTED
-from pyaccount.document.noise import AnyNoise
+from pyaccount.document.noise import AnyNoise, SharedNoise, scaled
 from pyaccount.document.samplers import SamplerKind, UnreadSampler
+from pyaccount.document.schedules import (
+    Scheduled,
+    ScheduledBatch,
+    ScheduledMultiplier,
+    ScheduledProbability,
+    ScheduleFile,
+    readable,
+)
 from pyaccount.document.sections import Accounting, Privacy, Training
 from pyaccount.document.stated import number_or_none
 from pyaccount.document.workload import StatedWorkload
@@ -49,6 +57,7 @@ class Body:
     training: Training
     sampler: SamplerKind
     matrix: MatrixKind
+    #: The noise with the factor of all phases, if there is one.
     noise: AnyNoise
     count: int
     #: The name of the section with the rates: `sampling` in a document about a single draw, which has no training.
@@ -57,10 +66,37 @@ class Body:
     epochs: float | None = None
     #: The workload for which errors are reported; None, also for one that could not be read, means prefix sums.
     workload: StatedWorkload | None = None
+    #: The noise as the body states it, without the factor of all phases; None means that there is no such factor.
+    stated_noise: AnyNoise | None = None
 
     def at(self, *path: str) -> Path:
         """Return the document path of something in this body."""
         return (*self.path, self.rates, *path[1:]) if path[0] == "training" else (*self.path, *path)
+
+    def schedules(self) -> dict[Path, Scheduled]:
+        """Return what differs from round to round, by its document path."""
+        values = {
+            self.at("noise", "multiplier"): getattr(self.noise, "multiplier", None),
+            self.at("training", "sampling_probability"): self.training.sampling_probability,
+            self.at("training", "expected_batch_size"): self.training.expected_batch_size,
+        }
+        kinds = ScheduledMultiplier | ScheduledProbability | ScheduledBatch
+        return {path: value for path, value in values.items() if isinstance(value, kinds)}
+
+    def files(self) -> dict[Path, str]:
+        """Return the names of the files that the body names, by document path: a matrix, and schedules."""
+        named = {self.at("matrix", field): str(getattr(self.matrix, field)) for field in self.matrix.files()}
+        for path, scheduled in self.schedules().items():
+            schedule = readable(scheduled)
+            if isinstance(schedule, ScheduleFile):
+                named[*path, "schedule", "file"] = schedule.file
+        return named
+
+    @property
+    def rates_scheduled(self) -> bool:
+        """Whether each round has a rate of its own, so that there is no single one."""
+        rates = (self.training.sampling_probability, self.training.expected_batch_size)
+        return any(isinstance(rate, ScheduledProbability | ScheduledBatch) for rate in rates)
 
     def bands(self) -> int | None:
         """Return the number of non-zero diagonals of the matrix; None while it is a choice, and for one that is not banded."""
@@ -124,7 +160,7 @@ class Body:
         training = self.training
         if training.expected_batch_size is not None:
             return number_or_none(training.expected_batch_size)
-        if training.dataset_size is None or not self.sampler.common_rate:
+        if training.dataset_size is None or not self.sampler.common_rate or self.rates_scheduled:
             return None
         return self.participation_rate() * training.dataset_size
 
@@ -153,6 +189,8 @@ class Mechanism(Written):
     #: The section as the document states it. With a budget of risk, `privacy` asks for ε at a δ instead.
     stated_privacy: Privacy
     privacy: Privacy
+    #: The factor of the noise of all phases; None if the document states none.
+    shared_noise: SharedNoise | None
 
 
 def bodies_of(model: Model) -> tuple[Body, ...]:
@@ -161,7 +199,17 @@ def bodies_of(model: Model) -> tuple[Body, ...]:
         return (_body_of(model, (), None),)
     if not isinstance(model.phases, tuple):
         return ()
-    return tuple(_body_of(phase, ("phases", index), phase.name) for index, phase in enumerate(model.phases))
+    shared = shared_noise_of(model)
+    bodies = (_body_of(phase, ("phases", index), phase.name) for index, phase in enumerate(model.phases))
+    if shared is None or not _was_read(shared.scale):
+        return tuple(bodies)
+    return tuple(replace(body, noise=scaled(body.noise, shared.scale), stated_noise=body.noise) for body in bodies)
+
+
+def shared_noise_of(model: Model) -> SharedNoise | None:
+    """Return the factor of the noise of all phases; None if there is none, or if it could not be read."""
+    stated = model.noise if isinstance(model, PhasedDocument) else None
+    return stated if isinstance(stated, SharedNoise) else None
 
 
 def _body_of(model: SingleDocument | Phase, path: Path, name: str | None) -> Body:

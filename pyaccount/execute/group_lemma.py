@@ -84,7 +84,9 @@ def _single(document: Document, group: int) -> Document:
     # The chain of neighbours contains smaller data sets, in which a batch of the same size is a larger share.
     for body in document.bodies:
         if body.sampler.fixed_draws and body.training.dataset_size is not None:
-            sizes = {"dataset_size": body.training.dataset_size - group + 1, "expected_batch_size": body.batch_size()}
+            sizes: dict[str, object] = {"dataset_size": body.training.dataset_size - group + 1}
+            if not body.rates_scheduled:
+                sizes["expected_batch_size"] = body.batch_size()
             # A stated rate would give a batch of another size, so the sizes replace it.
             stated = body.training.model_dump(exclude_none=True, exclude=set(RATE_FIELDS))
             single = single.with_value((*body.path, "training"), stated | sizes)

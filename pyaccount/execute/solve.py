@@ -14,12 +14,14 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyaccount.document.ranges import GROUP_SIZE, ITERATIONS
+from pyaccount.document.fields import NOISE_BLANKS
+from pyaccount.document.ranges import GROUP_SIZE, ITERATIONS, NOISE_MULTIPLIER
 from pyaccount.errors import DocumentError, NumericsError, path_text
 from pyaccount.execute.engine import NOISE_RANGE, Engine
 from pyaccount.execute.progress import Report, knowing
 from pyaccount.execute.target import Found, target_of
 from pyaccount.plan.samplers import sampler_plan
+from pyaccount.plan.scheduled_rounds import multipliers_of_blank
 from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ class Search:
 
     def known(self) -> list[str]:
         """Return the bracket so far, in words."""
-        noise = self.path[-1] == "multiplier"
+        noise = self.path[-1] in NOISE_BLANKS
         holds = (min if noise else max)(self.held, default=None)
         fails = (max if noise else min)(self.failed, default=None)
         return [] if holds is None and fails is None else [bracket(self.path, holds, fails)]
@@ -137,15 +139,15 @@ def bracket(path: Path, holds: float | None, fails: float | None) -> str:
     # σ is rounded so that both statements stay true, since more noise is never worse; other blanks are whole numbers.
     ends = []
     if holds is not None:
-        ends.append(f"the target is met at {up(holds) if path[-1] == 'multiplier' else int(holds)}")
+        ends.append(f"the target is met at {up(holds) if path[-1] in NOISE_BLANKS else int(holds)}")
     if fails is not None:
-        ends.append(f"the bound does not meet it at {down(fails) if path[-1] == 'multiplier' else int(fails)}")
+        ends.append(f"the bound does not meet it at {down(fails) if path[-1] in NOISE_BLANKS else int(fails)}")
     return f"{path_text(path)}: {', '.join(ends)}"
 
 
 def _solve(search: Search) -> Solution:
     document, name = search.document, search.path[-1]
-    if name == "multiplier":
+    if name in NOISE_BLANKS:
         return _smallest_noise(search)
     if name == "iterations":
         body = next(body for body in document.bodies if body.at("training", "iterations") == search.path)
@@ -171,13 +173,14 @@ def rest_alone(instance: Instance, path: Path, engine: Engine) -> str | None:
 def unreachable(
     document: Document, most: float, bound: float | None = None, rest: str | None = None
 ) -> tuple[str, str]:
-    """Return why no σ up to `most` reaches the target, and what to try.
+    """Return why no σ (or no scale of a schedule) up to `most` reaches the target, and what to try.
 
     `bound` is a lower bound that remains even at that σ, `rest` states the cost of the other phases.
     """
     target = target_of(document)
-    reason = f"no σ reaches the target {target.words}: it is missed even at σ = {most:g}"
-    if not any(body.noise.also and body.at("noise", "multiplier") == document.blank for body in document.bodies):
+    symbol = _symbol(document.blank)
+    reason = f"no {symbol} reaches the target {target.words}: it is missed even at {symbol} = {most:g}"
+    if not any(body.noise.also and _moves(document.blank, body.at("noise", "multiplier")) for body in document.bodies):
         if rest is None:
             return reason, target.looser
         return f"{reason}, and without this phase {rest}", f"more noise in the other phases, or {target.looser}"
@@ -188,15 +191,39 @@ def unreachable(
     return reason, f"more noise on the other releases, or {target.looser}"
 
 
+def _symbol(blank: Path | None) -> str:
+    """Return what a noise blank is called in a sentence."""
+    return "scale" if blank is not None and blank[-1] == "scale" else "σ"
+
+
+def _moves(blank: Path | None, multiplier: Path) -> bool:
+    """Return whether a blank is the multiplier at a path, its scale, or the scale of all phases."""
+    return blank is not None and (blank[: len(multiplier)] == multiplier or blank == ("noise", "scale"))
+
+
+def _noise_range(search: Search) -> tuple[float, float, float]:
+    """Return the least and the largest value of a noise blank that are tried, and the first one.
+
+    A scale is tried from where the smallest σ is the least one to where it is the largest one, if no other σ then
+    exceeds the range of noise multipliers.
+    """
+    if search.path[-1] != "scale":
+        return *NOISE_RANGE, 1.0
+    least, most = multipliers_of_blank(search.document)
+    high = min(NOISE_RANGE[1] / least, NOISE_MULTIPLIER.maximum / most * (1.0 - 1e-9))
+    low = min(NOISE_RANGE[0] / least, high)
+    return low, high, min(1.0 / least, high)
+
+
 def _smallest_noise(search: Search) -> Solution:
-    low, high = NOISE_RANGE
-    value = 1.0
+    low, high, value = _noise_range(search)
+    symbol = _symbol(search.path)
     while not search.held or not search.failed:
         verdict = search.try_value(value, ROUGH)
         if verdict.holds and value <= low:
             raise search.infeasible(
-                f"the target {search.target.words} holds with hardly any noise (already at σ = {low:g}), so there is no "
-                "meaningful smallest noise multiplier",
+                f"the target {search.target.words} holds with hardly any noise (already at {symbol} = {low:g}), so there is no "
+                f"meaningful smallest {'noise multiplier' if symbol == 'σ' else symbol}",
                 search.target.tighter,
             )
         if not verdict.holds and value >= high:

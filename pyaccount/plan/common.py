@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.document.epochs import epochs_of, epochs_text
+from pyaccount.document.schedules import ScheduledMultiplier
 from pyaccount.document.words import ADJACENCIES
 
 if TYPE_CHECKING:
@@ -39,15 +40,19 @@ MATRIX_NOISE = (
 NORMALISATION = "Sums are normalised by the expected batch size, a constant, never by the size of the batch drawn."
 
 
-def value_or_symbol(value: float | Solve, symbol: str) -> str:
-    """Return a parameter as text for people: its symbol while it is the blank."""
+def value_or_symbol(value: float | Solve | ScheduledMultiplier, symbol: str) -> str:
+    """Return a parameter as text for people: its symbol while it is the blank, or if each round has its own."""
+    if isinstance(value, ScheduledMultiplier):
+        return symbol
     return symbol if value == "solve" else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def number(value: float | Solve) -> float:
-    """Return a parameter that is known to be filled in. Raises `AssertionError` for a blank."""
+def number(value: float | Solve | ScheduledMultiplier) -> float:
+    """Return a parameter that is known to be one number. Raises `AssertionError` for a blank and for a schedule."""
     if value == "solve":
         raise AssertionError("a blank reached the arithmetic")
+    if isinstance(value, ScheduledMultiplier):
+        raise AssertionError("a schedule reached the arithmetic of one round")
     return value
 
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyaccount.document.fields import NOISE_BLANKS
 from pyaccount.errors import path_text
 from pyaccount.plan.alike import MANY, grouped_alike
 from pyaccount.plan.common import length_text
 from pyaccount.plan.drawing import NEWEST, DrawingRule
 from pyaccount.plan.rounds import DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
+from pyaccount.plan.scheduled_rounds import kinds_of
 from pyaccount.risk.budgets import budget_of
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
     from pyaccount.errors import Path
     from pyaccount.plan.reduction import Analysis, Reduction
 
@@ -204,16 +209,20 @@ class CompiledDocument:
     @property
     def long(self) -> bool:
         """Whether there are so many kinds of rounds that nearly alike ones may be bounded by the worst of them."""
-        if len(self.analyses) <= MANY or self.sampled or self.closed_form or budget_of(self.document) is not None:
+        if self.sampled or self.closed_form or budget_of(self.document) is not None:
             return False
-        kinds = {
-            (body.noise.multiplier, body.training.expected_batch_size, body.sampling_probability())
-            if body.training.expected_batch_size != "solve"
-            else (body.noise.multiplier, "solve", 0.0)
-            for analysis, body in zip(self.analyses, self.document.bodies, strict=True)
-            if analysis.alike
-        }
-        return len(kinds) > MANY
+        bodies = [body for analysis, body in zip(self.analyses, self.document.bodies, strict=True) if analysis.alike]
+        if len(bodies) <= MANY and not any(body.schedules() for body in bodies):
+            return False
+        return len({kind for body in bodies for kind in self._kinds(body)}) > MANY
+
+    def _kinds(self, body: Body) -> Iterable[object]:
+        """Return what distinguishes the kinds of rounds of a body; nothing while the length of its schedule is the blank."""
+        noise, batch = body.noise.multiplier, body.training.expected_batch_size
+        if body.schedules():
+            known = body.training.iterations != "solve"
+            return [(body.path, kind.values) for kind in kinds_of(self.document, body)] if known else []
+        return [(noise, "solve", 0.0) if batch == "solve" else (noise, batch, body.sampling_probability())]
 
     @property
     def closed_form(self) -> bool:
@@ -244,7 +253,7 @@ class CompiledDocument:
             allowed = f"{budget.words} of at most {shortest(budget.limit)} {budget.note}"
             if blank is None:
                 return f"is a {allowed} kept?"
-            return f"the {'smallest' if blank[-1] == 'multiplier' else 'largest'} {path_text(blank)} with a {allowed}"
+            return f"the {'smallest' if blank[-1] in NOISE_BLANKS else 'largest'} {path_text(blank)} with a {allowed}"
         epsilon, delta = (
             "solve" if value == "solve" else shortest(value) for value in (privacy.epsilon, privacy.delta)
         )
@@ -256,7 +265,7 @@ class CompiledDocument:
             return f"the smallest ε at δ = {delta}"
         if name == "delta":
             return f"the smallest δ at ε = {epsilon}"
-        extreme = "smallest" if name == "multiplier" else "largest"
+        extreme = "smallest" if name in NOISE_BLANKS else "largest"
         return f"the {extreme} {path_text(blank)} with {target}-DP"
 
 

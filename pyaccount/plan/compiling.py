@@ -10,6 +10,7 @@ from pyaccount.plan.compiled import CompiledDocument, worded
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.noises import noise_plan
 from pyaccount.plan.samplers import PLANS, sampler_plan
+from pyaccount.plan.scheduled import Scheduled, schedule_refusals
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def compile_as(document: Document, kind: type[Compiled]) -> Compiled:
 
 
 def _compile_one(document: Document, kind: type[Compiled]) -> Compiled:
+    _refuse([problem for body in document.bodies for problem in schedule_refusals(document, body)])
     _refuse(_dependent_rounds(document))
     _refuse(
         [problem for body in document.bodies if body.matrix.searched for problem in _search_refusals(document, body)]
@@ -170,6 +172,8 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
 def _analysis(document: Document, body: Body) -> Analysis:
     """Return the analysis of a body. Raises `DocumentError` for what it does not cover."""
     analysis = noise_plan(body).analysis(document, body)
+    if body.schedules():
+        analysis = Scheduled(analysis).analysis()
     if analysis.refusals is not None:
         _refuse(analysis.refusals(document, body))
     return analysis

@@ -62,7 +62,14 @@ from pyaccount.pages.page import (
 from pyaccount.rounding import down
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, PhaseRecord, Solved
+    from pyaccount.certificate.model import (
+        CertificateModel,
+        Contrast,
+        MatrixRecord,
+        PhaseRecord,
+        ScheduleRecord,
+        Solved,
+    )
 
 Record = TypeVar("Record")
 
@@ -165,11 +172,13 @@ def _headline(data: CertificateModel) -> tuple[Fact, ...]:
 def _noise_content(data: CertificateModel) -> Content:
     """Return the noise multipliers: one if all phases have the same, otherwise one for each phase, or their range."""
     values = [(phase.noise, phase.noise_multiplier) for phase in data.phases]
-    if len(set(values)) == 1:
+    if len(set(values)) == 1 and (len(values) == 1 or data.phases[0].noise_multiplier is not None):
         return _named_noise(data, data.phases[0])
     if len(values) > MOST_PHASES:
-        least, most = (pick(data.phases, key=lambda phase: phase.noise_multiplier) for pick in (min, max))
-        return ("from ", *_named_noise(data, least), " to ", *_named_noise(data, most), f", in {len(values)} phases")
+        least = min(data.phases, key=lambda phase: _extremes(phase)[0])
+        most = max(data.phases, key=lambda phase: _extremes(phase)[1])
+        ends = (*_sigma(data, least, _extremes(least)[0]), " to ", *_sigma(data, most, _extremes(most)[1]))
+        return ("from ", *ends, f", in {len(values)} phases")
     content: list[str | Quantity | Literally] = []
     for place, phase in enumerate(data.phases, start=1):
         content += [", "] if content else []
@@ -178,8 +187,22 @@ def _noise_content(data: CertificateModel) -> Content:
 
 
 def _named_noise(data: CertificateModel, phase: PhaseRecord) -> Content:
-    kind = "" if phase.noise == "gaussian" else "Laplace b = "
-    return (kind, _noise(data, phase.noise_multiplier))
+    least, most = _extremes(phase)
+    if phase.noise_multiplier is not None:
+        return _sigma(data, phase, least)
+    return ("from ", *_sigma(data, phase, least), " to ", *_sigma(data, phase, most), ", by its schedule")
+
+
+def _sigma(data: CertificateModel, phase: PhaseRecord, value: float) -> Content:
+    return ("" if phase.noise == "gaussian" else "Laplace b = ", _noise(data, value))
+
+
+def _extremes(phase: PhaseRecord) -> tuple[float, float]:
+    """Return the smallest and the largest noise multiplier of the rounds of a phase."""
+    if phase.noise_multiplier is not None:
+        return phase.noise_multiplier, phase.noise_multiplier
+    scheduled = [one for one in phase.schedules or () if one.of == "noise.multiplier"]
+    return (scheduled[0].least, scheduled[0].most) if scheduled else (0.0, 0.0)
 
 
 def _guarantee_facts(data: CertificateModel) -> tuple[Fact, ...]:
@@ -289,7 +312,8 @@ def _beyond(data: CertificateModel, solved: Solved) -> Content:
         return ()
     before, after = failing(data)
     value = already_rounded(too_little(solved.path, solved.fails_at), _unit(solved.path), "solved")
-    name = (f"{symbol(data.phases[0])} = ",) if is_noise(solved.path) and data.phases else ()
+    called = "scale" if solved.path.endswith("scale") else symbol(data.phases[0]) if data.phases else ""
+    name = (f"{called} = ",) if is_noise(solved.path) and called else ()
     return (before, *name, value, after)
 
 
@@ -298,6 +322,7 @@ def _unit(path: str) -> str:
         "epsilon": "nats",
         "delta": "probability",
         "multiplier": "clip norms",
+        "scale": "factor",
         "iterations": "iterations",
         "group_size": "records",
     }
@@ -306,8 +331,10 @@ def _unit(path: str) -> str:
 
 def _noise(data: CertificateModel, value: float) -> Quantity:
     """Return σ, as a chosen number unless it was the blank."""
-    if data.solved is not None and is_noise(data.solved.path) and data.solved.value == value:
-        return already_rounded(enough(data.solved.path, value), "clip norms", "solved")
+    solved = data.solved
+    # A scale that was solved for multiplies σ, so that σ has as many digits as the scale.
+    if solved is not None and is_noise(solved.path) and (solved.value == value or solved.path.endswith("scale")):
+        return already_rounded(enough(solved.path, value), "clip norms", "solved")
     return chosen_value(value, "clip norms")
 
 
@@ -332,7 +359,8 @@ def _left_out(records: int, what: str) -> Paragraph:
 
 
 def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
-    rows = [Fact(symbol(phase), (_noise(data, phase.noise_multiplier),), ("in units of the clip norm of one record",))]
+    rows = [Fact(symbol(phase), _phase_noise(data, phase), ("in units of the clip norm of one record",))]
+    rows += [_schedule(one) for one in phase.schedules or ()]
     for release in phase.also or ():
         number = chosen_value(release.noise_multiplier, "clip norms")
         rows.append(Fact("also released", (release.what, ": multiplier ", number), ("in units of its own clip norm",)))
@@ -376,6 +404,31 @@ def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
         rows.append(Fact("matrix hash", (Literally(matrix.sha256),), ("SHA-256 of its entries",)))
     title = phase.name or ("Training" if len(data.phases) == 1 else f"Phase {index + 1}")
     return Entry(title, phase.sampler, tuple(rows))
+
+
+def _phase_noise(data: CertificateModel, phase: PhaseRecord) -> Content:
+    least, most = _extremes(phase)
+    return (_noise(data, least),) if least == most else ("from ", _noise(data, least), " to ", _noise(data, most))
+
+
+#: How a scheduled key is called, and its unit.
+_SCHEDULED = {
+    "noise.multiplier": ("noise multipliers", "clip norms"),
+    "training.sampling_probability": ("sampling probabilities", "probability"),
+    "training.expected_batch_size": ("expected batches", "records per batch"),
+}
+
+
+def _schedule(schedule: ScheduleRecord) -> Fact:
+    called, unit = _SCHEDULED[schedule.of]
+    ends = (exact(value, unit, "document") for value in (schedule.least, schedule.most))
+    content: list[str | Quantity | Literally] = [exact(schedule.distinct, "values", "document"), " values, from "]
+    content += [next(ends), " to ", next(ends)]
+    if schedule.scale is not None:
+        content += [", with the scale ", exact(schedule.scale, "factor", "document")]
+    return Fact(
+        "schedule", (*content, "; SHA-256 ", Literally(schedule.sha256)), (f"{called}, one for each iteration",)
+    )
 
 
 def _width(matrix: MatrixRecord) -> Content:

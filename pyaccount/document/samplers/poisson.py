@@ -69,7 +69,7 @@ class Poisson(Truncatable):
         stated = []
         for field, rate in stated_rates(body).items():
             if field == "sampling_probability":
-                stated.append(training.sampling_probability or 0.0)
+                stated.append(number_or_none(training.sampling_probability) or 0.0)
             elif field == "expected_batch_size":
                 stated.append(
                     (number_or_none(training.expected_batch_size) or 0.0) / (draws * (training.dataset_size or 1))

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from pyaccount.plan.noises import gaussian, laplace
 from pyaccount.plan.noises.base import NoisePlan
+from pyaccount.plan.scheduled_rounds import composed
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.document.views import Body
+    from pyaccount.plan.rounds import DirectedBounds
 
-__all__ = ["PLANS", "NoisePlan", "conventions", "noise_plan"]
+__all__ = ["PLANS", "NoisePlan", "conventions", "noise_plan", "public_rounds"]
 
 PLANS: dict[str, NoisePlan] = {"gaussian": gaussian.PLAN, "laplace": laplace.PLAN}
 
@@ -23,6 +25,12 @@ PLANS: dict[str, NoisePlan] = {"gaussian": gaussian.PLAN, "laplace": laplace.PLA
 def noise_plan(body: Body) -> NoisePlan:
     """Return the plan object for the noise of a body."""
     return PLANS[body.noise.kind]
+
+
+def public_rounds(document: Document, body: Body) -> DirectedBounds:
+    """Return the rounds of a body if participations are public and as bad as they can be, whatever its schedules."""
+    one = noise_plan(body).public
+    return composed(document, body, one) if body.schedules() else one(document, body)
 
 
 def conventions(document: Document) -> str:

@@ -82,6 +82,9 @@ class SamplerPlan(ABC):
 
     #: Whether its rounds are analysed one by one; under a matrix they would depend on one another.
     round_by_round: ClassVar[bool] = False
+    #: Whether rounds may differ in their noise, and which keys may have another rate for each round: see `plan.scheduled`.
+    scheduled_noise: ClassVar[bool] = False
+    scheduled_rates: ClassVar[tuple[str, ...]] = ()
     #: A result from the literature on its rounds under a matrix that is not implemented, as the continuation of a message.
     known_with_matrix: ClassVar[str] = ""
     #: Whether certificates state the sampling probability: it is then the probability of a record to be in a round.

@@ -127,6 +127,7 @@ def order_assumptions(body: Body, m: str) -> tuple[str, ...]:
 class DeterministicPlan(SamplerPlan):
     """No sampling, so that the worst case with public participations is the run itself."""
 
+    scheduled_noise: ClassVar[bool] = True
     states_probability: ClassVar[bool] = False
     has_derivatives: ClassVar[bool] = True
 

@@ -18,6 +18,7 @@ class FixedSizePlan(FixedDrawsPlan):
     """Batches that are uniform subsets of the data set, of a fixed size."""
 
     core: ClassVar[str] = "fixed-size"
+    scheduled_rates: ClassVar[tuple[str, ...]] = ("expected_batch_size",)
     called: ClassVar[str] = "fixed-size batches without replacement"
     symbols: ClassVar[str] = "Hyp(j; {k} of {n}, {m} drawn)"
     drawn: ClassVar[str] = (

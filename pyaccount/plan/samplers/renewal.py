@@ -80,7 +80,7 @@ class Renewal(WholeRun):
         gap = columns(document, body, b).core.gap
         if gap == 0.0:
             return None
-        sigma = body.noise.multiplier
+        sigma = body.noise.multiplier if body.noise.multiplier == "solve" else number(body.noise.multiplier)
         most = f"{up(gap, 4)}/σ²" + ("" if sigma == "solve" else f" = {up(gap / (sigma * sigma), 4)}")
         return (
             f"columns are longer than the separation {b}, so the likelihood ratio is enclosed between two recursions and the "

@@ -11,6 +11,7 @@ class WithReplacementPlan(FixedDrawsPlan):
     """Batches of independent uniform draws."""
 
     states_probability: ClassVar[bool] = False
+    scheduled_rates: ClassVar[tuple[str, ...]] = ("expected_batch_size",)
     called: ClassVar[str] = "batches drawn with replacement"
     symbols: ClassVar[str] = "Bin(j; {m}, {k}/{n})"
     drawn: ClassVar[str] = (

@@ -1,0 +1,86 @@
+"""The rules about schedules, and about a factor of the noise of several phases.
+
+Values in a file are not known here; the plan reads it and applies the same rules to it. Which samplers and matrices can
+be analysed with a schedule is for the plan to say, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyaccount.document.fields import SOLVE
+from pyaccount.document.schedules import Decaying, ScheduledBatch, ScheduledProbability, ScheduleFile, readable
+from pyaccount.document.stated import number_or_none
+from pyaccount.errors import Path, Problem, path_text
+
+if TYPE_CHECKING:
+    from pyaccount.document.schedules import Scheduled
+    from pyaccount.document.views import Body, Mechanism
+
+#: The keys under `training` that state a rate.
+_RATES = ("sampling_probability", "expected_batch_size", "participation_rate")
+
+
+def schedule_problems(document: Mechanism, body: Body) -> Iterator[Problem]:
+    """Yield the problems of the schedules of a body."""
+    for path, scheduled in body.schedules().items():
+        yield from _length(document, body, path, scheduled)
+    yield from _one_rate(document, body)
+    if body.epochs is not None and body.rates_scheduled:
+        message = (
+            "how many iterations this is depends on the rate, which is scheduled and differs from round to round: give "
+            "iterations instead"
+        )
+        yield document.problem("contradiction", body.at("training", "epochs"), message, allowed="iterations instead")
+
+
+def shared_noise_problems(document: Mechanism) -> Iterator[Problem]:
+    """Report a phase whose noise is the blank although a factor multiplies it: the value would not be the phase's σ."""
+    if document.shared_noise is None or document.shared_noise.scale == SOLVE:
+        return
+    for body in document.bodies:
+        if getattr(body.stated_noise, "multiplier", None) == SOLVE:
+            message = (
+                "this is to be solved, but noise.scale beside the phases multiplies it: leave noise.scale out, or give a number "
+                "here and write `noise: {scale: solve}` beside `phases`"
+            )
+            yield document.problem("contradiction", body.at("noise", "multiplier"), message, allowed="a number")
+
+
+def length_message(values: int, rounds: int) -> str:
+    """Return the message about a schedule whose number of values is not the number of rounds."""
+    return (
+        f"the schedule has {values:_} {'value' if values == 1 else 'values'}, but there are {rounds:_} iterations: a schedule "
+        "has one value for each iteration of a run"
+    )
+
+
+def _length(document: Mechanism, body: Body, path: Path, scheduled: Scheduled) -> Iterator[Problem]:
+    """Report a list of another length than the number of iterations, and iterations that are to be solved for a list."""
+    schedule, rounds = readable(scheduled), body.training.iterations
+    if schedule is None or isinstance(schedule, Decaying):
+        return
+    if rounds == SOLVE:
+        message = (
+            f"the number of iterations is to be solved, but {path_text(path)} lists one value for each of them: give the number, "
+            "or a schedule that goes on, {start: …, decay: …, every: …}"
+        )
+        yield document.problem("contradiction", body.at("training", "iterations"), message, allowed="a number")
+        return
+    listed = schedule.rounds if isinstance(schedule, ScheduleFile) else len(schedule)
+    count = number_or_none(listed)
+    if count is not None and number_or_none(rounds) is not None and count != rounds:
+        message = length_message(int(count), int(rounds))
+        yield document.problem("contradiction", (*path, "schedule"), message, allowed=f"{rounds} values")
+
+
+def _one_rate(document: Mechanism, body: Body) -> Iterator[Problem]:
+    """Report a second statement of a rate that is scheduled."""
+    given = {name: getattr(body.training, name) for name in _RATES}
+    given = {name: value for name, value in given.items() if value is not None}
+    scheduled = [name for name, value in given.items() if isinstance(value, ScheduledProbability | ScheduledBatch)]
+    for name in given:
+        if scheduled and name != scheduled[0]:
+            message = f"{scheduled[0]} has a schedule, which states the rate of each round: leave this out"
+            yield document.problem("contradiction", body.at("training", name), message)

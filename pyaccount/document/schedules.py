@@ -1,0 +1,210 @@
+"""Schedules: a value for each round, in place of one value for all rounds of a body.
+
+A schedule is a list with one value per round, a file with such a list, or a value that decays in steps. This module
+reads schedules. `schedule_rules` has the rules about them, and the plan reads their files and makes the values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from pyaccount.document import ranges
+from pyaccount.document.fields import NUMBER_TEXT, FieldReader, JsonSchema, Number, Solve, Text, refuse, wrong_type
+from pyaccount.document.kinds import Section
+from pyaccount.document.nodes import REPORTED
+from pyaccount.document.ranges import Range
+
+
+@dataclass(frozen=True)
+class _Column(FieldReader):
+    """Reads the name of a column, or its number, counted from 0."""
+
+    @property
+    def allowed(self) -> str:
+        """The accepted values, in words."""
+        return "the name of a column, or its number, counted from 0"
+
+    def _read(self, value: object) -> object:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return Number(ranges.COLUMN, whole=True).read(value)
+        if not isinstance(value, str):
+            raise wrong_type(value, self.allowed)
+        return Text(ranges.NAME_LENGTH).read(value)
+
+    def _json_schema(self) -> JsonSchema:
+        return {"anyOf": [{"type": "integer", **ranges.COLUMN.json_schema()}, {"type": "string"}]}
+
+
+class ScheduleFile(Section):
+    """A schedule in a file, with one value per round."""
+
+    file: Annotated[str, Text(ranges.FILE_LENGTH)] = Field(
+        description="A .npy, .csv or .txt file, relative to the folder of the document. A text file has one round per "
+        "line; its first line may name the columns, which are separated by commas or white space."
+    )
+    column: Annotated[str | int | None, _Column()] = Field(
+        default=None,
+        description="The name of the column with the values, or its number, counted from 0. Required if the file has "
+        "several columns.",
+    )
+    rounds: Annotated[int | None, Number(ranges.SCHEDULED, whole=True)] = Field(
+        default=None, description="Use only this many values from the beginning of the file. Default: all of them."
+    )
+
+
+class Decaying(Section):
+    """A schedule that decays in steps: round t, counted from 0, has the value start·decay^⌊t/every⌋.
+
+    The value is multiplied step by step, each product rounded to the nearest double.
+    """
+
+    start: Annotated[float, Number(ranges.SCHEDULE_VALUE)] = Field(description="The value of the first rounds.")
+    decay: Annotated[float, Number(ranges.SCHEDULE_DECAY)] = Field(
+        description="The factor of each step. A factor above 1 lets the value grow."
+    )
+    every: Annotated[int, Number(ranges.ITERATIONS, whole=True)] = Field(
+        default=1, description="The number of rounds from one step to the next."
+    )
+    least: Annotated[float | None, Number(ranges.SCHEDULE_VALUE)] = Field(
+        default=None, description="The least value: a smaller one is replaced by it. Default: no limit."
+    )
+
+
+Schedule = tuple[float, ...] | ScheduleFile | Decaying
+
+
+@dataclass(frozen=True)
+class _Values(FieldReader):
+    """Reads a schedule whose values are in a range."""
+
+    range: Range
+
+    @property
+    def allowed(self) -> str:
+        """The accepted values, in words."""
+        return f"a list of numbers {self.range.describe()}, one for each round; or {{file: …}}; or {{start: …, decay: …, every: …}}"
+
+    def member(self, value: object) -> type[Section] | None:
+        """Return the section that reads a mapping; None for other values."""
+        if not isinstance(value, dict):
+            return None
+        return Decaying if {"start", "decay", "every", "least"} & set(value) else ScheduleFile
+
+    def _read(self, value: object) -> object:
+        section = self.member(value)
+        if section is Decaying:
+            return self._decaying(Decaying.model_validate(value))
+        if section is not None:
+            return section.model_validate(value)
+        if not isinstance(value, list | tuple) or not value:
+            raise wrong_type(value, self.allowed)
+        return self._listed(value)
+
+    def _listed(self, values: list[object] | tuple[object, ...]) -> tuple[object, ...]:
+        reader, read, wrong = Number(self.range), list[object](), list[InitErrorDetails]()
+        for index, value in enumerate(values):
+            try:
+                read.append(reader.read(value))
+            except PydanticCustomError as error:
+                wrong.append({"type": error, "loc": (index,), "input": value})
+        if wrong:
+            raise ValidationError.from_exception_data("schedule", wrong)
+        return tuple(read)
+
+    def _decaying(self, schedule: Decaying) -> Decaying:
+        wrong: list[InitErrorDetails] = []
+        for name in ("start", "least"):
+            value = getattr(schedule, name)
+            if isinstance(value, int | float) and value not in self.range:
+                allowed = self.range.describe()
+                wrong.append(
+                    {"type": refuse("out-of-range", f"must be {allowed}", allowed), "loc": (name,), "input": value}
+                )
+        if wrong:
+            raise ValidationError.from_exception_data("schedule", wrong)
+        return schedule
+
+    def _json_schema(self) -> JsonSchema:
+        number = {"anyOf": [{"type": "number", **self.range.json_schema()}, NUMBER_TEXT]}
+        sections = [section_schema(section) for section in (ScheduleFile, Decaying)]
+        return {"anyOf": [{"type": "array", "items": number, "minItems": 1}, *sections]}
+
+
+_SCHEDULE = "One value for each round: a list, a file (`{file: …}`), or a value that decays in steps (`{start: …, decay: …, every: …}`)."
+
+
+class ScheduledMultiplier(Section):
+    """The noise multiplier of each round: σ_t = scale·schedule[t], rounded to the nearest double."""
+
+    schedule: Annotated[Schedule, _Values(ranges.NOISE_MULTIPLIER)] = Field(description=_SCHEDULE)
+    scale: Annotated[float | Solve, Number(ranges.NOISE_SCALE, blank=True)] = Field(
+        default=1.0, description="The factor of all values of the schedule."
+    )
+
+
+class ScheduledProbability(Section):
+    """The sampling probability of each round."""
+
+    schedule: Annotated[Schedule, _Values(ranges.PROBABILITY)] = Field(description=_SCHEDULE)
+
+
+class ScheduledBatch(Section):
+    """The expected batch size of each round."""
+
+    schedule: Annotated[Schedule, _Values(ranges.EXPECTED_BATCH_SIZE)] = Field(description=_SCHEDULE)
+
+
+Scheduled = ScheduledMultiplier | ScheduledProbability | ScheduledBatch
+
+
+@dataclass(frozen=True)
+class NumberOrSchedule(Number):
+    """Reads a number as `Number` does, or a mapping with a schedule."""
+
+    scheduled: type[Section] = Section
+
+    def _read(self, value: object) -> object:
+        if isinstance(value, dict):
+            return self.scheduled.model_validate(value)
+        return super()._read(value)
+
+    def member(self, value: object) -> type[Section] | None:
+        """Return the section with the schedule."""
+        return self.scheduled
+
+    @property
+    def allowed(self) -> str:
+        """The accepted values, in words."""
+        return f"{super().allowed}, or a mapping with a schedule"
+
+    def _json_schema(self) -> JsonSchema:
+        described = super()._json_schema()
+        return {"anyOf": [*described["anyOf"], section_schema(self.scheduled)]}
+
+
+def section_schema(section: type[Section]) -> JsonSchema:
+    """Return the JSON Schema of a section whose fields are all read by a `FieldReader`."""
+    properties: dict[str, Any] = {}
+    for name, field in section.model_fields.items():
+        reader = next(annotation for annotation in field.metadata if isinstance(annotation, FieldReader))
+        default = {} if field.is_required() or field.default is None else {"default": field.default}
+        properties[name] = {"description": field.description, **reader._json_schema(), **default}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [name for name, field in section.model_fields.items() if field.is_required()],
+        "additionalProperties": False,
+    }
+
+
+def readable(value: object) -> Schedule | None:
+    """Return the schedule of a scheduled value; None for other values, and for one that was reported as wrong."""
+    schedule = getattr(value, "schedule", None)
+    if schedule is None or schedule is REPORTED or (isinstance(schedule, tuple) and REPORTED in schedule):
+        return None
+    kept: Schedule = schedule
+    return kept

@@ -1,0 +1,183 @@
+"""The values of a schedule, one for each round of a run, wherever the document has them from."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyaccount.document.ranges import EXPECTED_BATCH_SIZE, NOISE_MULTIPLIER, PROBABILITY, SCHEDULED
+from pyaccount.document.schedule_rules import length_message
+from pyaccount.document.schedules import Decaying, ScheduledMultiplier, ScheduleFile
+from pyaccount.errors import DocumentError
+from pyaccount.forks import cached_property
+from pyaccount.plan.common import whole
+from pyaccount.rounding import shortest
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pyaccount.document.document import Document
+    from pyaccount.document.ranges import Range
+    from pyaccount.document.schedules import Schedule, Scheduled
+    from pyaccount.document.views import Body
+    from pyaccount.errors import Path as DocumentPath
+
+    Vector = NDArray[np.float64]
+
+#: The range of each scheduled key.
+_RANGES = {
+    "multiplier": NOISE_MULTIPLIER,
+    "sampling_probability": PROBABILITY,
+    "expected_batch_size": EXPECTED_BATCH_SIZE,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class RoundValues:
+    """The values of a schedule in the order of the rounds. Two objects are equal only if they are the same object."""
+
+    values: Vector
+
+    @cached_property
+    def least(self) -> float:
+        """The smallest value."""
+        return float(self.values.min())
+
+    @cached_property
+    def most(self) -> float:
+        """The largest value."""
+        return float(self.values.max())
+
+    @cached_property
+    def distinct(self) -> int:
+        """The number of different values."""
+        import numpy as np  # only documents with schedules need it
+
+        return len(np.unique(self.values))
+
+    @cached_property
+    def sha256(self) -> str:
+        """The SHA-256 of the values as little-endian doubles, in the order of the rounds."""
+        return hashlib.sha256(self.values.astype("<f8").tobytes()).hexdigest()
+
+
+def values_of(document: Document, body: Body, path: DocumentPath) -> RoundValues:
+    """Return the values of the schedule at a path of `body.schedules()`, as they are listed: before the scale.
+
+    The number of iterations must be known. Raises `DocumentError` for a file without a schedule, for another number of
+    values than there are iterations, and for a value that is out of the range of its key.
+    """
+    scheduled, rounds = body.schedules()[path], whole(body.training.iterations)
+    if rounds not in SCHEDULED:
+        message = f"a schedule has at most {int(SCHEDULED.maximum):_} values, and there are {rounds:_} iterations"
+        raise DocumentError([document.problem("out-of-range", path, message, allowed=SCHEDULED.describe())])
+    found = _made(document, path, scheduled.schedule, rounds)
+    if len(found.values) != rounds:
+        message = length_message(len(found.values), rounds)
+        raise DocumentError(
+            [document.problem("contradiction", (*path, "schedule"), message, allowed=f"{rounds} values")]
+        )
+    _check_range(document, path, found, _RANGES[str(path[-1])])
+    return found
+
+
+def scale_of(scheduled: Scheduled) -> float:
+    """Return the factor of a schedule; 1 for rates, and while it is the blank."""
+    scale = scheduled.scale if isinstance(scheduled, ScheduledMultiplier) else 1.0
+    return 1.0 if scale == "solve" else scale
+
+
+def multiplier_range(document: Document, body: Body, path: DocumentPath) -> None:
+    """Raise `DocumentError` if the scale moves a noise multiplier of the schedule at a path out of its range."""
+    scale, values = scale_of(body.schedules()[path]), values_of(document, body, path)
+    for value in (values.least, values.most):
+        if scale * value not in NOISE_MULTIPLIER:
+            allowed = NOISE_MULTIPLIER.describe()
+            product = shortest(scale * value)
+            message = f"the scale makes {shortest(value)} a noise multiplier of {product}, which must be {allowed}"
+            raise DocumentError([document.problem("out-of-range", path, message, allowed=allowed)])
+
+
+def _check_range(document: Document, path: DocumentPath, found: RoundValues, allowed: Range) -> None:
+    import numpy as np
+
+    values = found.values
+    # NaN is in no range, and compares as False.
+    low, high = values.min(), values.max()
+    if float(low) in allowed and float(high) in allowed:
+        return
+    inside = (values > allowed.minimum if allowed.above else values >= allowed.minimum) & (values <= allowed.maximum)
+    first = int(np.argmin(inside))
+    message = f"the value of round {first}, counted from 0, is {shortest(float(values[first]))}; it must be {allowed.describe()}"
+    raise DocumentError([document.problem("out-of-range", (*path, "schedule"), message, allowed=allowed.describe())])
+
+
+def _made(document: Document, path: DocumentPath, schedule: Schedule, rounds: int) -> RoundValues:
+    if isinstance(schedule, tuple):
+        return _listed(schedule)
+    if isinstance(schedule, Decaying):
+        return _decaying(schedule, rounds)
+    key = ("schedule", schedule)
+    if document.read is None:
+        return _of_file(document, path, schedule)
+    if key not in document.read:
+        document.read[key] = _of_file(document, path, schedule)
+    kept: RoundValues = document.read[key]
+    return kept
+
+
+@lru_cache(maxsize=4)
+def _listed(schedule: tuple[float, ...]) -> RoundValues:
+    import numpy as np
+
+    return RoundValues(np.array(schedule, dtype=np.float64))
+
+
+@lru_cache(maxsize=4)
+def _decaying(schedule: Decaying, rounds: int) -> RoundValues:
+    """Return start·decay^⌊t/every⌋, at least `least`, for each round t; each product is rounded to the nearest double.
+
+    A power would depend on the machine's library; products do not.
+    """
+    import numpy as np
+
+    steps = -(-rounds // schedule.every)
+    factors = np.full(steps, schedule.decay)
+    factors[0] = schedule.start
+    with np.errstate(over="ignore", under="ignore"):
+        values = np.multiply.accumulate(factors)
+    if schedule.least is not None:
+        values = np.maximum(values, schedule.least)
+    return RoundValues(np.repeat(values, schedule.every)[:rounds])
+
+
+def _of_file(document: Document, path: DocumentPath, schedule: ScheduleFile) -> RoundValues:
+    from pyaccount.plan.schedule_files import ScheduleFileError
+
+    folder = Path(document.file).parent if document.file is not None else Path()
+    try:
+        file = folder / schedule.file
+        # The file's identity is part of the cache key: the path may be relative, and the working directory may change.
+        status = file.stat() if file.is_file() else None
+        stamp = None if status is None else (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        found = _column(file, schedule.column, stamp)
+    except ScheduleFileError as error:
+        raise DocumentError([document.problem("schedule-file", (*path, "schedule", "file"), str(error))]) from error
+    if schedule.rounds is None:
+        return found
+    if schedule.rounds > len(found.values):
+        message = f"the file has {len(found.values):_} values"
+        place = (*path, "schedule", "rounds")
+        raise DocumentError([document.problem("contradiction", place, message, allowed=f"at most {len(found.values)}")])
+    return RoundValues(found.values[: schedule.rounds])
+
+
+@lru_cache(maxsize=4)
+def _column(path: Path, column: str | int | None, stamp: object) -> RoundValues:
+    from pyaccount.plan.schedule_files import read_column
+
+    return RoundValues(read_column(path, column))
