@@ -161,6 +161,10 @@ def body_of(document: Document) -> dict[str, Any]:
     if body.sampler.kind == "none" and body.sampler.model_fields_set != {"kind"}:
         message = "how often a record takes part is a property of the whole run, which takes a document; here it is every round"
         raise DocumentError([document.problem("no-valid-bound", ("sampler",), message, allowed="none without limits")])
+    if scheduled := body.schedules():
+        message = "rounds are added with the noise and the rate that they have: a schedule is that of a whole run, in a document"
+        path = next(iter(scheduled))
+        raise DocumentError([document.problem("no-valid-bound", path, message, allowed="a number")])
     compile_document(document)
     written = document.to_mapping()
     return without_length({key: written[key] for key in ("training", "sampler", "noise") if key in written})

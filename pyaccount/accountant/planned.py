@@ -23,6 +23,7 @@ from pyaccount.document.document import Document
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.document.ranges import NAME_LENGTH, PHASES
+from pyaccount.document.schedules import ScheduledMultiplier
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import whole
 from pyaccount.plan.compiling import compile_document
@@ -79,6 +80,7 @@ class Planned:
         left = covered
         for body in self.document.bodies:
             stated = mapping["phases"][body.path[1]] if body.path else _body_of(mapping)
+            stated["noise"] = _own_noise(stated["noise"], body)
             left -= _keep(self.document, body, stated, left, kept)
             if left == 0:
                 break
@@ -163,6 +165,27 @@ def _body_of(mapping: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+#: The keys that may have a schedule.
+_SCHEDULED = (("noise", "multiplier"), ("training", "sampling_probability"), ("training", "expected_batch_size"))
+
+
+def _first(schedule: Any, rounds: int) -> Any:
+    """Return the schedule of the first rounds; one that decays needs no other."""
+    if isinstance(schedule, list):
+        return schedule[:rounds]
+    return schedule | {"rounds": rounds} if "file" in schedule else schedule
+
+
+def _own_noise(stated: dict[str, Any], body: Body) -> dict[str, Any]:
+    """Return the noise of a body as it is without the factor of all phases, which then belongs to its own numbers."""
+    if body.stated_noise is None:
+        return stated
+    multiplier = body.noise.multiplier
+    if isinstance(multiplier, ScheduledMultiplier):
+        return stated | {"multiplier": stated["multiplier"] | {"scale": multiplier.scale}}
+    return stated | {"multiplier": multiplier}
+
+
 def _expressible(body: Body, rounds: int) -> int:
     """Return the smallest number of rounds of one run, at least `rounds`, that a document can describe."""
     if matrix_plan(body).from_file:
@@ -195,4 +218,8 @@ def _cut(document: Document, body: Body, stated: dict[str, Any], rounds: int) ->
     cut["training"].pop("epochs", None)
     cut["training"]["iterations"] = rounds
     cut["sampler"] |= sampler_plan(body).cut(body, rounds)
+    for section, key in _SCHEDULED:
+        value = cut[section].get(key)
+        if isinstance(value, dict):
+            cut[section][key] = value | {"schedule": _first(value["schedule"], rounds)}
     return cut | matrix_plan(body).leading_block(strategy(document, body), body, cut["noise"], rounds)

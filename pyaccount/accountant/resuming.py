@@ -18,7 +18,7 @@ def check_plan(found: saved.AccountantState, plan: Planned, done: int, source: s
     if not _of_this_run(found, plan):
         raise StateError(f"{source}: document: this is the state of another run, with another document")
     if tuple(found.matrix_sha256) != plan.fingerprints:
-        message = "the rounds done had the noise of another matrix than the one in the document's file now"
+        message = "the rounds done had the noise of another matrix or schedule than the one in the document's file now"
         raise StateError(f"{source}: matrix_sha256: {message}")
     if found.steps > plan.length:
         raise StateError(f"{source}: steps: {found.steps} rounds are more than the {plan.length} planned")

@@ -32,8 +32,8 @@ class AccountantState(Record):
     )
     document: dict[str, Any] = Field(description="The mechanism document.")
     matrix_sha256: list[str] = Field(
-        description="The SHA-256 of the entries of each matrix that the document names as a file, in the order of "
-        "the document; of each, row by row as doubles."
+        description="The SHA-256 of the entries of each matrix, and of the values of each schedule, that the document names as "
+        "a file, in the order of the document; of each, row by row as doubles."
     )
     steps: int = Field(
         ge=0, description="The number of rounds released so far. A round is an optimizer step, not a micro-batch."

@@ -23,6 +23,7 @@ from pyaccount.document.ranges import COUNT, DATASET_SIZE, DRAWS, ITERATIONS, LA
 from pyaccount.document.releases import effective
 from pyaccount.errors import DocumentError, MissingExtraError, Path, quoted
 from pyaccount.plan.common import number
+from pyaccount.plan.scheduled_rounds import bodies_of_kinds
 
 if TYPE_CHECKING:
     from pyaccount.document.views import Body
@@ -96,7 +97,12 @@ def to_event(source: Source) -> Any:
         problems.append(described.problem("no-equivalent", ("privacy", "group_size"), message, allowed="1"))
     if problems:
         raise DocumentError(problems)
-    events = [_event(dp_accounting, body) for body in described.bodies]
+    kinds = [
+        kind
+        for body in described.bodies
+        for kind in (bodies_of_kinds(described, body) if body.schedules() else (body,))
+    ]
+    events = [_event(dp_accounting, body) for body in kinds]
     return events[0] if len(events) == 1 else dp_accounting.ComposedDpEvent(events)
 
 
@@ -246,7 +252,11 @@ def _without_event(described: Document, body: Body) -> list[Problem]:
         adjacency = ("privacy", "adjacency")
         problems.append(described.problem("no-equivalent", adjacency, message, allowed="add-remove or zero-out"))
     path = described.blank
-    if path is not None and path[0] != "privacy" and path[: len(body.path)] == body.path:
+    if (
+        path is not None
+        and path[0] != "privacy"
+        and (path[: len(body.path)] == body.path or path == ("noise", "scale"))
+    ):
         message = "an event cannot have blanks: certify the document first"
         problems.append(described.problem("unfilled-blank", path, message, allowed="a value"))
     return problems

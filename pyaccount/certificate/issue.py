@@ -175,6 +175,7 @@ def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[st
 def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
     plan, draws, also = sampler_plan(body), body.draws_per_iteration(), body.noise.also
     sigma, one_rate = constant_multiplier(document, body), not body.rates_scheduled
+    several = [] if sigma is None or not also else [sigma, *(one.multiplier for one in also)]
     return PhaseRecord(
         name=body.name,
         sampler=body.sampler.kind,
@@ -185,9 +186,7 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
         noise_multiplier=sigma,
         schedules=schedule_records(document, body),
         also=[ReleaseRecord(what=one.what, noise_multiplier=one.multiplier) for one in also] or None,
-        effective_noise_multiplier=effective([sigma, *(one.multiplier for one in also)])[0]
-        if also and sigma is not None
-        else None,
+        effective_noise_multiplier=effective(several)[0] if several else None,
         sampling_probability=body.sampling_probability() if plan.states_probability and one_rate else None,
         draws_per_iteration=None if draws == 1 else draws,
         participation_rate=body.participation_rate() if body.sampler.common_rate and one_rate else None,
@@ -260,8 +259,11 @@ def _scheduled_utility(noises: NDArray[np.float64]) -> Utility:
 
     The sum of the first t rounds has the variance Σ_{s≤t} σ_s². So the mean over t counts σ_s² in n − s of n sums (s from 0).
     """
+    import numpy as np  # only documents with schedules need it
+
     squares, rounds = noises * noises, len(noises)
-    mse = math.fsum(((rounds - place) / rounds) * square for place, square in enumerate(squares.tolist()))
+    shares = np.arange(rounds, 0, -1) / rounds
+    mse = math.fsum((shares * squares).tolist())
     return Utility(prefix_sum_mse=mse, prefix_sum_rmse=math.sqrt(mse), max_error=math.sqrt(math.fsum(squares.tolist())))
 
 

@@ -86,7 +86,10 @@ class _Values(FieldReader):
     @property
     def allowed(self) -> str:
         """The accepted values, in words."""
-        return f"a list of numbers {self.range.describe()}, one for each round; or {{file: …}}; or {{start: …, decay: …, every: …}}"
+        return (
+            f"a list of numbers {self.range.describe()}, one for each round; or {{file: …}}; or "
+            "{start: …, decay: …, every: …}"
+        )
 
     def member(self, value: object) -> type[Section] | None:
         """Return the section that reads a mapping; None for other values."""
@@ -134,7 +137,10 @@ class _Values(FieldReader):
         return {"anyOf": [{"type": "array", "items": number, "minItems": 1}, *sections]}
 
 
-_SCHEDULE = "One value for each round: a list, a file (`{file: …}`), or a value that decays in steps (`{start: …, decay: …, every: …}`)."
+_SCHEDULE = (
+    "One value for each round: a list, a file (`{file: …}`), or a value that decays in steps (`{start: …, decay: …, "
+    "every: …}`)."
+)
 
 
 class ScheduledMultiplier(Section):

@@ -92,6 +92,8 @@ def certified(source: RunSource, asked: Document | None = None) -> Certified:
 
 def _certified(document: Document, digest: str | None, statement: str | None, guarantee: str | None) -> Certified:
     # This call refuses documents that cannot be run because no accountant could count their rounds, such as a risk without an ε.
+    # It also reads the document's files once, so that they cannot change during the run.
+    document = document.pinned()
     planned(document)
     body_runs: list[BodyRun] = []
     start = 0

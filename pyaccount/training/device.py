@@ -71,7 +71,7 @@ class DeviceRows:
 
     def __init__(self, noise: Noise, shapes: Mapping[str, tuple[int, ...]], key: RunKey, device: torch.device) -> None:
         """Make the stream at round 0; called by `DeviceNoise.stream`."""
-        self._inverse, self._scale, self._rounds = noise.inverse, noise.standard_deviation, noise.rounds
+        self._noise, self._inverse, self._rounds = noise, noise.inverse, noise.rounds
         self._shapes, self._device, self._key = dict(sorted(shapes.items())), device, key
         self._begin()
 
@@ -93,7 +93,7 @@ class DeviceRows:
         for number, weight in sorted({self._round: 0.0, **dict(row.fresh)}.items()):
             self._generator.set_state(self._states[number])
             for name, drawn in self._drawn():
-                rows[name] += weight * self._scale * drawn
+                rows[name] += weight * self._noise.deviation(number) * drawn
         for coefficient, kept in zip(row.coefficients, self._memory, strict=False):
             for name in rows:
                 rows[name] += coefficient * kept[name]

@@ -13,9 +13,11 @@ import numpy as np
 
 from pyaccount.arguments import number_of
 from pyaccount.certificate.provenance import versions
-from pyaccount.errors import DocumentError, DomainError, RunError, quoted
+from pyaccount.document.schedules import ScheduledMultiplier
+from pyaccount.errors import DocumentError, DomainError, RunError, path_text, quoted
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices import strategy
+from pyaccount.plan.schedule_values import scale_of, values_of
 from pyaccount.training.sums import ALONE
 
 if TYPE_CHECKING:
@@ -92,7 +94,9 @@ def normaliser_of(document: Document, body: Body, given: float | None) -> float:
     expected = body.expected_batch_size()
     if expected is None:
         message = (
-            "sums are divided by the expected batch size, and the document does not state it: state it, or give the run a "
+            "sums are divided by the expected batch size, which has a schedule: give the run a constant normaliser"
+            if body.rates_scheduled
+            else "sums are divided by the expected batch size, and the document does not state it: state it, or give the run a "
             "constant normaliser"
         )
         path = body.at("training", "expected_batch_size")
@@ -111,11 +115,39 @@ def matrix_hash(document: Document, body: Body) -> str:
     return hashlib.sha256(np.asarray(built.coefficients, dtype="<f8").tobytes()).hexdigest()
 
 
+def noise_multipliers_of(run: Certified) -> list[float | None]:
+    """Return σ of each part of a run; None for one whose rounds have different ones, by a schedule."""
+    scheduled = ScheduledMultiplier
+    return [
+        None if isinstance(part.body.noise.multiplier, scheduled) else number(part.body.noise.multiplier)
+        for part in run.body_runs
+    ]
+
+
+def schedules_of(document: Document) -> list[dict[str, dict[str, Any]]] | None:
+    """Return the scale and the hash of each schedule, for each body of a document; None for one without schedules.
+
+    They enter the key of all draws: with other values in a file, or another scale, all draws differ.
+    """
+    stated = [
+        {
+            path_text(path[len(body.path) :]): {
+                "sha256": values_of(document, body, path).sha256,
+                "scale": scale_of(scheduled),
+            }
+            for path, scheduled in body.schedules().items()
+        }
+        for body in document.bodies
+    ]
+    return stated if any(stated) else None
+
+
 def facts_of(
     run: Certified, clip_norms: Mapping[str, float], normalisers: Sequence[float], world: int, noise_source: str
 ) -> dict[str, Any]:
     """Return the facts for the first line of the record. All of them are public or in the certificate."""
     document = run.document
+    scheduled = schedules_of(document)
     return {
         "name": document.name,
         "document_sha256": document.sha256,
@@ -126,7 +158,8 @@ def facts_of(
         "matrices": [matrix_hash(document, body) for body in document.bodies],
         "rounds": run.rounds,
         "records": [body.training.dataset_size for body in document.bodies],
-        "noise_multipliers": [number(part.body.noise.multiplier) for part in run.body_runs],
+        "noise_multipliers": noise_multipliers_of(run),
+        **({} if scheduled is None else {"schedules": scheduled}),
         "clip_norms": dict(clip_norms),
         "normalisers": list(normalisers),
         "world": world,
@@ -140,4 +173,5 @@ def root_of(key: RunKey, header: Mapping[str, Any]) -> RunKey:
     """Return the key from which all of a run's batches and noise are drawn, derived from its folder's key and the run's facts."""
     if header["record"] == 1:
         return key.derive("run", header["document_sha256"])
-    return key.derive("run with nonces", *(json.dumps(header[name], sort_keys=True) for name in BOUND))
+    bound = (*BOUND, "schedules") if "schedules" in header else BOUND
+    return key.derive("run with nonces", *(json.dumps(header[name], sort_keys=True) for name in bound))

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from pyaccount.errors import DomainError, RunError, quoted
 from pyaccount.plan.common import number
+from pyaccount.plan.scheduled_rounds import at_round
 from pyaccount.training.assumptions import held
 from pyaccount.training.certified import Certified, certified
-from pyaccount.training.facts import ALSO, matrix_hash
+from pyaccount.training.facts import ALSO, matrix_hash, noise_multipliers_of, schedules_of
 from pyaccount.training.folder import SIZES
 from pyaccount.training.record import STREAMS, Recorded, contains
 from pyaccount.training.reporting import RecordVerdict
@@ -88,8 +89,10 @@ def _problems(recorded: Recorded, run: Certified) -> list[str]:
         "matrices": [matrix_hash(run.document, body) for body in run.document.bodies],
         "rounds": run.rounds,
         "records": [body.training.dataset_size for body in run.document.bodies],
-        "noise_multipliers": [number(part.body.noise.multiplier) for part in run.body_runs],
+        "noise_multipliers": noise_multipliers_of(run),
     }
+    if (scheduled := schedules_of(run.document)) is not None:
+        expected["schedules"] = scheduled
     # The hash of the certificate is not compared: the record also belongs to this run if the document was run without a
     # certificate, or if the same claim was certified several times.
     if header.get("certificate_sha256") is not None:
@@ -212,9 +215,10 @@ def _noise_problems(recorded: Recorded, run: Certified) -> list[str]:
             f"clip_norms: norms of {', '.join(sorted(names))} are expected, not of {', '.join(sorted(norms)) or 'none'}"
         ]
     for release in recorded.releases[: run.rounds]:
-        noise = run.body_run(release.round).body.noise
+        part = run.body_run(release.round)
+        noise = at_round(run.document, part.body, release.round - part.start).noise
         scales = [
-            (noise.multiplier, norms[ALONE]),
+            (number(noise.multiplier), norms[ALONE]),
             *((one.multiplier, norms[f"{ALSO}{one.what}"]) for one in noise.also),
         ]
         least = [sigma * norm for sigma, norm in scales]

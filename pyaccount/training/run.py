@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pyaccount.accountant import Accountant
 from pyaccount.errors import DomainError, RunError, quoted
 from pyaccount.plan.common import number as filled
+from pyaccount.plan.scheduled_rounds import at_round
 from pyaccount.training.batches import Batch, Batches, batches_of
 from pyaccount.training.batches.attribution import attributed
 from pyaccount.training.certified import BodyRun, RunSource, certified
@@ -23,6 +24,7 @@ from pyaccount.training.facts import ALSO, clip_norms_of, facts_of, normaliser_o
 from pyaccount.training.folder import open_folder
 from pyaccount.training.key import KEY_BYTES, RunKey
 from pyaccount.training.mark import MarkPlace
+from pyaccount.training.noise import Noise
 from pyaccount.training.noise.nonces import coordinates_of
 from pyaccount.training.opening import opened
 from pyaccount.training.record import RecordedRelease
@@ -184,7 +186,7 @@ class TrainingRun:
         self._normalisers = [normaliser_of(self._run.document, one.body, normaliser) for one in self._run.body_runs]
         #: The largest number of contributions to a batch, by body; this number is public.
         self._most: dict[int, int] = {}
-        self._deviations = self._check_phases()
+        self._noises = self._check_phases()
         self._run = opened(self._run, place, uncertified=uncertified, rank=rank)
         source_of_noise = FROM_KEY if device_noise is None else device_noise.name
         facts = facts_of(self._run, self._clip_norms, self._normalisers, world, source_of_noise)
@@ -249,8 +251,9 @@ class TrainingRun:
 
     def noise_multiplier(self, number: int | None = None) -> float:
         """Return σ of a round, by default of the next one."""
-        body = self._run.body_run(self._round if number is None else number).body
-        return filled(body.noise.multiplier)
+        round = self._round if number is None else number
+        part = self._run.body_run(round)
+        return filled(at_round(self._run.document, part.body, round - part.start).noise.multiplier)
 
     def normaliser(self, number: int | None = None) -> float:
         """Return the constant by which the sum of a round is divided, by default of the next round."""
@@ -382,7 +385,7 @@ class TrainingRun:
         releases = (named(sums), *also_of(part.body, also))
         for arrays, norm in zip(releases, norms_of(part, self._clip_norms), strict=True):
             check_norm(arrays, norm, self._most[part.place])
-        deviations = self._deviations[part.index]
+        deviations = self._deviations(part, number)
         with self._lock:
             noise = self._drawn(part, number, releases)
             self._round = number + 1
@@ -413,7 +416,7 @@ class TrainingRun:
         nonce, seed = folder.drawn_by() if known is None else (known.nonce, known.seed)
         sum_tag = tag(recorded, self._root.derive("sums", number, *coordinates_of(seed)))
         release = RecordedRelease(
-            number, folder.recorded.rewinds, self._deviations[part.index], sum_tag, nonce=nonce, seed=seed
+            number, folder.recorded.rewinds, self._deviations(part, number), sum_tag, nonce=nonce, seed=seed
         )
         if known is not None and not release.same_sum(known):
             raise self._another_sum(number, repeated=repeated)
@@ -446,24 +449,28 @@ class TrainingRun:
         size = self._sizes[part.place]
         return batches_of(self._run.document, part.body, key, records=size, attribution=self._attribution)
 
-    def _check_phases(self) -> list[tuple[float, ...]]:
-        """Return the standard deviations of the noise of each part.
+    def _deviations(self, part: BodyRun, number: int) -> tuple[float, ...]:
+        """Return the standard deviations of the noise of a round, one for each sum that is released of its batch."""
+        return tuple(noise.deviation(number - part.start) for noise in self._noises[part.index])
+
+    def _check_phases(self) -> list[tuple[Noise, ...]]:
+        """Return the noise of each part, for each release of a batch; only its standard deviations are used.
 
         This also makes the batches and the noise of every phase once, with a key that is used for nothing else, so that errors of
         a later phase are raised now, before anything is counted.
         """
-        deviations, key = [], RunKey(bytes(KEY_BYTES))
+        kept, key = list[tuple[Noise, ...]](), RunKey(bytes(KEY_BYTES))
         for part in self._run.body_runs:
             if part.start == part.first:
                 self._most[part.place] = self._batches_of(part, key).most
-            noises = [
+            noises = tuple(
                 noise_for(self._run.document, part, self._clip_norms, release, key)
                 for release in range(1 + len(part.body.noise.also))
-            ]
+            )
             for noise in noises:
                 noise.stream({ALONE: (1,)}, dtype="float64")
-            deviations.append(tuple(noise.standard_deviation for noise in noises))
-        return deviations
+            kept.append(noises)
+        return kept
 
     def _refuse_correlated(self, target: int) -> None:
         """Raise `RunError` if a matrix correlates the noise of the rounds that are to be given up with that of later ones."""

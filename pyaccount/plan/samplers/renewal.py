@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number, whole
 from pyaccount.plan.matrices import columns, product_cost, strategy
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism

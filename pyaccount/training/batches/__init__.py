@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError, RunError
+from pyaccount.plan.scheduled import schedule_refusals
 from pyaccount.training.batches import (
     b_min_sep,
     balls_in_bins,
@@ -76,6 +77,8 @@ def batches_of(
     Raises `DocumentError` with the place if batches cannot be drawn (a blank, an unknown size of the data set, a deterministic
     order without a batch size, or a case that no analysis covers), and `RunError` for data that does not fit the document.
     """
+    if refused := schedule_refusals(document, body):
+        raise DocumentError(refused)
     unknown = [path for path in (document.blank, *document.choices) if path is not None]
     if unknown:
         message = "batches can only be drawn from a document without blanks: certify it first, and use the certificate"

@@ -15,6 +15,7 @@ from pyaccount.document.ranges import DATASET_SIZE
 from pyaccount.errors import DocumentError, RunError
 from pyaccount.plan.common import whole
 from pyaccount.plan.samplers import sampler_plan
+from pyaccount.plan.scheduled_rounds import at_round, rates_of
 from pyaccount.training.batches.batch import Batch
 
 if TYPE_CHECKING:
@@ -95,6 +96,10 @@ class RunBatches(Batches):
                 raise DocumentError(problems)
             self.most = min(self.most, self._limit)
         self._streams = _core.BatchStreams(drawing.key.reveal())
+        # A file of a schedule is read once, so that it cannot change while batches are drawn.
+        self._document, self._stated = drawing.document.pinned(), body
+        if body.schedules():
+            at_round(self._document, body, 0)
 
     def batch(self, round: int) -> Batch:
         """Return the batch of a round; it depends only on the key and the round, not on the order of calls."""
@@ -104,6 +109,15 @@ class RunBatches(Batches):
         if self._limit is not None and len(drawn) > self._limit:
             drawn = drawn[indices(self._streams.kept(self._kept_by(round), len(drawn), self._limit))]
         return Batch(drawn, self._limit)
+
+    def _body(self, round: int) -> Body:
+        """Return the body with the rate of a round."""
+        return at_round(self._document, self._stated, round) if self._stated.rates_scheduled else self._stated
+
+    def _most_drawn(self) -> int:
+        """Return the largest number of draws of a round, for a sampler with a fixed number of them in each."""
+        scheduled = rates_of(self._document, self._stated, "expected_batch_size")
+        return self._stated.batch_size() if scheduled is None else round(float(scheduled.max()))
 
     def _records(self, drawing: Drawing) -> int:
         """Return the number of records; samplers of users take it from the attribution."""

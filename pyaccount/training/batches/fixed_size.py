@@ -11,7 +11,7 @@ class FixedSizeBatches(RunBatches):
     def __init__(self, drawing: Drawing) -> None:
         """Take the batch size that was analysed."""
         super().__init__(drawing)
-        self.most = self._size = drawing.body.batch_size()
+        self.most = self._most_drawn()
 
     def _drawn(self, round: int) -> Records:
-        return indices(self._streams.without_replacement(round, self.dataset_size, self._size))
+        return indices(self._streams.without_replacement(round, self.dataset_size, self._body(round).batch_size()))

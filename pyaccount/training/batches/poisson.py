@@ -13,12 +13,15 @@ class PoissonBatches(RunBatches):
     """
 
     def __init__(self, drawing: Drawing) -> None:
-        """Take the probability and the number of draws in a round that were analysed."""
+        """Take the probability (or its schedule) and the number of draws in a round that were analysed."""
         super().__init__(drawing)
-        self._probability = drawing.body.sampling_probability()
+        self._probability = None if drawing.body.rates_scheduled else drawing.body.sampling_probability()
         self._draws = drawing.body.draws_per_iteration()
         if self._limit is None:
             self.most *= self._draws
 
     def _drawn(self, round: int) -> Records:
-        return indices(self._streams.poisson(round, self.dataset_size, self._probability, self._draws))
+        probability = self._probability
+        if probability is None:
+            probability = self._body(round).sampling_probability()
+        return indices(self._streams.poisson(round, self.dataset_size, probability, self._draws))

@@ -14,6 +14,7 @@ from pyaccount import _core
 from pyaccount.errors import DocumentError, DomainError, PlanExceededError, RunError
 from pyaccount.plan.common import number, whole
 from pyaccount.plan.matrices import strategy
+from pyaccount.plan.scheduled_rounds import multipliers_of
 from pyaccount.training.noise.inverses import InverseRows, inverse_rows
 from pyaccount.training.noise.inverses.identity import IdentityRows
 from pyaccount.training.noise.nonces import WITHOUT_NONCE, check_nonces, new_nonce
@@ -49,11 +50,18 @@ class Noise:
 
     #: The number of rows, which is the number of iterations of the body.
     rounds: int
-    #: The standard deviation of the entries of Z, σ times the clip norm, rounded up; in the units of the sums.
+    #: The standard deviation of the entries of Z, σ times the clip norm, rounded up; in the units of the sums. If the rounds
+    #: have different ones, the largest of them.
     standard_deviation: float
     inverse: InverseRows
     _key: RunKey
     _coordinates: tuple[str | int, ...]
+    #: The standard deviation of each row of Z, if the document has a schedule of noise; rows then have no correlation.
+    deviations: NDArray[np.float64] | None = None
+
+    def deviation(self, round: int) -> float:
+        """Return the standard deviation of the row of Z of a round, counted from 0."""
+        return self.standard_deviation if self.deviations is None else float(self.deviations[round])
 
     @property
     def growth(self) -> float:
@@ -108,11 +116,12 @@ class Noise:
                 f"enough digits for a factor of at most {limit:.3g}: use {wider}a matrix whose inverse does not grow, such as "
                 "banded-square-root"
             )
-        smallest = self.standard_deviation * self.inverse.smallest_new
+        least = self.standard_deviation if self.deviations is None else float(self.deviations.min())
+        smallest = least * self.inverse.smallest_new
         largest = self.standard_deviation * self.growth * LARGEST_NORMAL
         if not (smallest * float(limits.eps) >= float(limits.tiny) and largest <= float(limits.max)):
             raise DomainError(
-                f"noise of standard deviation {self.standard_deviation:.3g} is out of the range of {kind}: "
+                f"noise of standard deviation {least:.3g} is out of the range of {kind}: "
                 "scale the sums and the clip norm"
             )
         return NoiseStream(self, _parts_of(shapes, parts), kind)
@@ -165,15 +174,19 @@ def noise_of(  # noqa: PLR0913 - the coordinates of a run
     if not 0 <= release <= len(also):
         raise DomainError(f"a batch of this document has {1 + len(also)} releases, numbered from 0, not {release}")
     built = strategy(document, body)
+    scheduled = multipliers_of(document, body) if release == 0 else None
     if release == 0:
-        multiplier, inverse = number(body.noise.multiplier), inverse_rows(body, built)
+        # Rounds with a schedule have no matrix, and the largest σ stands for all of them where there must be one.
+        multiplier = number(body.noise.multiplier) if scheduled is None else float(scheduled.max())
+        inverse = inverse_rows(body, built)
         coordinates: tuple[str | int, ...] = ("noise", phase, _ATTEMPT)
     else:
         # The matrix correlates only the noise of the main release.
         multiplier, inverse = also[release - 1].multiplier, IdentityRows(built)
         coordinates = ("noise also", phase, _ATTEMPT, release)
     deviation = multiplier * clip_norm * (1.0 + RAISED)
-    return Noise(whole(body.training.iterations), deviation, inverse, key, coordinates)
+    deviations = None if scheduled is None else scheduled * clip_norm * (1.0 + RAISED)
+    return Noise(whole(body.training.iterations), deviation, inverse, key, coordinates, deviations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +279,7 @@ class NoiseStream:
             drawn[name] = np.empty(part.size, self._dtype)
             # The secret bytes are never stored in a variable, so that no traceback shows them: see `RunKey`.
             self._rows[name].next(
-                [(keys[t].reveal(), t, weight * self._noise.standard_deviation) for t, weight in row.fresh],
+                [(keys[t].reveal(), t, weight * self._noise.deviation(t)) for t, weight in row.fresh],
                 row.coefficients,
                 drawn[name],
             )
