@@ -20,7 +20,16 @@ from pyaccount.document import fields as readers
 from pyaccount.document.amplification import AmplificationModel
 from pyaccount.document.kinds import Section
 from pyaccount.document.models import Phase, PhasedDocument, SingleDocument
+from pyaccount.document.noise import SharedNoise
 from pyaccount.document.policy import Accepted, PolicyModel
+from pyaccount.document.schedules import (
+    Column,
+    Decaying,
+    NumberOrSchedule,
+    ScheduledMultiplier,
+    ScheduleFile,
+    ScheduleValues,
+)
 from pyaccount.document.shape import reader_of, section_of, union_of
 from pyaccount.document.spans import Span
 from pyaccount.document.sweeps import SweepModel, Varied
@@ -108,7 +117,7 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
                 yield from _fields(rest) if rest else ("", "No further keys.")
                 for inner, entries in rest.items():
                     entry = section_of(entries)
-                    if entry is not None:
+                    if entry is not None and reader_of(entries) is None:
                         yield from ("", f"Each entry of `{inner}`: {_paragraph(entry)}")
                         yield from _fields(entry.model_fields)
         elif key == "phases":
@@ -118,8 +127,25 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
                 "this key:"
             )
             yield from _fields({"name": Phase.model_fields["name"]})
+            yield from ("", "Beside `phases`, `noise` has only this key:")
+            yield from _fields(SharedNoise.model_fields)
+            yield from _schedules(title)
         elif section is not None:
             yield from _section(title, path, field, section)
+
+
+def _schedules(title: str) -> Iterator[str]:
+    """Yield the keys of values that have a schedule, which several sections may have."""
+    yield from ("", f"### {title}: schedules", "")
+    yield (
+        "`noise.multiplier`, `training.sampling_probability` and `training.expected_batch_size` may be a mapping with a "
+        "`schedule`, which has a value for each round; a schedule of noise may also have a `scale`: "
+        "[how they are bounded](../composition.md#schedules)."
+    )
+    yield from _fields(ScheduledMultiplier.model_fields)
+    for section in (ScheduleFile, Decaying):
+        yield from ("", _paragraph(section))
+        yield from _fields(section.model_fields)
 
 
 def _section(title: str, path: str, field: FieldInfo, section: type[Section]) -> Iterator[str]:
@@ -128,7 +154,7 @@ def _section(title: str, path: str, field: FieldInfo, section: type[Section]) ->
     yield from _fields(section.model_fields)
     for key, inside in section.model_fields.items():
         below = section_of(inside)
-        if below is not None:
+        if below is not None and reader_of(inside) is None:
             yield from _section(title, f"{path}.{key}", inside, below)
 
 
@@ -167,6 +193,7 @@ def _read(reader: readers.FieldReader) -> tuple[str, str, str]:
     if isinstance(reader, readers.Number):
         number, unit = _number(reader)
         extra = (["`solve`"] if reader.blank else []) + (["`choose:` with a list"] if reader.choose else [])
+        extra += ["a schedule"] if isinstance(reader, NumberOrSchedule) else []
         found = number, unit, "; or ".join([reader.range.describe(), *extra])
     elif isinstance(reader, readers.Numbers):
         allowed = f"{reader.range.describe()}; a list of {reader.length.describe()}"
@@ -179,6 +206,10 @@ def _read(reader: readers.FieldReader) -> tuple[str, str, str]:
         found = "mapping or list", "", reader.allowed
     elif isinstance(reader, readers.Text):
         found = "text", "", reader.allowed
+    elif isinstance(reader, ScheduleValues):
+        found = "schedule", reader.range.measure, "a list, each " + reader.range.describe() + "; or a mapping, as below"
+    elif isinstance(reader, Column):
+        found = "text or number", "", reader.allowed
     else:
         kind = "number" if isinstance(reader, readers.Version) else "word"
         found = kind, "", _words(reader.words_allowed) or f"`{reader.allowed}`"

@@ -69,7 +69,7 @@ class PhasedDocument(_Head):
     # None if the document does not state it.
     noise: SharedNoise = Field(
         default=None,  # type: ignore[assignment]
-        description="A factor of the noise of all phases.",
+        description="A factor of the noise of all phases, so that `scale: solve` finds the least noise of all of them at once.",
     )
     phases: Annotated[tuple[Phase, ...], Items(ranges.PHASES)] = Field(
         description="The mechanisms that are run on the same data, one after the other or in parallel. They are "

@@ -20,7 +20,7 @@ from pyaccount.document.ranges import Range
 
 
 @dataclass(frozen=True)
-class _Column(FieldReader):
+class Column(FieldReader):
     """Reads the name of a column, or its number, counted from 0."""
 
     @property
@@ -46,7 +46,7 @@ class ScheduleFile(Section):
         description="A .npy, .csv or .txt file, relative to the folder of the document. A text file has one round per "
         "line; its first line may name the columns, which are separated by commas or white space."
     )
-    column: Annotated[str | int | None, _Column()] = Field(
+    column: Annotated[str | int | None, Column()] = Field(
         default=None,
         description="The name of the column with the values, or its number, counted from 0. Required if the file has "
         "several columns.",
@@ -78,7 +78,7 @@ Schedule = tuple[float, ...] | ScheduleFile | Decaying
 
 
 @dataclass(frozen=True)
-class _Values(FieldReader):
+class ScheduleValues(FieldReader):
     """Reads a schedule whose values are in a range."""
 
     range: Range
@@ -146,7 +146,7 @@ _SCHEDULE = (
 class ScheduledMultiplier(Section):
     """The noise multiplier of each round: σ_t = scale·schedule[t], rounded to the nearest double."""
 
-    schedule: Annotated[Schedule, _Values(ranges.NOISE_MULTIPLIER)] = Field(description=_SCHEDULE)
+    schedule: Annotated[Schedule, ScheduleValues(ranges.NOISE_MULTIPLIER)] = Field(description=_SCHEDULE)
     scale: Annotated[float | Solve, Number(ranges.NOISE_SCALE, blank=True)] = Field(
         default=1.0, description="The factor of all values of the schedule."
     )
@@ -155,13 +155,13 @@ class ScheduledMultiplier(Section):
 class ScheduledProbability(Section):
     """The sampling probability of each round."""
 
-    schedule: Annotated[Schedule, _Values(ranges.PROBABILITY)] = Field(description=_SCHEDULE)
+    schedule: Annotated[Schedule, ScheduleValues(ranges.PROBABILITY)] = Field(description=_SCHEDULE)
 
 
 class ScheduledBatch(Section):
     """The expected batch size of each round."""
 
-    schedule: Annotated[Schedule, _Values(ranges.EXPECTED_BATCH_SIZE)] = Field(description=_SCHEDULE)
+    schedule: Annotated[Schedule, ScheduleValues(ranges.EXPECTED_BATCH_SIZE)] = Field(description=_SCHEDULE)
 
 
 Scheduled = ScheduledMultiplier | ScheduledProbability | ScheduledBatch
@@ -174,7 +174,7 @@ class NumberOrSchedule(Number):
     scheduled: type[Section] = Section
 
     def _read(self, value: object) -> object:
-        if isinstance(value, dict):
+        if isinstance(value, dict) and "choose" not in value:
             return self.scheduled.model_validate(value)
         return super()._read(value)
 

@@ -40,14 +40,24 @@ class _Generator(GenerateJsonSchema):
 def mechanism_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of mechanism documents."""
     definitions: dict[str, Any] = {}
-    properties: dict[str, Any] = {}
+    shapes: list[dict[str, Any]] = []
     for shape in (SingleDocument, PhasedDocument):
         schema = shape.model_json_schema(schema_generator=_Generator)
         definitions |= schema.pop("$defs")
-        properties |= schema["properties"]
+        shapes.append(schema["properties"])
+    single, phased = shapes
+    properties = single | phased
+    # Beside phases, `noise` is a factor of the noise of all of them.
+    noises = [{key: value for key, value in one["noise"].items() if key != "description"} for one in (single, phased)]
+    properties["noise"] = {
+        "anyOf": noises,
+        "description": f"{single['noise']['description']} Beside phases: {phased['noise']['description']}",
+    }
     for definition in definitions.values():
         definition.pop("title", None)
-    heads = [name for name in PhasedDocument.model_fields if name in SingleDocument.model_fields]
+    heads = [
+        name for name in PhasedDocument.model_fields if name in SingleDocument.model_fields and name not in BODY_KEYS
+    ]
     schema = {
         "title": f"pyaccount mechanism document, version {VERSION}",
         "description": "A mechanism for which pyaccount computes a certificate: what is protected, how it is trained, one blank.",
@@ -56,8 +66,8 @@ def mechanism_schema() -> dict[str, Any]:
         "required": _required(PhasedDocument, heads),
         "additionalProperties": False,
         "oneOf": [
-            {"required": _required(SingleDocument, BODY_KEYS), "properties": {"phases": False}},
-            {"required": ["phases"], "properties": dict.fromkeys(BODY_KEYS, False)},
+            {"required": _required(SingleDocument, BODY_KEYS), "properties": {"phases": False, "noise": noises[0]}},
+            {"required": ["phases"], "properties": {**dict.fromkeys(BODY_KEYS, False), "noise": noises[1]}},
         ],
         "$defs": dict(sorted(definitions.items())),
     }

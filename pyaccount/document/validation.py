@@ -79,7 +79,9 @@ class _Review:
             if kind == "missing":
                 absent.append(path)
             elif kind == "extra_forbidden":
-                problems.append(self.unknown_key(path))
+                problem = self.noise_beside_phases(path) or self.unknown_key(path)
+                # One problem stands for all keys of a section that is in the wrong place.
+                problems += [problem] if problem not in problems else []
             elif value_at(self.raw, path) is not REPORTED:
                 problems.append(self.wrong_value(path, kind, context))
         return problems + self.missing_keys(absent)
@@ -147,6 +149,17 @@ class _Review:
             suggestion = suggestion if whole is None else f"{suggestion}: {whole}"
         problem = Problem("unknown-key", message, path, allowed=allowed, suggestion=suggestion)
         return located(self.root, problem, key=True)
+
+    def noise_beside_phases(self, path: Path) -> Problem | None:
+        """Return the problem of the noise of a body that is written beside phases, or None for another unknown key."""
+        if path[:-1] != ("noise",) or "phases" not in self.shape.model_fields or not self.shape.body_keys:
+            return None
+        self.meant.add(("noise", "scale"))
+        message = (
+            "a document with phases has only a factor of the noise of all phases here, `noise: {scale: …}`: move the other keys "
+            "into the phases"
+        )
+        return located(self.root, Problem("contradiction", message, ("noise",)), key=True)
 
     def stated(self, parent: Path) -> dict[str, object]:
         """Return the values of all sections of the body around a key, with keys in lower case and with underscores."""

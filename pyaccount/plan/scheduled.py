@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyaccount.document.samplers import Deterministic
 from pyaccount.plan.reduction import Analysis
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.schedule_values import multiplier_range, scale_of, values_of
@@ -120,12 +119,7 @@ def schedule_refusals(document: Document, body: Body) -> list[Problem]:
             "truncated batches are analysed with one rate for all rounds: leave truncate_to out, or write one rate"
         )
         problems.append(document.problem("no-valid-bound", body.at("sampler", "truncate_to"), message))
-    if isinstance(body.sampler, Deterministic) and (body.sampler.min_separation or 1) > 1:
-        message = (
-            "which rounds with a distance are the worst is not computed for a schedule of noise: leave min_separation out, and "
-            "state max_participations; the rounds with the least noise then count"
-        )
-        problems.append(document.problem("no-valid-bound", body.at("sampler", "min_separation"), message))
+    problems += plan.schedule_refusals(document, body)
     if (
         body.workload is not None
         and body.noise.kind == "gaussian"

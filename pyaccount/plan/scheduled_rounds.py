@@ -9,8 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyaccount.document.samplers import Deterministic
-from pyaccount.plan.common import number, whole
+from pyaccount.plan.common import number
 from pyaccount.plan.rounds import combine
 from pyaccount.plan.schedule_values import RoundValues, scale_of, values_of
 
@@ -39,8 +38,7 @@ def kinds_of(document: Document, body: Body) -> tuple[Kind, ...]:
     iterations must be known. Raises `DocumentError` as `values_of` does.
     """
     listed = tuple((str(path[-1]), values_of(document, body, path)) for path in body.schedules())
-    most = body.participations() if isinstance(body.sampler, Deterministic) else whole(body.training.iterations)
-    return _counted(listed, most)
+    return _counted(listed, body.participations())
 
 
 @lru_cache(maxsize=8)
@@ -67,9 +65,7 @@ def _counted(listed: tuple[tuple[str, RoundValues], ...], most: int) -> tuple[Ki
 def bodies_of_kinds(document: Document, body: Body) -> Iterator[Body]:
     """Yield a body for each kind of rounds, in which all rounds are alike. Its length is the number of these rounds."""
     scale = next((scale_of(one) for path, one in body.schedules().items() if path[-1] == "multiplier"), 1.0)
-    sampler = body.sampler
-    if isinstance(sampler, Deterministic):
-        sampler = sampler.model_copy(update={"max_participations": None, "min_separation": None})
+    sampler = body.sampler.without_limits()
     for kind in kinds_of(document, body):
         values = dict(kind.values)
         noise = body.noise

@@ -37,6 +37,7 @@ SAME = {
     "document_sha256": "document",
     "matrices": "matrix: it was read from a file that has changed, or found by a search that ends in other last digits here",
     "noise_multipliers": "noise multiplier",
+    "schedules": "schedule",
     "rounds": "number of rounds",
     "records": "number of records",
     "clip_norms": "clip norm",
@@ -313,9 +314,10 @@ def _check(recorded: Recorded, key: RunKey, facts: Mapping[str, Any], sizes: Seq
             f"{path}: this run began {began} uncertified=True: {now}, or begin another run in a folder of its own"
         )
     for name, words in SAME.items():
-        if header.get(name) != facts[name]:
+        if header.get(name) != facts.get(name):
+            recorded_value, value = header.get(name), facts.get(name)
             raise RunError(
-                f"{path}: this is the record of a run with another {words}: {header.get(name)!r}, and not {facts[name]!r}. Its "
+                f"{path}: this is the record of a run with another {words}: {recorded_value!r}, and not {value!r}. Its "
                 "rounds were released with that value: use it here too, or begin another run in a folder of its own"
             )
     if header.get("key_commitment") != key.commitment:

@@ -111,6 +111,10 @@ class SamplerKind(Kind):
         """Return the maximum number of rounds in which one record takes part, in a run of `iterations` rounds."""
         return iterations
 
+    def without_limits(self) -> SamplerKind:
+        """Return the sampler without limits on how often and how soon again a record takes part; most have none."""
+        return self
+
     def batch_size(self, body: StatedBody) -> int:
         """Return the fixed number of draws in each batch. Raises `ValueError` if it is not fixed, or not yet known."""
         raise ValueError("this sampler has no fixed batch size")

@@ -64,6 +64,10 @@ class Deterministic(SamplerKind):
             limits.append(-(-iterations // self.min_separation))
         return min(limits)
 
+    def without_limits(self) -> SamplerKind:
+        """Return an order in which a record may take part in every round."""
+        return self.model_copy(update={"max_participations": None, "min_separation": None})
+
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Report also rates, and more participations than rounds."""
         yield from super().problems(document, body)

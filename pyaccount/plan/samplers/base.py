@@ -108,6 +108,10 @@ class SamplerPlan(ABC):
         """Refuse settings that no matrix allows, beyond the refusal of rounds that are analysed one by one."""
         return []
 
+    def schedule_refusals(self, document: Document, body: Body) -> list[Problem]:
+        """Refuse settings that no schedule allows, beyond those that every sampler refuses (`plan.scheduled`)."""
+        return []
+
     @abstractmethod
     def worst(self, document: Document, body: Body) -> Worst:
         """Return the worst participations. With a fixed number of draws a record is counted once in a round."""

@@ -135,6 +135,18 @@ class DeterministicPlan(SamplerPlan):
         """Return the analysis as one Gaussian mechanism."""
         return ANALYSIS
 
+    def schedule_refusals(self, document: Document, body: Body) -> list[Problem]:
+        """Refuse a distance of participations: the worst rounds would then depend on the order of the schedule."""
+        if _separation_of(body) == 1:
+            return []
+        message = (
+            "which rounds with a distance are the worst is not computed for a schedule of noise: leave min_separation out, and "
+            "state max_participations; the rounds with the least noise then count"
+        )
+        return [
+            document.problem("no-valid-bound", body.at("sampler", "min_separation"), message, allowed="no distance")
+        ]
+
     def worst(self, document: Document, body: Body) -> Worst:
         """Return the case in which a record takes part as often and at as short distances as the order allows."""
         most, apart = body.participations(), _separation_of(body)
