@@ -30,14 +30,18 @@ optimizer itself can be refused.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.adapters.reading import document, no_equivalent, real, whole_in, wrong_type_error
+from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole_in, wrong_type_error
 from pyaccount.document.ranges import ITERATIONS, NOISE_MULTIPLIER, PROBABILITY
 from pyaccount.errors import quoted
 
 if TYPE_CHECKING:
     from pyaccount.accountant import Accountant
+
+#: The values that a phase of a history has in its document: a rate, a number of iterations, a sampler and a noise multiplier.
+VALUES_OF_PHASE = 4
 
 
 def from_history(  # noqa: PLR0913 - the head of the document, which a history does not have
@@ -50,6 +54,9 @@ def from_history(  # noqa: PLR0913 - the head of the document, which a history d
     constant_normaliser: bool = False,
 ) -> dict[str, Any]:
     """Return the document of a history, which describes Poisson sampling with a phase for each entry.
+
+    A history with a new entry at nearly every step, as Opacus's schedulers of noise make it, becomes one body with a schedule
+    instead, which is the shorter document of the same rounds.
 
     Args:
         source: The history, a list of (noise multiplier, sample rate, steps); or an accountant or its `state_dict()`.
@@ -66,16 +73,13 @@ def from_history(  # noqa: PLR0913 - the head of the document, which a history d
             `constant_normaliser`.
     """
     _check_neighbours(adjacency, constant=constant_normaliser)
-    bodies = [
-        {
-            "training": {"sampling_probability": rate, "iterations": steps},
-            "sampler": {"kind": "poisson"},
-            "noise": {"multiplier": noise},
-        }
-        for noise, rate, steps in _history(source)
-    ]
-    if not bodies:
+    entries = _history(source)
+    if not entries:
         no_equivalent(("history",), "nothing was released yet: a document needs at least one step", value=[])
+    bodies = [_body(noise, rate, steps) for noise, rate, steps in entries]
+    if _shorter_as_schedule(entries):
+        steps = sum(entry[2] for entry in entries)
+        bodies = [_body(_by_round(entries, 0), _by_round(entries, 1), steps)]
     return document(bodies, name=name, adjacency=adjacency, delta=delta, epsilon=epsilon, group_size=1)
 
 
@@ -99,6 +103,27 @@ def accountant(  # noqa: PLR0913 - as above
     for noise, rate, steps in _history(source):
         ledger.step(steps, noise_multiplier=noise, sampling_probability=rate)
     return ledger
+
+
+def _body(noise: object, rate: object, steps: int) -> BodyMapping:
+    return {
+        "training": {"sampling_probability": rate, "iterations": steps},
+        "sampler": {"kind": "poisson"},
+        "noise": {"multiplier": noise},
+    }
+
+
+def _shorter_as_schedule(entries: list[tuple[float, float, int]]) -> bool:
+    """Return whether lists with a value for each step have fewer values than the phases of these entries."""
+    lists = sum(len({entry[place] for entry in entries}) > 1 for place in (0, 1))
+    different = 1 + sum(one[:2] != other[:2] for one, other in pairwise(entries))
+    return 0 < lists * sum(entry[2] for entry in entries) < VALUES_OF_PHASE * different
+
+
+def _by_round(entries: list[tuple[float, float, int]], place: int) -> float | dict[str, list[float]]:
+    """Return the noise (place 0) or the rate (1) of each step as a schedule, or as one number if all have the same."""
+    values = [entry[place] for entry in entries for _ in range(entry[2])]
+    return values[0] if len(set(values)) == 1 else {"schedule": values}
 
 
 def _check_neighbours(adjacency: str, *, constant: bool) -> None:

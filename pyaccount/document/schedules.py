@@ -133,7 +133,7 @@ class ScheduleValues(FieldReader):
 
     def _json_schema(self) -> JsonSchema:
         number = {"anyOf": [{"type": "number", **self.range.json_schema()}, NUMBER_TEXT]}
-        sections = [section_schema(section) for section in (ScheduleFile, Decaying)]
+        sections = [_section_schema(section) for section in (ScheduleFile, Decaying)]
         return {"anyOf": [{"type": "array", "items": number, "minItems": 1}, *sections]}
 
 
@@ -189,10 +189,10 @@ class NumberOrSchedule(Number):
 
     def _json_schema(self) -> JsonSchema:
         described = super()._json_schema()
-        return {"anyOf": [*described["anyOf"], section_schema(self.scheduled)]}
+        return {"anyOf": [*described["anyOf"], _section_schema(self.scheduled)]}
 
 
-def section_schema(section: type[Section]) -> JsonSchema:
+def _section_schema(section: type[Section]) -> JsonSchema:
     """Return the JSON Schema of a section whose fields are all read by a `FieldReader`."""
     properties: dict[str, Any] = {}
     for name, field in section.model_fields.items():

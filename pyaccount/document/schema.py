@@ -51,7 +51,7 @@ def mechanism_schema() -> dict[str, Any]:
     noises = [{key: value for key, value in one["noise"].items() if key != "description"} for one in (single, phased)]
     properties["noise"] = {
         "anyOf": noises,
-        "description": f"{single['noise']['description']} Beside phases: {phased['noise']['description']}",
+        "description": single["noise"]["description"],
     }
     for definition in definitions.values():
         definition.pop("title", None)

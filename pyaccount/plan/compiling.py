@@ -10,7 +10,7 @@ from pyaccount.plan.compiled import CompiledDocument, worded
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.noises import noise_plan
 from pyaccount.plan.samplers import PLANS, sampler_plan
-from pyaccount.plan.scheduled import Scheduled, schedule_refusals
+from pyaccount.plan.scheduled import ScheduledRounds, schedule_refusals
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _analysis(document: Document, body: Body) -> Analysis:
     """Return the analysis of a body. Raises `DocumentError` for what it does not cover."""
     analysis = noise_plan(body).analysis(document, body)
     if body.schedules():
-        analysis = Scheduled(analysis).analysis()
+        analysis = ScheduledRounds(analysis).analysis()
     if analysis.refusals is not None:
         _refuse(analysis.refusals(document, body))
     return analysis

@@ -46,7 +46,7 @@ _CALLED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scheduled:
+class ScheduledRounds:
     """The analysis of a body with schedules, by the analysis of bodies without."""
 
     inner: Analysis

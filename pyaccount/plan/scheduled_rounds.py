@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from pyaccount.plan.rounds import DirectedBounds
 
 
-class Kind(NamedTuple):
+class KindOfRounds(NamedTuple):
     """Rounds that are alike: what is scheduled, by its key and without the scale, and how many rounds there are."""
 
     values: tuple[tuple[str, float], ...]
     rounds: int
 
 
-def kinds_of(document: Document, body: Body) -> tuple[Kind, ...]:
+def kinds_of(document: Document, body: Body) -> tuple[KindOfRounds, ...]:
     """Return the kinds of rounds of one run of a body with schedules, in a fixed order.
 
     Without sampling, these are the rounds with the least noise, as many as a record takes part in. The number of
@@ -42,7 +42,7 @@ def kinds_of(document: Document, body: Body) -> tuple[Kind, ...]:
 
 
 @lru_cache(maxsize=8)
-def _counted(listed: tuple[tuple[str, RoundValues], ...], most: int) -> tuple[Kind, ...]:
+def _counted(listed: tuple[tuple[str, RoundValues], ...], most: int) -> tuple[KindOfRounds, ...]:
     import numpy as np  # only documents with schedules need it
 
     keys = [key for key, _ in listed]
@@ -58,7 +58,8 @@ def _counted(listed: tuple[tuple[str, RoundValues], ...], most: int) -> tuple[Ki
     _, first, counts = np.unique(code, return_index=True, return_counts=True)
     rows = zip(*(column[first].tolist() for column in columns), strict=True)
     return tuple(
-        Kind(tuple(zip(keys, row, strict=True)), int(count)) for row, count in zip(rows, counts.tolist(), strict=True)
+        KindOfRounds(tuple(zip(keys, row, strict=True)), int(count))
+        for row, count in zip(rows, counts.tolist(), strict=True)
     )
 
 
