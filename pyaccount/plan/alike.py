@@ -156,7 +156,9 @@ def _coarsest(families: dict[_Family, list[_Kind]], width: float, known: _Known)
         if key not in known:
             allowed = share * math.fsum(_square(family, kind.rate, kind.noise) * kind.rounds for kind in kinds)
             # If both rate and noise change, sorting by either one may keep alike rounds together: both are tried.
-            orders = sorted(kinds), sorted(kinds, key=lambda kind: (kind.noise, kind.rate))
+            orders = [sorted(kinds), sorted(kinds, key=lambda kind: (kind.noise, kind.rate))]
+            if orders[0] == orders[1]:
+                del orders[1]
             known[key] = min((_within(family, order, allowed) for order in orders), key=len)
         groups += [(family, group) for group in known[key]]
     return groups

@@ -103,7 +103,8 @@ def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> Direct
     combined: DirectedBounds = {}
     for direction in DIRECTIONS:
         upper = counted_rounds(rounds for body in bodies for rounds in body[direction].upper)
-        lower = counted_rounds(rounds for body in bodies for rounds in body[direction].lower)
+        same = all(body[direction].lower is body[direction].upper for body in bodies)
+        lower = upper if same else counted_rounds(rounds for body in bodies for rounds in body[direction].lower)
         inner = None
         if any(body[direction].inner is not None for body in bodies):
             inner = counted_rounds(

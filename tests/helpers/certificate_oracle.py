@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from matrix_oracle import ROUNDING, matrix_inconsistencies
+from schedule_oracle import factor_of_phases, schedule_inconsistencies
 
 from pyaccount.certificate import consistency
 from pyaccount.certificate.consistency import Inconsistency, at, is_number
@@ -72,7 +73,8 @@ def _document(data: CertificateModel) -> Iterator[Inconsistency]:
         yield Inconsistency("phases", f"{len(data.phases)} phases, where the document has {len(bodies)}")
     else:
         for index, (phase, body) in enumerate(zip(data.phases, bodies, strict=True)):
-            yield from _phase(f"phases[{index}]", phase, body)
+            yield from _phase(f"phases[{index}]", phase, body, factor_of_phases(data))
+            yield from schedule_inconsistencies(f"phases[{index}]", data, phase, body)
     noises = {phase.noise_multiplier for phase in data.phases}
     shared = next(iter(noises)) if len(noises) == 1 else None
     if data.noise_multiplier != shared:
@@ -81,12 +83,15 @@ def _document(data: CertificateModel) -> Iterator[Inconsistency]:
         )
 
 
-def _phase(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+def _phase(path: str, phase: PhaseRecord, body: object, factor: float | None) -> Iterator[Inconsistency]:
     multiplier = at(body, "noise", "multiplier")
+    if is_number(multiplier) and factor != 1.0:
+        multiplier = SOLVE if factor is None else factor * multiplier
     yield from _same(f"{path}.sampler", phase.sampler, at(body, "sampler", "kind"))
     yield from _chosen(path, phase, body)
     yield from _length(path, phase, body)
-    yield from _same(f"{path}.noise_multiplier", phase.noise_multiplier, multiplier)
+    if not isinstance(multiplier, dict):
+        yield from _same(f"{path}.noise_multiplier", phase.noise_multiplier, multiplier)
     yield from _releases(path, phase, body)
     yield from _same(f"{path}.noise", phase.noise, at(body, "noise", "kind", default="gaussian"))
     yield from _same(f"{path}.count", phase.count, at(body, "count", default=1))
@@ -115,11 +120,12 @@ def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsist
     stated = [(one.what, one.noise_multiplier) for one in phase.also or ()]
     if stated != written:
         yield Inconsistency(f"{path}.also", f"{quoted(stated)}, where the document says {quoted(written)}")
-    found, multipliers = None, [phase.noise_multiplier, *(sigma for _, sigma in stated)]
-    if stated:
+    found, own = None, phase.noise_multiplier
+    if stated and own is not None:
         from pyaccount.document.ranges import NOISE_MULTIPLIER  # few documents have several releases
         from pyaccount.document.releases import effective
 
+        multipliers = [own, *(sigma for _, sigma in stated)]
         # The squares of multipliers outside of this range might vanish, and no document can have them.
         found = effective(multipliers)[0] if all(sigma in NOISE_MULTIPLIER for sigma in multipliers) else None
     if phase.effective_noise_multiplier != found:
@@ -265,6 +271,9 @@ def _blanks(data: CertificateModel) -> Iterator[tuple[str, float | None]]:
         if at(data.document, "privacy", name) == SOLVE:
             yield f"privacy.{name}", number
     phased = isinstance(data.document.get("phases"), list)
+    if phased and at(data.document, "noise", "scale") == SOLVE:
+        # The phases have their multipliers, from which the factor follows.
+        yield "noise.scale", None if data.solved is None else float(data.solved.value)
     for index, (phase, body) in enumerate(zip(data.phases, _bodies(data.document), strict=False)):
         before = f"phases[{index}]." if phased else ""
         parts: dict[tuple[str, str], float | None] = {
@@ -272,6 +281,9 @@ def _blanks(data: CertificateModel) -> Iterator[tuple[str, float | None]]:
             ("training", "iterations"): phase.iterations,
             ("training", "expected_batch_size"): phase.expected_batch_size,
         }
+        scales = [one.scale for one in phase.schedules or () if one.of == "noise.multiplier"]
+        if at(body, "noise", "multiplier", "scale") == SOLVE:
+            yield f"{before}noise.multiplier.scale", scales[0] if scales else None
         for (section, name), part in parts.items():
             if at(body, section, name) == SOLVE:
                 yield f"{before}{section}.{name}", part

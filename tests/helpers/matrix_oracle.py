@@ -36,7 +36,7 @@ def matrix_inconsistencies(data: CertificateModel, bodies: Sequence[object]) -> 
         if len(data.phases) == 1 and phase.count == 1 and data.utility is not None:
             mean, sigma = _error(phase), phase.noise_multiplier
             stated = data.utility.prefix_sum_mse
-            if mean is not None and not _near(stated, found := sigma * sigma * mean, ERROR):
+            if mean is not None and sigma is not None and not _near(stated, found := sigma * sigma * mean, ERROR):
                 yield Inconsistency(
                     f"{path}.{_listed(record)}", f"give a prefix-sum MSE of {found!r}, stated is {stated!r}"
                 )
@@ -135,7 +135,8 @@ def _workload(data: CertificateModel, phase: PhaseRecord, written: Any) -> Itera
     if variances is None:
         return
     mean, largest = _sum(variances) / len(variances), max(variances)
-    sigma = phase.noise_multiplier
+    # No run has both a workload and noise that differs from round to round.
+    sigma = math.nan if phase.noise_multiplier is None else phase.noise_multiplier
     for name, value, expected in (
         ("mse", stated.mse, sigma * sigma * mean),
         ("rmse", stated.rmse, sigma * math.sqrt(mean)),

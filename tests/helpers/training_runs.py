@@ -14,6 +14,7 @@ from plain_documents import changed
 from pyaccount.training import TrainingRun
 from pyaccount.training import folder as folder_module
 from pyaccount.training import record as record_module
+from pyaccount.training.record import NOTHING_BEFORE, event_line, hash_of
 
 #: The number of rows of a weight.
 SIZE = 5
@@ -65,3 +66,13 @@ def fixed_draws(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(folder_module, "new_nonce", map(NONCES.__getitem__, count()).__next__)
     for module in (folder_module, record_module):
         patch.setattr(module, "seed_of", lambda previous, nonce: nonce)
+
+
+def chained(path: Path, events: list[dict[str, Any]]) -> Path:
+    """Write a record with these lines and a recomputed chain of hashes, as a forger can."""
+    previous, whole = NOTHING_BEFORE, b""
+    for event in events:
+        line = event_line({**event, "previous": previous})
+        previous, whole = hash_of(line), whole + line
+    path.write_bytes(whole)
+    return path

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from places import EXAMPLES
 from plain_documents import changed
+from training_runs import chained
 
 import pyaccount
 from pyaccount import cli
@@ -22,7 +23,7 @@ from pyaccount.plan.compiling import compile_document
 from pyaccount.training import TrainingRun
 from pyaccount.training.assumptions import BEGINNINGS, held
 from pyaccount.training.holding import hold_record
-from pyaccount.training.record import NOTHING_BEFORE, event_line, hash_of
+from pyaccount.training.record import hash_of
 from pyaccount.training.writing import RecordWriter
 
 BASE: dict[str, Any] = {
@@ -50,16 +51,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def lines_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "run" / "record.jsonl").read_text().splitlines()]
-
-
-def chained(path: Path, events: list[dict[str, Any]]) -> Path:
-    """Write a record with these lines and a recomputed chain of hashes, as a forger can."""
-    previous, whole = NOTHING_BEFORE, b""
-    for event in events:
-        line = event_line({**event, "previous": previous})
-        previous, whole = hash_of(line), whole + line
-    path.write_bytes(whole)
-    return path
 
 
 @pytest.fixture

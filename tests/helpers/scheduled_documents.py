@@ -1,0 +1,50 @@
+"""Documents with schedules, and the same documents with a phase for each kind of rounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+DELTA = 1e-5
+#: A sampler and its rate, by the name of a test.
+SAMPLED: dict[str, dict[str, Any]] = {
+    "poisson": {"sampler": {"kind": "poisson"}, "training": {"sampling_probability": 0.05}},
+    "several draws": {
+        "sampler": {"kind": "poisson", "draws_per_iteration": 3},
+        "training": {"sampling_probability": 0.02},
+    },
+    "fixed-size": {
+        "sampler": {"kind": "fixed-size"},
+        "training": {"dataset_size": 200, "expected_batch_size": 10},
+    },
+    "with-replacement": {
+        "sampler": {"kind": "with-replacement"},
+        "training": {"dataset_size": 200, "expected_batch_size": 10},
+    },
+    "none": {"sampler": {"kind": "none"}, "training": {}},
+}
+
+
+def head(**privacy: Any) -> dict[str, Any]:
+    """Return the head of a document that asks for ε."""
+    target = {"adjacency": "zero-out", "epsilon": "solve", "delta": DELTA} | privacy
+    return {"pyaccount": 1, "name": "schedule", "privacy": target}
+
+
+def body(sampler: dict[str, Any], rounds: int, noise: Any, **training: Any) -> dict[str, Any]:
+    """Return the sections of a body: a sampler with its rate, a number of rounds and a noise multiplier."""
+    return {
+        "training": {**sampler["training"], "iterations": rounds, **training},
+        "sampler": sampler["sampler"],
+        "noise": {"multiplier": noise},
+    }
+
+
+def document(name: str, noises: Any, rounds: int, *, scale: Any = None, **training: Any) -> dict[str, Any]:
+    """Return a document whose rounds have these noise multipliers."""
+    multiplier = {"schedule": noises} | ({} if scale is None else {"scale": scale})
+    return {**head(), **body(SAMPLED[name], rounds, multiplier, **training)}
+
+
+def in_phases(name: str, rounds: list[tuple[float, dict[str, Any]]]) -> dict[str, Any]:
+    """Return a document with a phase of one round for each noise multiplier and what else its training states."""
+    return {**head(), "phases": [body(SAMPLED[name], 1, noise, **training) for noise, training in rounds]}
