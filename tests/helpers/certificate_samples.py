@@ -21,6 +21,11 @@ MORE: dict[str, dict[str, Any]] = {
         "training": {"dataset_size": 1000, "expected_batch_size": 20, "iterations": 2},
     },
     "releases": {"noise": {"multiplier": 2.0, "also": [{"what": "count", "multiplier": 5.0}]}},
+    "schedules": {
+        "sampler": {"kind": "poisson"},
+        "training": {"sampling_probability": {"schedule": [0.1, 0.2, 0.3]}, "iterations": 3},
+        "noise": {"multiplier": {"schedule": {"start": 2, "decay": 0.75, "every": 1}, "scale": 1.5}},
+    },
     "buffers": {"sampler": _NONE, "matrix": {"kind": "blt", "scales": [0.2, 0.1], "decays": [0.9, 0.5]}},
     "workload": {
         "sampler": _NONE,

@@ -194,7 +194,14 @@ def _named_noise(data: CertificateModel, phase: PhaseRecord) -> Content:
 
 
 def _sigma(data: CertificateModel, phase: PhaseRecord, value: float) -> Content:
-    return ("" if phase.noise == "gaussian" else "Laplace b = ", _noise(data, value))
+    # The ends of a schedule are products, whose last digits nobody chose.
+    number = _noise(data, value) if phase.noise_multiplier is not None else _end(data, value)
+    return ("" if phase.noise == "gaussian" else "Laplace b = ", number)
+
+
+def _end(data: CertificateModel, value: float) -> Quantity:
+    solved = data.solved is not None and data.solved.path.endswith("scale")
+    return _noise(data, value) if solved else exact(value, "clip norms", "document")
 
 
 def _extremes(phase: PhaseRecord) -> tuple[float, float]:
@@ -408,7 +415,7 @@ def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
 
 def _phase_noise(data: CertificateModel, phase: PhaseRecord) -> Content:
     least, most = _extremes(phase)
-    return (_noise(data, least),) if least == most else ("from ", _noise(data, least), " to ", _noise(data, most))
+    return (_noise(data, least),) if least == most else ("from ", _end(data, least), " to ", _end(data, most))
 
 
 #: How a scheduled key is called, and its unit.
@@ -422,7 +429,8 @@ _SCHEDULED = {
 def _schedule(schedule: ScheduleRecord) -> Fact:
     called, unit = _SCHEDULED[schedule.of]
     ends = (exact(value, unit, "document") for value in (schedule.least, schedule.most))
-    content: list[str | Quantity | Literally] = [exact(schedule.distinct, "values", "document"), " values, from "]
+    distinct = exact(schedule.distinct, "values", "document")
+    content: list[str | Quantity | Literally] = [Literally(schedule.of), ": ", distinct, " values, from "]
     content += [next(ends), " to ", next(ends)]
     if schedule.scale is not None:
         content += [", with the scale ", exact(schedule.scale, "factor", "document")]
