@@ -252,11 +252,9 @@ def _without_event(described: Document, body: Body) -> list[Problem]:
         adjacency = ("privacy", "adjacency")
         problems.append(described.problem("no-equivalent", adjacency, message, allowed="add-remove or zero-out"))
     path = described.blank
-    if (
-        path is not None
-        and path[0] != "privacy"
-        and (path[: len(body.path)] == body.path or path == ("noise", "scale"))
-    ):
+    # The factor of all phases is reported once, with the first of them.
+    shared = path == ("noise", "scale") and body is described.bodies[0]
+    if path is not None and path[0] != "privacy" and (path[: len(body.path)] == body.path or shared):
         message = "an event cannot have blanks: certify the document first"
         problems.append(described.problem("unfilled-blank", path, message, allowed="a value"))
     return problems

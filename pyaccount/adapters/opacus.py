@@ -40,8 +40,8 @@ from pyaccount.errors import quoted
 if TYPE_CHECKING:
     from pyaccount.accountant import Accountant
 
-#: The values that a phase of a history has in its document: a rate, a number of iterations, a sampler and a noise multiplier.
-VALUES_OF_PHASE = 4
+#: The values and mappings that a phase of a history has in its document; a list has one for each step.
+VALUES_OF_PHASE = 8
 
 
 def from_history(  # noqa: PLR0913 - the head of the document, which a history does not have

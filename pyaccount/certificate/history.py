@@ -44,6 +44,7 @@ _BEGINNINGS: tuple[tuple[re.Pattern[str], Beginning], ...] = (
     (re.compile(r"evidence\.sampling\.moment\.most_busy"), _on(27, 10, 0)),
     (re.compile(r"evidence\.sampling\.tests\[\d+\]\.second_moment"), _on(27, 4, 5)),
     (re.compile(r"content_sha256"), _on(27, 22, 5)),
+    (re.compile(r"phases\[\d+\]\.schedules"), _on(28, 4, 0)),
 )
 
 

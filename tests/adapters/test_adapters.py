@@ -60,6 +60,63 @@ def test_a_history_in_every_form_is_one_document() -> None:
     assert opacus.from_history(live, delta=DELTA, epsilon=3)["privacy"]["epsilon"] == 3
 
 
+def by_round(document: dict[str, Any]) -> list[tuple[float, float]]:
+    """Return the noise and the rate of each round of a document that an adapter made."""
+    found = []
+    for body in document.get("phases", [document]):
+        noise, training = body["noise"]["multiplier"], body["training"]
+        rate, rounds = training["sampling_probability"], training["iterations"]
+        noises = noise["schedule"] if isinstance(noise, dict) else [noise] * rounds
+        rates = rate["schedule"] if isinstance(rate, dict) else [rate] * rounds
+        found += list(zip(noises, rates, strict=True))
+    return found
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        # An exponential scheduler of noise after every step, and one of noise and batches after every second step.
+        [(1.1 * 0.99**step, 0.01, 1) for step in range(50)],
+        [(1.1 * 0.99**step, 0.01 * 1.01**step, 2) for step in range(30)],
+        # After every epoch: phases are shorter.
+        [(1.1 * 0.9**epoch, 0.01, 100) for epoch in range(5)],
+        [(1.1, 0.01, 5), (1.1, 0.02, 10**9)],
+    ],
+    ids=["every step", "every second step", "every epoch", "a long step"],
+)
+def test_a_history_of_schedulers_is_the_shorter_document(history: list[tuple[float, float, int]]) -> None:
+    document = opacus.from_history(history, delta=DELTA)
+    phases = [{"iterations": steps, "rate": rate, "noise": noise} for noise, rate, steps in history]
+    assert ("phases" in document) is (history[0][2] >= 5)
+    if history[-1][2] < 1000:
+        assert by_round(document) == [(noise, rate) for noise, rate, steps in history for _ in range(steps)]
+    assert len(json.dumps(document)) < len(json.dumps(phases)) + 1000
+
+
+def test_a_history_may_have_more_entries_than_a_document_has_phases() -> None:
+    history = [(2.0 + step / 20_000, 0.001, 1) for step in range(12_000)]
+    loaded = pyaccount.load(opacus.from_history(history, delta=DELTA))
+    assert len(loaded.bodies) == 1
+    assert loaded.bodies[0].training.iterations == 12_000
+
+
+def test_a_schedule_is_an_event_for_each_kind_of_rounds() -> None:
+    schedule = {"schedule": [1.0, 2.0, 1.0, 1.0], "scale": 1.5}
+    document = BASE | {"noise": {"multiplier": schedule}, "training": {"sampling_probability": 0.1, "iterations": 4}}
+    rounds = [Many(P(0.1, G(1.5)), 3), P(0.1, G(3.0))]
+    assert dp_accounting.to_event(document) == All(rounds)
+    document["training"]["sampling_probability"] = {"schedule": [0.1, 0.2, 0.3, 0.1]}
+    rounds = [Many(P(0.1, G(1.5)), 2), P(0.3, G(1.5)), P(0.2, G(3.0))]
+    assert dp_accounting.to_event(document) == All(rounds)
+    phases = [{key: BASE[key] for key in ("training", "sampler", "noise")}] * 2
+    head = {key: BASE[key] for key in ("pyaccount", "name", "privacy")}
+    assert dp_accounting.to_event({**head, "noise": {"scale": 3}, "phases": phases}) == All(
+        [Many(P(0.1, G(6.0)), 20)] * 2
+    )
+    problem = only_problem(dp_accounting.to_event, {**head, "noise": {"scale": "solve"}, "phases": phases})
+    assert (problem.path_text, problem.slug) == ("noise.scale", "unfilled-blank")
+
+
 def test_an_accountant_goes_on_from_a_history() -> None:
     history = [(1.1, 0.01, 5), (0.9, 0.02, 7)]
     accountant = opacus.accountant(history, delta=DELTA, epsilon=2)
