@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from pyaccount.plan.reduction import Reduction
     from pyaccount.plan.rounds import DirectedBounds
 
-FIXED_BEFOREHAND = (
-    "The {what} of every round is what the schedule states for it; the schedule is fixed before the run and follows neither from "
-    "the data nor from what was released."
-)
+AS_SCHEDULED = "Each round has the {what} that the schedule states for it."
+FIXED_BEFOREHAND = "The schedule is fixed before the run; it follows neither from the data nor from what was released."
 #: How a schedule of each key is called, and its symbol.
 _CALLED = {
     "multiplier": ("noise multiplier", "σ"),
@@ -71,7 +69,7 @@ class ScheduledRounds:
             subject=f"{usual.subject}, each round with its own {what.replace(' and the ', ' and ')}",
             source=f"{usual.source}; the rounds composed: Zhu, Dong & Wang 2022, Theorem 10",
             remark=" ".join(filter(None, remarks)),
-            assumptions=(*usual.assumptions, FIXED_BEFOREHAND.format(what=what)),
+            assumptions=(*usual.assumptions, AS_SCHEDULED.format(what=what), FIXED_BEFOREHAND),
         )
 
     def bounds(self, document: Document, body: Body) -> DirectedBounds:

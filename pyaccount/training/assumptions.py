@@ -37,6 +37,10 @@ _OTHER_NOISE = (
 )
 _ROUNDS = "the run ends after its last round, and every round is recorded before its sum is given out"
 _SIZE = "the data must have the document's number of records; that it may be known is yours"
+_SCHEDULED = (
+    "each round's noise, and its batch where rates are scheduled, are drawn with the values of the certified schedule"
+)
+_BEFOREHAND = "the run keeps to the certified schedule; that nobody chose it by looking at the data is yours"
 _RELEASED = "each of these sums gets its own noise, and is released with its batch or not at all"
 _WHO = "it says whom the guarantee is about; the run refuses data of another size, which is so known to whoever sees it run"
 _CLIPPING = "the run sees sums, not contributions: clip each to the run's clip norm before it is added"
@@ -70,6 +74,8 @@ BEGINNINGS: dict[str, tuple[Held, str]] = {
     "The dataset size is": ("checked", _SIZE),
     "The data set's size is": ("checked", _SIZE),
     "The expected batch size is": ("checked", "it follows from the document, whose rates the batches are drawn with"),
+    "Each round has the": ("enforced", _SCHEDULED),
+    "The schedule is fixed before the run": ("yours", _BEFOREHAND),
     "Each round also releases": ("enforced", _RELEASED),
     "Nothing else is released of a batch": ("yours", _NOTHING_ELSE),
     "Which records take part in which round": ("yours", _FIXED),
