@@ -77,6 +77,8 @@ def searches_have_a_target(document: Mechanism) -> Iterator[Problem]:
         path = body.at("matrix", "optimize_for")
         if len(document.bodies) > 1:
             message = "optimize_for: sampling is only implemented for documents with one body: in phases leave optimize_for out"
+        elif document.shared_noise is not None:
+            message = "optimize_for: sampling is not implemented beside a factor of the noise of phases: leave noise.scale out"
         elif document.stated_privacy.risk is not None:
             message = (
                 "optimize_for: sampling needs ε and δ, not a budget of risk: give epsilon and delta instead of risk"
@@ -93,7 +95,7 @@ def searches_have_a_target(document: Mechanism) -> Iterator[Problem]:
 def choices_compare_noise(document: Mechanism) -> Iterator[Problem]:
     """Report `choose:` lists with several bodies, or if σ is not the blank: a choice compares errors at the target."""
     for path in choices(document):
-        if len(document.bodies) > 1:
+        if len(document.bodies) > 1 or document.shared_noise is not None:
             message = "choose: is only implemented for documents with one body: in phases give the value itself"
             yield document.problem("contradiction", path, message)
         elif number_or_none(getattr(document.bodies[0].noise, "multiplier", None)) is not None:

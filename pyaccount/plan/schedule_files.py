@@ -129,6 +129,9 @@ def _of_lines(path: Path, column: str | int | None) -> Vector:
         if not _is_number(entry):
             raise ScheduleFileError(f"{path}: the entry of row {row} is {quoted(entry)}, not a number")
         values.append(float(entry))
+        if len(values) > SCHEDULED.maximum:
+            # A file that is far too long is rejected before it fills the memory.
+            break
     _check_rows(path, len(values))
     return np.array(values)
 

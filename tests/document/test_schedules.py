@@ -189,3 +189,18 @@ def test_files_of_schedules_are_named_and_confined(tmp_path: Path) -> None:
         pyaccount.load(outside, folder=tmp_path / "inside")
     (problem,) = caught.value.problems
     assert (problem.slug, problem.path_text) == ("outside-folder", "noise.multiplier.schedule.file")
+
+
+def test_a_factor_of_phases_is_solved_only_where_rounds_compose() -> None:
+    spaced = {"sampler": {"kind": "b-min-sep", "min_separation": 2}, "training": {"sampling_probability": 0.1}}
+    banded = {"matrix": {"kind": "banded-square-root", "bands": 2}}
+    asked = {**head(epsilon=3), "noise": {"scale": "solve"}, "phases": [body(spaced, 6, 2.0) | banded]}
+    assert problems(asked) == [("no-valid-bound", "noise.scale")]
+    choosing = {
+        **asked,
+        "phases": [body(spaced, 6, 2.0) | {"matrix": banded["matrix"] | {"bands": {"choose": [1, 2]}}}],
+    }
+    assert problems(choosing) == [("contradiction", "phases[0].matrix.bands")]
+    # A given factor is only a number.
+    asked["noise"], asked["privacy"]["epsilon"] = {"scale": 1.5}, "solve"
+    assert pyaccount.compile(asked).document.bodies[0].noise.multiplier == 3.0

@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import pyaccount
+from pyaccount.document.ranges import Range
 from pyaccount.execute.engine import Engine, Question
 from pyaccount.plan import alike
 
@@ -238,3 +239,11 @@ def test_a_long_schedule_is_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = Engine().ask(composed(in_phases("poisson", [(noise, {}) for noise in noises])), Question(None, DELTA, 1e-4))
     assert certificate.epsilon_lower <= exact.lower
     assert exact.upper <= certificate.epsilon
+
+
+def test_a_file_that_is_too_long_is_rejected_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pyaccount.plan.schedule_files.SCHEDULED", Range(1, 3))
+    (tmp_path / "a.csv").write_text("1\n" * 4 + "not a number\n", encoding="utf-8")
+    with pytest.raises(pyaccount.DocumentError, match="the file has 4 values"):
+        pyaccount.compile(document("poisson", {"file": "a.csv"}, 2))
