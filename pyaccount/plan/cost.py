@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.plan.common import PROFILE_SHARES
+from pyaccount.plan.scheduled_rounds import kinds_of
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def composing_cost(plan: CompiledDocument) -> Cost:
         return Cost(questions, questions, 0, 1e-3)
     tolerance = plan.tolerance
     # The groups of a long schedule are composed twice: for the upper and for the lower bound.
-    kinds = min(len(plan.reductions), 2.0 * GROUPS / tolerance) if plan.long else len(plan.reductions)
+    different = sum(_kinds(plan, body) for body in document.bodies)
+    kinds = min(different, 2.0 * GROUPS / tolerance) if plan.long else different
     evaluations = kinds * 1500 * math.sqrt(1e-4 / tolerance)
     components = max(reduction.components for reduction in plan.reductions)
     iterations = sum(
@@ -116,6 +118,13 @@ def duration(seconds: float) -> str:
         if seconds >= 2.0 * size:
             return f"{seconds / size:.2g} {unit}"
     return f"{seconds:.2g} s"
+
+
+def _kinds(plan: CompiledDocument, body: Body) -> int:
+    """Return the number of kinds of rounds of a body: one, unless it has a schedule of a known length."""
+    if not body.schedules() or body.training.iterations == "solve":
+        return 1
+    return len(kinds_of(plan.document, body))
 
 
 def _rate(body: Body) -> float:

@@ -22,7 +22,7 @@ from pyaccount.plan.reduction import Analysis
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.schedule_values import multiplier_range, scale_of, values_of
 from pyaccount.plan.scheduled_rounds import composed
-from pyaccount.rounding import shortest
+from pyaccount.rounding import rounded_nearest, shortest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,7 +170,7 @@ def _remark(document: Document, body: Body, path: Path) -> str:
     found = values_of(document, body, path)
     open_scale = getattr(scheduled, "scale", 1.0) == "solve"
     factor = 1.0 if open_scale else scale_of(scheduled)
-    least, most = shortest(factor * found.least), shortest(factor * found.most)
+    least, most = rounded_nearest(factor * found.least), rounded_nearest(factor * found.most)
     values = f"always {least}" if least == most else f"{found.distinct} different values from {least} to {most}"
     where = "the scale times the value of the round" if open_scale else "that of the round"
     start = symbol if len(symbol) == 1 else symbol[0].upper() + symbol[1:]
