@@ -27,6 +27,7 @@ EXAMPLES = [
 #: A value for each blank that some document has.
 VALUES = {
     "multiplier": 2.5,
+    "scale": 2.5,
     "epsilon": 0.75,
     "delta": 1e-7,
     "iterations": 37,
