@@ -71,8 +71,8 @@ _COUNTS = re.compile(r"(?<= )(\d{1,10})(?= (?:rounds?|times|or more apart|record
 #: What the kinds of guarantee mean.
 KINDS = {
     "deterministic": "deterministic: proven, with every rounding error included in the bounds",
-    "verified": "verified: a randomised test accepted the claim. That it accepts a false claim is part of δ, for a run that "
-    "takes place only if the test accepts",
+    "verified": "verified: a randomised test accepted the claim. The probability that it accepts a false claim is included in "
+    "δ. This holds for a run that takes place only if the test accepts",
     "confidence": "confidence: true with the probability stated, over the accountant's own randomness",
 }
 #: How many phases of a long schedule, and of their reductions, are shown at the beginning and at the end.
@@ -210,7 +210,8 @@ def _guarantee_facts(data: CertificateModel) -> tuple[Fact, ...]:
             rows.append(Fact("proven", ("without samples",), (how,)))
         pointwise = at_most(sampling.pointwise_failure_probability, "probability", "bets", 2)
         note = (
-            "probability that the lower bound on ε is wrong; the same for δ: they come from samples, whatever the kind"
+            "probability that the lower bound on ε is wrong, and likewise that on δ. Lower bounds come from samples for every "
+            "kind of guarantee"
         )
         rows.append(Fact("lower bounds fail with", directed(pointwise), (note,)))
     else:
