@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.composed import composed
@@ -13,6 +13,7 @@ from pyaccount.certificate.model import (
     CertificateModel,
     Contrast,
     MatrixRecord,
+    MechanismRecord,
     PhaseRecord,
     PrivacyUnit,
     ReductionRecord,
@@ -25,6 +26,7 @@ from pyaccount.certificate.risk import from_guarantee, risk_record
 from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.statement import statement, unit_of
 from pyaccount.document.epochs import epochs_of
+from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
 from pyaccount.plan.common import number, whole
@@ -63,7 +65,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
     document, asked = evidence.document, plan.asked or plan.document
     numbers = composed(plan, evidence) if isinstance(evidence, Evidence) else sampled(plan, evidence, asked.blank)
     worded = evidence.instance.reductions
-    noises = {number(body.noise.multiplier) for body in document.bodies}
+    noises = {_multiplier(body) for body in document.bodies}
     reductions = [
         ReductionRecord(
             path=path_text(reduction.path) or "document",
@@ -175,7 +177,8 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
         iterations=whole(body.training.iterations),
         epochs=_epochs(body),
         count=body.count,
-        noise_multiplier=number(body.noise.multiplier),
+        noise_multiplier=_multiplier(body),
+        mechanism=_mechanism(document, body),
         also=[ReleaseRecord(what=one.what, noise_multiplier=one.multiplier) for one in also] or None,
         effective_noise_multiplier=several.multipliers(body)[0] if also else None,
         sampling_probability=body.sampling_probability() if plan.states_probability else None,
@@ -183,9 +186,27 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
         participation_rate=body.participation_rate() if body.sampler.common_rate else None,
         expected_batch_size=body.expected_batch_size(),
         distinct_records=plan.distinct_records(body),
-        noise=body.noise.kind,
+        noise=None if isinstance(body.noise, MechanismKind) else body.noise.kind,
         matrix=matrix_record(body, strategy(document, body), asked),
     )
+
+
+def _multiplier(body: Body) -> float | None:
+    """Return the noise multiplier of a body; None if it has a mechanism instead."""
+    return None if isinstance(body.noise, MechanismKind) else number(body.noise.multiplier)
+
+
+def _mechanism(document: Document, body: Body) -> MechanismRecord | None:
+    """Return the mechanism of a body as its document states it; None if it has none."""
+    if not isinstance(body.noise, MechanismKind):
+        return None
+    stated: Any = document.to_mapping()
+    for part in body.path:
+        stated = stated[part]
+    keys = {"phases": stated["phases"]} if body.inner else dict(stated["mechanism"])
+    keys.pop("kind", None)
+    drawn = {"draws": stated["sampler"]["draws"]} if body.draws_groups else {}
+    return MechanismRecord(kind=body.noise.kind, stated=keys | drawn)
 
 
 def matrix_record(body: Body, built: Strategy, asked: Body) -> MatrixRecord:
@@ -230,7 +251,7 @@ def _utility(document: Document) -> Utility | None:
     if len(document.bodies) != 1 or document.bodies[0].count != 1:
         return None
     body = document.bodies[0]
-    if not noise_plan(body).sums_have_error:
+    if isinstance(body.noise, MechanismKind) or not noise_plan(body).sums_have_error:
         return None
     sigma, error = number(body.noise.multiplier), strategy(document, body).error
     mse = sigma * sigma * error.mean_square

@@ -173,10 +173,24 @@ class ReleaseRecord(Record):
     )
 
 
+class MechanismRecord(Record):
+    """A mechanism that takes the place of training, sampler, matrix and noise."""
+
+    kind: str = Field(
+        description="The kind of mechanism, as in the document; `phases` for phases that are run together."
+    )
+    stated: dict[str, Any] = Field(
+        description="Its other keys, as in the document; and `draws`, if its sampler draws clients."
+    )
+
+
 class PhaseRecord(LaterRecord):
     """One mechanism of the document, with all of its numbers filled in."""
 
-    later: ClassVar[tuple[str, ...]] = ("epochs", "draws_per_iteration", "also", "effective_noise_multiplier", "chosen")
+    later: ClassVar[tuple[str, ...]] = (
+        *("epochs", "draws_per_iteration", "also", "effective_noise_multiplier", "chosen"),
+        "mechanism",
+    )
 
     name: str | None = Field(description="The name of the phase in the document; null for a document without phases.")
     sampler: str = Field(description="The kind of sampler, as in the document.")
@@ -193,7 +207,14 @@ class PhaseRecord(LaterRecord):
         "counts in iterations.",
     )
     count: int = Field(ge=1, le=int(COUNT.maximum), description="The number of runs.")
-    noise_multiplier: Finite = Field(description="σ, in units of the clip norm. For Laplace noise: its scale.")
+    noise_multiplier: Finite | None = Field(
+        description="σ, in units of the clip norm. For Laplace noise: its scale. Null for a phase with a mechanism."
+    )
+    mechanism: MechanismRecord | None = Field(
+        default=None,
+        description="The mechanism whose output is released, in place of training, sampler, matrix and noise. One "
+        "iteration is then one run of it. Absent for training runs.",
+    )
     also: list[ReleaseRecord] | None = Field(
         default=None, description="Further sums that are released of every batch. Absent if there are none."
     )
@@ -225,7 +246,9 @@ class PhaseRecord(LaterRecord):
         default=None,
         description="The expected number of distinct records in a batch, if the size of the data set is known.",
     )
-    noise: Literal["gaussian", "laplace"] = Field(default="gaussian", description="The kind of noise.")
+    noise: Literal["gaussian", "laplace"] | None = Field(
+        default="gaussian", description="The kind of noise. Null for a phase with a mechanism."
+    )
     matrix: MatrixRecord = Field(description="How the noise of different iterations is correlated.")
 
 

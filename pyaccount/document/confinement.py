@@ -13,7 +13,7 @@ from pyaccount.files import file_inside
 def confined(document: Document, folder: str | os.PathLike[str]) -> Document:
     """Return the document if every file that it names is in `folder`, links followed. Raises `DocumentError` if not."""
     found = []
-    for body in document.bodies:
+    for body in document.every_body():
         for field in body.matrix.files():
             try:
                 file_inside(Path(folder), getattr(body.matrix, field))

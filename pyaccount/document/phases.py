@@ -21,8 +21,15 @@ def lasting(phase: RawPhase, rounds: int) -> dict[str, Any]:
 
 
 def append(phases: list[dict[str, Any]], phase: dict[str, Any]) -> None:
-    """Append a phase to the list, or add its rounds to the last phase if its rounds equal those of the new one."""
-    if phases and without_length(phases[-1]) == without_length(phase):
+    """Append a phase to the list, or add its rounds to the last phase if its rounds equal those of the new one.
+
+    A phase with a mechanism has no iterations; runs of equal mechanisms are added to its `count`.
+    """
+    if "training" not in phase:
+        runs = {key: value for key, value in phase.items() if key != "count"}
+        if phases and runs == {key: value for key, value in phases[-1].items() if key != "count"}:
+            phase = {**runs, "count": phases.pop().get("count", 1) + phase.get("count", 1)}
+    elif phases and "training" in phases[-1] and without_length(phases[-1]) == without_length(phase):
         before = phases.pop()
         phase = lasting(phase, before["training"]["iterations"] + phase["training"]["iterations"])
     phases.append(phase)

@@ -15,7 +15,7 @@ from pydantic_core import core_schema
 from pyaccount.document.amplification import AmplificationModel
 from pyaccount.document.fields import DURATION_TEXT, NUMBER_TEXT
 from pyaccount.document.kinds import Section
-from pyaccount.document.models import BODY_KEYS, PhasedDocument, SingleDocument
+from pyaccount.document.models import BODY_KEYS, REPLACED, SHAPES, MechanismDocument, PhasedDocument, SingleDocument
 from pyaccount.document.policy import PolicyModel
 from pyaccount.document.sweeps import VARIES, SweepModel
 from pyaccount.document.words import VERSION
@@ -41,10 +41,12 @@ def mechanism_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of mechanism documents."""
     definitions: dict[str, Any] = {}
     properties: dict[str, Any] = {}
-    for shape in (SingleDocument, PhasedDocument):
+    samplers: dict[type[Section], Any] = {}
+    for shape in SHAPES.members:
         schema = shape.model_json_schema(schema_generator=_Generator)
         definitions |= schema.pop("$defs")
         properties |= schema["properties"]
+        samplers[shape] = schema["properties"].get("sampler")
     for definition in definitions.values():
         definition.pop("title", None)
     heads = [name for name in PhasedDocument.model_fields if name in SingleDocument.model_fields]
@@ -52,11 +54,22 @@ def mechanism_schema() -> dict[str, Any]:
         "title": f"pyaccount mechanism document, version {VERSION}",
         "description": "A mechanism for which pyaccount computes a certificate: what is protected, how it is trained, one blank.",
         "type": "object",
-        "properties": {name: properties[name] for name in (*heads, *BODY_KEYS, "phases")},
+        "properties": {name: properties[name] for name in (*heads, *BODY_KEYS, "phases")}
+        | {"sampler": {"description": SingleDocument.model_fields["sampler"].description}},
         "required": _required(PhasedDocument, heads),
         "additionalProperties": False,
         "oneOf": [
-            {"required": _required(SingleDocument, BODY_KEYS), "properties": {"phases": False}},
+            {
+                "required": _required(SingleDocument, BODY_KEYS),
+                "properties": {"phases": False, "mechanism": False, "sampler": samplers[SingleDocument]},
+            },
+            {
+                "required": ["mechanism"],
+                "properties": {
+                    **dict.fromkeys((*REPLACED, "phases"), False),
+                    "sampler": samplers[MechanismDocument],
+                },
+            },
             {"required": ["phases"], "properties": dict.fromkeys(BODY_KEYS, False)},
         ],
         "$defs": dict(sorted(definitions.items())),
@@ -142,5 +155,6 @@ def _tidied(schema: Any) -> Any:
     return tidied
 
 
-def _required(shape: type[SingleDocument | PhasedDocument], names: Iterable[str]) -> list[str]:
-    return [name for name in names if shape.model_fields[name].is_required()]
+def _required(shape: type[Section], names: Iterable[str]) -> list[str]:
+    fields = shape.model_fields
+    return [name for name in names if name in fields and fields[name].is_required()]

@@ -8,7 +8,7 @@ were reported.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any, TypeVar
 
@@ -122,8 +122,10 @@ class _Review:
             message = "a document with phases cannot have this key at the top level: move it into a phase"
             return located(self.root, Problem("contradiction", message, path), key=True)
         fields = keys_at(self.shape, parent, self.raw)
-        if self.shape.body_keys and "phases" not in fields and not parent:
-            fields.append("phases")
+        if self.shape.body_keys and (replaced := _in_its_place(str(key), fields)) is not None:
+            return located(self.root, Problem("contradiction", replaced, path), key=True)
+        if self.shape.body_keys and not parent:
+            fields += [name for name in ("mechanism", "phases") if name not in fields]
         self.guesses += 1
         mechanism = bool(self.shape.body_keys)
         if mechanism and (advice := self.advice(str(key), parent)) is not None:
@@ -168,7 +170,9 @@ class _Review:
             body = [path for path in absent if path[0] in keys]
             absent = [path for path in absent if path not in body]
             if not any(self.excused((key,)) for key in (*keys, "phases")):
-                message = "the document describes no mechanism: give training, sampler and noise, or phases"
+                message = (
+                    "the document describes no mechanism: give training, sampler and noise, or mechanism, or phases"
+                )
                 problems.append(located(self.root, Problem("missing-key", message)))
             elif not self.excused(("phases",)):
                 absent += body
@@ -201,6 +205,18 @@ class _Review:
             parent = value_at(self.raw, tuple(above))
             if isinstance(parent, dict):
                 parent.setdefault(key, REPORTED)
+
+
+def _in_its_place(key: str, fields: Collection[str]) -> str | None:
+    """Return what to do about a key of a training run beside a mechanism, or `None` for others."""
+    from pyaccount.document.models import REPLACED  # for documents about mechanisms only
+
+    if "mechanism" not in fields or key not in REPLACED:
+        return None
+    return (
+        f"`mechanism` takes the place of {', '.join(REPLACED)}: leave {key} out, or write two phases, one with the mechanism "
+        "and one with the training run"
+    )
 
 
 def _mend(shape: type[Section], raw: dict[str, Any], path: Path, kind: str) -> None:

@@ -10,7 +10,7 @@ from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import LimitError
 from pyaccount.execute.engine import Answer, DirectedAnswer, Engine
 from pyaccount.plan.largest_loss import largest_loss
-from pyaccount.plan.noises import noise_plan
+from pyaccount.plan.noises import public_bounds
 from pyaccount.plan.rounds import Bounds, DirectedBounds, combine
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def unamplified_bounds(document: Document) -> DirectedBounds:
     bounds the sampled run too, except for a sampler with a fixed number of draws. There a record takes another one's
     place, or is drawn several times in a round, and the contrast is the run on whole batches that it stands for.
     """
-    return combine([noise_plan(body).public(document, body) for body in document.bodies], merge_gaussians=True)
+    return combine([public_bounds(document, body) for body in document.bodies], merge_gaussians=True)
 
 
 def contrast(document: Document, engine: Engine, question: Question) -> Answer:
@@ -62,7 +62,7 @@ def _summed(bounds: Bounds, laplace: tuple[Rounds, ...], question: Question) -> 
 def unsampled_bounds(instance: Instance) -> DirectedBounds:
     """Return bounds that hold without samples: sampled phases with public participations, the rest as analysed."""
     parts = [
-        noise_plan(body).public(instance.document, body) if part is None else part
+        public_bounds(instance.document, body) if part is None else part
         for part, body in zip(instance.parts(), instance.document.bodies, strict=True)
     ]
     return combine(parts, merge_gaussians=True)

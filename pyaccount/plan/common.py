@@ -39,14 +39,14 @@ MATRIX_NOISE = (
 NORMALISATION = "Sums are normalised by the expected batch size, a constant, never by the size of the batch drawn."
 
 
-def value_or_symbol(value: float | Solve, symbol: str) -> str:
+def value_or_symbol(value: float | Solve | None, symbol: str) -> str:
     """Return a parameter as text for people: its symbol while it is the blank."""
     return symbol if value == "solve" else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def number(value: float | Solve) -> float:
-    """Return a parameter that is known to be filled in. Raises `AssertionError` for a blank."""
-    if value == "solve":
+def number(value: float | Solve | None) -> float:
+    """Return a parameter that is known to be filled in. Raises `AssertionError` for a blank, or for none."""
+    if value == "solve" or value is None:
         raise AssertionError("a blank reached the arithmetic")
     return value
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiled import CompiledDocument, worded
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
-from pyaccount.plan.noises import noise_plan
+from pyaccount.plan.noises import analysis_of, noise_plan
 from pyaccount.plan.samplers import PLANS, sampler_plan
 from pyaccount.risk.budgets import budget_of
 
@@ -169,7 +169,7 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
 
 def _analysis(document: Document, body: Body) -> Analysis:
     """Return the analysis of a body. Raises `DocumentError` for what it does not cover."""
-    analysis = noise_plan(body).analysis(document, body)
+    analysis = analysis_of(document, body)
     if analysis.refusals is not None:
         _refuse(analysis.refusals(document, body))
     return analysis

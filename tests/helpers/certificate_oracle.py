@@ -82,6 +82,9 @@ def _document(data: CertificateModel) -> Iterator[Inconsistency]:
 
 
 def _phase(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+    if at(body, "mechanism") is not None:
+        yield from _mechanism_phase(path, phase, body)
+        return
     multiplier = at(body, "noise", "multiplier")
     yield from _same(f"{path}.sampler", phase.sampler, at(body, "sampler", "kind"))
     yield from _chosen(path, phase, body)
@@ -93,6 +96,22 @@ def _phase(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
     yield from _same(f"{path}.draws_per_iteration", phase.draws_per_iteration or 1, _draws(body))
     yield from _rates(path, phase, body)
     yield from _allocated(path, phase, body)
+
+
+def _mechanism_phase(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+    """Compare a phase with the mechanism of its body: the stated keys, the number of runs, and who is drawn for them."""
+    mechanism, rate = at(body, "mechanism"), at(body, "sampler", "sampling_probability")
+    stated = {key: value for key, value in mechanism.items() if key != "kind"} if isinstance(mechanism, dict) else {}
+    record = phase.mechanism
+    yield from _same(f"{path}.mechanism.kind", record and record.kind, at(body, "mechanism", "kind"))
+    yield from _same(f"{path}.mechanism.stated", record and record.stated, stated)
+    yield from _same(f"{path}.count", phase.count, at(body, "count", default=1))
+    yield from _same(f"{path}.sampler", phase.sampler, at(body, "sampler", "kind", default="none"))
+    yield from _same(f"{path}.sampling_probability", phase.sampling_probability, rate)
+    yield from _same(f"{path}.participation_rate", phase.participation_rate, rate)
+    yield from _same(f"{path}.iterations", phase.iterations, 1)
+    yield from _same(f"{path}.noise", phase.noise, None)
+    yield from _same(f"{path}.noise_multiplier", phase.noise_multiplier, None)
 
 
 def _chosen(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -62,7 +63,13 @@ from pyaccount.pages.page import (
 from pyaccount.rounding import down
 
 if TYPE_CHECKING:
-    from pyaccount.certificate.model import CertificateModel, Contrast, MatrixRecord, PhaseRecord, Solved
+    from pyaccount.certificate.model import (
+        CertificateModel,
+        Contrast,
+        MatrixRecord,
+        PhaseRecord,
+        Solved,
+    )
 
 Record = TypeVar("Record")
 
@@ -139,10 +146,11 @@ def brief_facts(data: CertificateModel) -> tuple[Fact, ...]:
     guarantee, origin = data.guarantee, origin_of(data)
     at_delta = every_digit(guarantee.delta, "probability", origin)
     at_epsilon = every_digit(guarantee.epsilon, "nats", origin)
+    noisy = any(phase.noise_multiplier is not None for phase in data.phases)
     return (
         Fact("statement", (data.statement,)),
         Fact("solved", solved),
-        Fact("σ", _noise_content(data)),
+        *((Fact("σ", _noise_content(data)),) if noisy else ()),
         Fact("ε", (*facts["ε"].content, ", at δ = ", at_delta)),
         Fact("δ", (*facts["δ"].content, ", at ε = ", at_epsilon)),
     )
@@ -168,10 +176,13 @@ def _noise_content(data: CertificateModel) -> Content:
     if len(set(values)) == 1:
         return _named_noise(data, data.phases[0])
     if len(values) > MOST_PHASES:
-        least, most = (pick(data.phases, key=lambda phase: phase.noise_multiplier) for pick in (min, max))
+        noisy = [phase for phase in data.phases if phase.noise_multiplier is not None]
+        least, most = (pick(noisy, key=lambda phase: phase.noise_multiplier or 0.0) for pick in (min, max))
         return ("from ", *_named_noise(data, least), " to ", *_named_noise(data, most), f", in {len(values)} phases")
     content: list[str | Quantity | Literally] = []
     for place, phase in enumerate(data.phases, start=1):
+        if phase.noise_multiplier is None:
+            continue
         content += [", "] if content else []
         content += [*_named_noise(data, phase), f" ({phase.name or f'phase {place}'})"]
     return tuple(content)
@@ -179,7 +190,7 @@ def _noise_content(data: CertificateModel) -> Content:
 
 def _named_noise(data: CertificateModel, phase: PhaseRecord) -> Content:
     kind = "" if phase.noise == "gaussian" else "Laplace b = "
-    return (kind, _noise(data, phase.noise_multiplier))
+    return (kind, _noise(data, phase.noise_multiplier or 0.0))
 
 
 def _guarantee_facts(data: CertificateModel) -> tuple[Fact, ...]:
@@ -333,7 +344,12 @@ def _left_out(records: int, what: str) -> Paragraph:
 
 
 def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
-    rows = [Fact(symbol(phase), (_noise(data, phase.noise_multiplier),), ("in units of the clip norm of one record",))]
+    return _training_phase(data, phase, index) if phase.mechanism is None else _mechanism_phase(phase, index)
+
+
+def _training_phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
+    noise = _noise(data, phase.noise_multiplier or 0.0)
+    rows = [Fact(symbol(phase), (noise,), ("in units of the clip norm of one record",))]
     for release in phase.also or ():
         number = chosen_value(release.noise_multiplier, "clip norms")
         rows.append(Fact("also released", (release.what, ": multiplier ", number), ("in units of its own clip norm",)))
@@ -377,6 +393,24 @@ def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
         rows.append(Fact("matrix hash", (Literally(matrix.sha256),), ("SHA-256 of its entries",)))
     title = phase.name or ("Training" if len(data.phases) == 1 else f"Phase {index + 1}")
     return Entry(title, phase.sampler, tuple(rows))
+
+
+def _mechanism_phase(phase: PhaseRecord, index: int) -> Entry:
+    """Return the phase of a mechanism: its keys as in the document, and how often it is run on which records."""
+    mechanism = phase.mechanism
+    assert mechanism is not None
+    rows = [Fact("mechanism", (mechanism.kind,), ("in place of training, sampler, matrix and noise",))]
+    for key, value in mechanism.stated.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        shown = chosen_value(value, "as stated") if number else Literally(json.dumps(value, ensure_ascii=False))
+        rows.append(Fact(key.replace("_", " "), (shown,)))
+    rows.append(Fact("runs", (chosen_value(phase.count, "runs"),)))
+    if phase.sampling_probability is not None:
+        drawn = exact(phase.sampling_probability, "probability", "document")
+        rows.append(Fact("sampling probability", (drawn,), ("for each record in each run",)))
+    return Entry(
+        phase.name or f"Phase {index + 1}", "" if phase.sampling_probability is None else phase.sampler, tuple(rows)
+    )
 
 
 def _width(matrix: MatrixRecord) -> Content:

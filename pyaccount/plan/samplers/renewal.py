@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number, whole
 from pyaccount.plan.matrices import columns, product_cost, strategy
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism
@@ -80,8 +80,8 @@ class Renewal(WholeRun):
         gap = columns(document, body, b).core.gap
         if gap == 0.0:
             return None
-        sigma = body.noise.multiplier
-        most = f"{up(gap, 4)}/σ²" + ("" if sigma == "solve" else f" = {up(gap / (sigma * sigma), 4)}")
+        sigma = None if body.noise.multiplier == "solve" else number(body.noise.multiplier)
+        most = f"{up(gap, 4)}/σ²" + ("" if sigma is None else f" = {up(gap / (sigma * sigma), 4)}")
         return (
             f"columns are longer than the separation {b}, so the likelihood ratio is enclosed between two recursions and the "
             f"loss is the one that is never too small; none is overstated by more than {most} (½ Σ Γ_i of the worst pattern), "
