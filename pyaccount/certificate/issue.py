@@ -27,7 +27,7 @@ from pyaccount.certificate.statement import statement, unit_of
 from pyaccount.document.epochs import epochs_of
 from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
-from pyaccount.plan.common import number, whole
+from pyaccount.plan.common import number
 from pyaccount.plan.contrast import contrast_words
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.noises import conventions, noise_plan, several
@@ -85,7 +85,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
     lemma = evidence.group_lemma if isinstance(evidence, Evidence) else None
     unit = PrivacyUnit(
         adjacency=document.privacy.adjacency,
-        group_size=whole(document.privacy.group_size),
+        group_size=number(document.privacy.group_size),
         unit=unit_of(document),
     )
     made = CertificateModel(
@@ -172,7 +172,7 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
         name=body.name,
         sampler=body.sampler.kind,
         chosen=body.sampler.chosen_of(asked.sampler) or None,
-        iterations=whole(body.training.iterations),
+        iterations=number(body.training.iterations),
         epochs=_epochs(body),
         count=body.count,
         noise_multiplier=number(body.noise.multiplier),
@@ -222,7 +222,7 @@ def _epochs(body: Body) -> float | None:
     length = None if body.epochs is None else body.epoch()
     if length is None:
         return None
-    return epochs_of(whole(body.training.iterations), length)
+    return epochs_of(number(body.training.iterations), length)
 
 
 def _utility(document: Document) -> Utility | None:

@@ -27,7 +27,7 @@ from pyaccount.execute.solve import Solution, bracket, decide, solve
 from pyaccount.execute.target import Found, interval_words
 from pyaccount.execute.unamplified import contrast
 from pyaccount.plan.alike import composed_alike
-from pyaccount.plan.common import default_profile
+from pyaccount.plan.common import default_profile, number
 from pyaccount.plan.rounds import Bounds
 
 if TYPE_CHECKING:
@@ -322,7 +322,6 @@ def _claim(
         at_delta = finite(known or engine.ask(bounds, Question(None, privacy.delta, tolerance)))
         at_epsilon = engine.ask(bounds, Question(at_delta.upper, None, profile_tolerance(bounds, tolerance)))
         return PinnedClaim("delta", at_delta, at_epsilon)
-    assert privacy.epsilon != "solve"
-    at_epsilon = known or engine.ask(bounds, Question(privacy.epsilon, None, tolerance))
+    at_epsilon = known or engine.ask(bounds, Question(number(privacy.epsilon), None, tolerance))
     delta = asked_at(bounds, at_epsilon.upper)
     return PinnedClaim("epsilon", engine.ask(bounds, Question(None, delta, tolerance)), at_epsilon)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.stated import RATE_FIELDS
 from pyaccount.execute.engine import RESOLVED, Engine, Question
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.largest_loss import losses_bounded
 
@@ -41,7 +41,7 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
     with
     δ₁(ε)·(e^{kε} − 1)/(e^ε − 1) ≤ δ is valid; bisection finds a small one.
     """
-    group, least = whole(document.privacy.group_size), RESOLVED[0]
+    group, least = number(document.privacy.group_size), RESOLVED[0]
     bounds = compile_document(_single(document, group)).at().bounds()
     # If losses are bounded, δ₁ is 0 from the largest loss on, and so is δ for the group.
     pure = engine.ask(bounds, Question(None, 0.0, TOLERANCE)).upper if losses_bounded(bounds) else math.inf

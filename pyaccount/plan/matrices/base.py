@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,4 +97,4 @@ class MatrixPlan(ABC):
 
 def rounds_of(body: Body) -> int:
     """Return the size of the matrix: the number of rounds of one run."""
-    return whole(body.training.iterations)
+    return number(body.training.iterations)

@@ -32,7 +32,6 @@ from pyaccount.plan.common import (
     basic_assumptions,
     number,
     value_or_symbol,
-    whole,
 )
 from pyaccount.plan.matrices import columns, matrix_text, strategy
 from pyaccount.plan.reduction import Analysis, Reduction
@@ -128,7 +127,7 @@ def refusals(document: Document, body: Body) -> list[Problem]:
 def _work(body: Body) -> float:
     """Return the number of additions that the law of S takes, as the core counts them."""
     assert isinstance(body.sampler, UserBMinSep)
-    n, b, k = whole(body.training.iterations), body.separation() or 1, body.sampler.records_per_user
+    n, b, k = number(body.training.iterations), body.separation() or 1, body.sampler.records_per_user
     return float(n) * (k * k * -(-n // b) + 1) * k
 
 
