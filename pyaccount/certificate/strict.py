@@ -13,7 +13,9 @@ import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from pyaccount.errors import CertificateError, Problem, path_text, printable, quoted
 from pyaccount.errors import Path as Place
@@ -25,6 +27,7 @@ MOST_SHOWN = 20
 #: The most digits that are parsed: longer integers exceed every double, and Python takes quadratic time for them.
 _LONGEST_INTEGER = 400
 
+Model = TypeVar("Model", bound=BaseModel)
 Oddities = list[tuple[Place, str]]
 
 
@@ -134,6 +137,15 @@ def file_error(file: str, what: str, found: Oddities) -> CertificateError:
     if len(found) > MOST_SHOWN:
         lines.append(f"{printable(file)}: and {len(found) - MOST_SHOWN} more")
     return CertificateError("\n".join([f"not {what}:", *lines]), problems)
+
+
+def typed(model: type[Model], raw: dict[str, Any], file: str, what: str) -> Model:
+    """Return the object of a file as this model. Raises `CertificateError` with every field that does not fit."""
+    try:
+        return model.model_validate(raw, strict=True)
+    except ValidationError as error:
+        found: Oddities = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
+        raise file_error(file, what, found) from error
 
 
 def refused(
