@@ -111,6 +111,3 @@ class Amplification(Written):
         found = [*problems, *invalid, *self.body.sampler.draw_problems(self, self.body)]
         if found:
             raise DocumentError(found)
-
-    def __repr__(self) -> str:
-        return f"<Amplification {self.name!r}{f' from {self.file}' if self.file else ''}>"

@@ -14,7 +14,7 @@ def confined(document: Document, folder: str | os.PathLike[str]) -> Document:
     """Return the document if every file that it names is in `folder`, links followed. Raises `DocumentError` if not."""
     found = []
     for body in document.bodies:
-        for field in body.matrix.files():
+        for field in body.matrix.files:
             try:
                 file_inside(Path(folder), getattr(body.matrix, field))
             except ValueError as error:

@@ -152,9 +152,6 @@ class Document(Mechanism):
         assert isinstance(root, Table)
         return self._made(root)
 
-    def __repr__(self) -> str:
-        return f"<Document {self.name!r}{f' from {self.file}' if self.file else ''}>"
-
 
 def _changed(section: BaseModel, path: Path, value: object) -> BaseModel:
     """Return a copy of a section with a value at a path; the copy shares everything else with the original."""

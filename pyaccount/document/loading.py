@@ -10,7 +10,7 @@ from pyaccount.document.amplification import Amplification
 from pyaccount.document.confinement import placed
 from pyaccount.document.document import Document
 from pyaccount.document.fields import listed
-from pyaccount.document.nodes import Scalar, Table, find, located
+from pyaccount.document.nodes import Table, find, located, value_under
 from pyaccount.document.overrides import Overrides, override
 from pyaccount.document.policy import Policy
 from pyaccount.document.sources import Handed, not_a_mapping, tree_of
@@ -77,8 +77,7 @@ def load_written(
     root, more = override(root, overrides)
     if not isinstance(root, Table):
         raise DocumentError([*problems, *more, not_a_mapping(root, file)])
-    kind = find(root, ("kind",))
-    word = kind.value if isinstance(kind, Scalar) else None
+    word = value_under(root, "kind")
     if isinstance(word, str) and word in NO_DOCUMENTS and find(root, ("training",)) is None:
         problem = Problem("unknown-kind", f"this is not a document: {NO_DOCUMENTS[word]}", ("kind",))
         raise DocumentError([*problems, *more, located(root, problem)])
