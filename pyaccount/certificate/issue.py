@@ -64,20 +64,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
     numbers = composed(plan, evidence) if isinstance(evidence, Evidence) else sampled(plan, evidence, asked.blank)
     worded = evidence.instance.reductions
     noises = {number(body.noise.multiplier) for body in document.bodies}
-    reductions = [
-        ReductionRecord(
-            path=path_text(reduction.path) or "document",
-            subject=reduction.subject,
-            theorem=reduction.theorem,
-            source=reduction.source,
-            pair=reduction.pair,
-            rounds=reduction.rounds,
-            tight=reduction.tight,
-            remark=reduction.remark,
-            lower_end=reduction.lower_end,
-        )
-        for reduction in worded
-    ]
+    reductions = [ReductionRecord(**reduction.stated()) for reduction in worded]
     assumptions = _assumptions(document, worded)
     if numbers.guarantee.kind == "verified":
         assumptions.append(RELEASE)

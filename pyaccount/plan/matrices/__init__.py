@@ -31,8 +31,6 @@ __all__ = [
     "columns",
     "disjoint_modes",
     "matrix_plan",
-    "matrix_text",
-    "product_cost",
     "strategy",
     "workload_error",
 ]
@@ -83,16 +81,6 @@ def _located(document: Document, body: Body) -> Iterator[None]:
         raise
     except ValueError as error:
         raise DocumentError([document.problem("no-valid-bound", body.at("matrix"), str(error))]) from error
-
-
-def matrix_text(body: Body) -> str:
-    """Describe the matrix of a body in a few words."""
-    return matrix_plan(body).text(body)
-
-
-def product_cost(body: Body) -> float:
-    """Return the nanoseconds that a sample and a step take longer if columns overlap."""
-    return matrix_plan(body).product_cost(body)
 
 
 def columns(document: Document, body: Body, min_separation: int) -> Recipe[_core.Columns]:

@@ -90,7 +90,7 @@ class MatrixPlan(ABC):
         """Return the sections `matrix` and `noise` of a document for the leading block of the whole run's matrix."""
         assert built.coefficients is not None
         if built.coefficients == (1.0,):
-            return {}
+            return {}  # a document without a matrix has the identity
         coefficients = list(built.coefficients[:rounds])
         return {"matrix": {"kind": "toeplitz", "coefficients": coefficients, "normalize": False}}
 

@@ -24,7 +24,7 @@ from pyaccount.plan.common import (
     number,
     value_or_symbol,
 )
-from pyaccount.plan.matrices import matrix_text, strategy
+from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, gaussian
@@ -52,7 +52,7 @@ def words(document: Document, body: Body) -> Reduction:
     other = f"(1−{p})N(0) + {p}·N(−‖c_i‖)" if two_sided else "N(0)"
     return Reduction(
         path=body.path,
-        subject=f"cyclic Poisson sampling from {b} fixed parts, {matrix_text(body)}",
+        subject=f"cyclic Poisson sampling from {b} fixed parts, {matrix_plan(body).text(body)}",
         theorem="composition over the rounds of the first part, whose columns do not overlap",
         source="Choquette-Choo et al. 2023 (arXiv:2306.08153), Theorem 4; attained by gradients of the same sign",
         pair=f"(1−{p})N(0) + {p}·N(‖c_i‖) against {other}, σ = {sigma}, ‖c_i‖ the norm of the column of round i",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.samplers import Deterministic
 from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, moves, number, value_or_symbol
-from pyaccount.plan.matrices import matrix_text, strategy
+from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, enclosed, gaussian, tight
 from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst, moved
@@ -77,7 +77,7 @@ def _with_matrix(document: Document, body: Body) -> Reduction:
     k, sigma = value_or_symbol(privacy.group_size, "k"), value_or_symbol(body.noise.multiplier, "σ")
     return Reduction(
         path=body.path,
-        subject=f"no sampling, {matrix_text(body)}",
+        subject=f"no sampling, {matrix_plan(body).text(body)}",
         theorem="the Gaussian mechanism with the largest sensitivity of a participation pattern",
         source=f"Choquette-Choo et al. 2023 (arXiv:2306.08153), Section 3; {_how(strategy(document, body), attained)}",
         pair=f"N({'' if factor == 1 else '2·'}{k}·{up(above)}, {sigma}²) against N(0, {sigma}²)",

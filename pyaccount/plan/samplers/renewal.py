@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.plan.common import number
-from pyaccount.plan.matrices import columns, product_cost, strategy
+from pyaccount.plan.matrices import columns, matrix_plan, strategy
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
@@ -121,7 +121,7 @@ class Renewal(WholeRun):
         described = (matrix_columns, sigma, p, records, warm)
         above: Recipe[_core.Sampled] = Recipe("Sampled.overlapping", (*described, False))
         below: Recipe[_core.Sampled] = Recipe("Sampled.overlapping", (*described, True))
-        cost = (STEP_COST + USER_COST * (records - 1) + product_cost(body)) * steps
+        cost = (STEP_COST + USER_COST * (records - 1) + matrix_plan(body).product_cost(body)) * steps
         lower = SampledMechanism(below, directions, steps, cost, below.core.plain_parameter, enclosed=True)
         return SampledMechanism(above, directions, steps, cost, above.core.plain_parameter, lower, enclosed=True)
 

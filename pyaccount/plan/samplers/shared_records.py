@@ -33,7 +33,7 @@ from pyaccount.plan.common import (
     number,
     value_or_symbol,
 )
-from pyaccount.plan.matrices import columns, matrix_text, strategy
+from pyaccount.plan.matrices import columns, matrix_plan, strategy
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, Part, enclosed
 from pyaccount.plan.samplers.renewal import START
@@ -64,7 +64,7 @@ def words(document: Document, body: Body) -> Reduction:
     sigma = value_or_symbol(body.noise.multiplier, "σ")
     return Reduction(
         path=body.path,
-        subject=f"b-min-sep sampling of users that share records, {matrix_text(body)}",
+        subject=f"b-min-sep sampling of users that share records, {matrix_plan(body).text(body)}",
         theorem="the Gaussian mechanism with a random sensitivity: public participations",
         source=(
             "joint convexity over the draws, whose law does not depend on the user's contributions; a user takes part at most as "
