@@ -24,14 +24,13 @@ NEAR, SMALLEST = 5e-3, 1e-9
 
 @dataclass(frozen=True, slots=True)
 class GroupLemma:
-    """The bound of the black-box lemma for the group: `epsilon` at `delta`, from `record_epsilon` for one record.
+    """The bound of the black-box lemma for the group: `epsilon` at `delta`.
 
-    `epsilon` and `record_epsilon` are None if the lemma needs a δ for one record that is too small to be resolved.
+    `epsilon` is None if the lemma needs a δ for one record that is too small to be resolved.
     """
 
     delta: float
     epsilon: float | None
-    record_epsilon: float | None
 
 
 def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
@@ -46,7 +45,7 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
     # If losses are bounded, δ₁ is 0 from the largest loss on, and so is δ for the group.
     pure = engine.ask(bounds, Question(None, 0.0, TOLERANCE)).upper if losses_bounded(bounds) else math.inf
     if delta == 0.0:
-        return GroupLemma(delta, math.nextafter(group * pure, math.inf), pure)
+        return GroupLemma(delta, math.nextafter(group * pure, math.inf))
 
     def excess(epsilon: float) -> float:
         if epsilon >= pure:
@@ -61,19 +60,19 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
         return over
 
     if excess(0.0) <= 0.0:
-        return GroupLemma(delta, 0.0, 0.0)
+        return GroupLemma(delta, 0.0)
     low, high = 0.0, max(1e-3, engine.ask(bounds, Question(None, delta, TOLERANCE)).upper)
     while (value := excess(high)) > 0.0:
         low, high = high, min(1.3 * high, pure)
     if math.isnan(value):
-        return GroupLemma(delta, None, None)
+        return GroupLemma(delta, None)
     while high - low > NEAR * high and high > SMALLEST:
         middle = 0.5 * (low + high)
         if excess(middle) <= 0.0:
             high = middle
         else:
             low = middle
-    return GroupLemma(delta, math.nextafter(group * high, math.inf), high)
+    return GroupLemma(delta, math.nextafter(group * high, math.inf))
 
 
 def _single(document: Document, group: int) -> Document:
