@@ -297,23 +297,17 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
     same. Before any work, raises `DocumentError` for a wrong sweep, or if no cell is a valid document, `DomainError`,
     `StoreError` and `ClusterError`; Ctrl-C raises `KeyboardInterrupt`.
     """
-    from contextlib import ExitStack
     from pathlib import Path
 
     from pyaccount.arguments import threads_of
     from pyaccount.document.sweeps import load_grid
+    from pyaccount.running.plan import opened
     from pyaccount.sweeping.run import SweepOptions, checked_size
     from pyaccount.sweeping.run import sweep as compute
 
     threads, grid = threads_of(threads), load_grid(source, overrides=overrides)
     checked_size(grid, most, "most=")
-    with ExitStack() as stack:
-        report = stack.enter_context(_reported(progress))
-        there = None
-        if cluster is not None:
-            from pyaccount.cluster import open_cluster
-
-            there = stack.enter_context(open_cluster(cluster))
+    with _reported(progress) as report, opened(cluster) as there:
         how = SweepOptions(
             threads=threads,
             report=report,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,6 +96,7 @@ def sweep(
     """
     from pyaccount.document.sweeps import load_grid
     from pyaccount.errors import DomainError
+    from pyaccount.running.plan import opened
     from pyaccount.sweeping.run import SweepOptions, checked_size
     from pyaccount.sweeping.run import sweep as compute
     from pyaccount.sweeping.table import import_parquet, sweep_text
@@ -116,14 +116,7 @@ def sweep(
     if plot is not None:
         _check_axes(grid.varied, plot_x, plot_y)
         check_drawing(plot)
-    with ExitStack() as stack:
-        stack.enter_context(telling_warnings())
-        report = stack.enter_context(progress(quiet=quiet))
-        there = None
-        if cluster is not None:
-            from pyaccount.cluster import open_cluster  # an extra
-
-            there = stack.enter_context(open_cluster(cluster))
+    with telling_warnings(), progress(quiet=quiet) as report, opened(cluster) as there:
         how = SweepOptions(
             threads=threads,
             report=report,

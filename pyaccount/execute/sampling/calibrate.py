@@ -53,12 +53,12 @@ def calibrate(session: Session) -> SampledEvidence:
     )
 
 
-def noise_search(session: Session, *, shards: int = ESTIMATE) -> GridSearch:
+def noise_search(session: Session) -> GridSearch:
     """Return the grid of σ above the pilot's root."""
     plan, epsilon = session.plan, number(session.plan.document.privacy.epsilon)
     # For a fixed sample the threshold of the test is half of δ, so the pilot looks for that.
     acceptance = of_claim(plan.document, STARTS)
-    pilot_value, fallback = pilot_noise(session, acceptance.delta, shards=shards)
+    pilot_value, fallback = pilot_noise(session, acceptance.delta)
     session.known[:] = [f"σ is near {pilot_value:.4g}, by the pilot's estimate"]
     mechanism = session.mechanism(plan.at(pilot_value))
     powers = plan.drawing.includes(DrawingRule.SECOND_MOMENTS) and mechanism.chain(2) is not None
