@@ -39,12 +39,16 @@ def load(
     overrides: Overrides = (),
     folder: str | os.PathLike[str] | None = None,
 ) -> Document:
-    """Load a mechanism document from a YAML file or a mapping, or apply overrides to a document.
+    """Read and validate a mechanism document, or apply overrides to one that was read.
 
-    Overrides are a mapping of paths to values, or a list whose entries are texts such as `"privacy.epsilon=4"`, as
-    after `--set`, or pairs (path, value). With `folder`, the files that the document names are searched there, and no
-    file outside of it is read. Raises `DocumentError` with every problem of the document, and `TypeError` if the source
-    has another type.
+    Args:
+        source: The path of a YAML file, a mapping with the same contents, or a document.
+        overrides: Values to replace: a mapping of paths to values, as `{"privacy.epsilon": 4}`, or a list of `path=value`
+            strings, as after `--set`, and (path, value) pairs.
+        folder: For a document from somebody whom you do not trust: the folder of the files that the document names. No file
+            outside of it is read. Otherwise these files are looked for beside the document, or in the working folder.
+
+    Raises `DocumentError`, with every problem and its line and column, and `TypeError` if the source has another type.
     """
     if isinstance(source, Document) and not overrides and folder is None:
         # The document was validated already, and nothing in it changes.
