@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pyaccount.document.amplification import Amplification
-from pyaccount.document.confinement import placed
 from pyaccount.document.document import Document
 from pyaccount.document.fields import listed
 from pyaccount.document.nodes import Table, find, located, value_under
@@ -17,6 +17,7 @@ from pyaccount.document.sources import Handed, not_a_mapping, tree_of
 from pyaccount.document.spelling import nearest_value
 from pyaccount.document.written import Written
 from pyaccount.errors import DocumentError, Problem
+from pyaccount.files import file_inside
 
 #: The kinds of documents that state their kind.
 KINDS = ("amplification", "policy")
@@ -96,3 +97,23 @@ def load_written(
         problem = Problem("unknown-kind", message, ("kind",), allowed=listed(KINDS), suggestion=suggestion)
         raise DocumentError([*problems, *more, located(root, problem)])
     return (Policy if word == "policy" else Amplification)(root, file, [*problems, *more])
+
+
+def confined(document: Document, folder: str | os.PathLike[str]) -> Document:
+    """Return the document if every file that it names is in `folder`, links followed. Raises `DocumentError` if not."""
+    found = []
+    for body in document.bodies:
+        for field in body.matrix.files:
+            try:
+                file_inside(Path(folder), getattr(body.matrix, field))
+            except ValueError as error:
+                found.append(document.problem("outside-folder", body.at("matrix", field), str(error)))
+    if found:
+        raise DocumentError(found)
+    return document
+
+
+def placed(document: Document, folder: str | os.PathLike[str]) -> Document:
+    """Return the document as if it were in `folder`, so that its files are read only there. Raises `DocumentError`."""
+    name = "document" if document.file is None else Path(document.file).name
+    return confined(Document(document.root, str(Path(folder) / name)), folder)
