@@ -63,7 +63,7 @@ def object_of(
         raise refused(file, f"not {what}: an object is expected, not {quoted(raw)}")
     oddities = list(_oddities(raw))
     if oddities:
-        raise file_error(file, what, oddities)
+        raise _file_error(file, what, oddities)
     return raw
 
 
@@ -130,7 +130,7 @@ def _broken(text: str) -> bool:
     return re.search("[\ud800-\udfff]", text) is not None
 
 
-def file_error(file: str, what: str, found: Oddities) -> CertificateError:
+def _file_error(file: str, what: str, found: Oddities) -> CertificateError:
     """Return the error for a file with several problems."""
     problems = [Problem(CertificateError.slug, message, path, file) for path, message in found[:MOST_SHOWN]]
     lines = [f"{printable(file)}: {problem.path_text}: {problem.message}" for problem in problems]
@@ -145,7 +145,7 @@ def typed(model: type[Model], raw: dict[str, Any], file: str, what: str) -> Mode
         return model.model_validate(raw, strict=True)
     except ValidationError as error:
         found: Oddities = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
-        raise file_error(file, what, found) from error
+        raise _file_error(file, what, found) from error
 
 
 def refused(
