@@ -16,7 +16,7 @@ from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import LimitError
 from pyaccount.execute.curve import CurvePoint, curves
-from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, asked_at, finite
+from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question, asked_at, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
 from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, profile_tolerance, read_profile
 from pyaccount.execute.measure import MeasuredRisk, risk_attained
@@ -42,15 +42,11 @@ if TYPE_CHECKING:
 __all__ = [
     "RESOLVED",
     "Answer",
-    "Claim",
-    "DirectedAnswer",
     "Engine",
     "Evidence",
     "Question",
-    "Report",
     "RunOptions",
     "asked_at",
-    "execute",
     "run",
 ]
 

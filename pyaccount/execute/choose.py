@@ -22,7 +22,7 @@ from pyaccount.execute.solve import solve
 from pyaccount.plan.common import number
 from pyaccount.plan.compiled import CompiledDocument, Considered
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.proposed import proposed
+from pyaccount.plan.matrices import proposed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,7 +17,7 @@ from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.session import open_session
 from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.proposed import proposed
+from pyaccount.plan.matrices import proposed
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.workload import workload_of
 

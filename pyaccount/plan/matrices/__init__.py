@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError
+from pyaccount.plan.compiled import Proposed
 from pyaccount.plan.matrices import banded_inverse, blt, dense, identity, toeplitz
 from pyaccount.plan.matrices.base import MatrixPlan
 from pyaccount.plan.matrices.built import Strategy
@@ -31,6 +32,7 @@ __all__ = [
     "columns",
     "disjoint_modes",
     "matrix_plan",
+    "proposed",
     "strategy",
     "workload_error",
 ]
@@ -71,6 +73,16 @@ def disjoint_modes(document: Document, body: Body, bins: int) -> bool:
     """Whether no two bins of a body move the same coordinate; see `MatrixPlan`. Raises as `strategy` does."""
     with _located(document, body):
         return matrix_plan(body).disjoint_modes(document, body, bins)
+
+
+def proposed(document: Document, sigma: float) -> Proposed:
+    """Return the errors of the document's only matrix at an estimated σ; they are estimates too.
+
+    Raises as `workload_error` does.
+    """
+    body = document.bodies[0]
+    mse = sigma * sigma * strategy(document, body).error.mean_square
+    return Proposed(sigma, mse, sigma * sigma * workload_of(body).chosen(workload_error(document, body)))
 
 
 @contextmanager
