@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 import click
 
@@ -73,7 +72,7 @@ def attest(certificate: str, subjects: tuple[str, ...], key: str, public_key: st
     The passphrase of an encrypted key is read from PYACCOUNT_KEY_PASSPHRASE, or asked for on a terminal.
     """
     from pyaccount.attestation.signing import attest as sign
-    from pyaccount.cli.outputs import put_elsewhere
+    from pyaccount.cli.outputs import saved
 
     output = None if output == STDOUT else output
     check_output(output, [certificate, key, *subjects])
@@ -82,10 +81,7 @@ def attest(certificate: str, subjects: tuple[str, ...], key: str, public_key: st
         with printing():
             click.echo(signed.to_json(), nl=False)
         return HOLDS
-    try:
-        signed.save(Path(output))
-    except OSError as error:
-        put_elsewhere("attestation", signed.to_json(), output, error)
+    if not saved("attestation", output, signed.save, signed.to_json):
         return STOPPED
     names = ", ".join(one.name for one in signed.subjects)
     tell(f"{output}: signed by the key {signed.key_id}, about {names}")

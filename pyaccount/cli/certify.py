@@ -27,7 +27,14 @@ from pyaccount.cli.common import (
 )
 from pyaccount.cli.completion import FILE, document_argument, documents_argument, overrides_option
 from pyaccount.cli.failures import tell_errors
-from pyaccount.cli.options import cluster_option, format_option, store_errors_option, store_option, threads_option
+from pyaccount.cli.options import (
+    cluster_option,
+    format_option,
+    output_format_option,
+    store_errors_option,
+    store_option,
+    threads_option,
+)
 from pyaccount.cli.outputs import RequestedOutput, hand_over
 from pyaccount.cli.stdin import argument_name, files_of, source_of
 from pyaccount.document.files import named_files
@@ -59,12 +66,7 @@ def output_option(what: str) -> Callable[[Decorated], Decorated]:
 @document_argument
 @overrides_option
 @output_option("certificate")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMS),
-    help="Format of what is written and printed [from the ending of FILE; text on stdout].",
-)
+@output_format_option(FORMS)
 @threads_option(more=" It does not change the result.")
 @click.option(
     "--seed", type=click.IntRange(0, 2**64 - 1), help="The seed of sampled methods; replaces accounting.seed."
@@ -308,12 +310,7 @@ def _plan_amplification(document: Amplification, asked: RequestedOutput) -> int:
 @documents_argument
 @overrides_option
 @output_option("comparison")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMS),
-    help="Format of what is written and printed [from the ending of FILE; text on stdout].",
-)
+@output_format_option(FORMS)
 @threads_option()
 @click.option(
     "--plot",

@@ -10,7 +10,7 @@ import click
 from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_writable, print_result, printing, tell_notes
 from pyaccount.cli.completion import FILE, overrides_option
 from pyaccount.cli.options import format_option
-from pyaccount.cli.outputs import put_elsewhere
+from pyaccount.cli.outputs import saved
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.document import numerals
 from pyaccount.document.files import named_files
@@ -196,17 +196,6 @@ def _check_folder(document: Document, output: str | None) -> None:
 
 def _written(prepared: Prepared, output: str | None, records: str | None) -> bool:
     """Write both files. Return whether they are where they were asked for."""
-    safe = True
-    if output is not None:
-        try:
-            prepared.save_document(output)
-        except OSError as error:
-            put_elsewhere("document", prepared.to_yaml(), output, error)
-            safe = False
-    if records is not None:
-        try:
-            prepared.save_records(records)
-        except OSError as error:
-            put_elsewhere("table", prepared.to_csv(), records, error)
-            safe = False
-    return safe
+    document = output is None or saved("document", output, prepared.save_document, prepared.to_yaml)
+    table = records is None or saved("table", records, prepared.save_records, prepared.to_csv)
+    return document and table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -26,6 +26,12 @@ def format_option(what: str) -> Option:
     return click.option(
         "--format", "form", type=click.Choice(["text", "json"]), default="text", help=f"Format of {what} [text]."
     )
+
+
+def output_format_option(forms: Sequence[str]) -> Option:
+    """Return the option `--format` of a command that can also write its result to a file."""
+    text = "Format of what is written and printed [from the ending of FILE; text on stdout]."
+    return click.option("--format", "form", type=click.Choice(forms), help=text)
 
 
 store_option = click.option(

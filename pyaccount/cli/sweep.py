@@ -21,7 +21,13 @@ from pyaccount.cli.common import (
     telling_warnings,
 )
 from pyaccount.cli.completion import FILE, documents_argument, overrides_option
-from pyaccount.cli.options import cluster_option, store_errors_option, store_option, threads_option
+from pyaccount.cli.options import (
+    cluster_option,
+    output_format_option,
+    store_errors_option,
+    store_option,
+    threads_option,
+)
 from pyaccount.cli.outputs import RequestedOutput, hand_over
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.forms import TABLES
@@ -40,12 +46,7 @@ MOST = 10_000
 @documents_argument
 @overrides_option
 @output_option("table")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice([form for form in TABLES if form != "parquet"]),
-    help="Format of what is written and printed [from the ending of FILE; text on stdout].",
-)
+@output_format_option([form for form in TABLES if form != "parquet"])
 @click.option("--certificates", metavar="FOLDER", type=FILE, help="Write the certificate of each cell to FOLDER.")
 @click.option("--plot", metavar="FILE", type=FILE, help="Draw the results (svg, png or pdf).")
 @click.option(
