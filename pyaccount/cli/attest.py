@@ -9,6 +9,7 @@ import click
 
 from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_output, printing, tell
 from pyaccount.cli.completion import FILE, FOLDER, certificate_argument
+from pyaccount.cli.options import stdout_or_file_option
 
 #: The environment variable with the passphrase. Without it the command asks for the passphrase.
 PASSPHRASE = "PYACCOUNT_KEY_PASSPHRASE"
@@ -51,13 +52,7 @@ any_subject_option = click.option(
     help="The private key: a PEM file, or a URI of securesystemslib (awskms:…, gcpkms:…, azurekms:…, hsm:…).",
 )
 @click.option("--public-key", metavar="FILE", type=FILE, help="The public key, if KEY is a URI.")
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=FILE,
-    help="Write the attestation to FILE instead of stdout (- means stdout). A failure never leaves a partial file.",
-)
+@stdout_or_file_option("attestation")
 def attest(certificate: str, subjects: tuple[str, ...], key: str, public_key: str | None, output: str | None) -> int:
     """Sign CERT, a certificate in JSON, together with the digests of the files that it is about. The result is an in-toto
     Statement in a DSSE envelope.

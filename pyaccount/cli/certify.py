@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -31,6 +31,7 @@ from pyaccount.cli.options import (
     cluster_option,
     format_option,
     output_format_option,
+    output_option,
     store_errors_option,
     store_option,
     threads_option,
@@ -41,7 +42,7 @@ from pyaccount.document.files import named_files
 from pyaccount.forms import FORMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.model import CertificateModel
@@ -49,17 +50,6 @@ if TYPE_CHECKING:
     from pyaccount.errors import CertificateError, DocumentError
     from pyaccount.running import Plan
     from pyaccount.store import Strictness
-
-Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
-
-
-def output_option(what: str) -> Callable[[Decorated], Decorated]:
-    """Return the option that writes the result to a file; `what` names the result."""
-    text = (
-        f"Write the {what} to FILE. The format follows from --format or from the ending of FILE. If FILE is -, JSON "
-        "is written to stdout. A failure never leaves a partial file."
-    )
-    return click.option("-o", "--output", metavar="FILE", type=FILE, help=text)
 
 
 @click.command(short_help="Compute the blank of a document or check its claim, and write a certificate.")

@@ -9,7 +9,7 @@ import click
 
 from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_writable, print_result, printing, tell_notes
 from pyaccount.cli.completion import FILE, overrides_option
-from pyaccount.cli.options import format_option
+from pyaccount.cli.options import format_option, seed_option
 from pyaccount.cli.outputs import saved
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.document import numerals
@@ -92,13 +92,7 @@ class RecordsInBatch(click.ParamType[float]):
     "rule of thumb.",
 )
 @click.option("--drop-shared", is_flag=True, help="Drop records that have several users.")
-@click.option(
-    "--seed",
-    metavar="SEED",
-    type=click.IntRange(0, 2**64 - 1),
-    default=0,
-    help="Seed of the order in which records are considered [0].",
-)
+@seed_option("the order in which records are considered")
 @click.option("--record-column", metavar="NAME", default="record", help="Name of the column with the records [record].")
 @click.option("--user-column", metavar="NAME", default="user", help="Name of the column with the users [user].")
 @format_option("the report")

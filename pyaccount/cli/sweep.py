@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.certify import check_drawing, check_plot, output_option
+from pyaccount.cli.certify import check_drawing, check_plot
 from pyaccount.cli.common import (
     FAILS,
     HOLDS,
@@ -24,6 +24,7 @@ from pyaccount.cli.completion import FILE, documents_argument, overrides_option
 from pyaccount.cli.options import (
     cluster_option,
     output_format_option,
+    output_option,
     store_errors_option,
     store_option,
     threads_option,
