@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -12,7 +12,7 @@ from pyaccount.document.blanks import blanks, choice_at, choices
 from pyaccount.document.fields import WHOLE_BLANKS
 from pyaccount.document.foreign import from_value
 from pyaccount.document.models import PhasedDocument, SingleDocument
-from pyaccount.document.nodes import Scalar, Table, find, place_of, plain_value, replaced
+from pyaccount.document.nodes import Scalar, Table, find, place_of, replaced
 from pyaccount.document.overrides import set_at
 from pyaccount.document.risk import target
 from pyaccount.document.rules import broken_rules
@@ -32,9 +32,8 @@ class Document(Mechanism):
 
     def __init__(self, root: Table, file: str | None = None, problems: Iterable[Problem] = ()) -> None:
         """Validate a tree. Raises `DocumentError` with all problems, those found in reading (`problems`) included."""
-        raw = cast(dict[str, Any], plain_value(root))
-        shape: type[SingleDocument | PhasedDocument] = PhasedDocument if "phases" in raw else SingleDocument
-        model, invalid = validate(root, raw, shape)
+        shape: type[SingleDocument | PhasedDocument] = PhasedDocument if "phases" in root.entries else SingleDocument
+        model, invalid = validate(root, shape)
         super().__init__(root, file, model)
         self.name = model.name
         self.accounting = model.accounting

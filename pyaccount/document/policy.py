@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import ConfigDict, Field
 
@@ -25,7 +25,7 @@ from pyaccount.document.fields import (
     wrong_type,
 )
 from pyaccount.document.kinds import Section
-from pyaccount.document.nodes import Table, located, plain_value, value_under
+from pyaccount.document.nodes import Table, located, value_under
 from pyaccount.document.sources import Handed, not_a_mapping, tree_of
 from pyaccount.document.spelling import nearest_value
 from pyaccount.document.validation import validate
@@ -158,7 +158,7 @@ class Policy(Written):
 
     def __init__(self, root: Table, file: str | None = None, problems: Iterable[Problem] = ()) -> None:
         """Validate a tree, as `Document` does. Raises `DocumentError`."""
-        model, invalid = validate(root, cast(dict[str, Any], plain_value(root)), PolicyModel)
+        model, invalid = validate(root, PolicyModel)
         super().__init__(root, file, model)
         self.name: str = model.name
         self.limits: Limits = model.limits

@@ -224,7 +224,7 @@ def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequ
         axes, more = _axes(root, varies[1])
         problems = [*problems, *more]
     if value_under(root, "kind") == KIND:
-        model, invalid = validate(root, cast(dict[str, Any], plain_value(root)), SweepModel)
+        model, invalid = validate(root, SweepModel)
         if problems or invalid:
             raise DocumentError([*problems, *invalid])
         listed = find(root, ("documents",))
@@ -355,7 +355,7 @@ def _values(root: Table, path: Path, node: Node) -> tuple[Node, ...] | Problem:
     """Return the values of one path, from a list or a span, or the problem with them."""
     try:
         if isinstance(node, Table) and {"start", "stop"} & set(node.entries):
-            span, invalid = validate(node, cast(dict[str, Any], plain_value(node)), Span)
+            span, invalid = validate(node, Span)
             if invalid:
                 return replace(invalid[0], path=(*path, *invalid[0].path))
             return tuple(Scalar(number, node.place) for number in span.numbers())
