@@ -85,7 +85,7 @@ def _documents() -> Iterator[str]:
         yield from _sections(title, model)
 
 
-def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]:
+def _sections(title: str, model: type[Section]) -> Iterator[str]:
     """Yield the table of a model, and below it those of its sections."""
     shown = dict(model.model_fields)
     if model is SingleDocument:
@@ -98,9 +98,8 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
     yield from _fields(shown, instead=("phases",))
     for key, field in shown.items():
         union, section = union_of(field), section_of(field)
-        path = f"{name}.{key}" if name else key
         if union is not None:
-            yield from ("", f"### {title}: `{path}`", "", str(field.description))
+            yield from ("", f"### {title}: `{key}`", "", str(field.description))
             for word, member in union.by_kind.items():
                 default = " (default)" if word == union.default else ""
                 yield from ("", f"#### `kind: {word}`{default}", "", _paragraph(member))
@@ -119,7 +118,7 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
             )
             yield from _fields({"name": Phase.model_fields["name"]})
         elif section is not None:
-            yield from _section(title, path, field, section)
+            yield from _section(title, key, field, section)
 
 
 def _section(title: str, path: str, field: FieldInfo, section: type[Section]) -> Iterator[str]:
@@ -235,11 +234,15 @@ def _certificates() -> Iterator[str]:
     ):
         schema = SCHEMAS[name]()
         yield from ("", f"## {title}", "", str(schema.get("description", "")).split("\n\n", maxsplit=1)[0])
-        parts = schema["$defs"]
-        yield from _properties(schema, parts)
-        for part, definition in parts.items():
-            yield from ("", f"### `{part}`", "", " ".join(str(definition.get("description", "")).split()))
-            yield from _properties(definition, parts)
+        yield from _properties_and_parts(schema)
+
+
+def _properties_and_parts(schema: dict[str, Any]) -> Iterator[str]:
+    parts = schema["$defs"]
+    yield from _properties(schema, parts)
+    for part, definition in parts.items():
+        yield from ("", f"### `{part}`", "", " ".join(str(definition.get("description", "")).split()))
+        yield from _properties(definition, parts)
 
 
 def _properties(schema: dict[str, Any], parts: dict[str, Any]) -> Iterator[str]:
@@ -346,11 +349,7 @@ def _errors() -> Iterator[str]:
         "errors (schema [validation](../../schemas/validation.v1.schema.json)); `check` prints a verdict, which "
         "lists the certificates that cannot be read."
     )
-    schema = SCHEMAS["errors"]()
-    yield from _properties(schema, schema["$defs"])
-    for part, definition in schema["$defs"].items():
-        yield from ("", f"### `{part}`", "", " ".join(str(definition.get("description", "")).split()))
-        yield from _properties(definition, schema["$defs"])
+    yield from _properties_and_parts(SCHEMAS["errors"]())
 
 
 def write(folder: Path) -> None:

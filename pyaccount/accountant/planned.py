@@ -24,7 +24,7 @@ from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
 from pyaccount.document.ranges import NAME_LENGTH, PHASES
 from pyaccount.errors import DocumentError
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.samplers import sampler_plan
@@ -49,7 +49,7 @@ class Planned:
         """Return the length of the shortest prefix that has a document and contains the first `steps` rounds."""
         done = 0
         for index, body in enumerate(self.document.bodies):
-            iterations = whole(body.training.iterations)
+            iterations = number(body.training.iterations)
             runs, rest = divmod(steps - done, iterations)
             if runs < body.count:
                 # Whole runs and a part of one are two phases; the document may not have room for both.
@@ -134,7 +134,7 @@ def planned(document: Document) -> Planned:
     if plan.sampled and document.accounting.seed is None:
         # A sampled test that is repeated with new seeds until it passes proves nothing: each document has one seed.
         document = seeded(document)
-    length = sum(body.count * whole(body.training.iterations) for body in document.bodies)
+    length = sum(body.count * number(body.training.iterations) for body in document.bodies)
     return Planned(document, length, plan.sampled, _fingerprints_of(document))
 
 
@@ -171,7 +171,7 @@ def _body_of(mapping: dict[str, Any]) -> dict[str, Any]:
 def _expressible(body: Body, rounds: int) -> int:
     """Return the smallest number of rounds of one run, at least `rounds`, that a document can describe."""
     if matrix_plan(body).from_file:
-        return whole(body.training.iterations)
+        return number(body.training.iterations)
     return sampler_plan(body).shortest_run(body, rounds)
 
 
@@ -180,7 +180,7 @@ def _keep(document: Document, body: Body, stated: dict[str, Any], left: int, kep
 
     Return its number of rounds.
     """
-    iterations = whole(body.training.iterations)
+    iterations = number(body.training.iterations)
     runs, rest = divmod(left, iterations)
     if runs >= body.count:
         kept.append(stated)

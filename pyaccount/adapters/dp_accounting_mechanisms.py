@@ -1,9 +1,9 @@
 """The events of dp_accounting that are mechanisms of their own, as the mechanisms of a document.
 
-A number of an event is taken as it is, or as what the document's field is defined by, rounded to the safe side: DLap(a) has the
-scale 1/a, and randomized response that answers at random with probability p tells the truth with probability 1 − p + p/k. Discrete
-Gaussian noise on several numbers is described by its zCDP guarantee, since only the norm of their change is known (Canonne, Kamath
-& Steinke 2020).
+A number of an event is taken as it is, or as what the document's field is defined by, rounded to the safe side: DLap(a) has
+the scale 1/a, and randomized response that answers at random with probability p tells the truth with probability
+1 − p + p/k. Discrete Gaussian noise on several numbers is described by its zCDP guarantee, since only the norm of their
+change is known (Canonne, Kamath & Steinke 2020).
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from pyaccount.document.epochs import epochs_of
 from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
-from pyaccount.plan.common import number, whole
+from pyaccount.plan.common import number
 from pyaccount.plan.contrast import contrast_words
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.noises import conventions, noise_plan, several
@@ -66,20 +66,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
     numbers = composed(plan, evidence) if isinstance(evidence, Evidence) else sampled(plan, evidence, asked.blank)
     worded = evidence.instance.reductions
     noises = {_multiplier(body) for body in document.bodies}
-    reductions = [
-        ReductionRecord(
-            path=path_text(reduction.path) or "document",
-            subject=reduction.subject,
-            theorem=reduction.theorem,
-            source=reduction.source,
-            pair=reduction.pair,
-            rounds=reduction.rounds,
-            tight=reduction.tight,
-            remark=reduction.remark,
-            lower_end=reduction.lower_end,
-        )
-        for reduction in worded
-    ]
+    reductions = [ReductionRecord(**reduction.stated()) for reduction in worded]
     assumptions = _assumptions(document, worded)
     if numbers.guarantee.kind == "verified":
         assumptions.append(RELEASE)
@@ -87,7 +74,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
     lemma = evidence.group_lemma if isinstance(evidence, Evidence) else None
     unit = PrivacyUnit(
         adjacency=document.privacy.adjacency,
-        group_size=whole(document.privacy.group_size),
+        group_size=number(document.privacy.group_size),
         unit=unit_of(document),
     )
     made = CertificateModel(
@@ -174,7 +161,7 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
         name=body.name,
         sampler=body.sampler.kind,
         chosen=body.sampler.chosen_of(asked.sampler) or None,
-        iterations=whole(body.training.iterations),
+        iterations=number(body.training.iterations),
         epochs=_epochs(body),
         count=body.count,
         noise_multiplier=_multiplier(body),
@@ -243,7 +230,7 @@ def _epochs(body: Body) -> float | None:
     length = None if body.epochs is None else body.epoch()
     if length is None:
         return None
-    return epochs_of(whole(body.training.iterations), length)
+    return epochs_of(number(body.training.iterations), length)
 
 
 def _utility(document: Document) -> Utility | None:

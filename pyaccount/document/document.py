@@ -12,7 +12,7 @@ from pyaccount.document.blanks import blanks, choice_at, choices
 from pyaccount.document.fields import WHOLE_BLANKS
 from pyaccount.document.foreign import from_value
 from pyaccount.document.models import SHAPES, AnyDocument, MechanismDocument, PhasedDocument, SingleDocument
-from pyaccount.document.nodes import Scalar, Table, find, place_of, plain_value, replaced
+from pyaccount.document.nodes import Scalar, Table, find, place_of, replaced
 from pyaccount.document.overrides import set_at
 from pyaccount.document.risk import target
 from pyaccount.document.rules import broken_rules
@@ -32,8 +32,7 @@ class Document(Mechanism):
 
     def __init__(self, root: Table, file: str | None = None, problems: Iterable[Problem] = ()) -> None:
         """Validate a tree. Raises `DocumentError` with all problems, those found in reading (`problems`) included."""
-        raw = cast(dict[str, Any], plain_value(root))
-        model, invalid = validate(root, raw, cast("type[AnyDocument]", SHAPES.member(raw)))
+        model, invalid = validate(root, cast("type[AnyDocument]", SHAPES.member(root.entries)))
         super().__init__(root, file, model)
         self.name = model.name
         self.accounting = model.accounting
@@ -150,9 +149,6 @@ class Document(Mechanism):
         root = replaced(self.root, ("privacy",), Table(entries, section.place))
         assert isinstance(root, Table)
         return self._made(root)
-
-    def __repr__(self) -> str:
-        return f"<Document {self.name!r}{f' from {self.file}' if self.file else ''}>"
 
 
 def _changed(section: BaseModel, path: Path, value: object) -> BaseModel:

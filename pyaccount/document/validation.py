@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -18,7 +18,7 @@ from pyaccount.document import numerals
 from pyaccount.document.asking import AlsoCalled
 from pyaccount.document.fields import listed
 from pyaccount.document.kinds import Section
-from pyaccount.document.nodes import REPORTED, Node, Table, find, located
+from pyaccount.document.nodes import REPORTED, Node, Table, find, located, plain_value
 from pyaccount.document.shape import field_at, keys_at, leaves, member_at, reader_of, section_of, union_of, value_at
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_yaml
 from pyaccount.document.spelling import advice_on, alias_of, as_key, nearest
@@ -38,8 +38,9 @@ _MOST_GUESSES = 1000
 _Shape = TypeVar("_Shape", bound=Section)
 
 
-def validate(root: Table, raw: dict[str, Any], shape: type[_Shape]) -> tuple[_Shape, list[Problem]]:
-    """Return the typed document of this shape and its problems. `raw`, the tree's plain value, is modified."""
+def validate(root: Table, shape: type[_Shape]) -> tuple[_Shape, list[Problem]]:
+    """Return the typed document of this shape and its problems."""
+    raw = cast(dict[str, Any], plain_value(root))
     problems: list[Problem] = []
     first = True
     while True:

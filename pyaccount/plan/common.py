@@ -6,7 +6,7 @@ values of a profile.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pyaccount.document.epochs import epochs_of, epochs_text
 from pyaccount.document.words import ADJACENCIES
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pyaccount.document.sections import Privacy
     from pyaccount.document.views import Body
     from pyaccount.errors import Problem
+
+N = TypeVar("N", bound=float)
 
 #: Why the number of iterations cannot be the blank, and what can be written instead.
 NO_ITERATIONS = "with a matrix the number of iterations cannot be the blank, because the matrix depends on it"
@@ -44,16 +46,9 @@ def value_or_symbol(value: float | Solve | None, symbol: str) -> str:
     return symbol if value == "solve" else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def number(value: float | Solve | None) -> float:
+def number(value: N | Solve | None) -> N:
     """Return a parameter that is known to be filled in. Raises `AssertionError` for a blank, or for none."""
     if value == "solve" or value is None:
-        raise AssertionError("a blank reached the arithmetic")
-    return value
-
-
-def whole(value: int | Solve) -> int:
-    """Return a whole-number parameter that is known to be filled in. Raises `AssertionError` for a blank."""
-    if value == "solve":
         raise AssertionError("a blank reached the arithmetic")
     return value
 
@@ -88,7 +83,7 @@ def rounds_text(body: Body) -> str:
 
 def rounds(body: Body) -> int:
     """Return how many rounds a body runs, over all of its runs."""
-    return body.count * whole(body.training.iterations)
+    return body.count * number(body.training.iterations)
 
 
 def length_text(body: Body) -> str | None:
@@ -96,7 +91,7 @@ def length_text(body: Body) -> str | None:
     length = None if body.epochs is None else body.epoch()
     if length is None or body.epochs is None or body.training.iterations == "solve":
         return None
-    done = whole(body.training.iterations)
+    done = number(body.training.iterations)
     exactly = epochs_text(epochs_of(done, length))
     asked = f"{epochs_text(body.epochs)} of {float(length):.10g} rounds each"
     if exactly == epochs_text(body.epochs):

@@ -97,7 +97,7 @@ def kept_in(
 def _begun(store: Store, document: Document, seed: int | None, errors: Strictness) -> KeptRun:
     """Begin or find a run by the hash of its inputs: equal keys have equal certificates, except for dates."""
     # Fingerprints of what was read for this plan, because the files may have changed since.
-    files = [strategy(document, body).fingerprint for body in document.bodies if body.matrix.files()]
+    files = [strategy(document, body).fingerprint for body in document.bodies if body.matrix.files]
     computed_from = {"document": document.sha256, "files": files, "versions": identity(), "seed": seed}
     key = hashlib.sha256(json.dumps(computed_from, sort_keys=True).encode()).hexdigest()
     chosen = document.accounting.seed

@@ -490,15 +490,14 @@ def _theorems(data: CertificateModel) -> tuple[Block, ...]:
             blocks.append(_left_out(len(data.reductions), "reduction"))
             continue
         rows = [
-            Fact("theorem", (one.theorem,), ()),
-            Fact("source", (one.source,), ()),
-            Fact("pair", (one.pair,), ()),
-            Fact("rounds", (one.rounds,), ()),
+            ("theorem", one.theorem),
+            ("source", one.source),
+            ("pair", one.pair),
+            ("rounds", one.rounds),
+            ("remark", one.remark),
+            ("lower end", one.lower_end),
         ]
-        if one.remark:
-            rows.append(Fact("remark", (one.remark,), ()))
-        if one.lower_end:
-            rows.append(Fact("lower end", (one.lower_end,), ()))
+        facts = tuple(Fact(label, (text,)) for label, text in rows if text)
         tag = "tight" if one.tight else "not tight"
-        blocks.append(Entry(f"{one.subject} ({one.path})", tag, tuple(rows)))
+        blocks.append(Entry(f"{one.subject} ({one.path})", tag, facts))
     return tuple(blocks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -15,13 +15,10 @@ class Dense(MatrixKind):
     """Any lower-triangular matrix without negative entries, read from a file."""
 
     banded = False
+    files: ClassVar[tuple[str, ...]] = ("file",)
 
     kind: Literal["dense"] = Field(description="A lower-triangular matrix without negative entries, read from a file.")
     file: Annotated[str, Text(FILE_LENGTH)] = Field(
         description="A .npy, .csv or .txt file, relative to the folder of the document."
     )
     normalize: Normalize = Field(default=True, description=NORMALIZE)
-
-    def files(self) -> tuple[str, ...]:
-        """Return the name of the field with the file of the entries."""
-        return ("file",)

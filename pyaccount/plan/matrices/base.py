@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,11 +90,11 @@ class MatrixPlan(ABC):
         """Return the sections `matrix` and `noise` of a document for the leading block of the whole run's matrix."""
         assert built.coefficients is not None
         if built.coefficients == (1.0,):
-            return {}
+            return {}  # a document without a matrix has the identity
         coefficients = list(built.coefficients[:rounds])
         return {"matrix": {"kind": "toeplitz", "coefficients": coefficients, "normalize": False}}
 
 
 def rounds_of(body: Body) -> int:
     """Return the size of the matrix: the number of rounds of one run."""
-    return whole(body.training.iterations)
+    return number(body.training.iterations)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyaccount.document.mechanisms import DiscreteGaussian, DiscreteLaplace, GaussianMechanism, LaplaceMechanism
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.document.ranges import SHIFT
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
 from pyaccount.plan.rounds import Part, gaussian
 from pyaccount.rounding import shortest
@@ -101,9 +101,9 @@ class OnLatticePlan:
         """Return the problems; `in_steps` is the scale in steps, and the range in which it is implemented."""
         problems = []
         group = document.privacy.group_size
-        if group != "solve" and whole(group) * steps not in SHIFT:
+        if group != "solve" and number(group) * steps not in SHIFT:
             message = (
-                f"a group of {group} records changes a number by {whole(group) * steps:_} steps; at most {int(SHIFT.maximum):_} "
+                f"a group of {group} records changes a number by {number(group) * steps:_} steps; at most {int(SHIFT.maximum):_} "
                 "are implemented"
             )
             problems.append(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.mechanisms import MechanismKind
-from pyaccount.plan.common import neighbours_assumption, whole
+from pyaccount.plan.common import neighbours_assumption, number
 from pyaccount.plan.noises.base import NoisePlan
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds
@@ -116,7 +116,7 @@ class MechanismPlan(NoisePlan, Generic[Mechanism]):
 
     def bounds(self, document: Document, body: Body) -> DirectedBounds:
         """Return the rounds of all runs."""
-        run = self.released(self._of(body), whole(document.privacy.group_size)).bounds()
+        run = self.released(self._of(body), number(document.privacy.group_size)).bounds()
         return sampled(run, body) if body.sampler.kind == "poisson" else repeated(run, body.count)
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
@@ -133,7 +133,7 @@ class MechanismPlan(NoisePlan, Generic[Mechanism]):
 
     def public(self, document: Document, body: Body) -> DirectedBounds:
         """Return the rounds of all runs on all records."""
-        run = self.released(self._of(body), whole(document.privacy.group_size)).bounds()
+        run = self.released(self._of(body), number(document.privacy.group_size)).bounds()
         return repeated(run, body.count)
 
     def convention(self, document: Document) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.errors import DocumentError
-from pyaccount.plan.common import moves, whole
+from pyaccount.plan.common import moves, number
 from pyaccount.plan.contrast import worst
 from pyaccount.plan.noises import several
 from pyaccount.plan.noises.base import NoisePlan
@@ -53,7 +53,7 @@ class GaussianPlan(NoisePlan):
         Its sensitivity is k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows.
         """
         participation = worst(document, body)
-        sensitivity = float(whole(document.privacy.group_size) * moves(document)) * participation.norm()
+        sensitivity = float(number(document.privacy.group_size) * moves(document)) * participation.norm()
         upper, lower = (gaussian(sensitivity, multiplier) for multiplier in several.multipliers(body))
         return enclosed((upper, upper), (lower, lower), participation.count)
 

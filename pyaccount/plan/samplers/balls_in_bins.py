@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
-from pyaccount.plan.common import OTHER_BLANKS, number, value_or_symbol, whole
+from pyaccount.plan.common import OTHER_BLANKS, number, value_or_symbol
 from pyaccount.plan.compiled import SAMPLED_TOLERANCE
 from pyaccount.plan.matrices import disjoint_modes, strategy
 from pyaccount.plan.recipe import Recipe
@@ -140,7 +140,7 @@ class BallsInBinsPlan(WholeRun):
 
         from pyaccount.strategies import sums
 
-        n, count = whole(body.training.iterations), body.bins()
+        n, count = number(body.training.iterations), body.bins()
 
         def modes(c: Vector) -> Vector:
             first = np.zeros(n)
@@ -177,7 +177,7 @@ class BallsInBinsPlan(WholeRun):
 
     def worst(self, document: Document, body: Body) -> Worst:
         """Return the case in which the bin of a record is known."""
-        turns = -(-whole(body.training.iterations) // body.bins())
+        turns = -(-number(body.training.iterations) // body.bins())
         words = f"the bin known: each record in {'one round' if turns == 1 else f'up to {turns} rounds'}"
 
         def norm() -> float:

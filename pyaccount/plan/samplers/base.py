@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 from pyaccount.plan.matrices import strategy
 
 if TYPE_CHECKING:
@@ -179,4 +179,4 @@ def public_participation(document: Document, body: Body, records: int = 1) -> Wo
     """Return the worst case if all records of a user take part together, in every round in which any may be drawn."""
     words = PUBLIC if records == 1 else f"{PUBLIC}: all {records} records of a user at once"
     apart = body.sampler.separation(body) or 1
-    return Worst(words, lambda: moved(document, body, apart, whole(body.training.iterations), records), body.count)
+    return Worst(words, lambda: moved(document, body, apart, number(body.training.iterations), records), body.count)

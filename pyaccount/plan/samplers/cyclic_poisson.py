@@ -23,9 +23,8 @@ from pyaccount.plan.common import (
     group_refusals,
     number,
     value_or_symbol,
-    whole,
 )
-from pyaccount.plan.matrices import matrix_text, strategy
+from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, gaussian
@@ -53,7 +52,7 @@ def words(document: Document, body: Body) -> Reduction:
     other = f"(1−{p})N(0) + {p}·N(−‖c_i‖)" if two_sided else "N(0)"
     return Reduction(
         path=body.path,
-        subject=f"cyclic Poisson sampling from {b} fixed parts, {matrix_text(body)}",
+        subject=f"cyclic Poisson sampling from {b} fixed parts, {matrix_plan(body).text(body)}",
         theorem="composition over the rounds of the first part, whose columns do not overlap",
         source="Choquette-Choo et al. 2023 (arXiv:2306.08153), Theorem 4; attained by gradients of the same sign",
         pair=f"(1−{p})N(0) + {p}·N(‖c_i‖) against {other}, σ = {sigma}, ‖c_i‖ the norm of the column of round i",
@@ -93,7 +92,7 @@ def refusals(document: Document, body: Body) -> list[Problem]:
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
     """Return the rounds of the first part, of which only the last column may be cut off by the end of the run."""
-    n, b = whole(body.training.iterations), body.separation() or 1
+    n, b = number(body.training.iterations), body.separation() or 1
     p, sigma = body.sampling_probability(), number(body.noise.multiplier)
     two_sided = document.privacy.adjacency == "replace-one"
     built = strategy(document, body)
@@ -191,7 +190,7 @@ class CyclicPoissonPlan(WholeRun):
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
         """Return the mechanism: the recursion, averaged over the phases."""
-        n, b, p = whole(body.training.iterations), body.separation() or 1, body.sampling_probability()
+        n, b, p = number(body.training.iterations), body.separation() or 1, body.sampling_probability()
         recipe: Recipe[_core.Sampled] = Recipe(
             "Sampled.phases", (tuple(scaled_coefficients(document, body, sigma)), n, b, p)
         )
@@ -201,7 +200,7 @@ class CyclicPoissonPlan(WholeRun):
         """Return the derivatives by the coefficients if the phase is random, else None."""
         if _sampler(body).phase != "random":
             return None
-        n, b, p = whole(body.training.iterations), body.separation() or 1, body.sampling_probability()
+        n, b, p = number(body.training.iterations), body.separation() or 1, body.sampling_probability()
         return Differentiable.of_coefficients(lambda coefficients: _core.Sampled.phases(coefficients, n, b, p))
 
     def spaced_pattern(self, body: Body) -> tuple[int, int] | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.samplers import Deterministic
-from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, moves, number, value_or_symbol, whole
-from pyaccount.plan.matrices import matrix_text, strategy
+from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, moves, number, value_or_symbol
+from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, enclosed, gaussian, tight
 from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst, moved
@@ -47,7 +47,7 @@ def words(document: Document, body: Body) -> Reduction:
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
     """Return one Gaussian mechanism for each round; with a matrix, which makes rounds dependent, one for each run."""
-    group, noise = moves(document) * whole(document.privacy.group_size), number(body.noise.multiplier)
+    group, noise = moves(document) * number(document.privacy.group_size), number(body.noise.multiplier)
     if body.matrix.kind == "identity":
         part = gaussian(float(group), noise)
         return tight(part, part, body.count * body.participations())
@@ -77,7 +77,7 @@ def _with_matrix(document: Document, body: Body) -> Reduction:
     k, sigma = value_or_symbol(privacy.group_size, "k"), value_or_symbol(body.noise.multiplier, "σ")
     return Reduction(
         path=body.path,
-        subject=f"no sampling, {matrix_text(body)}",
+        subject=f"no sampling, {matrix_plan(body).text(body)}",
         theorem="the Gaussian mechanism with the largest sensitivity of a participation pattern",
         source=f"Choquette-Choo et al. 2023 (arXiv:2306.08153), Section 3; {_how(strategy(document, body), attained)}",
         pair=f"N({'' if factor == 1 else '2·'}{k}·{up(above)}, {sigma}²) against N(0, {sigma}²)",
@@ -155,7 +155,7 @@ class DeterministicPlan(SamplerPlan):
 def _in_order(body: Body) -> str:
     """Return how often a record takes part, in words."""
     most, apart = body.participations(), _separation_of(body)
-    if most == whole(body.training.iterations):
+    if most == number(body.training.iterations):
         return f"{EVERY_ROUND}, without sampling"
     distance = f", {apart} or more apart" if apart > 1 and most > 1 else ""
     return f"each record in at most {most} {'round' if most == 1 else 'rounds'}{distance}, without sampling"

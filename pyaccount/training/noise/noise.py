@@ -12,7 +12,7 @@ import numpy as np
 
 from pyaccount import _core
 from pyaccount.errors import DocumentError, DomainError, PlanExceededError, RunError
-from pyaccount.plan.common import number, whole
+from pyaccount.plan.common import number
 from pyaccount.plan.matrices import strategy
 from pyaccount.training.noise.inverses import InverseRows, inverse_rows
 from pyaccount.training.noise.inverses.identity import IdentityRows
@@ -173,7 +173,7 @@ def noise_of(  # noqa: PLR0913 - the coordinates of a run
         multiplier, inverse = also[release - 1].multiplier, IdentityRows(built)
         coordinates = ("noise also", phase, _ATTEMPT, release)
     deviation = multiplier * clip_norm * (1.0 + RAISED)
-    return Noise(whole(body.training.iterations), deviation, inverse, key, coordinates)
+    return Noise(number(body.training.iterations), deviation, inverse, key, coordinates)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ pub mod opposed;
 pub mod public;
 pub mod rare;
 pub mod renyi;
+pub mod sometimes;
 pub mod subsampled;
 pub mod substitution;
 pub mod summed;
