@@ -199,7 +199,10 @@ mod tests {
                     (point.delta - delta).abs() <= near + point.delta_error,
                     "{d} {sigma} {epsilon} {point:?} {delta}"
                 );
-                assert!(point.delta_error <= 1e-11 * above.max(1e-290) * unit.max(1.0).powi(2), "{point:?}");
+                // At step 0, ε is the loss of an outcome, whose rounding costs its mass.
+                let tie = if step == 0 { 1e-14 * unit * unit } else { 0.0 };
+                let most = 1e-11 * above.max(1e-290) * unit.max(1.0).powi(2) + tie;
+                assert!(point.delta_error <= most, "{point:?}");
                 assert!((point.delta + point.slope - above).abs() <= 1e-9 * above * unit.max(1.0) + 1e-290);
             }
         }

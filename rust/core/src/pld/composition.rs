@@ -63,7 +63,7 @@ pub fn composition(rounds: &[Round], side: Side, run: &Run) -> Result<Arc<dyn Pr
     let counts: Vec<f64> = rounds.iter().map(|round| round.count as f64).collect();
     let total: f64 = counts.iter().sum();
     let ignored = IGNORED / total;
-    let extents: Vec<(f64, f64)> = rounds.iter().map(|round| extent(round.profile.as_ref(), 1e-15, ignored)).collect();
+    let extents: Vec<(f64, f64)> = rounds.iter().map(|round| ends(round.profile.as_ref(), ignored)).collect();
     let reach: f64 = extents.iter().zip(&counts).map(|(extent, count)| count * extent.1.max(0.0)).sum();
     let mut place = Place { epsilon: reach, reach: 0.0, hazard: TILT, log_delta: SMALLEST_DELTA.ln(), losses: None };
     let finest = extents.iter().fold(0.0_f64, |most, e| most.max(e.1.max(-e.0))) * 2.0_f64.powi(-38);
@@ -80,6 +80,8 @@ pub fn composition(rounds: &[Round], side: Side, run: &Run) -> Result<Arc<dyn Pr
         };
         laws.push(law.ok_or(Error::Unresolved { reason: "all losses of a round may be infinite" })?);
     }
+    let variance: f64 = laws.iter().zip(&counts).map(|(law, count)| count * variance(law)).sum();
+    place.hazard = TILT.min(MOVED / variance.sqrt().max(1e-9));
     #[allow(clippy::cast_precision_loss)] // a count of groups
     let care =
         Care { place: &place, budget: 1e-9 / rounds.len() as f64, ignored, cells: CELLS, highest: 2.0 * reach + 1.0 };
@@ -115,7 +117,7 @@ fn ends(profile: &dyn Profile, ignored: f64) -> (f64, f64) {
 }
 
 /// Returns the variance of the finite losses of a law, an estimate.
-fn spread(law: &Law) -> f64 {
+fn variance(law: &Law) -> f64 {
     let mass: f64 = law.mass.iter().sum();
     let mean = law.mean(|loss| loss, 0.0) / mass;
     law.mean(|loss| (loss - mean) * (loss - mean), 0.0) / mass
@@ -234,7 +236,7 @@ mod tests {
             }
         }
         // Far left, both are 1 − α, up to what rounding may have moved there.
-        assert!(above.at(-40.0).delta <= 1.0 && (above.at(-3.0).delta + (-3.0_f64).exp_m1()) < 1e-5);
+        assert!(above.at(-40.0).delta <= 1.0 && (above.at(-12.0).delta + (-12.0_f64).exp_m1()) < 1e-8);
         for at in [-30.0, -8.0, -5.0, -3.0, -1.0, 0.5] {
             let line = above.at(at);
             for other in (-160..40).map(|k| 0.1 * f64::from(k)) {
