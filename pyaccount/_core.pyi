@@ -162,6 +162,10 @@ class RoundProfile:
         """
 
     @staticmethod
+    def sometimes(inner: RoundProfile, probability: float) -> RoundProfile:
+        """A mechanism that is run with probability q, where the output may show whether it was: q·h(α) + (1 − q)(1 − α)₊."""
+
+    @staticmethod
     def renyi(orders: Sequence[float], bounds: Sequence[float]) -> RoundProfile:
         """The profile of both directions that follows from Rényi divergences D_a ≤ bound in nats, at orders a > 1.
 

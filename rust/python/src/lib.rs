@@ -24,6 +24,7 @@ use pyaccount_core::pair::opposed::Opposed;
 use pyaccount_core::pair::public::{PublicParticipation, MOST_WORK};
 use pyaccount_core::pair::rare::poisson;
 use pyaccount_core::pair::renyi;
+use pyaccount_core::pair::sometimes::Sometimes;
 use pyaccount_core::pair::subsampled::subsampled;
 use pyaccount_core::pair::substitution::{displaced, Change};
 use pyaccount_core::pair::summed::SummedOutputs;
@@ -286,6 +287,11 @@ impl RoundProfile {
     #[pyo3(signature = (inner, probability, *, reverse))]
     fn subsampled(inner: &Self, probability: f64, reverse: bool) -> PyResult<Self> {
         subsampled(Arc::clone(&inner.0), probability, reverse).map(Self).map_err(raise)
+    }
+
+    #[staticmethod]
+    fn sometimes(inner: &Self, probability: f64) -> PyResult<Self> {
+        Sometimes::new(Arc::clone(&inner.0), probability).map(Self::of).map_err(raise)
     }
 
     #[staticmethod]

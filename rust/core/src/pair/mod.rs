@@ -11,7 +11,7 @@
 //! reveal about secret participation), [`allocation`] (one of several rounds, chosen in secret), [`truncated`] (Poisson
 //! sampling with truncated batches); [`discrete_laplace`] and [`discrete_gaussian`] (noise on the integers),
 //! [`exponential`] (mechanisms of bounded range), [`tabulated`] (stated values), [`renyi`] (stated Rényi bounds),
-//! [`subsampled`] (Poisson sampling of any of these); [`amplification`] (one draw before any mechanism); [`batch`] has
+//! [`subsampled`] (Poisson sampling of any of these), [`sometimes`] (draws of which the output may tell); [`amplification`] (one draw before any mechanism); [`batch`] has
 //! the laws of how many sensitive records a batch holds.
 
 pub mod allocation;
