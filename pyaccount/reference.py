@@ -19,7 +19,15 @@ from pydantic.fields import FieldInfo
 from pyaccount.document import fields as readers
 from pyaccount.document.amplification import AmplificationModel
 from pyaccount.document.kinds import Section
-from pyaccount.document.models import Phase, PhasedDocument, SingleDocument
+from pyaccount.document.models import (
+    MechanismDocument,
+    MechanismPhase,
+    Phase,
+    PhasedDocument,
+    PoissonUnits,
+    SampledPhases,
+    SingleDocument,
+)
 from pyaccount.document.policy import Accepted, PolicyModel
 from pyaccount.document.shape import reader_of, section_of, union_of
 from pyaccount.document.spans import Span
@@ -89,13 +97,15 @@ def _sections(title: str, model: type[Section]) -> Iterator[str]:
     """Yield the table of a model, and below it those of its sections."""
     shown = dict(model.model_fields)
     if model is SingleDocument:
+        shown["mechanism"] = MechanismDocument.model_fields["mechanism"]
         shown["phases"] = PhasedDocument.model_fields["phases"]
         yield ""
         yield (
-            "`training`, `sampler`, `matrix`, `workload`, `noise` and `count` describe one mechanism. `phases` lists "
-            "several mechanisms instead."
+            "`training`, `sampler`, `matrix`, `workload`, `noise` and `count` describe one training run. `mechanism` (with "
+            "`count`, and a `sampler` of its own) describes a release that is not training. `phases` lists several of both "
+            "instead."
         )
-    yield from _fields(shown, instead=("phases",))
+    yield from _fields(shown, instead=("mechanism", "phases"))
     for key, field in shown.items():
         union, section = union_of(field), section_of(field)
         if union is not None:
@@ -113,10 +123,17 @@ def _sections(title: str, model: type[Section]) -> Iterator[str]:
         elif key == "phases":
             yield from ("", f"### {title}: `phases`", "", str(field.description), "")
             yield (
-                "Each entry has the keys `training`, `sampler`, `matrix`, `workload`, `noise` and `count` as above, and "
-                "this key:"
+                "An entry is a training run, with the keys `training`, `sampler`, `matrix`, `workload`, `noise` and `count` "
+                "as above; or a release, with `mechanism` and these keys; or several phases that are run on one sample. Each may "
+                "have this key:"
             )
             yield from _fields({"name": Phase.model_fields["name"]})
+            yield from ("", "A release with `mechanism`:")
+            yield from _fields({key: MechanismPhase.model_fields[key] for key in ("mechanism", "sampler", "count")})
+            yield from ("", f"Its `sampler`: {_paragraph(PoissonUnits)}")
+            yield from _fields(PoissonUnits.model_fields)
+            yield from ("", f"An entry with `phases`: {_paragraph(SampledPhases)}")
+            yield from _fields({key: SampledPhases.model_fields[key] for key in ("sampler", "phases", "count")})
         elif section is not None:
             yield from _section(title, key, field, section)
 
