@@ -15,10 +15,17 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.adapters.dp_accounting_mechanisms import MECHANISMS, field_of, mechanism_of, type_name
+from pyaccount.adapters.dp_accounting_mechanisms import (
+    MECHANISMS,
+    field_of,
+    mechanism_of,
+    type_name,
+    with_empty_records,
+)
 from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole_in, wrong_type_error
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
+from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.nodes import DEEPEST
 from pyaccount.document.ranges import COUNT, DATASET_SIZE, DRAWS, ITERATIONS, LARGEST_BATCH, NOISE_MULTIPLIER, Range
 from pyaccount.document.releases import effective
@@ -71,6 +78,8 @@ def from_event(  # noqa: PLR0913 - the head of the document, which an event does
     Raises `DocumentError` with the path in the tree, such as `events[0].event.noise_multiplier`, if no document describes a part.
     """
     bodies = _bodies(event, (), 1)
+    if adjacency == "zero-out":
+        with_empty_records(bodies)
     if not bodies:
         no_equivalent((), "the events release nothing: a document needs at least one round", value=type_name(event))
     return document(bodies, name=name, adjacency=adjacency, delta=delta, epsilon=epsilon, group_size=group_size)
@@ -247,6 +256,10 @@ def _without_event(described: Document, body: Body) -> list[Problem]:
                 allowed="poisson, fixed-size, with-replacement, none",
             )
         )
+    if isinstance(body.noise, MechanismKind):
+        message = "no event is written for a mechanism in place of training, or for phases on a sample: events of it can be read"
+        place = body.at("phases" if body.inner else "mechanism")
+        return [described.problem("no-equivalent", place, message, allowed="training, sampler and noise")]
     if body.draws_per_iteration() > 1 and described.privacy.adjacency == "replace-one":
         message = (
             "several draws in a round are a MixtureOfGaussiansDpEvent, which does not describe a record that is replaced by "

@@ -9,7 +9,7 @@ change is known (Canonne, Kamath & Steinke 2020).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pyaccount.adapters.reading import no_equivalent, real, whole_in
@@ -31,7 +31,7 @@ _NOT_NEGATIVE = Range(0, 1e12)
 #: A number from a quotient is moved by this much to the safe side.
 _MARGIN = 4e-16
 
-Section = dict[str, Any]
+MechanismMapping = dict[str, Any]
 
 
 def type_name(event: object) -> str:
@@ -47,22 +47,31 @@ def field_of(event: object, name: str, path: Path) -> Any:
         no_equivalent(path, f"this {type_name(event)} has no field {name}", value=type_name(event))
 
 
-def mechanism_of(event: object, path: Path) -> Section | None:
+def mechanism_of(event: object, path: Path) -> MechanismMapping | None:
     """Return the mechanism of an event of `MECHANISMS`; None if it releases nothing. Raises `DocumentError` for others."""
     return MECHANISMS[type_name(event)](event, path)
+
+
+def with_empty_records(bodies: Iterable[MechanismMapping]) -> None:
+    """Let records answer uniformly once they are set to zero, as the library does under REPLACE_SPECIAL."""
+    for body in bodies:
+        with_empty_records(body.get("phases", ()))
+        mechanism = body.get("mechanism", {})
+        if mechanism.get("kind") == "randomized-response":
+            mechanism["empty_record"] = "uniform"
 
 
 def _number(event: object, name: str, allowed: Range, path: Path) -> float:
     return real(field_of(event, name, path), allowed, (*path, name))
 
 
-def _guarantee(event: object, path: Path) -> Section:
-    stated: Section = {"kind": "stated", "epsilon": _number(event, "epsilon", EPSILON, path)}
+def _guarantee(event: object, path: Path) -> MechanismMapping:
+    stated: MechanismMapping = {"kind": "stated", "epsilon": _number(event, "epsilon", EPSILON, path)}
     delta = _number(event, "delta", BASE_DELTA, path)
     return stated | ({"delta": delta} if delta else {})
 
 
-def _concentrated(event: object, path: Path) -> Section | None:
+def _concentrated(event: object, path: Path) -> MechanismMapping | None:
     rho, xi = _number(event, "rho", _NOT_NEGATIVE, path), _number(event, "xi", _NOT_NEGATIVE, path)
     if rho == 0.0:
         return {"kind": "stated", "epsilon": xi} if xi else None
@@ -70,7 +79,7 @@ def _concentrated(event: object, path: Path) -> Section | None:
     return {"kind": "stated", "rho": rho} | ({"xi": xi} if xi else {})
 
 
-def _randomized_response(event: object, path: Path) -> Section | None:
+def _randomized_response(event: object, path: Path) -> MechanismMapping | None:
     random, values = _number(event, "noise_parameter", _FROM_ZERO, path), field_of(event, "num_buckets", path)
     if values == 1 or random == 1.0:
         return None
@@ -83,7 +92,7 @@ def _randomized_response(event: object, path: Path) -> Section | None:
     return {"kind": "randomized-response", "values": k, "truth_probability": truth}
 
 
-def _discrete_laplace(event: object, path: Path) -> Section | None:
+def _discrete_laplace(event: object, path: Path) -> MechanismMapping | None:
     parameter, shift = _number(event, "noise_parameter", _NOT_NEGATIVE, path), field_of(event, "sensitivity", path)
     if shift == 0:
         return None
@@ -96,7 +105,7 @@ def _discrete_laplace(event: object, path: Path) -> Section | None:
     return {"kind": "discrete-laplace", "scale": scale, "sensitivity": whole_in(shift, SHIFT, (*path, "sensitivity"))}
 
 
-def _discrete_gaussian(event: object, path: Path) -> Section | None:
+def _discrete_gaussian(event: object, path: Path) -> MechanismMapping | None:
     sigma, change = _number(event, "sigma", SCALE, path), _number(event, "sensitivity", _NOT_NEGATIVE, path)
     if field_of(event, "dimension", path) == 1:
         # A number that is an integer changes by an integer.
@@ -114,8 +123,8 @@ def _discrete_gaussian(event: object, path: Path) -> Section | None:
     return {"kind": "stated", "rho": change * change / (2.0 * sigma * sigma) * (1.0 + 4.0 * _MARGIN)}
 
 
-def _selection(kind: str) -> Callable[[object, Path], Section | None]:
-    def described(event: object, path: Path) -> Section | None:
+def _selection(kind: str) -> Callable[[object, Path], MechanismMapping | None]:
+    def described(event: object, path: Path) -> MechanismMapping | None:
         if field_of(event, "epsilon", path) == 0:
             return None
         return {"kind": kind, "epsilon": _number(event, "epsilon", MECHANISM_EPSILON, path)}
@@ -124,7 +133,7 @@ def _selection(kind: str) -> Callable[[object, Path], Section | None]:
 
 
 #: What describes each event.
-MECHANISMS: dict[str, Callable[[object, Path], Section | None]] = {
+MECHANISMS: dict[str, Callable[[object, Path], MechanismMapping | None]] = {
     "EpsilonDeltaDpEvent": _guarantee,
     "ZCDpEvent": _concentrated,
     "RandomizedResponseDpEvent": _randomized_response,

@@ -53,7 +53,7 @@ def word_of(kind: type[Section]) -> str:
 
 
 @dataclass(frozen=True)
-class Shapes:
+class KeyedShapes:
     """The annotation of a section that comes in several shapes, which the presence of a key identifies.
 
     The type that it annotates is used only by type checkers.
@@ -61,17 +61,17 @@ class Shapes:
 
     usual: type[Section]
     #: The other shapes, by the key that only they have.
-    others: Mapping[str, type[Section]]
+    by_key: Mapping[str, type[Section]]
 
     @property
     def members(self) -> tuple[type[Section], ...]:
         """All shapes, the usual one first."""
-        return (self.usual, *self.others.values())
+        return (self.usual, *self.by_key.values())
 
     def member(self, value: object) -> type[Section]:
         """Return the shape that reads a raw value."""
         if isinstance(value, dict):
-            for key, shape in self.others.items():
+            for key, shape in self.by_key.items():
                 if key in value:
                     return shape
         return self.usual

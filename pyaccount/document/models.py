@@ -11,7 +11,7 @@ from pydantic import Field
 
 from pyaccount.document import ranges
 from pyaccount.document.fields import Choice, Items, Number, Text, Version
-from pyaccount.document.kinds import Kind, Kinds, Section, Shapes
+from pyaccount.document.kinds import KeyedShapes, Kind, Kinds, Section
 from pyaccount.document.matrices import Identity, Matrix
 from pyaccount.document.mechanisms import AnyMechanism
 from pyaccount.document.noise import AnyNoise
@@ -94,7 +94,7 @@ class SampledPhases(_NamedPhase):
         description="How the records (or clients) of each run are drawn."
     )
     phases: Annotated[
-        tuple[Annotated[Phase | MechanismPhase, Shapes(Phase, {"mechanism": MechanismPhase})], ...],
+        tuple[Annotated[Phase | MechanismPhase, KeyedShapes(Phase, {"mechanism": MechanismPhase})], ...],
         Items(ranges.INNER_PHASES),
     ] = Field(description="The phases that are run on every sample. A record that is not drawn is in none of them.")
     count: Annotated[int, Number(ranges.COUNT, whole=True)] = Field(
@@ -104,7 +104,7 @@ class SampledPhases(_NamedPhase):
 
 AnyPhase = Phase | MechanismPhase | SampledPhases
 #: The shapes of a phase.
-PHASE_SHAPES = Shapes(Phase, {"mechanism": MechanismPhase, "phases": SampledPhases})
+PHASE_SHAPES = KeyedShapes(Phase, {"mechanism": MechanismPhase, "phases": SampledPhases})
 
 
 class _Head(Section):
@@ -144,5 +144,5 @@ class PhasedDocument(_Head):
 
 
 #: The shapes of a document at the top level.
-SHAPES = Shapes(SingleDocument, {"phases": PhasedDocument, "mechanism": MechanismDocument})
+SHAPES = KeyedShapes(SingleDocument, {"phases": PhasedDocument, "mechanism": MechanismDocument})
 AnyDocument = SingleDocument | MechanismDocument | PhasedDocument

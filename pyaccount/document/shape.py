@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from pyaccount.document.fields import FieldReader
-from pyaccount.document.kinds import Kinds, Section, Shapes
+from pyaccount.document.kinds import KeyedShapes, Kinds, Section
 from pyaccount.errors import Path
 
 
@@ -43,11 +43,11 @@ def union_of(field: FieldInfo) -> Kinds | None:
     return next((annotation for annotation in field.metadata if isinstance(annotation, Kinds)), None)
 
 
-def shapes_of(field: FieldInfo) -> Shapes | None:
-    """Return the `Shapes` annotation of the entries of a list, or `None` for other fields."""
+def shapes_of(field: FieldInfo) -> KeyedShapes | None:
+    """Return the `KeyedShapes` annotation of the entries of a list, or `None` for other fields."""
     for entry in get_args(field.annotation):
         for annotation in getattr(entry, "__metadata__", ()):
-            if isinstance(annotation, Shapes):
+            if isinstance(annotation, KeyedShapes):
                 return annotation
     return None
 
@@ -72,7 +72,7 @@ def field_at(shape: type[Section], path: Path, raw: Any) -> FieldInfo | None:
 def member_at(shape: type[Section], path: Path, raw: Any) -> type[Section] | None:
     """Return the section at a path, of the kind that the document states, or `None` if there is none."""
     section: type[Section] | None = shape
-    shapes: Shapes | None = None
+    shapes: KeyedShapes | None = None
     for index, part in enumerate(path):
         if isinstance(part, int):
             section = shapes.member(value_at(raw, path[: index + 1])) if shapes else section

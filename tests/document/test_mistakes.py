@@ -72,7 +72,8 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
     ),
     "a tree": ([("noise:", "matrix:\n  kind: tree\nnoise:")], "14:9", ["`kind: dense`"]),
     "discrete noise": (
-        [("  multiplier", "  kind: discrete-gaussian\n  multiplier")], "14:9", ["a phase with `mechanism: {kind: discrete-gaussian}`"],
+        [("  multiplier", "  kind: discrete-gaussian\n  multiplier")], "14:9",
+        ["a phase with `mechanism: {kind: discrete-gaussian}`"],
     ),
     "kind: mechanism": ([("name:", "kind: mechanism\nname:")], "2:1", ["leave it out"]),
     "unbounded": ([("add-remove", "unbounded")], "4:14", ["did you mean add-remove?"]),

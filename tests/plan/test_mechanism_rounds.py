@@ -47,7 +47,8 @@ def epsilon_of(outcomes: list[tuple[float, float]], delta: float = DELTA) -> flo
 def power(outcomes: list[tuple[float, float]], count: int) -> list[tuple[float, float]]:
     """Return all outcomes of several runs."""
     return [
-        (math.prod(p for p, _ in runs), math.prod(q for _, q in runs)) for runs in itertools.product(outcomes, repeat=count)
+        (math.prod(p for p, _ in runs), math.prod(q for _, q in runs))
+        for runs in itertools.product(outcomes, repeat=count)
     ]
 
 
@@ -60,7 +61,10 @@ def test_a_stated_guarantee_is_the_pair_of_its_worst_mechanism() -> None:
 
 
 def test_pure_guarantees_add_up_at_delta_0() -> None:
-    phases = [{"mechanism": {"kind": "stated", "epsilon": 0.1}, "count": 3}, {"mechanism": {"kind": "laplace", "scale": 10}}]
+    phases = [
+        {"mechanism": {"kind": "stated", "epsilon": 0.1}, "count": 3},
+        {"mechanism": {"kind": "laplace", "scale": 10}},
+    ]
     guarantee = certified(*phases, delta=0).data.guarantee
     assert (guarantee.epsilon_lower, guarantee.epsilon) == (0.4, 0.4)
 
@@ -83,7 +87,8 @@ def test_divergences_add_before_they_are_converted() -> None:
     assert listed.epsilon >= one.epsilon * (1 - 1e-9)
     # The conversion at every order, by the formula of Canonne, Kamath & Steinke.
     bound = min(
-        (math.log(1 / DELTA) + (a - 1) * math.log1p(-1 / a) - math.log(a)) / (a - 1) + 0.1 * a for a in (2, 4, 8, 16, 32)
+        (math.log(1 / DELTA) + (a - 1) * math.log1p(-1 / a) - math.log(a)) / (a - 1) + 0.1 * a
+        for a in (2, 4, 8, 16, 32)
     )
     assert listed.epsilon == pytest.approx(bound, rel=1e-4)
 
@@ -117,7 +122,11 @@ def test_an_empty_record_that_answers_uniformly() -> None:
 
 def discrete(kind: str, scale: float, shift: int) -> list[tuple[float, float]]:
     """Return the probabilities of discrete noise at 0 and at a shift, far into the tails."""
-    weight = (lambda x: math.exp(-abs(x) / scale)) if kind == "laplace" else (lambda x: math.exp(-x * x / (2 * scale * scale)))
+    weight = (
+        (lambda x: math.exp(-abs(x) / scale))
+        if kind == "laplace"
+        else (lambda x: math.exp(-x * x / (2 * scale * scale)))
+    )
     points = range(-int(60 * scale), int(60 * scale) + shift)
     total = math.fsum(map(weight, points))
     return [(weight(x) / total, weight(x - shift) / total) for x in points]
@@ -135,9 +144,7 @@ def test_discrete_noise_on_integers() -> None:
 
 def two_numbers(kind: str, scale: float, shifts: tuple[int, int]) -> list[tuple[float, float]]:
     """Return the outcomes of two numbers that change by different amounts."""
-    return [
-        (p * r, q * s) for p, q in discrete(kind, scale, shifts[0]) for r, s in discrete(kind, scale, shifts[1])
-    ]
+    return [(p * r, q * s) for p, q in discrete(kind, scale, shifts[0]) for r, s in discrete(kind, scale, shifts[1])]
 
 
 def test_one_number_is_the_worst_under_a_total_change_with_discrete_laplace_noise() -> None:
@@ -209,9 +216,7 @@ def test_no_exponential_mechanism_violates_its_profile_even_adaptively() -> None
 def test_a_scale_and_a_sensitivity_are_an_epsilon() -> None:
     stated = certified({"mechanism": {"kind": "exponential", "epsilon": 0.5}})
     scaled = certified({"mechanism": {"kind": "exponential", "utility_sensitivity": 1, "scale": 4}})
-    monotone = certified(
-        {"mechanism": {"kind": "exponential", "utility_sensitivity": 1, "scale": 2, "monotone": True}}
-    )
+    monotone = certified({"mechanism": {"kind": "exponential", "utility_sensitivity": 1, "scale": 2, "monotone": True}})
     gumbel = certified(
         {"mechanism": {"kind": "report-noisy-max", "noise": "gumbel", "utility_sensitivity": 1, "scale": 4}}
     )

@@ -10,7 +10,7 @@ from pyaccount.document.fields import Choice, Number
 from pyaccount.document.mechanisms.base import MechanismKind
 from pyaccount.document.ranges import RESPONSES, TRUTH_PROBABILITY
 
-Answers = Literal["each-record", "once"]
+WhoseAnswer = Literal["each-record", "once"]
 EmptyRecord = Literal["one-of-the-values", "uniform"]
 
 
@@ -26,7 +26,7 @@ class RandomizedResponse(MechanismKind):
         "probability (1 − p)/(k − 1). If the value is kept with probability γ and otherwise drawn from all k values, "
         "p = γ + (1 − γ)/k."
     )
-    answers: Annotated[Answers, Choice(("each-record", "once"))] = Field(
+    answers: Annotated[WhoseAnswer, Choice(("each-record", "once"))] = Field(
         default="each-record",
         description="Whose value is released. each-record: every record answers for itself, and all answers are released "
         "(a local randomizer). once: one value is released that is computed from all records of a run.",
