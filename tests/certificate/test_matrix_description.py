@@ -23,6 +23,7 @@ MATRICES: dict[str, dict[str, Any]] = {
     "toeplitz": {"coefficients": [2.0, 1.0], "normalize": False},
     "banded-inverse": {"bands": 3},
     "blt": {"buffers": 2},
+    "tree": {"restart_every": 7},
     "dense": {"file": "matrix.npy"},
 }
 
@@ -75,6 +76,15 @@ def substituted(matrix: dict[str, Any], w: Array) -> Array:
     return z
 
 
+def blocks(matrix: dict[str, Any], w: Array) -> Array:
+    z = np.zeros_like(w)
+    for t in range(len(w)):
+        p = t % matrix["restart_every"] + 1
+        a = max(h for h in range(4) if p % 2**h == 0)
+        z[t] = (w[t] - sum(w[t - 2**j] for j in range(a))) / matrix["normalization"]
+    return z
+
+
 #: The words that say how noise is made, and the same as a program, from the JSON alone.
 PROGRAMS: dict[str, tuple[str, Any]] = {
     "identity": ("z_t = w_t;", lambda _matrix, w: w),
@@ -83,6 +93,7 @@ PROGRAMS: dict[str, tuple[str, Any]] = {
     "toeplitz": ("the last row z is kept", banded),
     "banded-inverse": ("z_t = Σ_j d_j·w_{t−j}, j = 0 … 2", inverse),
     "blt": ("s_k becomes θ_k·s_k + z_t", buffered),
+    "tree": ("p = t mod 7 + 1 and 2^a the largest power of two", blocks),
     "dense": ("/ C_tt, s < t", substituted),
 }
 

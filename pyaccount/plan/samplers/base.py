@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.plan.common import whole
+from pyaccount.document.releases import beside
+from pyaccount.plan.common import number, whole
 from pyaccount.plan.matrices import strategy
 
 if TYPE_CHECKING:
@@ -169,10 +170,13 @@ class SamplerPlan(ABC):
 def moved(document: Document, body: Body, apart: int, most: int, records: int = 1) -> float:
     """Return an upper bound on the largest ‖Cx‖, times `records`.
 
-    The patterns x have at most `most` rounds, at least `apart` apart; all `records` take part at once.
+    The patterns x have at most `most` rounds, at least `apart` apart; all `records` take part at once. With a matrix and
+    other releases beside, it is the norm of all releases stacked, in units of the main one's noise.
     """
     built = strategy(document, body)
-    return records * built.sensitivity(apart, most)[0] * (1.0 + built.slack)
+    others = [release.multiplier for release in body.noise.also]
+    each_round = beside(number(body.noise.multiplier), others) if others and body.matrix.kind != "identity" else 0.0
+    return records * built.sensitivity(apart, most, each_round)[0] * (1.0 + built.slack)
 
 
 def public_participation(document: Document, body: Body, records: int = 1) -> Worst:
