@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyaccount.certificate.model import MatrixRecord, PhaseRecord
-    from pyaccount.strategies.tree import Tree
+    from pyaccount.strategies.tree import BlockTree
 
 #: The most rows of a matrix that is built as an array: 128 MB as doubles.
 LARGEST = 4096
@@ -144,12 +144,12 @@ class StrategyMatrix:
         asked = self.iterations if size is None else size
         return tree_encoder(self._tree(int(number_of("size", asked, f"from 1 to {most}", 1, most + 1))))
 
-    def _tree(self, rounds: int) -> Tree:
+    def _tree(self, rounds: int) -> BlockTree:
         """Return the tree within these first rounds: its nodes are those of the whole tree that are complete by then."""
-        from pyaccount.strategies.tree import Tree
+        from pyaccount.strategies.tree import BlockTree
 
         every = min(self.record.restart_every or self.iterations, rounds)
-        return Tree(rounds, every, self.record.estimation == "efficient", self.normalization)
+        return BlockTree(rounds, every, self.record.estimation == "efficient", self.normalization)
 
     def _from_file(self, file: str | os.PathLike[str] | None) -> NDArray[np.float64]:
         import numpy as np

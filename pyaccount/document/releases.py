@@ -22,7 +22,7 @@ from collections.abc import Sequence
 _MARGIN = 4.0 * sys.float_info.epsilon
 
 
-def beside(multiplier: float, others: Sequence[float]) -> float:
+def beside(multiplier: float, further: Sequence[float]) -> float:
     """Return Σ (σ/σ_i)², what other releases of multipliers σ_i add for each round to the square of what moves.
 
     It is in squared units of the main release's noise σ = `multiplier`. If a matrix C correlates that noise, a record with
@@ -32,7 +32,7 @@ def beside(multiplier: float, others: Sequence[float]) -> float:
     pattern x moves all releases. Rounded to nearest: the relative error is at most 4 + (number of releases) units of
     rounding.
     """
-    return math.fsum((multiplier / sigma) ** 2 for sigma in others)
+    return math.fsum((multiplier / sigma) ** 2 for sigma in further)
 
 
 def effective(multipliers: Sequence[float]) -> tuple[float, float]:

@@ -56,7 +56,7 @@ LARGEST_WORKLOAD = LARGEST
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class BlockTree:
     """A tree over `rounds` rounds that begins again every `restart_every` rounds, 1 ≤ restart_every ≤ rounds.
 
     Every node is `scale` (ν) times the sum of its leaves, plus noise. With `efficient` the running sums are estimated
@@ -80,13 +80,13 @@ class Tree:
         return trees * _nodes_over(self.restart_every) + _nodes_over(rest)
 
 
-def newest(tree: Tree, number: int) -> int:
+def newest(tree: BlockTree, number: int) -> int:
     """Return a: the block that is added to the estimate after round `number`, counted from 0, has 2^a rounds."""
     place = number % tree.restart_every + 1
     return (place & -place).bit_length() - 1
 
 
-def new_weight(tree: Tree, height: int) -> float:
+def new_weight(tree: BlockTree, height: int) -> float:
     """Return γ_a for a block of 2^a rounds, a = `height`, at ν = 1: the standard deviation of what is new in its error.
 
     Accurate to 3 units of rounding. Source: see the module.
@@ -97,7 +97,7 @@ def new_weight(tree: Tree, height: int) -> float:
     return math.sqrt((size + 1.0) / (3.0 * (size - 1.0)))
 
 
-def dropped_weight(tree: Tree, height: int, part: int) -> float:
+def dropped_weight(tree: BlockTree, height: int, part: int) -> float:
     """Return 1 − β_j for a block of 2^a rounds, a = `height`, and its part l_j, j = `part` < a.
 
     The error of l_j enters the error of the block with the weight β_j. Accurate to 2 units of rounding.
@@ -107,13 +107,13 @@ def dropped_weight(tree: Tree, height: int, part: int) -> float:
     return (math.ldexp(1.0, height + 1) - math.ldexp(1.0, part + 1)) / (math.ldexp(1.0, height + 1) - 1.0)
 
 
-def variance(tree: Tree, height: int) -> float:
+def variance(tree: BlockTree, height: int) -> float:
     """Return the variance of the estimate of a block of 2^h rounds at ν = 1: 1, or with all nodes 2^h/(2^{h+1} − 1)."""
     return math.ldexp(1.0, height) / (math.ldexp(1.0, height + 1) - 1.0) if tree.efficient else 1.0
 
 
 @lru_cache(maxsize=64)
-def block_response(tree: Tree, height: int) -> tuple[float, ...]:
+def block_response(tree: BlockTree, height: int) -> tuple[float, ...]:
     """Return the weights of w_s in the error of a block of 2^h rounds, h = `height`, at ν = 1, its rounds in order.
 
     These are (β_{h−1}·r_{h−1}, …, β_0·r_0, γ_h), where r_j are the weights of a block of 2^j rounds.
@@ -126,7 +126,7 @@ def block_response(tree: Tree, height: int) -> tuple[float, ...]:
     return (*parts, new_weight(tree, height))
 
 
-def tree_encoder(tree: Tree) -> Matrix:
+def tree_encoder(tree: BlockTree) -> Matrix:
     """Return T, an array with a row for each node, in the order in which they are completed (the smaller block first).
 
     Takes at most `LARGEST` rounds, for memory. Every entry is 0 or ν.
@@ -141,7 +141,7 @@ def tree_encoder(tree: Tree) -> Matrix:
     return np.array(rows)
 
 
-def training_matrix(tree: Tree) -> Matrix:
+def training_matrix(tree: BlockTree) -> Matrix:
     """Return C as an n×n array: lower triangular, non-negative, with C⁻¹w the noise that training adds.
 
     Takes at most `LARGEST` rounds. Each entry is accurate to 6 units of rounding.
@@ -158,7 +158,7 @@ def training_matrix(tree: Tree) -> Matrix:
     return built
 
 
-def tree_error(tree: Tree, workload: Workload = PREFIX_SUMS) -> WorkloadError:
+def tree_error(tree: BlockTree, workload: Workload = PREFIX_SUMS) -> WorkloadError:
     """Return the error of the estimates at σ = 1, for prefix sums or another workload.
 
     The variance of the estimated running sum after p rounds of the (r + 1)-th tree is (r·V(N) + V(p))/ν², where V(p)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyaccount.strategies.tree import Tree
+    from pyaccount.strategies.tree import BlockTree
 
     Counts = NDArray[np.int64]
 
@@ -51,7 +51,7 @@ class SquareBounds(NamedTuple):
     lower: float
 
 
-def worst_square(tree: Tree, apart: int, most: int, each_round: float = 0.0) -> SquareBounds:
+def worst_square(tree: BlockTree, apart: int, most: int, each_round: float = 0.0) -> SquareBounds:
     """Return bounds on the largest ν²·Σ_v count_v² + t·(rounds of the pattern), t = `each_round` ≥ 0.
 
     The maximum is over the patterns of at most k = `most` rounds at least b = `apart` apart. Both bounds are rounded to
@@ -72,7 +72,7 @@ def worst_square(tree: Tree, apart: int, most: int, each_round: float = 0.0) -> 
     return SquareBounds(upper, lower)
 
 
-def pattern_value(tree: Tree, rounds: Counts) -> int:
+def pattern_value(tree: BlockTree, rounds: Counts) -> int:
     """Return Σ_v count_v² for these rounds, each counted from 0 and at most once."""
     trees, places = np.divmod(np.asarray(rounds, dtype=np.int64), tree.restart_every)
     sizes = np.minimum(tree.restart_every, tree.rounds - trees * tree.restart_every)
@@ -85,7 +85,7 @@ def pattern_value(tree: Tree, rounds: Counts) -> int:
     return value
 
 
-def _candidates(tree: Tree, apart: int, most: int) -> list[Counts]:
+def _candidates(tree: BlockTree, apart: int, most: int) -> list[Counts]:
     """Return evenly spaced patterns: at the smallest distance, at the next power of two, and one round in each tree."""
     further = {apart, 1 << (apart - 1).bit_length(), max(apart, tree.restart_every)}
     # The earliest rounds are in the most nodes. One round fits always.
@@ -93,7 +93,7 @@ def _candidates(tree: Tree, apart: int, most: int) -> list[Counts]:
     return [pattern for pattern in patterns if len(pattern) > 0]
 
 
-def _by_level(tree: Tree, apart: int, most: int) -> int:
+def _by_level(tree: BlockTree, apart: int, most: int) -> int:
     trees, rest = divmod(tree.rounds, tree.restart_every)
     bound = 0
     for height in range(tree.levels):
@@ -104,7 +104,7 @@ def _by_level(tree: Tree, apart: int, most: int) -> int:
     return bound
 
 
-def _folded(tree: Tree, leaf: T, join: Callable[[T, T, bool], T]) -> T:
+def _folded(tree: BlockTree, leaf: T, join: Callable[[T, T, bool], T]) -> T:
     """Return the whole run, joined from its leaves in their order; `join` is told whether a node is above the two."""
     blocks = [leaf]
     for _ in range(1, tree.levels):
@@ -130,7 +130,7 @@ def _folded(tree: Tree, leaf: T, join: Callable[[T, T, bool], T]) -> T:
     return join(joined, begun(rest), False) if rest else joined
 
 
-def _work(tree: Tree, apart: int, most: int) -> int:
+def _work(tree: BlockTree, apart: int, most: int) -> int:
     """Return the number of pairs of counts that a recursion over counts joins."""
     work = 0
 
@@ -153,7 +153,7 @@ class _Counted:
 
 # Cached, because solving for σ asks again with another weight of the rounds.
 @lru_cache(maxsize=8)
-def _by_counts(tree: Tree, apart: int, most: int) -> Counts:
+def _by_counts(tree: BlockTree, apart: int, most: int) -> Counts:
     def join(left: _Counted, right: _Counted, node: bool) -> _Counted:
         size = left.size + right.size
         values = np.full(1 + min(most, -(-size // apart)), _NONE)
@@ -181,7 +181,7 @@ class _Gapped:
 
 
 @lru_cache(maxsize=8)
-def _by_gaps(tree: Tree, apart: int, most: int) -> list[int]:
+def _by_gaps(tree: BlockTree, apart: int, most: int) -> list[int]:
     """Return the largest value for each number of rounds from 0 on; a number that does not fit has a negative one."""
     gaps = np.arange(apart)
 

@@ -1,8 +1,8 @@
 """Trees of partial sums: their nodes, estimates and errors, against explicit encoders and least squares.
 
 The oracle builds the nodes by their definition: blocks of 2^h rounds that begin at a multiple of 2^h in their tree. The estimate
-from all completed nodes is the minimiser of least squares, solved for every round from these rows; the honest estimate adds up the
-blocks of the binary digits of the rounds so far.
+from all completed nodes is the minimiser of least squares, solved for every round from these rows; the honest estimate adds up
+the blocks of the binary digits of the rounds so far.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pyaccount.strategies import tree_patterns
 from pyaccount.strategies.dense import dense_error
 from pyaccount.strategies.measure import Workload
-from pyaccount.strategies.tree import Tree, block_response, training_matrix, tree_encoder, tree_error, variance
+from pyaccount.strategies.tree import BlockTree, block_response, training_matrix, tree_encoder, tree_error, variance
 from pyaccount.strategies.tree_patterns import pattern_value, worst_square
 
 Array = NDArray[np.float64]
@@ -57,7 +57,7 @@ def worst(rounds: int, restart: int, apart: int, most: int) -> int:
 
 @pytest.mark.parametrize(("rounds", "restart"), SHAPES)
 def test_the_encoder_has_the_complete_blocks_of_every_tree(rounds: int, restart: int) -> None:
-    tree = Tree(rounds, restart, efficient=False, scale=0.5)
+    tree = BlockTree(rounds, restart, efficient=False, scale=0.5)
     built = tree_encoder(tree)
     assert built.shape == (tree.nodes, rounds)
     assert Counter(map(tuple, (2.0 * built).tolist())) == Counter(map(tuple, encoder(rounds, restart).tolist()))
@@ -70,7 +70,7 @@ def test_the_encoder_has_the_complete_blocks_of_every_tree(rounds: int, restart:
 def test_a_leaf_is_in_as_many_nodes_as_dp_accounting_counts() -> None:
     """⌊log₂ n⌋ + 1 = ⌈log₂(n + 1)⌉ for every n; the padded tree's ⌈log₂ n⌉ + 1 is one more unless n is a power of two."""
     for n in range(1, 2000):
-        levels = Tree(n, n, efficient=False).levels
+        levels = BlockTree(n, n, efficient=False).levels
         assert levels == math.ceil(math.log2(n + 1))
         padded = (n - 1).bit_length() + 1
         assert padded - levels == (0 if n & (n - 1) == 0 else 1)
@@ -80,7 +80,7 @@ def test_a_leaf_is_in_as_many_nodes_as_dp_accounting_counts() -> None:
 def test_honest_estimates_add_up_the_digits_of_the_rounds(rounds: int, restart: int) -> None:
     """The variance of a running sum is the number of blocks: the ones in binary, and those of the earlier trees."""
     digits = [sum(map(int, f"{t % restart + 1:b}")) + t // restart * f"{restart:b}".count("1") for t in range(rounds)]
-    found = tree_error(Tree(rounds, restart, efficient=False))
+    found = tree_error(BlockTree(rounds, restart, efficient=False))
     assert found.mean_square == pytest.approx(sum(digits) / rounds, rel=1e-14)
     assert found.max_square == max(digits)
 
@@ -93,7 +93,7 @@ def test_efficient_estimates_are_least_squares_on_what_is_complete(rounds: int, 
     for t in range(rounds):
         done = whole[[end <= t + 1 for _, end in nodes], : t + 1]
         least.append(np.ones(t + 1) @ np.linalg.solve(done.T @ done, np.ones(t + 1)))
-    found = tree_error(Tree(rounds, restart, efficient=True))
+    found = tree_error(BlockTree(rounds, restart, efficient=True))
     assert found.mean_square == pytest.approx(np.mean(least), rel=1e-11)
     assert found.max_square == pytest.approx(max(least), rel=1e-11)
 
@@ -102,7 +102,7 @@ def test_efficient_estimates_are_least_squares_on_what_is_complete(rounds: int, 
 @pytest.mark.parametrize(("rounds", "restart"), SHAPES)
 def test_training_gives_estimates_with_the_same_noise(rounds: int, restart: int, efficient: bool) -> None:
     """C is lower triangular and ≥ 0, A C⁻¹w has the variances of the estimates, and C tells no more than the nodes do."""
-    tree = Tree(rounds, restart, efficient, scale=0.8)
+    tree = BlockTree(rounds, restart, efficient, scale=0.8)
     c, t = training_matrix(tree), tree_encoder(tree)
     assert (c >= 0.0).all()
     assert (np.triu(c, 1) == 0.0).all()
@@ -120,7 +120,7 @@ def test_the_response_of_a_block_is_that_of_the_matrix(efficient: bool) -> None:
     exact = Fraction(1)
     for height in range(6):
         rounds = 1 << height
-        tree = Tree(rounds, rounds, efficient)
+        tree = BlockTree(rounds, rounds, efficient)
         sums = np.linalg.inv(training_matrix(tree)).sum(axis=0)
         assert np.abs(np.array(block_response(tree, height)) - sums).max() < 1e-13
         assert variance(tree, height) == pytest.approx(float(exact), rel=1e-15)
@@ -134,7 +134,7 @@ def test_the_worst_pattern_is_that_of_all_patterns() -> None:
     beaten = 0
     for rounds in range(1, 15):
         for restart in sorted({rounds, -(-rounds // 2), max(1, rounds // 3)}):
-            tree = Tree(rounds, restart, efficient=False)
+            tree = BlockTree(rounds, restart, efficient=False)
             for apart, most in itertools.product((1, 2, 3, 5), (1, 2, 3, 4)):
                 if (most - 1) * apart >= rounds:
                     continue
@@ -153,7 +153,7 @@ def test_each_bound_holds_without_the_others(monkeypatch: pytest.MonkeyPatch) ->
     loose = {}
     for limit in ("GAP_WORK", "COUNTING_WORK"):
         monkeypatch.setattr(tree_patterns, limit, 0)
-        found = [worst_square(Tree(n, restart, efficient=False), b, k) for n, restart, b, k in cases]
+        found = [worst_square(BlockTree(n, restart, efficient=False), b, k) for n, restart, b, k in cases]
         assert all(one.lower <= truth <= one.upper for one, truth in zip(found, truths, strict=True))
         loose[limit] = sum(one.upper for one in found)
     assert sum(truths) < loose["GAP_WORK"] < loose["COUNTING_WORK"]
@@ -161,7 +161,7 @@ def test_each_bound_holds_without_the_others(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_other_releases_count_every_round() -> None:
     """ν²·Σ_v count_v² + t·(rounds), by enumeration: with a large t, more rounds are worth more than shared nodes."""
-    tree = Tree(11, 11, efficient=False, scale=0.5)
+    tree = BlockTree(11, 11, efficient=False, scale=0.5)
     for extra in (0.1, 3.0):
         truth = max(
             0.25 * counted(11, 11, pattern) + extra * len(pattern)
@@ -174,13 +174,15 @@ def test_other_releases_count_every_round() -> None:
 
 def test_long_trees_are_known_by_formulas() -> None:
     """One round in each of many trees, and every round of one: all nodes of 2^h leaves have a count of 2^h."""
-    assert worst_square(Tree(10**6, 1000, efficient=True), 1000, 1000) == (10_000, 10_000)
-    assert worst_square(Tree(2**17, 2**17, efficient=False), 1, 2**17).upper == sum(2**17 * 2**h for h in range(18))
-    assert worst_square(Tree(10**6, 10**6, efficient=False), 1, 1) == (20, 20)
+    assert worst_square(BlockTree(10**6, 1000, efficient=True), 1000, 1000) == (10_000, 10_000)
+    assert worst_square(BlockTree(2**17, 2**17, efficient=False), 1, 2**17).upper == sum(
+        2**17 * 2**h for h in range(18)
+    )
+    assert worst_square(BlockTree(10**6, 10**6, efficient=False), 1, 1) == (20, 20)
 
 
 def test_what_is_too_large_for_an_array_is_refused() -> None:
-    tree = Tree(5000, 5000, efficient=True)
+    tree = BlockTree(5000, 5000, efficient=True)
     with pytest.raises(ValueError, match="5_000 rounds"):
         tree_encoder(tree)
     with pytest.raises(ValueError, match="leave the workload out"):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyaccount.strategies.measure import Workload, WorkloadError
-    from pyaccount.strategies.tree import Tree
+    from pyaccount.strategies.tree import BlockTree
 
 #: The unit roundoff of double precision.
 _UNIT = 2.0**-53
@@ -55,7 +55,7 @@ class Strategy:
     #: The first column of C⁻¹, if the matrix is given by it.
     inverse: tuple[float, ...] | None = None
     #: The tree, if the matrix is one; then neither coefficients nor entries are kept.
-    tree: Tree | None = None
+    tree: BlockTree | None = None
 
     @property
     def rows(self) -> int:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pyaccount.strategies.tree import Tree
+    from pyaccount.strategies.tree import BlockTree
 
 #: Entries of a Gram matrix that the search for the worst rounds may read: some tenths of a second.
 SEARCH_WORK = 100_000_000
@@ -98,7 +98,7 @@ def _of_scaled(matrix: NDArray[np.float64], b: int, most: int, each_round: float
     return _searched(np.ascontiguousarray(matrix.T), b, most, spaced, each_round)
 
 
-def tree_sensitivity(tree: Tree, b: int, most: int, each_round: float = 0.0) -> tuple[float, float]:
+def tree_sensitivity(tree: BlockTree, b: int, most: int, each_round: float = 0.0) -> tuple[float, float]:
     """Return the same bounds for a tree: the roots of the largest sums of squared counts of its nodes."""
     from pyaccount.strategies.tree_patterns import worst_square  # numpy
 

@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.document.matrices import Tree as TreeKind
+from pyaccount.document.matrices import Tree
 from pyaccount.plan.common import number
 from pyaccount.plan.matrices.base import MatrixPlan, cut_noise, rounds_of
 from pyaccount.plan.matrices.built import Strategy
@@ -78,17 +78,17 @@ class TreePlan(MatrixPlan):
         return {"matrix": section, "noise": {**noise, "multiplier": sigma}}
 
 
-def _matrix(body: Body) -> TreeKind:
-    assert isinstance(body.matrix, TreeKind)
+def _matrix(body: Body) -> Tree:
+    assert isinstance(body.matrix, Tree)
     return body.matrix
 
 
 @lru_cache(maxsize=16)
 def _tree(iterations: int, every: int, efficient: bool, *, normalize: bool) -> Strategy:
-    from pyaccount.strategies.tree import Tree, tree_error  # numpy
+    from pyaccount.strategies.tree import BlockTree, tree_error  # numpy
 
     root = math.sqrt(every.bit_length())
-    tree = Tree(iterations, every, efficient, 1.0 / root if normalize else 1.0)
+    tree = BlockTree(iterations, every, efficient, 1.0 / root if normalize else 1.0)
     return Strategy(iterations, None, None, tree_error(tree), tree.scale * root, normalization=tree.scale, tree=tree)
 
 

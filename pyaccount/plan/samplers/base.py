@@ -174,8 +174,8 @@ def moved(document: Document, body: Body, apart: int, most: int, records: int = 
     other releases beside, it is the norm of all releases stacked, in units of the main one's noise.
     """
     built = strategy(document, body)
-    others = [release.multiplier for release in body.noise.also]
-    each_round = beside(number(body.noise.multiplier), others) if others and body.matrix.kind != "identity" else 0.0
+    further = [release.multiplier for release in body.noise.also]
+    each_round = beside(number(body.noise.multiplier), further) if further and body.matrix.kind != "identity" else 0.0
     return records * built.sensitivity(apart, most, each_round)[0] * (1.0 + built.slack)
 
 

@@ -122,8 +122,8 @@ def _how(built: Strategy, attained: bool) -> str:
 
 def _beside(body: Body) -> float:
     """Return what other releases of the same batches add for each participation, in units of σ²; see `beside`."""
-    others = [release.multiplier for release in body.noise.also]
-    return beside(number(body.noise.multiplier), others) if others else 0.0
+    further = [release.multiplier for release in body.noise.also]
+    return beside(number(body.noise.multiplier), further) if further else 0.0
 
 
 def _separation_of(body: Body) -> int:
