@@ -1,4 +1,4 @@
-"""Runs with a tree: what they release has the noise of the estimates of running sums."""
+"""Runs with a tree: what they release has the noise of the estimates of running sums. Other encoders with more rows are refused."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from training_runs import document
 
 import pyaccount
+from pyaccount.errors import DocumentError
 from pyaccount.training import TrainingRun
 from pyaccount.training.noise import noise_of
 from pyaccount.training.record import Recorded
@@ -45,3 +46,17 @@ def test_a_run_releases_sums_with_the_noise_of_the_estimates(estimation: str, tm
         expected = 0.25 * sum(value for block, value in blocks.items() if rounds & block)
         # Five standard deviations of an estimated variance: √(2/size) of it.
         assert np.square(sums[rounds - 1]).mean() == pytest.approx(expected, rel=5.0 * math.sqrt(2.0 / size))
+
+
+def test_a_matrix_with_more_rows_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    np.save(tmp_path / "encoder.npy", np.vstack([np.eye(5), np.ones((1, 5))]))
+    raw = document(
+        {"sampler": {"kind": "none", "max_participations": 1}},
+        training={"iterations": 5},
+        matrix={"kind": "dense", "file": str(tmp_path / "encoder.npy")},
+    )
+    with pytest.raises(DocumentError, match="6 rows for 5 iterations") as caught:
+        TrainingRun(raw, tmp_path / "run", records=40)
+    (problem,) = caught.value.problems
+    assert (problem.slug, problem.path_text) == ("not-drawn", "matrix.file")
+    assert not (tmp_path / "run").exists()

@@ -39,7 +39,10 @@ class Strategy:
     earlier releases. Whatever they are, Σ_r ‖Δ_r‖² = Σ_ij (CᵀC)_ij x_i x_j ⟨u_i, u_j⟩ ≤ ‖Cx‖², since C ≥ 0. Gaussian steps
     chosen adaptively, with squares that never sum to more than μ², are together no worse than one of sensitivity μ
     (Smith & Thakurta 2022, arXiv:2210.17520). It is attained with all u_j equal. Whatever is computed of the
-    released rows, such as running sums, is no less private.
+    released rows, such as running sums, is no less private. Training with C⁺Z, C⁺ = (CᵀC)⁻¹Cᵀ, is covered too: its noise
+    has the law of L·Z′ with a square lower-triangular L and LLᵀ = (CᵀC)⁻¹ (Denisov et al. 2022, arXiv:2202.08312,
+    Theorem 2.1), so it is training with the encoder L⁻¹, whose Gram matrix is CᵀC as well, and only the signs of that
+    matrix were used.
     """
 
     iterations: int
