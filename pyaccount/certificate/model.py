@@ -222,7 +222,8 @@ class PhaseRecord(LaterRecord):
     effective_noise_multiplier: Finite | None = Field(
         default=None,
         description="The multiplier of one Gaussian release that is as private as all releases of a batch together, "
-        "(Σ σ_i⁻²)^(−1/2), rounded down. The bounds are computed from it. Absent if there is only one release.",
+        "(Σ σ_i⁻²)^(−1/2), rounded down. The bounds are computed from it. Absent if there is only one release, and "
+        "with a matrix.",
     )
     sampling_probability: Finite | None = Field(
         description="The probability with which the sampler draws. For b-min-sep: of an available record; for cyclic "

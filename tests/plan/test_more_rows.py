@@ -153,7 +153,5 @@ def test_dependent_columns_are_refused(folder: Path) -> None:
 
 def test_too_many_rows_are_refused_unread(folder: Path) -> None:
     np.save(folder / "encoder.npy", np.ones((MOST_ROWS + 1, 1)))
-    with pytest.raises(
-        MatrixFileError, match=f"{MOST_ROWS + 1} rows; a dense matrix with more rows than columns may have {MOST_ROWS}"
-    ):
+    with pytest.raises(MatrixFileError, match=f"{MOST_ROWS + 1} rows; .* may have {MOST_ROWS}"):
         load_dense(folder / "encoder.npy", 1)

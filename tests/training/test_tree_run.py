@@ -1,4 +1,4 @@
-"""Runs with a tree: what they release has the noise of the estimates of running sums. Other encoders with more rows are refused."""
+"""Runs with a tree: what they release has the noise of the estimates of running sums. Encoders with more rows are refused."""
 
 from __future__ import annotations
 
