@@ -48,6 +48,26 @@ def test_a_run_releases_sums_with_the_noise_of_the_estimates(estimation: str, tm
         assert np.square(sums[rounds - 1]).mean() == pytest.approx(expected, rel=5.0 * math.sqrt(2.0 / size))
 
 
+def test_other_sums_beside_a_tree_get_noise_of_their_own(tmp_path: Path) -> None:
+    """Their noise is independent from round to round, at their own multiplier and clip norm."""
+    size = 20_000
+    raw = document(
+        {"sampler": {"kind": "none", "max_participations": 2}},
+        training={"iterations": 4},
+        matrix={"kind": "tree"},
+        noise={"multiplier": 0.5, "also": [{"what": "counts", "multiplier": 3.0}]},
+    )
+    with TrainingRun(raw, tmp_path, records=40, also_clip_norms={"counts": 0.5}) as run:
+        released = []
+        for _ in range(4):
+            with run.step() as step:
+                step.release({"w": np.zeros(2)}, also={"counts": np.zeros(size)})
+                released.append(np.asarray(step.also["counts"]))
+    covariance = np.cov(np.array(released))
+    # Five standard deviations of estimated variances and covariances of independent numbers of variance 1.5².
+    assert np.abs(covariance - 2.25 * np.eye(4)).max() <= 5.0 * 2.25 * math.sqrt(2.0 / size)
+
+
 def test_a_matrix_with_more_rows_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     np.save(tmp_path / "encoder.npy", np.vstack([np.eye(5), np.ones((1, 5))]))
     raw = document(
