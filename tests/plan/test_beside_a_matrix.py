@@ -1,4 +1,4 @@
-"""Other releases beside a matrix, without sampling: the encoder stacked of all of them, by enumeration of all patterns."""
+"""Other releases beside a matrix: the encoder stacked of all of them, by enumeration of all patterns and by its Gram matrix."""
 
 from __future__ import annotations
 
@@ -145,3 +145,139 @@ def test_a_matrix_is_not_optimised_beside_other_releases() -> None:
 def test_what_is_added_for_each_round() -> None:
     truth = sum(Fraction(0.7) ** 2 / Fraction(sigma) ** 2 for sigma in (0.3, 11.0, 1e-3))
     assert beside(0.7, [0.3, 11.0, 1e-3]) == pytest.approx(float(truth), rel=1e-15)
+
+
+ADDED = sum((SIGMA / one["multiplier"]) ** 2 for one in ALSO)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_fixed_parts_compose_with_longer_columns(adjacency: str) -> None:
+    """The same as phases of Poisson sampling without a matrix, one for each norm √(‖c_i‖² + Σ(σ/σ_i)²) of the first part."""
+    head = {
+        **BASE,
+        "privacy": {**BASE["privacy"], "adjacency": adjacency},
+        "accounting": {"profile": [], "tolerance": 1e-5},
+    }
+    raw = changed(
+        {**head, "sampler": {"kind": "cyclic-poisson", "partitions": 3}, "matrix": {"kind": "toeplitz"}},
+        None,
+        {"matrix": {"coefficients": [1.0, 0.1, 0.7], "normalize": False}, "training": {"sampling_probability": 0.1}},
+    )
+    # Rounds 0, 3 and 6 have whole columns; that of round 9 has only its first entry.
+    phases = [
+        {
+            "name": name,
+            "training": {"sampling_probability": 0.1 * 3, "iterations": rounds},
+            "sampler": {"kind": "poisson"},
+            "noise": {"multiplier": SIGMA / math.sqrt(square + ADDED)},
+        }
+        for name, square, rounds in (("whole", 1.5, 3), ("cut", 1.0, 1))
+    ]
+    raw["training"] = {"iterations": N, "sampling_probability": 0.3}
+    other = {key: head[key] for key in ("pyaccount", "name", "privacy", "accounting")} | {"phases": phases}
+    found, composed = pyaccount.certify(raw).data, pyaccount.certify(other).data
+    assert found.guarantee.epsilon == pytest.approx(composed.guarantee.epsilon, rel=1e-6)
+    assert found.guarantee.epsilon_lower == pytest.approx(composed.guarantee.epsilon_lower, rel=1e-6)
+    assert found.phases[0].effective_noise_multiplier is None
+    assert not inconsistencies(found)
+    # The worst case is the first part with known participations.
+    moved = math.sqrt(3 * 1.5 + 1.0 + 4 * ADDED) / SIGMA
+    factor = 2 if adjacency == "replace-one" else 1
+    assert found.unamplified.epsilon == pytest.approx(float(oracle.gaussian_epsilon(factor * moved, DELTA)), rel=2e-4)
+
+
+def lower_root(gram: Array) -> Array:
+    """The lower-triangular C with this Gram matrix: Cholesky's factor from the last row up."""
+    return np.tril(np.linalg.cholesky(gram[::-1, ::-1]).T[::-1, ::-1])
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
+def test_bins_are_those_of_a_matrix_with_the_same_products(adjacency: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """As many bins as rounds: the square matrix with the stacked encoder's Gram matrix, as a file, without other releases."""
+    monkeypatch.chdir(tmp_path)
+    c = np.array([[1.0, 0.0, 0.0], [0.6, 1.0, 0.0], [0.2, 0.6, 1.0]])
+    root = lower_root(c.T @ c + ADDED * np.eye(3))
+    assert root.min() >= 0.0
+    np.save("root.npy", root)
+    head = {
+        **BASE,
+        "privacy": {**BASE["privacy"], "adjacency": adjacency, "delta": 0.01},
+        "training": {"iterations": 3},
+        "sampler": {"kind": "balls-in-bins", "bins": 3},
+        "accounting": {"profile": [], "seed": 5},
+    }
+    stacked = {**head, "matrix": {"kind": "toeplitz", "coefficients": [1.0, 0.6, 0.2], "normalize": False}}
+    square = {
+        **head,
+        "matrix": {"kind": "dense", "file": "root.npy", "normalize": False},
+        "noise": {"multiplier": SIGMA},
+    }
+    found, same = pyaccount.certify(stacked).data, pyaccount.certify(square).data
+    assert found.guarantee.kind == same.guarantee.kind == "confidence"
+    # Both intervals enclose one number.
+    assert found.guarantee.epsilon_lower <= same.guarantee.epsilon
+    assert same.guarantee.epsilon_lower <= found.guarantee.epsilon
+    assert found.guarantee.epsilon == pytest.approx(same.guarantee.epsilon, rel=0.01)
+    assert found.guarantee.epsilon_lower == pytest.approx(same.guarantee.epsilon_lower, rel=0.01)
+    assert found.unamplified.epsilon == pytest.approx(same.unamplified.epsilon, rel=1e-6)
+    alone = pyaccount.certify({**stacked, "noise": {"multiplier": SIGMA}}).data
+    assert alone.guarantee.epsilon < 0.9 * found.guarantee.epsilon
+    assert not inconsistencies(found)
+
+
+@pytest.mark.parametrize("kind", ["toeplitz", "dense"])
+def test_bins_that_move_no_coordinate_in_common_have_longer_modes(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five rounds in two bins, of 3 and 2 turns: the same as the matrix with longer modes, in closed form or from samples."""
+    monkeypatch.chdir(tmp_path)
+    c = np.eye(5) + np.diag([0.5] * 3, -2)
+    np.save("apart.npy", c)
+    matrix = (
+        {"kind": "toeplitz", "coefficients": [1.0, 0.0, 0.5]}
+        if kind == "toeplitz"
+        else {"kind": "dense", "file": "apart.npy"}
+    )
+    # A diagonal matrix with the same norms of modes: of bins 0 and 1, by their rounds 0, 2, 4 and 1, 3.
+    modes = [float(np.square(c[:, t::2].sum(axis=1)).sum()) + ADDED * turns for t, turns in ((0, 3), (1, 2))]
+    np.save("diagonal.npy", np.diag([math.sqrt(modes[0] / 3), math.sqrt(modes[1] / 2)] * 2 + [math.sqrt(modes[0] / 3)]))
+    head = {
+        **BASE,
+        "privacy": {**BASE["privacy"], "delta": 0.01},
+        "training": {"iterations": 5},
+        "sampler": {"kind": "balls-in-bins", "bins": 2},
+    }
+    found = pyaccount.certify({**head, "matrix": {**matrix, "normalize": False}}).data
+    diagonal = {"kind": "dense", "file": "diagonal.npy", "normalize": False}
+    same = pyaccount.certify({**head, "matrix": diagonal, "noise": {"multiplier": SIGMA}}).data
+    assert found.guarantee.kind == same.guarantee.kind == "deterministic"
+    assert found.guarantee.epsilon == pytest.approx(same.guarantee.epsilon, rel=1e-6)
+    assert found.guarantee.epsilon_lower == pytest.approx(same.guarantee.epsilon_lower, rel=1e-6)
+    assert found.unamplified.epsilon == pytest.approx(same.unamplified.epsilon, rel=1e-6)
+    assert not inconsistencies(found)
+
+
+def test_truncated_batches_beside_a_matrix_are_refused() -> None:
+    raw = document({"kind": "toeplitz", "coefficients": [1.0, 0.5]}) | {
+        "sampler": {"kind": "balls-in-bins", "bins": 5, "truncate_to": 4},
+        "training": {"iterations": N, "dataset_size": 10},
+    }
+    with pytest.raises(DocumentError, match="beside a matrix") as caught:
+        pyaccount.compile(raw)
+    assert [problem.path_text for problem in caught.value.problems] == ["noise.also"]
+
+
+def test_sigma_is_solved_for_in_bins() -> None:
+    """The answer with σ known, as a claim, holds."""
+    matrix = {"kind": "toeplitz", "coefficients": [1.0, 0.5], "normalize": False}
+    head = document(matrix, privacy={"epsilon": 2.0, "delta": 0.01}) | {
+        "sampler": {"kind": "balls-in-bins", "bins": 5},
+        "accounting": {"profile": [], "seed": 2, "tolerance": 0.05},
+    }
+    solved = pyaccount.certify({**head, "noise": {"multiplier": "solve", "also": ALSO}}).data
+    assert solved.holds
+    assert solved.noise_multiplier is not None
+    more = {"multiplier": solved.noise_multiplier * 1.05, "also": ALSO}
+    assert pyaccount.certify({**head, "noise": more}).data.holds
+    less = {"multiplier": solved.noise_multiplier * 0.9, "also": ALSO}
+    assert not pyaccount.certify({**head, "noise": less}).data.holds

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pyaccount.plan.matrices.modes import Counted, dense_modes, toeplitz_modes
+from pyaccount.plan.matrices.modes import Counted, dense_modes, toeplitz_modes, turns_of
 from pyaccount.plan.matrices.sensitivity import dense_sensitivity, toeplitz_sensitivity, tree_sensitivity
 
 if TYPE_CHECKING:
@@ -122,8 +122,11 @@ class Strategy:
         most = min(participations, -(-self.iterations // min_separation))
         return _sensitivity(self, min_separation, most, each_round)
 
-    def bin_gram(self, bins: int) -> tuple[list[float], float]:
-        """Return the Gram matrix of the modes m_t = Σ_e c_{eT+t}, row by row, and the largest ‖m_t‖, rounded up."""
+    def bin_gram(self, bins: int, each_round: float = 0.0) -> tuple[list[float], float]:
+        """Return the Gram matrix of the modes m_t = Σ_e c_{eT+t}, row by row, and the largest ‖m_t‖, rounded up.
+
+        With other releases beside, `each_round` is added to ‖m_t‖² for each round of bin t.
+        """
         import numpy as np
 
         from pyaccount.strategies import sums
@@ -141,19 +144,23 @@ class Strategy:
             for t in range(bins):
                 modes[t] = self.dense[:, t::bins].sum(axis=1)
         gram = sums.gram(modes)
+        if each_round != 0.0:
+            gram = gram + np.diag([each_round * turns_of(t, self.iterations, bins) for t in range(bins)])
         return gram.ravel().tolist(), float(np.sqrt(gram.diagonal().max()) * (1.0 + self.slack))
 
-    def mode_squares(self, bins: int, *, upper: bool) -> Counted:
+    def mode_squares(self, bins: int, *, upper: bool, each_round: float = 0.0) -> Counted:
         """Return upper or lower bounds on ‖m_t‖² of the modes of T bins, each with the number of bins that have it.
+
+        With other releases beside, `each_round` is added to ‖m_t‖² for each round of bin t.
 
         The modes must be disjoint (`MatrixPlan.disjoint_modes`). The rounding error that `modes` states is below `slack`
         by more than four further roundings; sums of ones are exact.
         """
         if self.coefficients is not None:
-            squares = toeplitz_modes(self.coefficients, self.iterations, bins)
+            squares = toeplitz_modes(self.coefficients, self.iterations, bins, each_round)
         else:
-            squares = _dense_modes(self, bins)
-        factor = 1.0 if self.independent else 1.0 + self.slack if upper else 1.0 - self.slack
+            squares = _dense_modes(self, bins, each_round)
+        factor = 1.0 if self.independent and each_round == 0.0 else 1.0 + self.slack if upper else 1.0 - self.slack
         return tuple((square * factor, count) for square, count in squares)
 
 
@@ -176,9 +183,9 @@ def _error(built: Strategy, workload: Workload) -> WorkloadError:
 
 
 @lru_cache(maxsize=8)
-def _dense_modes(built: Strategy, bins: int) -> Counted:
+def _dense_modes(built: Strategy, bins: int, each_round: float) -> Counted:
     assert built.dense is not None
-    return dense_modes(built.dense, bins)
+    return dense_modes(built.dense, bins, each_round)
 
 
 # Cached because it is needed in words and for every value of a blank, and takes n³ steps for a matrix without structure.

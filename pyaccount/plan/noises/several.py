@@ -2,8 +2,8 @@
 
 If the noise of the rounds is independent, a sampler's theorem gets a body with one release of the effective multiplier, so
 no sampler needs to know of several releases. The multiplier is rounded down for upper bounds and up for lower bounds. A
-matrix correlates the noise of the main release only, so there is no such multiplier: without sampling the analysis stacks
-the releases (`samplers.deterministic`), and with sampling they are refused.
+matrix correlates the noise of the main release only, so there is no such multiplier: some samplers analyse all releases
+stacked (`SamplerPlan.stacks`), and for the others they are refused.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class Joined:
     """The analysis of a sampler for batches of which several sums are released."""
 
     inner: Analysis
+    #: Whether the analysis itself has the other releases if there is a matrix.
+    stacks: bool = False
 
     def analysis(self) -> Analysis:
         """Return the analysis of all releases together."""
@@ -74,7 +76,8 @@ class Joined:
         )
         if stacked:
             remark = (
-                "The sensitivity here is √(‖Cx‖² + Σ(σ/σ_i)²·|x|) at its largest: x moves every release, in |x| rounds."
+                "Every participation also adds Σ(σ/σ_i)² to the square of what moves, for the other releases: the same "
+                "participations x move all of them."
             )
         return replace(
             usual,
@@ -109,29 +112,24 @@ class Joined:
     def mechanism(self, document: Document, body: Body) -> SampledMechanism:
         """Return the mechanism to sample, with no more noise than there is; for lower bounds with no less."""
         assert self.inner.mechanism is not None
+        if body.matrix.kind != "identity":
+            return self.inner.mechanism(document, body)
         below, above = multipliers(body)
         least = self.inner.mechanism(document, _with(body, above))
         return replace(self.inner.mechanism(document, _with(body, below)), lower=least.lower or least)
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
-        """Refuse a matrix with sampling, since it correlates the noise of one release only, and what the sampler's analysis
-        refuses.
-        """
+        """Refuse what the sampler's analysis refuses, and a matrix if the sampler does not stack other releases with it."""
         problems = [] if self.inner.refusals is None else self.inner.refusals(document, body)
-        if body.matrix.kind == "identity" or body.sampler.kind == "none":
+        if body.matrix.kind == "identity" or self.stacks:
             return problems
         message = (
-            f"with {body.sampler.kind} sampling, several releases of a batch are analysed only if the noise of every round is "
-            "independent, but the matrix correlates the noise of the main release: leave the matrix out, write `kind: none` "
-            "without amplification by sampling, or release the other sums as another phase, of batches that are drawn for "
-            "them alone"
+            "several releases of a batch are analysed beside a matrix, which correlates the noise of the main release only, "
+            "without sampling, with balls-in-bins, and with cyclic-poisson from fixed parts, all without truncation: use one of "
+            "these, leave the matrix out, or release the other sums as another phase, of batches that are drawn for them alone"
         )
-        return [
-            *problems,
-            document.problem(
-                "no-valid-bound", body.at("noise", "also"), message, allowed="no matrix, one release or no sampling"
-            ),
-        ]
+        allowed = "none, balls-in-bins or cyclic-poisson as the sampler; no matrix, or one release"
+        return [*problems, document.problem("no-valid-bound", body.at("noise", "also"), message, allowed=allowed)]
 
 
 def _with(body: Body, multiplier: float) -> Body:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.document.releases import beside
 from pyaccount.document.samplers import Deterministic
 from pyaccount.plan.common import (
     MATRIX_NOISE,
@@ -19,7 +18,7 @@ from pyaccount.plan.common import (
 from pyaccount.plan.matrices import matrix_plan, matrix_text, strategy
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, enclosed, gaussian, tight
-from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst, moved
+from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst, each_round, moved
 from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
         part = gaussian(float(group), noise)
         return tight(part, part, body.count * body.participations())
     built = strategy(document, body)
-    above, below = built.sensitivity(_separation_of(body), body.participations(), _beside(body))
+    above, below = built.sensitivity(_separation_of(body), body.participations(), each_round(body))
     upper = gaussian(group * above * (1.0 + built.slack), noise)
     lower = gaussian(group * below * (1.0 - built.slack), noise)
     return enclosed((upper, upper), (lower, lower), body.count)
@@ -84,7 +83,7 @@ def _with_matrix(document: Document, body: Body) -> Reduction:
     factor, m = moves(document), body.participations()
     # While σ is the blank, the other releases are a term of the formula.
     open_ = bool(body.noise.also) and body.noise.multiplier == "solve"
-    above, below = strategy(document, body).sensitivity(_separation_of(body), m, 0.0 if open_ else _beside(body))
+    above, below = strategy(document, body).sensitivity(_separation_of(body), m, 0.0 if open_ else each_round(body))
     sensitivity = f"√({up(above)}² + {m}·Σ(σ/σ_i)²)" if open_ else up(above)
     attained = above == below
     k, sigma = value_or_symbol(privacy.group_size, "k"), value_or_symbol(body.noise.multiplier, "σ")
@@ -120,12 +119,6 @@ def _how(built: Strategy, attained: bool) -> str:
     return "Kalinin & Lampert 2024 (arXiv:2405.13763), Theorem 2"
 
 
-def _beside(body: Body) -> float:
-    """Return what other releases of the same batches add for each participation, in units of σ²; see `beside`."""
-    further = [release.multiplier for release in body.noise.also]
-    return beside(number(body.noise.multiplier), further) if further else 0.0
-
-
 def _separation_of(body: Body) -> int:
     """Return the least distance between two participations, for a body without sampling."""
     return (body.sampler.min_separation or 1) if isinstance(body.sampler, Deterministic) else 1
@@ -155,6 +148,10 @@ class DeterministicPlan(SamplerPlan):
     def analysis(self, document: Document, body: Body) -> Analysis:
         """Return the analysis as one Gaussian mechanism."""
         return ANALYSIS
+
+    def stacks(self, body: Body) -> bool:
+        """Return True: the sensitivity is that of all releases stacked."""
+        return True
 
     def worst(self, document: Document, body: Body) -> Worst:
         """Return the case in which a record takes part as often and at as short distances as the order allows."""
