@@ -128,6 +128,25 @@ def test_noise_made_as_it_says_is_that_of_the_matrix(kind: str, capsys: pytest.C
     assert json.loads(described.to_json())["phases"] == written["phases"]
 
 
+def test_efficient_estimates_of_a_tree_are_made_as_it_says() -> None:
+    """One error of each size is kept, and the next is made of these and of one new row."""
+    raw = document("tree")
+    raw["matrix"] |= {"estimation": "efficient", "restart_every": 7}
+    described = pyaccount.matrix(raw)
+    (phase,), (built,) = described.phases, described.matrices
+    assert "√((2^{a+1} + 1)/(3(2^{a+1} − 1)))·w_t" in phase.generation
+    w = np.random.default_rng(2).standard_normal((N, 3))
+    z, e = np.zeros_like(w), np.zeros((4, 3))
+    for t in range(N):
+        p = t % 7 + 1
+        a = max(h for h in range(4) if p % 2**h == 0)
+        made = np.sqrt((2 ** (a + 1) + 1) / (3 * (2 ** (a + 1) - 1))) * w[t]
+        made += sum((2 ** (j + 1) - 1) / (2 ** (a + 1) - 1) * e[j] for j in range(a))
+        z[t] = (made - e[:a].sum(axis=0)) / phase.matrix.normalization
+        e[a] = made
+    assert np.allclose(built.dense() @ z, w, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["optimal-toeplitz", "blt"])
 def test_the_certificate_states_the_same_matrix(kind: str) -> None:
     certified = pyaccount.certify(document(kind)).data

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from plain_documents import changed
 
 import pyaccount
+from pyaccount import Accountant
 from pyaccount.document.releases import beside
 from pyaccount.errors import DocumentError
 
@@ -255,6 +256,34 @@ def test_bins_that_move_no_coordinate_in_common_have_longer_modes(
     assert found.guarantee.epsilon_lower == pytest.approx(same.guarantee.epsilon_lower, rel=1e-6)
     assert found.unamplified.epsilon == pytest.approx(same.unamplified.epsilon, rel=1e-6)
     assert not inconsistencies(found)
+
+
+@pytest.mark.parametrize("name", ["tree", "blt"])
+@pytest.mark.parametrize("steps", [4, 7, N])
+def test_the_first_rounds_of_a_run_have_the_other_releases_too(name: str, steps: int) -> None:
+    """A prefix is written with another σ where the matrix is normalised; the other releases stay as they are."""
+    if name == "tree":
+        matrix: dict[str, Any] = {"kind": "tree"}
+        c = np.array([row[:steps] for row in MATRICES["tree"][1] if not row[steps:].any()])
+        scale = math.sqrt(4)  # the first of ten rounds is in blocks of 1, 2, 4 and 8
+    else:
+        matrix = {"kind": "blt", "scales": [0.3], "decays": [0.5]}
+        whole = toeplitz([1.0, *(0.3 * 0.5**i for i in range(N - 1))])
+        c, scale = whole[:steps, :steps], float(np.linalg.norm(whole[:, 0]))
+    raw = document(matrix | {"normalize": True}, privacy={"epsilon": 20.0})
+    accountant = Accountant(raw)
+    accountant.step(steps)
+    stacked = np.vstack([c / scale / SIGMA, *(np.eye(steps) / one["multiplier"] for one in ALSO)])
+    largest = max(
+        float(np.linalg.norm(stacked[:, list(pattern)].sum(axis=1)))
+        for size in range(1, 4)
+        for pattern in itertools.combinations(range(steps), size)
+        if all(later - earlier >= 3 for earlier, later in itertools.pairwise(pattern))
+    )
+    exact = float(oracle.gaussian_epsilon(largest, DELTA))
+    guarantee = accountant.certificate().data.guarantee
+    assert guarantee.epsilon_lower <= exact * (1 + 1e-9)
+    assert exact <= guarantee.epsilon <= exact * (1 + 3e-4)
 
 
 def test_truncated_batches_beside_a_matrix_are_refused() -> None:

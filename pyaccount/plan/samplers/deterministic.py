@@ -112,6 +112,11 @@ def _with_matrix(document: Document, body: Body) -> Reduction:
 
 def _how(built: Strategy, attained: bool) -> str:
     """Return how the sensitivity was found."""
+    if built.tree is not None:
+        counts = "the largest sum of squared counts of a record's rounds in the blocks"
+        return (
+            f"{counts}{'' if attained else ', bounded from above'}: Kairouz et al. 2021 (arXiv:2103.00039), Appendix D"
+        )
     if not attained:
         return "cross products of columns bounded from above, no more for each than there are other participations"
     if built.coefficients is None:
