@@ -11,9 +11,11 @@ first:
 * **by counts**: f_h(c) = c² + max f_{h−1}(c') + f_{h−1}(c − c'), with counts of at most ⌈2^h/b⌉ in a block of 2^h
   leaves. These are necessary conditions on the counts of all levels together, so the maximum is an upper bound.
 * **by gaps**: the same recursion with the places of a block's first and last round, which is all that its neighbours
-  need to know: F_h(c, l, r) for c rounds of which the first leaves at least l leaves before it, and the last at least r
-  after it. Two blocks that follow one another may be joined if r' + l' + 1 ≥ b for the gaps between them. This is the
-  maximum itself.
+  need to know: R_h(c, v, l) is the longest gap after the last of c rounds that attain at least v, with at least l leaves
+  before the first. Two blocks that follow one another may be joined if r' + l' + 1 ≥ b for the gaps between them, so
+  R(c + c', v + v', l) is the largest R'(c', v', b − 1 − R_h(c, v, l)): nothing is lost by the longest gap, because R'
+  does not increase in its last argument. Larger values are never worth less, so this is the maximum itself. There are
+  few values of which none reaches as far as a larger one.
 
 A lower bound is the value of a pattern. With restarts, the trees follow one another like blocks without a node above.
 """
@@ -26,6 +28,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from pyaccount import _core
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -34,10 +38,17 @@ if TYPE_CHECKING:
     from pyaccount.strategies.tree import BlockTree
 
     Counts = NDArray[np.int64]
+    Gaps = NDArray[np.int32]
 
-#: The most sums that the bound by counts, and the maximum by gaps, may take: about a second, or two.
+#: The most sums that the bound by counts, and the maximum by gaps, may take: about a second, and some seconds.
 COUNTING_WORK = 300_000_000
-GAP_WORK = 2_000_000_000
+GAP_WORK = 500_000_000
+#: What a short array operation takes, in sums, and the least length of a row that counts as long.
+OVERHEAD = 3_000
+LONG_ROW = 128
+#: The most rounds of a pattern, and the longest distance, for which the maximum is looked for.
+MOST_BY_GAPS = 1000
+LONGEST_GAP = 100_000
 #: Below every value: no such pattern. Sums of two do not overflow.
 _NONE = -(2**60)
 
@@ -56,7 +67,7 @@ def worst_square(tree: BlockTree, apart: int, most: int, each_round: float = 0.0
 
     The maximum is over the patterns of at most k = `most` rounds at least b = `apart` apart. Both bounds are rounded to
     nearest, with a relative error of at most 4 units of rounding. Time O(k log n) if the level bound is attained, and
-    at most some three seconds otherwise.
+    at most a few seconds otherwise.
     """
     most = min(most, -(-tree.rounds // apart))
     square = tree.scale * tree.scale
@@ -66,8 +77,8 @@ def worst_square(tree: BlockTree, apart: int, most: int, each_round: float = 0.0
     upper = square * _by_level(tree, apart, most) + each_round * most
     if upper > lower and _work(tree, apart, most) <= COUNTING_WORK:
         upper = min(upper, square * int(_by_counts(tree, apart, most).max()) + each_round * most)
-    if upper > lower and _work(tree, apart, most) * apart**3 <= GAP_WORK:
-        by_count = _by_gaps(tree, apart, most)
+    by_count = _by_gaps(tree, apart, most) if upper > lower and most <= MOST_BY_GAPS and apart <= LONGEST_GAP else None
+    if by_count is not None:
         upper = lower = max(square * value + each_round * rounds for rounds, value in enumerate(by_count))
     return SquareBounds(upper, lower)
 
@@ -170,38 +181,97 @@ def _by_counts(tree: BlockTree, apart: int, most: int) -> Counts:
 
 
 @dataclass(frozen=True)
-class _Gapped:
-    """The largest values of a stretch of rounds, by the number of rounds of the pattern and the gaps before and after.
+class _Reaching:
+    """What the patterns in a stretch of rounds can attain, by the number of rounds of the pattern.
 
-    `values[c − 1][l, r]` is the largest value of c rounds with at least l leaves before the first and r after the last.
+    `attained[c − 1]` has values in descending order, and for each of them and each l < b the longest gap, at most b − 1,
+    after the last of c rounds that attain at least this value, with at least l leaves before the first; −1 if there are no
+    such rounds. A gap of b − 1 allows any first round of what follows.
     """
 
     size: int
-    values: list[Counts]
+    attained: list[tuple[Counts, Gaps]]
 
 
+class _TooMuchError(Exception):
+    """The maximum takes more work than is allowed."""
+
+
+class _Best:
+    """Collects values with how far they reach, and keeps of each value the longest gaps."""
+
+    def __init__(self, apart: int) -> None:
+        #: Long rows are compared as they come; many short ones are collected first, which takes fewer operations.
+        self._long = apart >= LONG_ROW
+        self._rows: dict[int, Gaps] = {}
+        self._parts: list[tuple[Counts, Gaps]] = []
+
+    def offer(self, values: Counts, reach: Gaps) -> None:
+        """Add values with a row of gaps each."""
+        if not self._long:
+            self._parts.append((values, reach))
+            return
+        for value, row in zip(values.tolist(), reach, strict=True):
+            if value in self._rows:
+                np.maximum(self._rows[value], row, out=self._rows[value])
+            else:
+                self._rows[value] = row.copy()
+
+    def undominated(self) -> tuple[Counts, Gaps]:
+        """Return the values in descending order; those that reach no further than a larger one are left out."""
+        if self._long:
+            values = np.array(sorted(self._rows, reverse=True))
+            reach = np.array([self._rows[value] for value in values.tolist()])
+        else:
+            values = np.concatenate([part for part, _ in self._parts])
+            order = np.argsort(-values, kind="stable")
+            values = values[order]
+            first = np.flatnonzero(np.diff(values, prepend=values[0] + 1))
+            reach = np.maximum.reduceat(np.concatenate([part for _, part in self._parts])[order], first, axis=0)
+            values = values[first]
+        reach = np.maximum.accumulate(reach, axis=0)
+        further = np.concatenate([reach[:1].max(axis=1) >= 0, (reach[1:] > reach[:-1]).any(axis=1)])
+        return values[further], reach[further]
+
+
+# Cached, as above.
 @lru_cache(maxsize=8)
-def _by_gaps(tree: BlockTree, apart: int, most: int) -> list[int]:
-    """Return the largest value for each number of rounds from 0 on; a number that does not fit has a negative one."""
-    gaps = np.arange(apart)
+def _by_gaps(tree: BlockTree, apart: int, most: int) -> list[int] | None:
+    """Return the largest value for each number of rounds from 0 on; None if that takes too much work.
 
-    def join(left: _Gapped, right: _Gapped, node: bool) -> _Gapped:
+    A number of rounds that does not fit has a negative value.
+    """
+    work = 0
+
+    def join(left: _Reaching, right: _Reaching, node: bool) -> _Reaching:
+        nonlocal work
         size = left.size + right.size
-        values = [np.full((apart, apart), _NONE) for _ in range(min(most, -(-size // apart)))]
+        found = [_Best(apart) for _ in range(min(most, -(-size // apart)))]
         # All rounds are in one of the two: the gap on the other side is longer by the size of the other.
-        for count, value in enumerate(left.values):
-            np.maximum(values[count], value[:, np.maximum(gaps - right.size, 0)], out=values[count])
-        for count, value in enumerate(right.values):
-            np.maximum(values[count], value[np.maximum(gaps - left.size, 0)], out=values[count])
-        for before, one in enumerate(left.values):
-            for after, other in enumerate(right.values[: max(0, len(values) - before - 1)]):
-                joined = values[before + after + 1]
-                for gap in range(apart):
-                    np.maximum(joined, one[:, gap, None] + other[apart - 1 - gap], out=joined)
+        for best, (values, reach) in zip(found, left.attained, strict=False):
+            best.offer(values, np.where(reach < 0, -1, np.minimum(reach + right.size, apart - 1)))
+        sooner = np.maximum(np.arange(apart) - left.size, 0)
+        for best, (values, reach) in zip(found, right.attained, strict=False):
+            best.offer(values, reach[:, sooner])
+        for before, (values, reach) in enumerate(left.attained):
+            for after, (following, longest) in enumerate(right.attained[: max(0, len(found) - before - 1)]):
+                _core.Cancellation.check()
+                work += len(values) * (len(following) * apart + OVERHEAD)
+                if work > GAP_WORK:
+                    raise _TooMuchError
+                # After a gap r the first round of the other needs b − 1 − r leaves before it; without a pattern, none fits.
+                none = np.concatenate([longest, np.full((len(following), 1), -1, dtype=np.int32)], axis=1)
+                for value, row in zip(values.tolist(), reach, strict=True):
+                    found[before + after + 1].offer(value + following, none[:, apart - 1 - row])
+        attained = [best.undominated() for best in found]
         if node:
-            values = [value + (count + 1) ** 2 for count, value in enumerate(values)]
-        return _Gapped(size, values)
+            attained = [(values + (count + 1) ** 2, reach) for count, (values, reach) in enumerate(attained)]
+        return _Reaching(size, attained)
 
-    leaf = np.full((apart, apart), _NONE)
-    leaf[0, 0] = 1
-    return [0, *(int(value[0, 0]) for value in _folded(tree, _Gapped(1, [leaf]), join).values)]
+    leaf = np.full((1, apart), -1, dtype=np.int32)
+    leaf[0, 0] = 0
+    try:
+        joined = _folded(tree, _Reaching(1, [(np.array([1]), leaf)]), join)
+    except _TooMuchError:
+        return None
+    return [0, *(int(values[reach[:, 0] >= 0].max(initial=_NONE)) for values, reach in joined.attained)]

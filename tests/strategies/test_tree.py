@@ -153,10 +153,22 @@ def test_each_bound_holds_without_the_others(monkeypatch: pytest.MonkeyPatch) ->
     loose = {}
     for limit in ("GAP_WORK", "COUNTING_WORK"):
         monkeypatch.setattr(tree_patterns, limit, 0)
+        tree_patterns._by_gaps.cache_clear()
         found = [worst_square(BlockTree(n, restart, efficient=False), b, k) for n, restart, b, k in cases]
         assert all(one.lower <= truth <= one.upper for one, truth in zip(found, truths, strict=True))
         loose[limit] = sum(one.upper for one in found)
+    tree_patterns._by_gaps.cache_clear()
     assert sum(truths) < loose["GAP_WORK"] < loose["COUNTING_WORK"]
+
+
+def test_long_rows_are_compared_in_another_way_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [(14, 14, 4, 3), (13, 13, 4, 3), (14, 7, 3, 4), (11, 11, 5, 3), (12, 5, 2, 4), (9, 3, 4, 3), (16, 16, 3, 5)]
+    truths = [worst(*case) for case in cases]
+    monkeypatch.setattr(tree_patterns, "LONG_ROW", 1)
+    tree_patterns._by_gaps.cache_clear()
+    found = [tree_patterns._by_gaps(BlockTree(n, restart, efficient=False), b, k) for n, restart, b, k in cases]
+    tree_patterns._by_gaps.cache_clear()
+    assert [max(one or []) for one in found] == truths
 
 
 def test_other_releases_count_every_round() -> None:
