@@ -27,7 +27,16 @@ from pyaccount.document.document import Document
 from pyaccount.document.loading import load
 from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.nodes import DEEPEST
-from pyaccount.document.ranges import COUNT, DATASET_SIZE, DRAWS, ITERATIONS, LARGEST_BATCH, NOISE_MULTIPLIER, Range
+from pyaccount.document.ranges import (
+    COUNT,
+    DATASET_SIZE,
+    DRAWS,
+    ITERATIONS,
+    LARGEST_BATCH,
+    NOISE_MULTIPLIER,
+    TREE_ROUNDS,
+    Range,
+)
 from pyaccount.document.releases import effective
 from pyaccount.errors import DocumentError, MissingExtraError, Path, quoted
 from pyaccount.plan.common import number
@@ -40,15 +49,12 @@ if TYPE_CHECKING:
 
 _FROM_ZERO = Range(0, 1)
 _COUNT_FROM_ZERO = Range(0, COUNT.maximum)
+_TREE_FROM_ZERO = Range(0, TREE_ROUNDS.maximum)
 
 #: Events that no document describes, each with the reason and what to use instead.
 _REFUSED = {
     "NonPrivateDpEvent": "a release without noise has no guarantee; leave it out only if nothing was released",
     "UnsupportedDpEvent": "this event states that its mechanism is unknown, so it has no guarantee",
-    "SingleEpochTreeAggregationDpEvent": (
-        "no document describes tree aggregation; documents can describe noise that is correlated by a matrix, without sampling "
-        "or with b-min-sep, balls-in-bins or cyclic-poisson"
-    ),
     "MixtureOfGaussiansDpEvent": (
         "a mixture does not say which sampler makes it: describe the sampler, such as PoissonSampledDpEvent with a group_size"
     ),
@@ -58,7 +64,8 @@ _REFUSED = {
 }
 _READ = (
     "GaussianDpEvent, LaplaceDpEvent, SelfComposedDpEvent, ComposedDpEvent, PoissonSampledDpEvent, "
-    "SampledWithoutReplacementDpEvent, SampledWithReplacementDpEvent, TruncatedSubsampledGaussianDpEvent, NoOpDpEvent, "
+    "SampledWithoutReplacementDpEvent, SampledWithReplacementDpEvent, TruncatedSubsampledGaussianDpEvent, "
+    "SingleEpochTreeAggregationDpEvent, NoOpDpEvent, "
     f"{', '.join(MECHANISMS)}"
 )
 
@@ -130,6 +137,8 @@ def _leaf(event: object, kind: str, path: Path, count: int) -> list[BodyMapping]
         no_equivalent(path, message, value=kind, allowed=ITERATIONS.describe())
     if kind == "TruncatedSubsampledGaussianDpEvent":
         return _truncated(event, path, count)
+    if kind == "SingleEpochTreeAggregationDpEvent":
+        return _tree(event, path, count)
     if kind in ("GaussianDpEvent", "LaplaceDpEvent"):
         return [{"training": {"iterations": count}, "sampler": {"kind": "none"}, "noise": _noise(event, path)}]
     if kind in MECHANISMS:
@@ -219,6 +228,33 @@ def _truncated(event: object, path: Path, count: int) -> list[BodyMapping]:
     limit = whole_in(field_of(event, "truncated_batch_size", path), LARGEST_BATCH, (*path, "truncated_batch_size"))
     training = {"iterations": count, "sampling_probability": rate, "dataset_size": records}
     return [{"training": training, "sampler": {"kind": "poisson", "truncate_to": limit}, "noise": _noise(event, path)}]
+
+
+def _tree(event: object, path: Path, count: int) -> list[BodyMapping]:
+    """Return the body of `count` runs of one or several trees, in one of which a record takes part once.
+
+    The blocks of the different trees have no round in common, so the tree in which a record moves the most blocks is the
+    worst: the longest one, with ⌊log₂ n⌋ + 1 = ⌈log₂(n + 1)⌉ blocks of a leaf. The noise multiplier is that of a block.
+    """
+    steps = field_of(event, "step_counts", path)
+    listed = list(steps) if isinstance(steps, Sequence) and not isinstance(steps, str | bytes) else [steps]
+    counts = [whole_in(one, _TREE_FROM_ZERO, (*path, "step_counts")) for one in listed]
+    if max(counts, default=0) == 0:
+        return []
+    if count not in COUNT:
+        no_equivalent(
+            path,
+            f"{count} runs are more than a document can describe",
+            value=type_name(event),
+            allowed=COUNT.describe(),
+        )
+    body: BodyMapping = {
+        "training": {"iterations": max(counts)},
+        "sampler": {"kind": "none", "max_participations": 1},
+        "matrix": {"kind": "tree", "normalize": False},
+        "noise": _noise(event, path),
+    }
+    return [body if count == 1 else body | {"count": count}]
 
 
 def _noise(event: object, path: Path) -> dict[str, Any]:

@@ -167,7 +167,7 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
         noise_multiplier=_multiplier(body),
         mechanism=_mechanism(document, body),
         also=[ReleaseRecord(what=one.what, noise_multiplier=one.multiplier) for one in also] or None,
-        effective_noise_multiplier=several.multipliers(body)[0] if also else None,
+        effective_noise_multiplier=several.multipliers(body)[0] if also and body.matrix.kind == "identity" else None,
         sampling_probability=body.sampling_probability() if plan.states_probability else None,
         draws_per_iteration=None if draws == 1 else draws,
         participation_rate=body.participation_rate() if body.sampler.common_rate else None,
@@ -205,9 +205,10 @@ def matrix_record(body: Body, built: Strategy, asked: Body) -> MatrixRecord:
     if built.coefficients is not None and built.buffers is None and short:
         listed = list(built.coefficients)
     entries: list[list[float]] | None = None
-    if built.dense is not None and built.iterations <= MOST_ROWS:
-        entries = [row[: index + 1].tolist() for index, row in enumerate(built.dense)]
-    independent = kind == "identity"
+    if built.dense is not None and built.rows <= MOST_ROWS:
+        square = built.rows == built.iterations
+        entries = [(row[: index + 1] if square else row).tolist() for index, row in enumerate(built.dense)]
+    independent, tree = kind == "identity", built.tree
     return MatrixRecord(
         kind=kind,
         bands=built.bands,
@@ -218,6 +219,9 @@ def matrix_record(body: Body, built: Strategy, asked: Body) -> MatrixRecord:
         inverse_coefficients=None if built.inverse is None else list(built.inverse),
         entries=entries,
         size=None if built.dense is None else built.iterations,
+        rows=None if built.dense is None or built.rows == built.iterations else built.rows,
+        estimation=None if tree is None else "efficient" if tree.efficient else "honest",
+        restart_every=None if tree is None or tree.restart_every == tree.rounds else tree.restart_every,
         buffers=None
         if built.buffers is None
         else BufferRecord(scales=list(built.buffers[0]), decays=list(built.buffers[1])),

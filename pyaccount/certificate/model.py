@@ -116,15 +116,21 @@ class BufferRecord(Record):
     decays: list[Finite] = Field(description="The decays θ, one for each buffer.")
 
 
-class MatrixRecord(Record):
+class MatrixRecord(LaterRecord):
     """The strategy matrix C of a phase, as training uses it.
 
-    C is lower triangular, with a row and a column for each iteration. All numbers are the doubles that were analysed. Each is
-    written with enough digits to distinguish it from every other double, so reading it gives the same bits.
+    C is lower triangular, with a row and a column for each iteration, except for a matrix from a file that has more rows
+    (`rows`). For a tree (`estimation`), C is what training solves for, and the guarantee is for the release of all nodes.
+    All numbers are the doubles that were analysed. Each is written with enough digits to distinguish it from every other
+    double, so reading it gives the same bits.
     """
 
+    later: ClassVar[tuple[str, ...]] = ("rows", "estimation", "restart_every")
+
     kind: str = Field(description="The kind of matrix, as in the document.")
-    bands: int | None = Field(description="The number of non-zero diagonals of C.")
+    bands: int | None = Field(
+        description="The number of non-zero diagonals of C; null for a tree, and if C is not square."
+    )
     inverse_bands: int | None = Field(
         default=None,
         description="The number of non-zero diagonals of C⁻¹, for the kind of matrix that is given by them.",
@@ -154,10 +160,26 @@ class MatrixRecord(Record):
     )
     entries: list[list[Finite]] | None = Field(
         default=None,
-        description="The rows of a small C from a file, each up to its diagonal, normalised. Null for a large C: its "
+        description="The rows of a small C from a file, each up to its diagonal (whole rows if there are more rows than "
+        "columns), normalised. Null for a large C: its "
         "entries are those of the file, times `normalization`.",
     )
-    size: int | None = Field(default=None, description="The number of rows and columns of a matrix from a file.")
+    size: int | None = Field(
+        default=None, description="The number of columns of a matrix from a file, and of its rows."
+    )
+    rows: int | None = Field(
+        default=None,
+        description="The number of rows of a matrix from a file if there are more of them than columns; otherwise absent.",
+    )
+    estimation: str | None = Field(
+        default=None,
+        description="How the running sums of a tree are estimated: honest or efficient. Absent for other matrices. Every "
+        "node of the tree is `normalization` times the sum of its rounds.",
+    )
+    restart_every: int | None = Field(
+        default=None,
+        description="The number of rounds after which a tree begins again; absent without restarts, and for other matrices.",
+    )
     buffers: BufferRecord | None = Field(
         default=None, description="The parameters of a BLT, before the matrix is normalised."
     )
@@ -221,7 +243,8 @@ class PhaseRecord(LaterRecord):
     effective_noise_multiplier: Finite | None = Field(
         default=None,
         description="The multiplier of one Gaussian release that is as private as all releases of a batch together, "
-        "(Σ σ_i⁻²)^(−1/2), rounded down. The bounds are computed from it. Absent if there is only one release.",
+        "(Σ σ_i⁻²)^(−1/2), rounded down. The bounds are computed from it. Absent if there is only one release, and "
+        "with a matrix.",
     )
     sampling_probability: Finite | None = Field(
         description="The probability with which the sampler draws. For b-min-sep: of an available record; for cyclic "

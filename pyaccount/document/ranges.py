@@ -82,6 +82,8 @@ EPOCHS = Range(0, 1e9, above=True, measure="epochs")
 PARTICIPATIONS = Range(1, 10**9, measure="rounds")
 SEPARATION = Range(1, 10**9, measure="rounds")
 BANDS = Range(1, 16_384, measure="diagonals")
+#: The rounds of a tree of partial sums, and those after which it begins again.
+TREE_ROUNDS = Range(1, 10**6, measure="rounds")
 BINS = Range(1, 4096, measure="batches")
 #: The rounds of an allocation (random allocation).
 ALLOCATION = Range(1, 10**6, measure="rounds")

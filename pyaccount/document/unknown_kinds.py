@@ -63,11 +63,6 @@ MECHANISMS = {
     f"{_ITS_GUARANTEE}",
 }
 
-MATRICES = {
-    "tree": "no tree of partial sums is implemented by name: write `kind: dense` with the file of its square root, or take "
-    "banded-square-root or blt, whose errors are usually smaller",
-}
-
 #: Other words that people and libraries use for these kinds.
 ALIASES: dict[str, str] = {
     alias: kind
@@ -80,7 +75,6 @@ ALIASES: dict[str, str] = {
         "pate": "teacher-ensemble teachers",
         "discrete-laplace": "discretelaplace laplace-discrete geometric two-sided-geometric double-geometric",
         "exponential": "exponential-mechanism report-noisy-max permute-and-flip gumbel",
-        "tree": "binary-tree tree-aggregation tree-restart honaker ftrl dp-ftrl",
     }.items()
     for alias in aliases.split()
 }

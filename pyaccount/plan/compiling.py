@@ -47,6 +47,7 @@ def compile_as(document: Document, kind: type[Compiled]) -> Compiled:
 
 
 def _compile_one(document: Document, kind: type[Compiled]) -> Compiled:
+    _refuse([problem for body in document.bodies for problem in matrix_plan(body).refusals(document, body)])
     _refuse(_dependent_rounds(document))
     _refuse(
         [problem for body in document.bodies if body.matrix.searched for problem in _search_refusals(document, body)]
@@ -140,6 +141,9 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
         return document.problem("no-optimum", path, remedy, allowed=allowed)
 
     if sampler_plan(body).spaced_pattern(body) is not None:
+        if body.noise.also:
+            message = "a matrix is not optimised if several sums of a batch are released"
+            return [refused(body.at("noise", "also"), message, "leave also out")]
         if body.matrix.banded:
             return []
         message = "without sampling, buffers are optimised for the participations that the order allows by default"

@@ -268,6 +268,42 @@ def test_trees_there_and_back(tree: Any) -> None:
     assert dp_accounting.from_event(back, adjacency="add-remove", delta=DELTA) == document
 
 
+@pytest.mark.parametrize("steps", [1, 7, 1000, 1023, 1024, [5, 300, 20], [0, 1]])
+@pytest.mark.parametrize("runs", [1, 4])
+def test_trees_of_partial_sums_are_never_looser_than_their_accountant(steps: int | list[int], runs: int) -> None:
+    """ε by the closed form of one Gaussian mechanism, with as many blocks of a leaf as dp_accounting counts."""
+    event = Many(dp.SingleEpochTreeAggregationDpEvent(6.0, steps), runs)
+    document = dp_accounting.from_event(event, adjacency="zero-out", delta=DELTA)
+    guarantee = pyaccount.certify(document).data.guarantee
+    accountant = RdpAccountant(neighboring_relation=dp.NeighboringRelation.REPLACE_SPECIAL)
+    theirs = accountant.compose(event).get_epsilon(DELTA)
+    assert guarantee.epsilon < theirs
+    longest = steps if isinstance(steps, int) else max(steps)
+    mu = np.sqrt(runs * np.ceil(np.log2(longest + 1))) / 6.0
+    exact = float(oracle.gaussian_epsilon(mu, DELTA))
+    assert guarantee.epsilon_lower <= exact <= guarantee.epsilon <= exact * (1 + 3e-4)
+
+
+def test_trees_in_a_row_are_runs_of_their_own() -> None:
+    """A record is in one block of each size in both: two runs, and not one in which it takes part once."""
+    tree = dp.SingleEpochTreeAggregationDpEvent
+    for second in (8, 15):
+        document = dp_accounting.from_event(All([tree(6.0, 8), tree(6.0, second)]), adjacency="zero-out", delta=DELTA)
+        assert [phase["training"]["iterations"] for phase in document["phases"]] == [8, second]
+        guarantee = pyaccount.certify(document).data.guarantee
+        assert guarantee.epsilon_lower <= float(oracle.gaussian_epsilon(np.sqrt(8.0) / 6.0, DELTA)) <= guarantee.epsilon
+
+
+def test_a_tree_of_no_steps_releases_nothing() -> None:
+    event = dp.SingleEpochTreeAggregationDpEvent(6.0, [0, 0])
+    problem = only_problem(dp_accounting.from_event, event, adjacency="zero-out", delta=DELTA)
+    assert "release nothing" in problem.message
+    problem = only_problem(
+        dp_accounting.from_event, dp.SingleEpochTreeAggregationDpEvent(6.0, 2.5), adjacency="zero-out", delta=DELTA
+    )
+    assert (problem.slug, problem.path_text) == ("wrong-type", "step_counts")
+
+
 @pytest.mark.parametrize(
     ("tree", "path", "words"),
     [
@@ -279,7 +315,7 @@ def test_trees_there_and_back(tree: Any) -> None:
         (dp.RandomizedResponseDpEvent(0.0, 2), "noise_parameter", "always released"),
         (dp.dp_event.DiscreteLaplaceDpEvent(0.0, 1), "noise_parameter", "infinite"),
         (dp.dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]), "", "sampler"),
-        (dp.SingleEpochTreeAggregationDpEvent(1.0, 4), "", "tree aggregation"),
+        (P(0.1, dp.SingleEpochTreeAggregationDpEvent(1.0, 4)), "event", "below a sampler"),
         (dp.dp_event.RepeatAndSelectDpEvent(G(1.0), 2.0, 1.0), "", "selecting"),
         (object(), "", "no document describes"),
         (None, "", "no document describes"),

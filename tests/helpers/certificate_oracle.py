@@ -135,7 +135,8 @@ def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsist
     if stated != written:
         yield Inconsistency(f"{path}.also", f"{quoted(stated)}, where the document says {quoted(written)}")
     found, multipliers = None, [phase.noise_multiplier, *(sigma for _, sigma in stated)]
-    if stated:
+    # A matrix correlates the noise of one release only, so no multiplier has the effect of all of them.
+    if stated and at(body, "matrix", "kind", default="identity") == "identity":
         from pyaccount.document.ranges import NOISE_MULTIPLIER  # few documents have several releases
         from pyaccount.document.releases import effective
 

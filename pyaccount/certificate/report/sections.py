@@ -419,6 +419,13 @@ def _width(matrix: MatrixRecord) -> Content:
         return ", ", exact(matrix.inverse_bands, "bands", "document"), " bands of the inverse"
     if matrix.buffers is not None:
         return ", ", exact(len(matrix.buffers.scales), "buffers", "document"), " buffers"
+    if matrix.estimation is not None:
+        restarted = (
+            () if matrix.restart_every is None else (", restarted every ", chosen_value(matrix.restart_every, "rounds"))
+        )
+        return f", {matrix.estimation} estimation", *restarted
+    if matrix.rows is not None:
+        return ", ", exact(matrix.rows, "rows", "document"), " rows"
     if matrix.bands is None:
         return ()
     return ", ", exact(matrix.bands, "bands", "document" if matrix.sha256 is None else "matrix"), " bands"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiled import Proposed
-from pyaccount.plan.matrices import banded_inverse, blt, dense, identity, toeplitz
+from pyaccount.plan.matrices import banded_inverse, blt, dense, identity, toeplitz, tree
 from pyaccount.plan.matrices.base import MatrixPlan
 from pyaccount.plan.matrices.built import Strategy
 from pyaccount.plan.recipe import Recipe
@@ -44,6 +44,7 @@ PLANS: dict[str, MatrixPlan] = {
     "toeplitz": toeplitz.TOEPLITZ,
     "banded-inverse": banded_inverse.PLAN,
     "blt": blt.PLAN,
+    "tree": tree.PLAN,
     "dense": dense.PLAN,
 }
 

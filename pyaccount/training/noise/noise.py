@@ -145,8 +145,9 @@ def noise_of(  # noqa: PLR0913 - the coordinates of a run
     round and in units of its own clip norm. The standard deviation is rounded up.
 
     Raises `DomainError` for a clip norm that is not positive and finite, a negative phase, or a release that the document does
-    not have; `DocumentError` for a blank, for a file that contains no valid matrix, and for Laplace noise, which is not drawn
-    here because in floating point it reveals digits of the number to which it is added (Mironov 2012).
+    not have; `DocumentError` for a blank, for a file that contains no valid matrix or one with more rows than columns, and for
+    Laplace noise, which is not drawn here because in floating point it reveals digits of the number to which it is added
+    (Mironov 2012).
     """
     if not (math.isfinite(clip_norm) and clip_norm > 0.0):
         raise DomainError(f"a clip norm is greater than 0 and finite, not {clip_norm!r}")
@@ -165,6 +166,15 @@ def noise_of(  # noqa: PLR0913 - the coordinates of a run
     if not 0 <= release <= len(also):
         raise DomainError(f"a batch of this document has {1 + len(also)} releases, numbered from 0, not {release}")
     built = strategy(document, body)
+    if built.dense is not None and not built.square:
+        message = (
+            f"the matrix has {built.rows} rows for {built.iterations} iterations, and noise is drawn for square matrices only: "
+            "the noise of the first round would need all rows of Z. Train with a square matrix, such as the lower-triangular one "
+            "with the same CᵀC if it has no negative entry"
+        )
+        raise DocumentError(
+            [document.problem("not-drawn", body.at("matrix", "file"), message, allowed="a square matrix")]
+        )
     if release == 0:
         multiplier, inverse = number(body.noise.multiplier), inverse_rows(body, built)
         coordinates: tuple[str | int, ...] = ("noise", phase, _ATTEMPT)
