@@ -117,6 +117,16 @@ class RoundProfile:
     def laplace(sensitivity: float, scale: float) -> RoundProfile:
         """Lap(0, scale) against Lap(sensitivity, scale)."""
 
+    @staticmethod
+    def selection(
+        inner_remove: RoundProfile, inner_add: RoundProfile, law: str, parameters: Sequence[float], *, reverse: bool
+    ) -> RoundProfile:
+        """An upper bound on the best of a random number K of runs, by any fixed order of outcomes; K is not released.
+
+        `inner_remove` and `inner_add` are upper bounds on one run. The law of K is negative-binomial (η > −1, γ; K ≥ 1),
+        geometric (γ), logarithmic (γ), poisson (mean) or binomial (n, p); K = 0 releases a fixed symbol.
+        """
+
 class ProvenInterval:
     """A proven interval with its error budget (in units of δ at the upper end)."""
 

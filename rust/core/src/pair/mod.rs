@@ -9,7 +9,8 @@
 //! [`substitution`] (batches of fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`],
 //! [`discrete`] (finite pairs), [`public`] (participation that the attacker knows), [`summed`] (what sums of rounds
 //! reveal about secret participation), [`allocation`] (one of several rounds, chosen in secret), [`truncated`] (Poisson
-//! sampling with truncated batches); [`amplification`] (one draw before any mechanism); [`batch`] has the laws of how
+//! sampling with truncated batches), [`selection`] (the best of a random number of runs), [`tabulated`] (stated values);
+//! [`amplification`] (one draw before any mechanism); [`batch`] has the laws of how
 //! many sensitive records a batch holds.
 
 pub mod allocation;
@@ -24,8 +25,10 @@ pub mod mixture;
 pub mod opposed;
 pub mod public;
 pub mod rare;
+pub mod selection;
 pub mod substitution;
 pub mod summed;
+pub mod tabulated;
 mod threshold;
 pub mod truncated;
 
