@@ -17,18 +17,32 @@ from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """A profile of the core: the name of its constructor, positional arguments and keyword arguments."""
+    """A profile of the core: the name of its constructor, positional arguments and keyword arguments.
+
+    An argument may be another profile, or a profile with the number of its rounds.
+    """
 
     constructor: str
-    arguments: tuple[float | str | tuple[float, ...] | tuple[tuple[float, ...], ...], ...]
+    arguments: tuple[float | str | tuple[float, ...] | tuple[tuple[float, ...], ...] | Part | tuple[Part, int], ...]
     options: tuple[tuple[str, bool], ...] = ()
 
     def build(self) -> _core.RoundProfile:
         """Return the profile, made by the core."""
         constructor: Callable[..., _core.RoundProfile] = getattr(_core.RoundProfile, self.constructor)
-        return constructor(*self.arguments, **dict(self.options))
+        if self.constructor == "composed":
+            return constructor([_built(value) for value in self.arguments], **dict(self.options))
+        return constructor(*map(_built, self.arguments), **dict(self.options))
+
+
+def _built(value: object) -> object:
+    """Return an argument with the profiles in it made by the core."""
+    if isinstance(value, Part):
+        return value.build()
+    if isinstance(value, tuple) and value and isinstance(value[0], Part):
+        return (value[0].build(), *value[1:])
+    return value
 
 
 @dataclass(frozen=True, slots=True)
