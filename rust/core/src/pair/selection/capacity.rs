@@ -112,12 +112,17 @@ impl Capacity {
             sum += (left.weight - right.weight) - alpha * x * (left.opposed - right.opposed);
             v[k] = sum.max(0.0);
         }
+        // Two cells that meet have one weight there, so the smaller value of the other term makes both lines' bound.
         let mut lines = Lines::default();
         let mut integral = 0.0;
+        let mut before = f64::INFINITY;
         for (k, [left, right]) in cells.iter().enumerate() {
-            lines.push(left.weight * (1.0 + 2.0 * UNIT_ROUNDOFF) - v[k], alpha * left.opposed);
-            lines.push(right.weight * (1.0 + 2.0 * UNIT_ROUNDOFF) - v[k + 1], alpha * right.opposed);
+            lines.push(left.weight * (1.0 + 2.0 * UNIT_ROUNDOFF) - v[k], alpha * left.opposed.min(before));
             integral += 0.5 * (v[k] + v[k + 1]) * (right.position - left.position);
+            before = right.opposed;
+        }
+        if let Some([_, last]) = cells.last() {
+            lines.push(last.weight * (1.0 + 2.0 * UNIT_ROUNDOFF) - v[cells.len()], alpha * last.opposed);
         }
         let (constant, weights) = lines.hinges(&self.knots);
         let sum: f64 = weights.iter().zip(&self.values).map(|(weight, value)| weight * value).sum();

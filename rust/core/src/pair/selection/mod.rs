@@ -106,7 +106,7 @@ fn one_sided(forward: &Table, backward: &Table, (runs, largest): (&Runs, f64), r
     let mut stopped = None;
     let value = |epsilon: f64| {
         calls += 1;
-        if calls % 16 == 0 && stopped.is_none() {
+        if calls.is_multiple_of(16) && stopped.is_none() {
             stopped = run.check().err();
         }
         if stopped.is_some() {
@@ -197,7 +197,7 @@ mod tests {
             let runs = Runs::new(law.0, law.1).unwrap();
             // Some probabilities are extreme.
             let mut masses: Vec<(f64, f64)> =
-                (0..3).map(|_| (next().powi(1 + (case % 5) as i32), next().powi(1 + (case % 3) as i32))).collect();
+                (0..3).map(|_| (next().powf(1.0 + [0.0, 3.0, 7.0][case % 3]), next())).collect();
             if case % 5 == 4 {
                 masses[0].1 = 0.0;
             }

@@ -50,7 +50,7 @@ impl Positions {
         let sum = total.min(DEEPEST) + total.min(DEEPEST + STEEPEST);
         #[allow(clippy::cast_precision_loss)] // a count
         let step = step.max(sum / most as f64);
-        let mut bounds: Vec<f64> = (0..76).map(|k| 10f64.powi(-4 * k)).chain([0.0, last]).collect();
+        let mut bounds: Vec<f64> = (0..26).map(|k| 10f64.powi(-12 * k)).chain([0.0, last]).collect();
         bounds.retain(|b| *b <= last);
         bounds.sort_unstable_by(f64::total_cmp);
         bounds.dedup();
@@ -154,9 +154,9 @@ impl Point {
 
 /// Returns whether two neighbouring positions are further apart than `step`, in one of the two weights.
 fn apart(pair: &[Point], step: f64) -> bool {
-    let steep = pair.iter().all(|point| point.opposed - point.decay > STEEPEST);
+    let too_steep = pair.iter().all(|point| point.opposed - point.decay > STEEPEST);
     let changes = [pair[1].decay - pair[0].decay, pair[1].opposed - pair[0].opposed];
-    !steep && changes.iter().any(|change| *change > step)
+    !too_steep && changes.iter().any(|change| *change > step)
 }
 
 /// Returns the two ends of a cell.

@@ -14,6 +14,8 @@ const SMALLEST: f64 = 1e-3;
 const LARGEST: f64 = 1e6;
 /// Intervals are halved until there are so many nodes.
 const MOST: usize = 5000;
+/// Intervals are not narrower than this part of their ε, so that few nodes are spent on the end of bounded losses.
+const NARROW: f64 = 1e-7;
 /// Beyond this ε, reflecting a value of the other direction leaves none of its digits.
 const REFLECTED: f64 = 30.0;
 
@@ -48,7 +50,7 @@ impl Table {
         };
         let (mut one, mut other) = (Vec::with_capacity(all.len()), Vec::with_capacity(all.len()));
         for (k, epsilon) in all.into_iter().enumerate() {
-            if k % 64 == 0 {
+            if k.is_multiple_of(64) {
                 run.check()?;
             }
             let (here, there) = (bounded(forward, epsilon), bounded(backward, -epsilon));
@@ -118,7 +120,7 @@ pub(super) fn nodes(
             let ((left, above), (right, below)) = (pair[0], pair[1]);
             finer.push(pair[0]);
             let falls = above > below.max(limit) * step.exp();
-            if falls && right - left > 1e-12 * right && above > limit {
+            if falls && right - left > NARROW * right && above > limit {
                 let middle = 0.5 * (left + right);
                 finer.push((middle, value(middle)));
             }
