@@ -143,7 +143,8 @@ fn sums(last: f64, sigma: f64) -> Vec<(f64, f64)> {
 impl Profile for DiscreteGaussian {
     fn at_within(&self, epsilon: f64, _bracket: (f64, f64)) -> ProfilePoint {
         let (d, sigma) = (self.shift, self.sigma);
-        let m = (epsilon * (sigma / d) * sigma + 0.5 * d).floor() + 1.0;
+        let threshold = epsilon * (sigma / d) * sigma + 0.5 * d;
+        let m = threshold.floor() + 1.0;
         if m - d > REACH * sigma + 1.0 {
             return ProfilePoint {
                 delta: 0.0,
@@ -154,12 +155,13 @@ impl Profile for DiscreteGaussian {
             };
         }
         let point = ProfilePoint::of(self.tail(0.0, m - d), self.tail(epsilon, m));
-        // How far ε and the loss of the first outcome may have been moved across each other.
+        // How far ε and the loss of an outcome may have been moved across each other.
         let rounding = 8.0 * UNIT_ROUNDOFF * (epsilon.abs() + (d / sigma) * (d / sigma));
-        let beside = self.tail(0.0, m - 1.0 - d);
+        let nearest = (threshold - threshold.round()).abs() * (d / sigma) / sigma;
+        let beside = if nearest > 2.0 * rounding { Approximation::default() } else { self.tail(0.0, m - 1.0 - d) };
         ProfilePoint {
             delta: point.delta.min(1.0),
-            delta_error: point.delta_error + rounding * (beside.value + beside.error),
+            delta_error: point.delta_error + 2.0 * rounding * (beside.value + beside.error),
             ..point
         }
     }
@@ -197,7 +199,10 @@ mod tests {
                     (point.delta - delta).abs() <= near + point.delta_error,
                     "{d} {sigma} {epsilon} {point:?} {delta}"
                 );
-                assert!(point.delta_error <= 1e-11 * above.max(1e-290) * unit.max(1.0).powi(2), "{point:?}");
+                // At step 0, ε is the loss of an outcome, whose rounding costs its mass.
+                let tie = if step == 0 { 1e-14 * unit * unit } else { 0.0 };
+                let most = 1e-11 * above.max(1e-290) * unit.max(1.0).powi(2) + tie;
+                assert!(point.delta_error <= most, "{point:?}");
                 assert!((point.delta + point.slope - above).abs() <= 1e-9 * above * unit.max(1.0) + 1e-290);
             }
         }
@@ -226,7 +231,7 @@ mod tests {
             for step in -20..40 {
                 let epsilon = 0.1 * f64::from(step);
                 let (one, two) = (profile.at(epsilon), gaussian.at(epsilon));
-                assert!((one.delta / two.delta - 1.0).abs() < 1e-4, "{epsilon} {one:?} {two:?}");
+                assert!((one.delta - two.delta).abs() <= 1e-4 * two.delta + 1e-290, "{epsilon} {one:?} {two:?}");
             }
         }
         assert!(DiscreteGaussian::new(0, 1.0).is_err() && DiscreteGaussian::new(1, 1e-3).is_err());

@@ -80,10 +80,10 @@ impl Profile for DiscreteLaplace {
                 threshold: f64::NAN,
             };
         }
-        let y = (d - m) / b - epsilon;
-        let delta = (-(-y).exp_m1() + q * -(-m / b).exp_m1()) / (1.0 + q);
-        let slope = (-y).exp() / (1.0 + q);
-        // q is off by u(2 + 1/b) of itself; y by the rounding of losses, and an outcome with a loss that near to ε by no
+        let rest = (d - m) / b - epsilon;
+        let delta = (-(-rest).exp_m1() + q * -(-m / b).exp_m1()) / (1.0 + q);
+        let slope = (-rest).exp() / (1.0 + q);
+        // q is off by u(2 + 1/b) of itself; the rest by the rounding of losses, and an outcome with a loss that near to ε by no
         // more than its mass, at most e^{−m/b}.
         let of_ratio = 2.0 * UNIT_ROUNDOFF * (2.0 + 1.0 / b) * q * -(-m / b).exp_m1();
         ProfilePoint {

@@ -326,7 +326,9 @@ mod tests {
                     // Errors are relative to q, or to 1 − α.
                     let scale = q + (-epsilon.exp_m1()).max(0.0);
                     assert!(found.delta_error < 1e-13 * scale, "{q} {reverse} {epsilon} {found:?}");
-                    assert!((found.slope - exact.slope).abs() <= 1e-10 * scale.max(epsilon.exp().min(1.0) * 1e-4));
+                    // Both are outcomes above nearly the same loss.
+                    let most = found.slope_error + exact.slope_error + 1e-9 * scale + 1e-13;
+                    assert!((found.slope - exact.slope).abs() <= most, "{q} {reverse} {epsilon} {found:?} {exact:?}");
                 }
             }
         }

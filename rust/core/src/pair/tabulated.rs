@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_hull_of_a_finite_pair_is_its_profile() {
-        let atoms = [(-1.5, 0.2), (-0.1, 0.3), (0.4, 0.29), (2.0, 0.2)];
+        let atoms = [(-1.5, 0.05), (-0.1, 0.3), (0.4, 0.44), (2.0, 0.2)];
         let infinite = 0.01;
         let exact = |epsilon: f64| of_atoms(&atoms, infinite, epsilon);
         // Further points of the profile, and one above it, change nothing.
