@@ -53,3 +53,17 @@ def test_never_looser_than_the_renyi_accountant(run: str, law: str) -> None:
         (one,) = answer_all([([(profile, 1)], None, delta, 1e-4)])
         # More runs than one cost something, wherever that leaves a loss at all.
         assert answer.upper >= one.lower
+
+
+@pytest.mark.parametrize("law", ["geometric", "poisson"])
+@pytest.mark.parametrize("run", ["gaussian-2.0", "gaussian-20.0", "laplace"])
+def test_compositions_of_selections_are_not_looser_either(run: str, law: str) -> None:
+    """The peer adds Rényi divergences; profiles compose through one pair for all α, which no divergence has to be small for."""
+    profile, event = RUNS[run]
+    name, parameters, mean, shape = LAWS[law]
+    selection = RoundProfile.selection(profile, profile, name, parameters, reverse=False)
+    for count in (4, 25):
+        (answer,) = answer_all([([(selection, count)], None, 1e-6, 1e-3)])
+        peer = RdpAccountant()
+        peer.compose(dp_event.RepeatAndSelectDpEvent(event, mean, shape), count)
+        assert answer.upper <= peer.get_epsilon(1e-6) * (1.0 + 1e-9), (run, law, count)

@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from pyaccount.directions import DIRECTIONS
-from pyaccount.plan.rounds import Part, gaussian, tight
+from pyaccount._core import answer_all
+from pyaccount.directions import DIRECTIONS, Direction
+from pyaccount.plan.rounds import DirectedBounds, Part, gaussian, tight
 from pyaccount.plan.selection import LAWS, RunLaw, selected
 
 STATED = [
@@ -47,6 +48,13 @@ def test_the_moments_of_a_law_are_those_of_its_probabilities(law: RunLaw) -> Non
     assert law.mean() == pytest.approx(sum(k * mass for k, mass in enumerate(masses)), rel=1e-9)
 
 
+def composed(run: DirectedBounds, direction: Direction) -> float:
+    """Return δ(0) of one run."""
+    rounds = [(item.part.build(), item.count) for item in run[direction].upper]
+    (answer,) = answer_all([(rounds, 0.0, None, 1e-4)])
+    return answer.lower
+
+
 @pytest.mark.parametrize("law", STATED, ids=str)
 def test_the_lower_end_is_below_the_upper_one(law: RunLaw) -> None:
     run = tight(gaussian(1.0, 2.0), gaussian(1.0, 2.0), 3)
@@ -60,8 +68,10 @@ def test_the_lower_end_is_below_the_upper_one(law: RunLaw) -> None:
             continue
         ((below, count),) = lower
         assert count == 4
+        # With a symbol that may be a run without the record, losses in the direction add end at −ln P(K = 0).
         for epsilon in (0.0, 0.5, 2.0, 4.0):
-            assert 0.0 < below.delta(epsilon)[1] <= upper.delta(epsilon)[1] < 1.0
+            assert below.delta(epsilon)[1] <= upper.delta(epsilon)[1] < 1.0
+        assert below.delta(0.0)[1] > 0.5 * (1.0 - law.none()) * composed(run, direction)
 
 
 def test_directions_keep_their_profiles() -> None:
