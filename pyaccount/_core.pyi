@@ -118,6 +118,16 @@ class RoundProfile:
         """Lap(0, scale) against Lap(sensitivity, scale)."""
 
     @staticmethod
+    def selection(
+        inner_remove: RoundProfile, inner_add: RoundProfile, law: str, parameters: Sequence[float], *, reverse: bool
+    ) -> RoundProfile:
+        """An upper bound on the best of a random number K of runs, by any fixed order of outcomes; K is not released.
+
+        `inner_remove` and `inner_add` are upper bounds on one run. The law of K is negative-binomial (η > −1, γ; K ≥ 1),
+        geometric (γ), logarithmic (γ), poisson (mean) or binomial (n, p); K = 0 releases a fixed symbol.
+        """
+
+    @staticmethod
     def guarantees(points: Sequence[tuple[float, float]]) -> RoundProfile:
         """The largest profile of both directions with δ(ε) ≤ δ at each (ε, δ), ε ≥ 0: a hull in e^ε, from both directions.
 

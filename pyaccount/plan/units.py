@@ -46,7 +46,7 @@ def sampled(run: DirectedBounds, body: Body) -> DirectedBounds:
     bounds: DirectedBounds = {}
     for direction in DIRECTIONS:
         upper, lower = (
-            _drawn(_one_round(rounds, below=below), rate, body, add=direction == "add")
+            _drawn(one_round(rounds, below=below), rate, body, add=direction == "add")
             for rounds, below in ((run[direction].upper, False), (run[direction].lower, True))
         )
         bounds[direction] = Bounds((Rounds(upper, body.count),), (Rounds(lower, body.count),))
@@ -103,7 +103,7 @@ def _drawn(run: Part, rate: float, body: Body, *, add: bool) -> Part:
     return Part("subsampled", (run, rate), (("reverse", add),))
 
 
-def _one_round(rounds: tuple[Rounds, ...], *, below: bool) -> Part:
+def one_round(rounds: tuple[Rounds, ...], *, below: bool) -> Part:
     """Return the profile of one run: that of its only round, or the composed one."""
     if len(rounds) == 1 and rounds[0].count == 1:
         return rounds[0].part

@@ -24,6 +24,7 @@ use pyaccount_core::pair::opposed::Opposed;
 use pyaccount_core::pair::public::{PublicParticipation, MOST_WORK};
 use pyaccount_core::pair::rare::poisson;
 use pyaccount_core::pair::renyi;
+use pyaccount_core::pair::selection::{selection, Runs};
 use pyaccount_core::pair::sometimes::Sometimes;
 use pyaccount_core::pair::subsampled::subsampled;
 use pyaccount_core::pair::substitution::{displaced, Change};
@@ -236,6 +237,26 @@ impl RoundProfile {
     ) -> PyResult<Self> {
         let terms = vec![Terms { square, count }];
         allocation::several(py, terms, participations, spacing, negligible).map(|law| Self::of(law.profile(reverse)))
+    }
+
+    /// Returns the profile of the best of a random number of runs; see `pair::selection`.
+    #[staticmethod]
+    #[pyo3(signature = (inner_remove, inner_add, law, parameters, *, reverse))]
+    #[allow(clippy::needless_pass_by_value)] // converted from a sequence
+    fn selection(
+        py: Python<'_>,
+        inner_remove: Self,
+        inner_add: Self,
+        law: &str,
+        parameters: Vec<f64>,
+        reverse: bool,
+    ) -> PyResult<Self> {
+        let runs = Runs::new(law, &parameters).map_err(raise)?;
+        let (forward, backward) = if reverse { (inner_add, inner_remove) } else { (inner_remove, inner_add) };
+        let profile = interruptible::call(py, 0, interruptible::remaining(), move |run| {
+            selection(&*forward.0, &*backward.0, &runs, run)
+        })?;
+        Ok(Self::of(profile))
     }
 
     #[staticmethod]

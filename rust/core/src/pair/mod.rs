@@ -11,8 +11,9 @@
 //! reveal about secret participation), [`allocation`] (one of several rounds, chosen in secret), [`truncated`] (Poisson
 //! sampling with truncated batches); [`discrete_laplace`] and [`discrete_gaussian`] (noise on the integers),
 //! [`exponential`] (mechanisms of bounded range), [`tabulated`] (stated values), [`renyi`] (stated Rényi bounds),
-//! [`subsampled`] (Poisson sampling of any of these), [`sometimes`] (draws of which the output may tell); [`amplification`] (one draw before any mechanism); [`batch`] has
-//! the laws of how many sensitive records a batch holds.
+//! [`subsampled`] (Poisson sampling of any of these), [`sometimes`] (draws of which the output may tell), [`selection`]
+//! (the best of a random number of their runs); [`amplification`] (one draw before any mechanism); [`batch`] has the
+//! laws of how many sensitive records a batch holds.
 
 pub mod allocation;
 pub mod amplification;
@@ -30,6 +31,7 @@ pub mod opposed;
 pub mod public;
 pub mod rare;
 pub mod renyi;
+pub mod selection;
 pub mod sometimes;
 pub mod subsampled;
 pub mod substitution;
