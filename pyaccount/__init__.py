@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
     from pyaccount.accountant import Accountant
     from pyaccount.attestation.opening import Attestation
+    from pyaccount.attestation.signing import attest
+    from pyaccount.auditing.audit import audit
     from pyaccount.auditing.report import Audit
     from pyaccount.certificate import Certificate, Interval, Profile
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.comparison import Comparison
     from pyaccount.certificate.matrix_description import MatrixDescription
-    from pyaccount.data.prepare import Prepared
+    from pyaccount.data.prepare import Prepared, prepare
     from pyaccount.document.amplification import Amplification
     from pyaccount.document.document import Document
+    from pyaccount.document.loading import load
     from pyaccount.document.overrides import Overrides
     from pyaccount.errors import (
         AttestationError,
@@ -125,6 +128,10 @@ _HOMES = {
     "Prepared": "pyaccount.data.prepare",
     "Verdict": "pyaccount.gate.verdict",
     "Verification": "pyaccount.gate.verification",
+    "attest": "pyaccount.attestation.signing",
+    "audit": "pyaccount.auditing.audit",
+    "load": "pyaccount.document.loading",
+    "prepare": "pyaccount.data.prepare",
     **{name: "pyaccount.errors" for name in __all__ if name == "Problem" or name.endswith("Error")},
 }
 
@@ -155,34 +162,13 @@ def _reported(progress: bool) -> AbstractContextManager[Report | None]:
     return nullcontext()
 
 
-def load(
-    source: Source | Document,
-    *,
-    overrides: Overrides = (),
-    folder: str | os.PathLike[str] | None = None,
-) -> Document:
-    """Read and validate a mechanism document.
-
-    Args:
-        source: The path of a YAML file, or a mapping with the same contents.
-        overrides: Values to replace: a mapping of paths to values, as `{"privacy.epsilon": 4}`, or a list of `path=value`
-            strings and (path, value) pairs.
-        folder: For a document from somebody whom you do not trust: the folder of the files that the document names. No file
-            outside of it is read. Otherwise these files are looked for beside the document, or in the working folder.
-
-    Raises `DocumentError`, with every problem and its line and column.
-    """
-    from pyaccount.document.loading import load as load_document
-
-    return load_document(source, overrides=overrides, folder=folder)
-
-
 def compile(source: Source | Document) -> Plan:
     """Plan the analysis of a document: choose the theorem for each of its parts.
 
     Matrices and sensitivities are computed; ε, δ and the blank are not. Raises `DocumentError` for a document that no theorem
     covers.
     """
+    from pyaccount.document.loading import load
     from pyaccount.running import compile_document
 
     return compile_document(load(source))
@@ -218,6 +204,7 @@ def certify(  # noqa: PLR0913 - what is certified, and how
     `KeyboardInterrupt`.
     """
     from pyaccount.arguments import seconds_of, threads_of
+    from pyaccount.document.loading import load
     from pyaccount.running import compile_within
 
     since, threads, time_limit = time.monotonic(), threads_of(threads), seconds_of(time_limit)
@@ -297,23 +284,17 @@ def sweep(  # noqa: PLR0913 - what is swept, and how
     same. Before any work, raises `DocumentError` for a wrong sweep, or if no cell is a valid document, `DomainError`,
     `StoreError` and `ClusterError`; Ctrl-C raises `KeyboardInterrupt`.
     """
-    from contextlib import ExitStack
     from pathlib import Path
 
     from pyaccount.arguments import threads_of
     from pyaccount.document.sweeps import load_grid
+    from pyaccount.running.plan import opened
     from pyaccount.sweeping.run import SweepOptions, checked_size
     from pyaccount.sweeping.run import sweep as compute
 
     threads, grid = threads_of(threads), load_grid(source, overrides=overrides)
     checked_size(grid, most, "most=")
-    with ExitStack() as stack:
-        report = stack.enter_context(_reported(progress))
-        there = None
-        if cluster is not None:
-            from pyaccount.cluster import open_cluster
-
-            there = stack.enter_context(open_cluster(cluster))
+    with _reported(progress) as report, opened(cluster) as there:
         how = SweepOptions(
             threads=threads,
             report=report,
@@ -339,6 +320,7 @@ def matrix(
     the number of iterations is the blank, `DomainError`, `LimitError` and `NumericsError`.
     """
     from pyaccount.arguments import threads_of
+    from pyaccount.document.loading import load
 
     plan, threads = compile(load(source, overrides=overrides)), threads_of(threads)
     with _reported(progress) as report:
@@ -499,118 +481,4 @@ def check(  # noqa: PLR0913 - what is judged, and by what
         subjects=subjects,
         no_limits=no_limits,
         any_subject=any_subject,
-    )
-
-
-def attest(
-    certificate: str | os.PathLike[str] | Certificate,
-    subjects: Sequence[str | os.PathLike[str]],
-    key: str | os.PathLike[str],
-    *,
-    public_key: str | os.PathLike[str] | None = None,
-    secret: Callable[[str], str] | None = None,
-) -> Attestation:
-    """Sign a certificate for the given files: an in-toto Statement in a DSSE envelope, by securesystemslib.
-
-    Args:
-        certificate: A JSON file, or a certificate in memory.
-        subjects: The files that the certificate is about.
-        key: A file with a private key in PEM, or a URI of securesystemslib (`awskms:…` and others).
-        public_key: The file of the public key, if `key` is a URI.
-        secret: Called for the passphrase or the PIN of the key.
-
-    `docs/attestations.md` explains what a signature means. Raises `CertificateError`, `AttestationError` for a certificate
-    whose claim does not hold or that contradicts itself, `DomainError` and `MissingExtraError`.
-    """
-    from pyaccount.attestation.signing import attest as sign
-
-    return sign(certificate, subjects, key, public_key=public_key, secret=secret)
-
-
-def prepare(  # noqa: PLR0913 - a table, and what is wanted of it
-    table: Any,
-    *,
-    records_per_user: int,
-    document: Source | Document | None = None,
-    overrides: Overrides = (),
-    expected_batch_size: float | None = None,
-    sampling_probability: float | None = None,
-    min_separation: int | None = None,
-    neighbour_limit: int | Literal["rule"] | None = None,
-    drop_shared: bool = False,
-    seed: int = 0,
-    columns: tuple[str, str] = ("record", "user"),
-) -> Prepared:
-    """Keep at most a number of records of each user, and compute what a document needs to know about the records kept.
-
-    Args:
-        table: A CSV or Parquet file with a row for each pair of a record and a user, an object with these two columns (a
-            mapping, a data frame), or pairs.
-        records_per_user: The maximum number of records of a user.
-        document: A document to fill in; `overrides` apply to it first.
-        overrides: As for `load`.
-        expected_batch_size: The expected number of records in a batch.
-        sampling_probability: Instead of the batch size: the probability to draw a record.
-        min_separation: The rounds between two participations of a user.
-        neighbour_limit: The maximum number of records with which a record may share users, or `rule` to choose it.
-        drop_shared: Drop records of several users.
-        seed: The seed of the choices among records.
-        columns: The names of the two columns.
-
-    `docs/users.md` explains the arguments. The result is not a private statistic. Raises `TableError`, `DomainError`,
-    `DocumentError` and `MissingExtraError`.
-    """
-    from pyaccount.data.prepare import prepare as compute
-
-    return compute(
-        table,
-        records_per_user=records_per_user,
-        document=None if document is None else load(document, overrides=overrides),
-        expected_batch_size=expected_batch_size,
-        sampling_probability=sampling_probability,
-        min_separation=min_separation,
-        neighbour_limit=neighbour_limit,
-        drop_shared=drop_shared,
-        seed=seed,
-        columns=columns,
-    )
-
-
-def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and how they are judged
-    certificate: str | os.PathLike[str] | Certificate,
-    scores: Any,
-    included: Any = None,
-    *,
-    runs: Literal["one", "many"] = "one",
-    confidence: float = 0.95,
-    guesses: tuple[int, int] | None = None,
-    threshold: float | None = None,
-    seed: int = 0,
-) -> Audit:
-    """Compare scores of canaries with a certificate: return a lower bound on ε at its δ, and whether they refute its curve.
-
-    Args:
-        certificate: A JSON file, or a certificate in memory.
-        scores: A file (CSV, Parquet, npz) or a mapping with `score` and `included`, or the scores alone.
-        included: With the scores alone: whether each canary was included.
-        runs: Whether the scores are of canaries of `one` run, or of `many` runs.
-        confidence: The confidence of the lower bound.
-        guesses: For one run: the numbers of guesses for included and for excluded canaries; by default several are tried.
-        threshold: For many runs: the threshold of the attack; by default it is chosen from a part of the runs.
-        seed: The seed of that choice, and of the order of equal scores.
-
-    `docs/auditing.md` explains how canaries are drawn. The result is true if the scores are consistent with the certificate,
-    which proves nothing. Raises `CertificateError`, `TableError` and `DomainError`.
-    """
-    from pyaccount.auditing.audit import audit as hold
-
-    return hold(
-        certificate,
-        scores,
-        included,
-        runs=runs,
-        confidence=confidence,
-        guesses=guesses,
-        threshold=threshold,
-        seed=seed,
     )

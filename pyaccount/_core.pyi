@@ -117,6 +117,85 @@ class RoundProfile:
     def laplace(sensitivity: float, scale: float) -> RoundProfile:
         """Lap(0, scale) against Lap(sensitivity, scale)."""
 
+    @staticmethod
+    def selection(
+        inner_remove: RoundProfile, inner_add: RoundProfile, law: str, parameters: Sequence[float], *, reverse: bool
+    ) -> RoundProfile:
+        """An upper bound on the best of a random number K of runs, by any fixed order of outcomes; K is not released.
+
+        `inner_remove` and `inner_add` are upper bounds on one run. The law of K is negative-binomial (η > −1, γ; K ≥ 1),
+        geometric (γ), logarithmic (γ), poisson (mean) or binomial (n, p); K = 0 releases a fixed symbol.
+        """
+
+    @staticmethod
+    def guarantees(points: Sequence[tuple[float, float]]) -> RoundProfile:
+        """The largest profile of both directions with δ(ε) ≤ δ at each (ε, δ), ε ≥ 0: a hull in e^ε, from both directions.
+
+        One point gives the pair of Kairouz, Oh & Viswanath. Raises DomainError for no points, ε < 0 and δ outside [0, 1].
+        """
+
+    @staticmethod
+    def tabulated(points: Sequence[tuple[float, float]]) -> RoundProfile:
+        """The largest profile with δ(ε) ≤ δ at each (ε, δ), for any ε: the lower convex hull in e^ε of (0, 1) and the points.
+
+        It is constant right of the last point. Raises DomainError for no points, and for a δ outside [0, 1] or below 1 − e^ε.
+        """
+
+    @staticmethod
+    def finite(p: Sequence[float], q: Sequence[float], *, reverse: bool, relative_error: float = 0.0) -> RoundProfile:
+        """Σ_i (p_i − e^ε q_i)₊, or `reverse` Σ_i (q_i − e^ε p_i)₊, where each probability is within 1 ± `relative_error`.
+
+        Each list sums to 1 up to that error and 1e-12, and is normalised. `relative_error` is between 0 and 1e-3.
+        """
+
+    @staticmethod
+    def exponential(range: float) -> RoundProfile:
+        """Every mechanism of bounded range r, in both directions: (e^(r/2) − e^(ε/2))²/(e^r − 1) for |ε| ≤ r."""
+
+    @staticmethod
+    def discrete_laplace(shift: int, scale: float) -> RoundProfile:
+        """The law ∝ e^(−|x|/scale) on the integers against itself moved by `shift` ≥ 1, in both directions."""
+
+    @staticmethod
+    def discrete_gaussian(shift: int, sigma: float) -> RoundProfile:
+        """The law ∝ e^(−x²/2σ²) on the integers against itself moved by `shift`, in both directions.
+
+        The shift is from 1 to 10⁶, and σ from 0.01 to 10⁵.
+        """
+
+    @staticmethod
+    def subsampled(inner: RoundProfile, probability: float, *, reverse: bool) -> RoundProfile:
+        """Poisson sampling with probability q of a mechanism with the profile `inner` h in the same direction.
+
+        q·h(1 + (α − 1)/q) for remove, (1 − α(1−q))·h(αq/(1 − α(1−q))) for add (`reverse`), α = e^ε. Bounds on h give bounds
+        from the same side.
+        """
+
+    @staticmethod
+    def sometimes(inner: RoundProfile, probability: float) -> RoundProfile:
+        """A mechanism that is run with probability q, where the output may show whether it was: q·h(α) + (1 − q)(1 − α)₊."""
+
+    @staticmethod
+    def renyi(orders: Sequence[float], bounds: Sequence[float]) -> RoundProfile:
+        """The profile of both directions that follows from Rényi divergences D_a ≤ bound in nats, at orders a > 1.
+
+        min_a e^((a−1)(bound − ε)) (a−1)^(a−1)/a^a, up to 1e-6 of it above δ = 1e-30, and its reflection. Bounds may be inf.
+        """
+
+    @staticmethod
+    def zcdp(rho: float) -> RoundProfile:
+        """The profile of both directions that follows from ρ-zCDP, D_a ≤ aρ for every a > 1: as `renyi`, with the best a."""
+
+    @staticmethod
+    def composed(rounds: Sequence[tuple[RoundProfile, int]], *, below: bool) -> RoundProfile:
+        """An upper bound on the profile of a composition of rounds, or a lower bound if `below`, at every ε.
+
+        Both differ by about 1e-4 of δ for some tens of rounds. Ctrl-C and time limits stop it.
+        """
+
+    def delta(self, epsilon: float) -> tuple[float, float]:
+        """Lower and upper bounds on δ at any finite ε, for one round."""
+
 class ProvenInterval:
     """A proven interval with its error budget (in units of δ at the upper end)."""
 

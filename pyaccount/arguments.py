@@ -33,26 +33,24 @@ def number_of(name: str, value: SupportsFloat, allowed: str, least: float, below
 
 def whole_of(name: str, value: object, allowed: Range) -> int:
     """Return a whole number that lies in a range of documents. Raises `DomainError`."""
-    number = None
-    if not isinstance(value, bool):
-        try:
-            number = operator.index(value)  # type: ignore[arg-type]
-        except TypeError:
-            number = None
+    number = _index(value)
     if number is None or number not in allowed:
         raise DomainError(f"{name} = {quoted(value)} is outside its domain: a whole number, {allowed.describe()}")
     return number
 
 
+def _index(value: object) -> int | None:
+    """Return a whole number, or None for anything else: True is not a number."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
 def threads_of(threads: int) -> int:
     """Return a number of worker threads. Raises `DomainError`."""
-    number = -1
-    if not isinstance(threads, bool):
-        try:
-            number = operator.index(threads)
-        except TypeError:
-            number = -1
-    if not 0 <= number <= MOST_THREADS:
+    number = _index(threads)
+    if number is None or not 0 <= number <= MOST_THREADS:
         allowed = f"a whole number from 0, which is one for each core, to {MOST_THREADS}"
         raise DomainError(f"threads = {quoted(threads)} is outside its domain: {allowed}")
     return number

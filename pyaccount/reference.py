@@ -19,7 +19,15 @@ from pydantic.fields import FieldInfo
 from pyaccount.document import fields as readers
 from pyaccount.document.amplification import AmplificationModel
 from pyaccount.document.kinds import Section
-from pyaccount.document.models import Phase, PhasedDocument, SingleDocument
+from pyaccount.document.models import (
+    MechanismDocument,
+    MechanismPhase,
+    Phase,
+    PhasedDocument,
+    PoissonUnits,
+    SampledPhases,
+    SingleDocument,
+)
 from pyaccount.document.noise import SharedNoise
 from pyaccount.document.policy import Accepted, PolicyModel
 from pyaccount.document.schedules import (
@@ -94,22 +102,23 @@ def _documents() -> Iterator[str]:
         yield from _sections(title, model)
 
 
-def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]:
+def _sections(title: str, model: type[Section]) -> Iterator[str]:
     """Yield the table of a model, and below it those of its sections."""
     shown = dict(model.model_fields)
     if model is SingleDocument:
+        shown["mechanism"] = MechanismDocument.model_fields["mechanism"]
         shown["phases"] = PhasedDocument.model_fields["phases"]
         yield ""
         yield (
-            "`training`, `sampler`, `matrix`, `workload`, `noise` and `count` describe one mechanism. `phases` lists "
-            "several mechanisms instead."
+            "`training`, `sampler`, `matrix`, `workload`, `noise` and `count` describe one training run. `mechanism` (with "
+            "`count`, and a `sampler` of its own) describes a release that is not training. `phases` lists several of both "
+            "instead."
         )
-    yield from _fields(shown, instead=("phases",))
+    yield from _fields(shown, instead=("mechanism", "phases"))
     for key, field in shown.items():
         union, section = union_of(field), section_of(field)
-        path = f"{name}.{key}" if name else key
         if union is not None:
-            yield from ("", f"### {title}: `{path}`", "", str(field.description))
+            yield from ("", f"### {title}: `{key}`", "", str(field.description))
             for word, member in union.by_kind.items():
                 default = " (default)" if word == union.default else ""
                 yield from ("", f"#### `kind: {word}`{default}", "", _paragraph(member))
@@ -123,15 +132,22 @@ def _sections(title: str, model: type[Section], name: str = "") -> Iterator[str]
         elif key == "phases":
             yield from ("", f"### {title}: `phases`", "", str(field.description), "")
             yield (
-                "Each entry has the keys `training`, `sampler`, `matrix`, `workload`, `noise` and `count` as above, and "
-                "this key:"
+                "An entry is a training run, with the keys `training`, `sampler`, `matrix`, `workload`, `noise` and `count` "
+                "as above; or a release, with `mechanism` and these keys; or several phases that are run on one sample. Each may "
+                "have this key:"
             )
             yield from _fields({"name": Phase.model_fields["name"]})
+            yield from ("", "A release with `mechanism`:")
+            yield from _fields({key: MechanismPhase.model_fields[key] for key in ("mechanism", "sampler", "count")})
+            yield from ("", f"Its `sampler`: {_paragraph(PoissonUnits)}")
+            yield from _fields(PoissonUnits.model_fields)
+            yield from ("", f"An entry with `phases`: {_paragraph(SampledPhases)}")
+            yield from _fields({key: SampledPhases.model_fields[key] for key in ("sampler", "phases", "count")})
             yield from ("", "Beside `phases`, `noise` has only this key:")
             yield from _fields(SharedNoise.model_fields)
             yield from _schedules(title)
         elif section is not None:
-            yield from _section(title, path, field, section)
+            yield from _section(title, key, field, section)
 
 
 def _schedules(title: str) -> Iterator[str]:
@@ -266,11 +282,15 @@ def _certificates() -> Iterator[str]:
     ):
         schema = SCHEMAS[name]()
         yield from ("", f"## {title}", "", str(schema.get("description", "")).split("\n\n", maxsplit=1)[0])
-        parts = schema["$defs"]
-        yield from _properties(schema, parts)
-        for part, definition in parts.items():
-            yield from ("", f"### `{part}`", "", " ".join(str(definition.get("description", "")).split()))
-            yield from _properties(definition, parts)
+        yield from _properties_and_parts(schema)
+
+
+def _properties_and_parts(schema: dict[str, Any]) -> Iterator[str]:
+    parts = schema["$defs"]
+    yield from _properties(schema, parts)
+    for part, definition in parts.items():
+        yield from ("", f"### `{part}`", "", " ".join(str(definition.get("description", "")).split()))
+        yield from _properties(definition, parts)
 
 
 def _properties(schema: dict[str, Any], parts: dict[str, Any]) -> Iterator[str]:
@@ -377,11 +397,7 @@ def _errors() -> Iterator[str]:
         "errors (schema [validation](../../schemas/validation.v1.schema.json)); `check` prints a verdict, which "
         "lists the certificates that cannot be read."
     )
-    schema = SCHEMAS["errors"]()
-    yield from _properties(schema, schema["$defs"])
-    for part, definition in schema["$defs"].items():
-        yield from ("", f"### `{part}`", "", " ".join(str(definition.get("description", "")).split()))
-        yield from _properties(definition, schema["$defs"])
+    yield from _properties_and_parts(SCHEMAS["errors"]())
 
 
 def write(folder: Path) -> None:

@@ -20,6 +20,7 @@ from pyaccount.document.document import Document
 from pyaccount.document.loading import load
 from pyaccount.document.ranges import DELTA, DELTA_OR_ZERO, EPSILON
 from pyaccount.errors import DocumentError, DomainError, PlanExceededError, StateError
+from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
@@ -75,8 +76,7 @@ class Accountant:
             # This round is allowed for every δ.
             some = {"sampler": "none", "noise": "laplace", "noise_multiplier": 1.0}
             privacy = load(self._ledger.plus(1, some).mapping()).privacy
-        assert privacy.delta != "solve"
-        self._delta: float = privacy.delta
+        self._delta = number(privacy.delta)
         self._epsilon: float | None = None if privacy.epsilon == "solve" else privacy.epsilon
         self._steps = 0
         self._spent: dict[tuple[object, ...], float] = {}

@@ -25,7 +25,7 @@ from pyaccount.document.nodes import Place, Table
 from pyaccount.document.ranges import NAME_LENGTH, PHASES
 from pyaccount.document.schedules import ScheduledMultiplier
 from pyaccount.errors import DocumentError
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.contents import contents_of
 from pyaccount.plan.matrices import matrix_plan, strategy
@@ -52,7 +52,7 @@ class Planned:
         """Return the length of the shortest prefix that has a document and contains the first `steps` rounds."""
         done = 0
         for index, body in enumerate(self.document.bodies):
-            iterations = whole(body.training.iterations)
+            iterations = number(body.training.iterations)
             runs, rest = divmod(steps - done, iterations)
             if runs < body.count:
                 # Whole runs and a part of one are two phases; the document may not have room for both.
@@ -80,7 +80,7 @@ class Planned:
         left = covered
         for body in self.document.bodies:
             stated = mapping["phases"][body.path[1]] if body.path else _body_of(mapping)
-            stated["noise"] = _own_noise(stated["noise"], body)
+            stated = _with_own_noise(stated, body)
             left -= _keep(self.document, body, stated, left, kept)
             if left == 0:
                 break
@@ -135,13 +135,13 @@ def planned(document: Document) -> Planned:
     if plan.sampled and document.accounting.seed is None:
         # A sampled test that is repeated with new seeds until it passes proves nothing: each document has one seed.
         document = seeded(document)
-    length = sum(body.count * whole(body.training.iterations) for body in document.bodies)
+    length = sum(body.count * number(body.training.iterations) for body in document.bodies)
     return Planned(document, length, plan.sampled, tuple(_contents_of(document).values()))
 
 
 def _contents_of(document: Document) -> dict[Path, str]:
     """Return the hash of what each file holds that the document names, in order. Raises `DocumentError`."""
-    return {path: sha256 for body in document.bodies for path, sha256 in contents_of(document, body).items()}
+    return {path: sha256 for body in document.every_body() for path, sha256 in contents_of(document, body).items()}
 
 
 def seeded(document: Document) -> Document:
@@ -176,20 +176,23 @@ def _first(schedule: Any, rounds: int) -> Any:
     return schedule | {"rounds": rounds} if "file" in schedule else schedule
 
 
-def _own_noise(stated: dict[str, Any], body: Body) -> dict[str, Any]:
-    """Return the noise of a body as it is without the factor of all phases, which then belongs to its own numbers."""
+def _with_own_noise(stated: dict[str, Any], body: Body) -> dict[str, Any]:
+    """Return a body as it is stated without the factor of all phases, which then belongs to its own numbers."""
+    if body.inner:
+        phases = zip(stated["phases"], body.inner, strict=True)
+        return stated | {"phases": [_with_own_noise(phase, inner) for phase, inner in phases]}
     if body.stated_noise is None:
         return stated
-    multiplier = body.noise.multiplier
+    multiplier: Any = body.noise.multiplier
     if isinstance(multiplier, ScheduledMultiplier):
-        return stated | {"multiplier": stated["multiplier"] | {"scale": multiplier.scale}}
-    return stated | {"multiplier": multiplier}
+        multiplier = stated["noise"]["multiplier"] | {"scale": multiplier.scale}
+    return stated | {"noise": stated["noise"] | {"multiplier": multiplier}}
 
 
 def _expressible(body: Body, rounds: int) -> int:
     """Return the smallest number of rounds of one run, at least `rounds`, that a document can describe."""
     if matrix_plan(body).from_file:
-        return whole(body.training.iterations)
+        return number(body.training.iterations)
     return sampler_plan(body).shortest_run(body, rounds)
 
 
@@ -198,7 +201,7 @@ def _keep(document: Document, body: Body, stated: dict[str, Any], left: int, kep
 
     Return its number of rounds.
     """
-    iterations = whole(body.training.iterations)
+    iterations = number(body.training.iterations)
     runs, rest = divmod(left, iterations)
     if runs >= body.count:
         kept.append(stated)

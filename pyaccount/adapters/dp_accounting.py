@@ -15,11 +15,28 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyaccount.adapters.dp_accounting_mechanisms import (
+    MECHANISMS,
+    field_of,
+    mechanism_of,
+    type_name,
+    with_empty_records,
+)
 from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole_in, wrong_type_error
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
+from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.nodes import DEEPEST
-from pyaccount.document.ranges import COUNT, DATASET_SIZE, DRAWS, ITERATIONS, LARGEST_BATCH, NOISE_MULTIPLIER, Range
+from pyaccount.document.ranges import (
+    COUNT,
+    DATASET_SIZE,
+    DRAWS,
+    ITERATIONS,
+    LARGEST_BATCH,
+    NOISE_MULTIPLIER,
+    TREE_ROUNDS,
+    Range,
+)
 from pyaccount.document.releases import effective
 from pyaccount.errors import DocumentError, MissingExtraError, Path, quoted
 from pyaccount.plan.common import number
@@ -33,30 +50,24 @@ if TYPE_CHECKING:
 
 _FROM_ZERO = Range(0, 1)
 _COUNT_FROM_ZERO = Range(0, COUNT.maximum)
+_TREE_FROM_ZERO = Range(0, TREE_ROUNDS.maximum)
 
 #: Events that no document describes, each with the reason and what to use instead.
 _REFUSED = {
     "NonPrivateDpEvent": "a release without noise has no guarantee; leave it out only if nothing was released",
     "UnsupportedDpEvent": "this event states that its mechanism is unknown, so it has no guarantee",
-    "ZCDpEvent": "a zCDP guarantee does not say which mechanism was run; describe that one, such as GaussianDpEvent",
-    "EpsilonDeltaDpEvent": "an (ε, δ) guarantee does not say which mechanism was run; describe that one",
-    "DiscreteLaplaceDpEvent": "noise on integers is not analysed; LaplaceDpEvent is, for noise on real numbers",
-    "DiscreteGaussianDpEvent": "noise on integers is not analysed; GaussianDpEvent is, for noise on real numbers",
-    "SingleEpochTreeAggregationDpEvent": (
-        "no document describes tree aggregation; documents can describe noise that is correlated by a matrix, without sampling "
-        "or with b-min-sep, balls-in-bins or cyclic-poisson"
-    ),
     "MixtureOfGaussiansDpEvent": (
         "a mixture does not say which sampler makes it: describe the sampler, such as PoissonSampledDpEvent with a group_size"
     ),
     "RepeatAndSelectDpEvent": (
         "selecting among a random number of runs is not analysed; SelfComposedDpEvent describes the release of all of them"
     ),
-    "RandomizedResponseDpEvent": "randomized response is not analysed; Gaussian and Laplace noise are",
 }
 _READ = (
     "GaussianDpEvent, LaplaceDpEvent, SelfComposedDpEvent, ComposedDpEvent, PoissonSampledDpEvent, "
-    "SampledWithoutReplacementDpEvent, SampledWithReplacementDpEvent, TruncatedSubsampledGaussianDpEvent, NoOpDpEvent"
+    "SampledWithoutReplacementDpEvent, SampledWithReplacementDpEvent, TruncatedSubsampledGaussianDpEvent, "
+    "SingleEpochTreeAggregationDpEvent, NoOpDpEvent, "
+    f"{', '.join(MECHANISMS)}"
 )
 
 
@@ -75,8 +86,10 @@ def from_event(  # noqa: PLR0913 - the head of the document, which an event does
     Raises `DocumentError` with the path in the tree, such as `events[0].event.noise_multiplier`, if no document describes a part.
     """
     bodies = _bodies(event, (), 1)
+    if adjacency == "zero-out":
+        with_empty_records(bodies)
     if not bodies:
-        no_equivalent((), "the events release nothing: a document needs at least one round", value=_kind(event))
+        no_equivalent((), "the events release nothing: a document needs at least one round", value=type_name(event))
     return document(bodies, name=name, adjacency=adjacency, delta=delta, epsilon=epsilon, group_size=group_size)
 
 
@@ -106,20 +119,16 @@ def to_event(source: Source) -> Any:
     return events[0] if len(events) == 1 else dp_accounting.ComposedDpEvent(events)
 
 
-def _kind(event: object) -> str:
-    return type(event).__name__
-
-
 def _bodies(event: object, path: Path, count: int) -> list[BodyMapping]:
     """Return the bodies of `count` runs of an event, whose path in the tree is `path`."""
-    kind = _kind(event)
+    kind = type_name(event)
     if len(path) > DEEPEST:
         no_equivalent(path[:8], f"the tree has more than {DEEPEST} levels", value=kind)
     if kind == "NoOpDpEvent" or count == 0:
         return []
     if kind == "SelfComposedDpEvent":
-        runs = whole_in(_field(event, "count", path), _COUNT_FROM_ZERO, (*path, "count"))
-        return _bodies(_field(event, "event", path), (*path, "event"), count * runs)
+        runs = whole_in(field_of(event, "count", path), _COUNT_FROM_ZERO, (*path, "count"))
+        return _bodies(field_of(event, "event", path), (*path, "event"), count * runs)
     if kind == "ComposedDpEvent":
         # The guarantee of a composition does not depend on the order, so runs of the whole may be replaced by runs of its parts.
         parts = enumerate(_parts(event, path))
@@ -134,8 +143,13 @@ def _leaf(event: object, kind: str, path: Path, count: int) -> list[BodyMapping]
         no_equivalent(path, message, value=kind, allowed=ITERATIONS.describe())
     if kind == "TruncatedSubsampledGaussianDpEvent":
         return _truncated(event, path, count)
+    if kind == "SingleEpochTreeAggregationDpEvent":
+        return _tree(event, path, count)
     if kind in ("GaussianDpEvent", "LaplaceDpEvent"):
         return [{"training": {"iterations": count}, "sampler": {"kind": "none"}, "noise": _noise(event, path)}]
+    if kind in MECHANISMS:
+        stated = mechanism_of(event, path)
+        return [] if stated is None else [{"mechanism": stated} | ({} if count == 1 else {"count": count})]
     if kind in ("PoissonSampledDpEvent", "SampledWithoutReplacementDpEvent", "SampledWithReplacementDpEvent"):
         return _sampled(event, kind, path, count)
     reason = _REFUSED.get(kind, f"no document describes this event; the adapter reads {_READ}")
@@ -144,46 +158,41 @@ def _leaf(event: object, kind: str, path: Path, count: int) -> list[BodyMapping]
 
 def _sampled(event: object, kind: str, path: Path, count: int) -> list[BodyMapping]:
     """Return the body of `count` runs of a sampled event, in which one draw is used for one release."""
-    inner, place = _field(event, "event", path), (*path, "event")
+    inner, place = field_of(event, "event", path), (*path, "event")
     while True:
-        if _kind(inner) == "SelfComposedDpEvent" and _field(inner, "count", place) == 1:
-            inner, place = _field(inner, "event", place), (*place, "event")
-        elif _kind(inner) == "ComposedDpEvent" and len(_parts(inner, place)) == 1:
+        if type_name(inner) == "SelfComposedDpEvent" and field_of(inner, "count", place) == 1:
+            inner, place = field_of(inner, "event", place), (*place, "event")
+        elif type_name(inner) == "ComposedDpEvent" and len(_parts(inner, place)) == 1:
             inner, place = _parts(inner, place)[0], (*place, "events", 0)
         else:
             break
-    if _kind(inner) == "NoOpDpEvent":
+    if type_name(inner) == "NoOpDpEvent":
         return []
-    if _kind(inner) in ("SelfComposedDpEvent", "ComposedDpEvent"):
+    if kind == "PoissonSampledDpEvent" and type_name(inner) != "GaussianDpEvent":
+        return _sampled_phases(event, inner, path, place, count)
+    if type_name(inner) in ("SelfComposedDpEvent", "ComposedDpEvent"):
         no_equivalent(
             place,
             "one draw is used for several releases, which do not compose like rounds with draws of their own; put the "
             "composition outside (SelfComposedDpEvent of a sampled event) if every release has its own draw, or describe k "
             "Gaussian releases from one draw as one with noise multiplier σ/√k",
-            value=_kind(inner),
+            value=type_name(inner),
         )
-    if _kind(inner) == "LaplaceDpEvent":
-        no_equivalent(
-            place,
-            "no document describes rounds of sampled Laplace noise; a single draw has a document of kind amplification",
-            value=_kind(inner),
-            allowed="GaussianDpEvent",
-        )
-    if _kind(inner) != "GaussianDpEvent":
-        reason = _REFUSED.get(_kind(inner), "only Gaussian noise is described below a sampler")
-        no_equivalent(place, reason, value=_kind(inner), allowed="GaussianDpEvent")
+    if type_name(inner) != "GaussianDpEvent":
+        reason = _REFUSED.get(type_name(inner), "only Gaussian noise is described below a sampler")
+        no_equivalent(place, reason, value=type_name(inner), allowed="GaussianDpEvent")
     noise, training = _noise(inner, place), {"iterations": count}
     if kind == "PoissonSampledDpEvent":
-        rate = real(_field(event, "sampling_probability", path), _FROM_ZERO, (*path, "sampling_probability"))
+        rate = real(field_of(event, "sampling_probability", path), _FROM_ZERO, (*path, "sampling_probability"))
         if rate == 0.0:
             return []
         return [{"training": training | {"sampling_probability": rate}, "sampler": {"kind": "poisson"}, "noise": noise}]
     training |= {
         "dataset_size": whole_in(
-            _field(event, "source_dataset_size", path), DATASET_SIZE, (*path, "source_dataset_size")
+            field_of(event, "source_dataset_size", path), DATASET_SIZE, (*path, "source_dataset_size")
         ),
         "expected_batch_size": whole_in(
-            _field(event, "sample_size", path),
+            field_of(event, "sample_size", path),
             DRAWS if kind == "SampledWithReplacementDpEvent" else LARGEST_BATCH,
             (*path, "sample_size"),
         ),
@@ -192,36 +201,81 @@ def _sampled(event: object, kind: str, path: Path, count: int) -> list[BodyMappi
     return [{"training": training, "sampler": {"kind": sampler}, "noise": noise}]
 
 
+def _sampled_phases(event: object, inner: object, path: Path, place: Path, count: int) -> list[BodyMapping]:
+    """Return the body of `count` samples, on each of which all parts of an event are run."""
+    rate = real(field_of(event, "sampling_probability", path), _FROM_ZERO, (*path, "sampling_probability"))
+    bodies = [] if rate == 0.0 else _bodies(inner, place, 1)
+    if any("phases" in body for body in bodies):
+        no_equivalent(
+            place, "a sample is drawn from another sample, which no document describes", value=type_name(inner)
+        )
+    if not bodies:
+        return []
+    runs: BodyMapping = {} if count == 1 else {"count": count}
+    sampler = {"kind": "poisson", "sampling_probability": rate}
+    if len(bodies) == 1 and "mechanism" in bodies[0] and "count" not in bodies[0] and "sampler" not in bodies[0]:
+        return [{**bodies[0], "sampler": sampler, **runs}]
+    if (
+        len(bodies) == 1
+        and bodies[0].get("noise", {}).get("kind") == "laplace"
+        and bodies[0]["training"] == {"iterations": 1}
+    ):
+        return [
+            {"mechanism": {"kind": "laplace", "scale": bodies[0]["noise"]["multiplier"]}, "sampler": sampler, **runs}
+        ]
+    return [{"sampler": sampler, "phases": bodies, **runs}]
+
+
 def _truncated(event: object, path: Path, count: int) -> list[BodyMapping]:
-    rate = real(_field(event, "sampling_probability", path), _FROM_ZERO, (*path, "sampling_probability"))
+    rate = real(field_of(event, "sampling_probability", path), _FROM_ZERO, (*path, "sampling_probability"))
     if rate == 0.0:
         return []
-    records = whole_in(_field(event, "dataset_size", path), DATASET_SIZE, (*path, "dataset_size"))
-    limit = whole_in(_field(event, "truncated_batch_size", path), LARGEST_BATCH, (*path, "truncated_batch_size"))
+    records = whole_in(field_of(event, "dataset_size", path), DATASET_SIZE, (*path, "dataset_size"))
+    limit = whole_in(field_of(event, "truncated_batch_size", path), LARGEST_BATCH, (*path, "truncated_batch_size"))
     training = {"iterations": count, "sampling_probability": rate, "dataset_size": records}
     return [{"training": training, "sampler": {"kind": "poisson", "truncate_to": limit}, "noise": _noise(event, path)}]
 
 
+def _tree(event: object, path: Path, count: int) -> list[BodyMapping]:
+    """Return the body of `count` runs of one or several trees, in one of which a record takes part once.
+
+    The blocks of the different trees have no round in common, so the tree in which a record moves the most blocks is the
+    worst: the longest one, with ⌊log₂ n⌋ + 1 = ⌈log₂(n + 1)⌉ blocks of a leaf. The noise multiplier is that of a block.
+    """
+    steps = field_of(event, "step_counts", path)
+    listed = list(steps) if isinstance(steps, Sequence) and not isinstance(steps, str | bytes) else [steps]
+    counts = [whole_in(one, _TREE_FROM_ZERO, (*path, "step_counts")) for one in listed]
+    if max(counts, default=0) == 0:
+        return []
+    if count not in COUNT:
+        no_equivalent(
+            path,
+            f"{count} runs are more than a document can describe",
+            value=type_name(event),
+            allowed=COUNT.describe(),
+        )
+    body: BodyMapping = {
+        "training": {"iterations": max(counts)},
+        "sampler": {"kind": "none", "max_participations": 1},
+        "matrix": {"kind": "tree", "normalize": False},
+        "noise": _noise(event, path),
+    }
+    return [body if count == 1 else body | {"count": count}]
+
+
 def _noise(event: object, path: Path) -> dict[str, Any]:
-    multiplier = real(_field(event, "noise_multiplier", path), NOISE_MULTIPLIER, (*path, "noise_multiplier"))
-    laplace = _kind(event) == "LaplaceDpEvent"
+    multiplier = real(field_of(event, "noise_multiplier", path), NOISE_MULTIPLIER, (*path, "noise_multiplier"))
+    laplace = type_name(event) == "LaplaceDpEvent"
     return {"kind": "laplace", "multiplier": multiplier} if laplace else {"multiplier": multiplier}
 
 
 def _parts(event: object, path: Path) -> Sequence[object]:
-    events = _field(event, "events", path)
+    events = field_of(event, "events", path)
     if isinstance(events, str | bytes) or not isinstance(events, Sequence):
         wrong_type_error(
             (*path, "events"), f"must be a list of events, not {quoted(events)}", quoted(events), "a list of events"
         )
     return events
-
-
-def _field(event: object, name: str, path: Path) -> Any:
-    try:
-        return getattr(event, name)
-    except AttributeError:
-        no_equivalent(path, f"this {_kind(event)} has no field {name}", value=_kind(event))
 
 
 #: The samplers that an event can describe.
@@ -244,6 +298,10 @@ def _without_event(described: Document, body: Body) -> list[Problem]:
                 allowed="poisson, fixed-size, with-replacement, none",
             )
         )
+    if isinstance(body.noise, MechanismKind):
+        message = "no event is written for a mechanism in place of training, or for phases on a sample: events of it can be read"
+        place = body.at("phases" if body.inner else "mechanism")
+        return [described.problem("no-equivalent", place, message, allowed="training, sampler and noise")]
     if body.draws_per_iteration() > 1 and described.privacy.adjacency == "replace-one":
         message = (
             "several draws in a round are a MixtureOfGaussiansDpEvent, which does not describe a record that is replaced by "

@@ -85,4 +85,5 @@ def document(  # noqa: PLR0913 - the head of a document
     if group_size != 1:
         privacy["group_size"] = group_size
     head = {"pyaccount": VERSION, "name": name, "privacy": privacy}
-    return load(head | (merged[0] if len(merged) == 1 else {"phases": merged})).to_mapping()
+    alone = len(merged) == 1 and "phases" not in merged[0]
+    return load(head | (merged[0] if alone else {"phases": merged})).to_mapping()

@@ -16,12 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from pyaccount.attestation.keys import library
 from pyaccount.attestation.statement import WHAT, InTotoStatement, Subject, read_statement
 from pyaccount.certificate import reading
-from pyaccount.certificate.strict import bytes_of, file_error, object_of, refused
+from pyaccount.certificate.strict import bytes_of, object_of, refused, typed
 from pyaccount.errors import quoted
 from pyaccount.files import write_atomically
 
@@ -124,11 +124,7 @@ def _parse_envelope(data: bytes, file: str) -> Envelope:
     if "payload" not in raw and raw.get("kind") == reading.CERTIFICATE:
         message = f"an unsigned certificate, not {WHAT}: sign it with `pyaccount attest CERT --subject FILE --key KEY`"
         raise refused(file, message)
-    try:
-        written = _Envelope.model_validate(raw)
-    except ValidationError as error:
-        problems = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
-        raise file_error(file, WHAT, problems) from error
+    written = typed(_Envelope, raw, file, WHAT)
     if written.payload_type != PAYLOAD_TYPE:
         raise refused(file, f"{quoted(written.payload_type)} is not {PAYLOAD_TYPE}", ("payloadType",))
     payload = _decoded(written.payload, file, ("payload",))

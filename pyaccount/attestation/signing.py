@@ -25,39 +25,45 @@ Secret = Callable[[str], str]
 
 
 def attest(
-    source: str | os.PathLike[str] | Certificate,
+    certificate: str | os.PathLike[str] | Certificate,
     subjects: Iterable[str | os.PathLike[str]],
     key: str | os.PathLike[str],
     *,
     public_key: str | os.PathLike[str] | None = None,
     secret: Secret | None = None,
 ) -> Attestation:
-    """Sign a certificate for files, whose contents are hashed.
+    """Sign a certificate for the given files: an in-toto Statement in a DSSE envelope, by securesystemslib.
 
-    `key` is a file with one private key (PKCS #8 in PEM) that others may neither read nor write, or a URI of
-    securesystemslib (`awskms:…`, `gcpkms:…`, `azurekms:…`, `hsm:…` and others), which needs the file of its
-    `public_key`. `secret` returns a key's passphrase or PIN. Raises `CertificateError` if the source is not a
-    certificate, `AttestationError` if it contradicts itself, if its claim does not hold, or if signing failed,
-    `DomainError`, and `MissingExtraError`.
+    Args:
+        certificate: A JSON file, or a certificate in memory.
+        subjects: The files that the certificate is about. Their contents are hashed.
+        key: A file with one private key (PKCS #8 in PEM) that others may neither read nor write, or a URI of
+            securesystemslib (`awskms:…`, `gcpkms:…`, `azurekms:…`, `hsm:…` and others).
+        public_key: The file of the public key, if `key` is a URI.
+        secret: Called for the passphrase or the PIN of the key.
+
+    `docs/attestations.md` explains what a signature means. Raises `CertificateError` if this is not a certificate,
+    `AttestationError` if its claim does not hold, if it contradicts itself, or if signing failed, `DomainError` and
+    `MissingExtraError`.
     """
     if isinstance(subjects, str | os.PathLike):
         raise TypeError("subjects is a list of files, not one: attest(certificate, [file], key)")
-    certificate = given_certificate(source)
-    data = certificate.certificate()
+    read = given_certificate(certificate)
+    data = read.certificate()
     if contradictory := inconsistencies(data):
-        contradictions = "\n".join(f"{printable(certificate.file)}: {one.path}: {one.message}" for one in contradictory)
+        contradictions = "\n".join(f"{printable(read.file)}: {one.path}: {one.message}" for one in contradictory)
         raise AttestationError(
-            f"{printable(certificate.file)}: the certificate contradicts itself, so it is not signed:\n{contradictions}"
+            f"{printable(read.file)}: the certificate contradicts itself, so it is not signed:\n{contradictions}"
         )
     if not data.holds:
         raise AttestationError(
-            f"{printable(certificate.file)}: its document's claim was not certified, so there is nothing to attest"
+            f"{printable(read.file)}: its document's claim was not certified, so there is nothing to attest"
         )
     about = subjects_of(subjects)
     if not 0 < len(about) <= MOST_SUBJECTS:
         raise DomainError(f"`subjects` is at least one file that the certificate is about, and at most {MOST_SUBJECTS}")
     signer = _signer(os.fsdecode(key), public_key, secret)
-    envelope = library().Envelope(statement_bytes(about, certificate.raw), PAYLOAD_TYPE, {})
+    envelope = library().Envelope(statement_bytes(about, read.raw), PAYLOAD_TYPE, {})
     try:
         envelope.sign(signer)
         # Check that the service signed with the given public key; otherwise only the gate would detect it.

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from pyaccount.certificate.reading import Read, of_object
-from pyaccount.certificate.strict import file_error, object_of, refused
+from pyaccount.certificate.strict import object_of, refused, typed
 from pyaccount.errors import DomainError, printable, quoted
 
 
@@ -107,11 +107,7 @@ def statement_bytes(subjects: Iterable[Subject], predicate: dict[str, Any]) -> b
 def read_statement(payload: bytes, file: str, sha256: str) -> InTotoStatement:
     """Read a Statement from the signed bytes. `file` and `sha256` are the envelope's. Raises `CertificateError`."""
     raw = object_of(payload, file, WHAT)
-    try:
-        written = _Written.model_validate(raw)
-    except ValidationError as error:
-        problems = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
-        raise file_error(file, WHAT, problems) from error
+    written = typed(_Written, raw, file, WHAT)
     if written.type != STATEMENT:
         raise refused(file, f"{quoted(written.type)} is not {STATEMENT}, which is read here", ("_type",))
     if written.predicate_type != PREDICATE:

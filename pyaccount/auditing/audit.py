@@ -65,14 +65,23 @@ def audit(  # noqa: PLR0913 - what is audited, how the canaries were drawn, and 
     threshold: float | None = None,
     seed: int = 0,
 ) -> Audit:
-    """Compare scores of canaries with a certificate: a lower bound on ε at its δ, and whether its curve is refuted.
+    """Compare scores of canaries with a certificate: return a lower bound on ε at its δ, and whether they refute its curve.
 
-    `scores` is a file with the columns `score` and `included`, a mapping with these, or the scores alone with
-    `included` as a second argument; a high score indicates that the canary took part. With `runs="one"` all canaries
-    were in one run, each included by its own fair coin; `guesses` are how many are guessed to be included and to be
-    excluded, fixed in advance (`None`: several choices with a union bound). With `runs="many"` every score comes from
-    its own run, and `threshold` may be fixed in advance. Both bounds are proven: a true certificate is refuted with
-    probability at most 1 − `confidence`. Raises `CertificateError`, `TableError`, `DomainError`.
+    Args:
+        certificate: A JSON file, or a certificate in memory.
+        scores: A file (CSV, Parquet, npz) or a mapping with `score` and `included`, or the scores alone. A high score indicates
+            that the canary took part.
+        included: With the scores alone: whether each canary was included.
+        runs: Whether the scores are of canaries of `one` run, each included by its own fair coin, or of `many` runs, one score
+            from each.
+        confidence: The confidence of the lower bound: a true certificate is refuted with probability at most 1 − `confidence`.
+        guesses: For one run: the numbers of guesses for included and for excluded canaries, fixed in advance; by default several
+            are tried, with a union bound.
+        threshold: For many runs: the threshold of the attack, fixed in advance; by default it is chosen from a part of the runs.
+        seed: The seed of that choice, and of the order of equal scores.
+
+    `docs/auditing.md` explains how canaries are drawn. The result is true if the scores are consistent with the certificate,
+    which proves nothing. Raises `CertificateError`, `TableError` and `DomainError`.
     """
     confidence = number_of("confidence", confidence, "greater than 0 and less than 1", 5e-324, 1.0)
     seed = whole_of("seed", seed, SEED)

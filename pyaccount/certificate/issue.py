@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.composed import composed
@@ -13,6 +13,7 @@ from pyaccount.certificate.model import (
     CertificateModel,
     Contrast,
     MatrixRecord,
+    MechanismRecord,
     PhaseRecord,
     PrivacyUnit,
     ReductionRecord,
@@ -26,10 +27,11 @@ from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.schedules import schedule_records
 from pyaccount.certificate.statement import statement, unit_of
 from pyaccount.document.epochs import epochs_of
+from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.releases import effective
 from pyaccount.errors import path_text
 from pyaccount.execute import Evidence
-from pyaccount.plan.common import number, whole
+from pyaccount.plan.common import number
 from pyaccount.plan.contrast import contrast_words
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.noises import conventions, noise_plan
@@ -70,20 +72,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
     numbers = composed(plan, evidence) if isinstance(evidence, Evidence) else sampled(plan, evidence, asked.blank)
     worded = evidence.instance.reductions
     noises = {constant_multiplier(document, body) for body in document.bodies}
-    reductions = [
-        ReductionRecord(
-            path=path_text(reduction.path) or "document",
-            subject=reduction.subject,
-            theorem=reduction.theorem,
-            source=reduction.source,
-            pair=reduction.pair,
-            rounds=reduction.rounds,
-            tight=reduction.tight,
-            remark=reduction.remark,
-            lower_end=reduction.lower_end,
-        )
-        for reduction in worded
-    ]
+    reductions = [ReductionRecord(**reduction.stated()) for reduction in worded]
     assumptions = _assumptions(document, worded)
     if numbers.guarantee.kind == "verified":
         assumptions.append(RELEASE)
@@ -91,7 +80,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
     lemma = evidence.group_lemma if isinstance(evidence, Evidence) else None
     unit = PrivacyUnit(
         adjacency=document.privacy.adjacency,
-        group_size=whole(document.privacy.group_size),
+        group_size=number(document.privacy.group_size),
         unit=unit_of(document),
     )
     made = CertificateModel(
@@ -175,26 +164,48 @@ def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[st
 def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
     plan, draws, also = sampler_plan(body), body.draws_per_iteration(), body.noise.also
     sigma, one_rate = constant_multiplier(document, body), not body.rates_scheduled
-    several = [] if sigma is None or not also else [sigma, *(one.multiplier for one in also)]
+    # With a matrix, no single release is as private as all of a batch together.
+    joined = (
+        []
+        if sigma is None or not also or body.matrix.kind != "identity"
+        else [sigma, *(one.multiplier for one in also)]
+    )
     return PhaseRecord(
         name=body.name,
         sampler=body.sampler.kind,
         chosen=body.sampler.chosen_of(asked.sampler) or None,
-        iterations=whole(body.training.iterations),
+        iterations=number(body.training.iterations),
         epochs=_epochs(body),
         count=body.count,
         noise_multiplier=sigma,
+        mechanism=_mechanism(document, body),
         schedules=schedule_records(document, body),
         also=[ReleaseRecord(what=one.what, noise_multiplier=one.multiplier) for one in also] or None,
-        effective_noise_multiplier=effective(several)[0] if several else None,
+        effective_noise_multiplier=effective(joined)[0] if joined else None,
         sampling_probability=body.sampling_probability() if plan.states_probability and one_rate else None,
         draws_per_iteration=None if draws == 1 else draws,
         participation_rate=body.participation_rate() if body.sampler.common_rate and one_rate else None,
         expected_batch_size=body.expected_batch_size(),
         distinct_records=plan.distinct_records(body) if one_rate else None,
-        noise=body.noise.kind,
+        noise=None if isinstance(body.noise, MechanismKind) else body.noise.kind,
         matrix=matrix_record(body, strategy(document, body), asked),
     )
+
+
+def _mechanism(document: Document, body: Body) -> MechanismRecord | None:
+    """Return the mechanism of a body as its document states it; None if it has none."""
+    if not isinstance(body.noise, MechanismKind):
+        return None
+    stated: Any = document.to_mapping()
+    for part in body.path:
+        stated = stated[part]
+    keys = {"phases": stated["phases"]} if body.inner else dict(stated["mechanism"])
+    keys.pop("kind", None)
+    if body.draws_groups:
+        keys["draws"] = stated["sampler"]["draws"]
+    if document.shared_noise is not None and any(one.stated_noise is not None for one in body.inner):
+        keys["noise"] = {"scale": document.shared_noise.scale}
+    return MechanismRecord(kind=body.noise.kind, stated=keys)
 
 
 def matrix_record(body: Body, built: Strategy, asked: Body) -> MatrixRecord:
@@ -206,9 +217,10 @@ def matrix_record(body: Body, built: Strategy, asked: Body) -> MatrixRecord:
     if built.coefficients is not None and built.buffers is None and short:
         listed = list(built.coefficients)
     entries: list[list[float]] | None = None
-    if built.dense is not None and built.iterations <= MOST_ROWS:
-        entries = [row[: index + 1].tolist() for index, row in enumerate(built.dense)]
-    independent = kind == "identity"
+    if built.dense is not None and built.rows <= MOST_ROWS:
+        square = built.rows == built.iterations
+        entries = [(row[: index + 1] if square else row).tolist() for index, row in enumerate(built.dense)]
+    independent, tree = kind == "identity", built.tree
     return MatrixRecord(
         kind=kind,
         bands=built.bands,
@@ -219,6 +231,9 @@ def matrix_record(body: Body, built: Strategy, asked: Body) -> MatrixRecord:
         inverse_coefficients=None if built.inverse is None else list(built.inverse),
         entries=entries,
         size=None if built.dense is None else built.iterations,
+        rows=None if built.dense is None or built.rows == built.iterations else built.rows,
+        estimation=None if tree is None else "efficient" if tree.efficient else "honest",
+        restart_every=None if tree is None or tree.restart_every == tree.rounds else tree.restart_every,
         buffers=None
         if built.buffers is None
         else BufferRecord(scales=list(built.buffers[0]), decays=list(built.buffers[1])),
@@ -231,7 +246,7 @@ def _epochs(body: Body) -> float | None:
     length = None if body.epochs is None else body.epoch()
     if length is None:
         return None
-    return epochs_of(whole(body.training.iterations), length)
+    return epochs_of(number(body.training.iterations), length)
 
 
 def _utility(document: Document) -> Utility | None:
@@ -239,7 +254,7 @@ def _utility(document: Document) -> Utility | None:
     if len(document.bodies) != 1 or document.bodies[0].count != 1:
         return None
     body = document.bodies[0]
-    if not noise_plan(body).sums_have_error:
+    if isinstance(body.noise, MechanismKind) or not noise_plan(body).sums_have_error:
         return None
     noises = multipliers_of(document, body)
     if noises is not None:

@@ -18,7 +18,7 @@ from pyaccount.certificate.report.origins import ORIGINS
 from pyaccount.errors import DocumentError
 from pyaccount.pages.page import Block, Content, Entry, Fact, Literally, Page, PageSection, every_digit, exact
 from pyaccount.pages.readable import Readable
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 from pyaccount.plan.matrices import matrix_plan, strategy
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseMatrix:
     built = strategy(document, body)
     return PhaseMatrix(
         name=body.name,
-        iterations=whole(body.training.iterations),
+        iterations=number(body.training.iterations),
         matrix=matrix_record(body, built, asked),
         mean_square_error=built.error.mean_square,
         max_square_error=built.error.max_square,

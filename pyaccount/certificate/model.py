@@ -116,15 +116,21 @@ class BufferRecord(Record):
     decays: list[Finite] = Field(description="The decays θ, one for each buffer.")
 
 
-class MatrixRecord(Record):
+class MatrixRecord(LaterRecord):
     """The strategy matrix C of a phase, as training uses it.
 
-    C is lower triangular, with a row and a column for each iteration. All numbers are the doubles that were analysed. Each is
-    written with enough digits to distinguish it from every other double, so reading it gives the same bits.
+    C is lower triangular, with a row and a column for each iteration, except for a matrix from a file that has more rows
+    (`rows`). For a tree (`estimation`), C is what training solves for, and the guarantee is for the release of all nodes.
+    All numbers are the doubles that were analysed. Each is written with enough digits to distinguish it from every other
+    double, so reading it gives the same bits.
     """
 
+    later: ClassVar[tuple[str, ...]] = ("rows", "estimation", "restart_every")
+
     kind: str = Field(description="The kind of matrix, as in the document.")
-    bands: int | None = Field(description="The number of non-zero diagonals of C.")
+    bands: int | None = Field(
+        description="The number of non-zero diagonals of C; null for a tree, and if C is not square."
+    )
     inverse_bands: int | None = Field(
         default=None,
         description="The number of non-zero diagonals of C⁻¹, for the kind of matrix that is given by them.",
@@ -154,10 +160,26 @@ class MatrixRecord(Record):
     )
     entries: list[list[Finite]] | None = Field(
         default=None,
-        description="The rows of a small C from a file, each up to its diagonal, normalised. Null for a large C: its "
+        description="The rows of a small C from a file, each up to its diagonal (whole rows if there are more rows than "
+        "columns), normalised. Null for a large C: its "
         "entries are those of the file, times `normalization`.",
     )
-    size: int | None = Field(default=None, description="The number of rows and columns of a matrix from a file.")
+    size: int | None = Field(
+        default=None, description="The number of columns of a matrix from a file, and of its rows."
+    )
+    rows: int | None = Field(
+        default=None,
+        description="The number of rows of a matrix from a file if there are more of them than columns; otherwise absent.",
+    )
+    estimation: str | None = Field(
+        default=None,
+        description="How the running sums of a tree are estimated: honest or efficient. Absent for other matrices. Every "
+        "node of the tree is `normalization` times the sum of its rounds.",
+    )
+    restart_every: int | None = Field(
+        default=None,
+        description="The number of rounds after which a tree begins again; absent without restarts, and for other matrices.",
+    )
     buffers: BufferRecord | None = Field(
         default=None, description="The parameters of a BLT, before the matrix is normalised."
     )
@@ -191,16 +213,24 @@ class ScheduleRecord(Record):
     )
 
 
+class MechanismRecord(Record):
+    """A mechanism that takes the place of training, sampler, matrix and noise."""
+
+    kind: str = Field(
+        description="The kind of mechanism, as in the document; `phases` for phases that are run together."
+    )
+    stated: dict[str, Any] = Field(
+        description="Its other keys, as in the document; `draws`, if its sampler draws clients; and `noise`, if the document has "
+        "a factor of the noise of all phases, by which the noise of training runs among these phases is multiplied."
+    )
+
+
 class PhaseRecord(LaterRecord):
     """One mechanism of the document, with all of its numbers filled in."""
 
     later: ClassVar[tuple[str, ...]] = (
-        "epochs",
-        "draws_per_iteration",
-        "also",
-        "effective_noise_multiplier",
-        "chosen",
-        "schedules",
+        *("epochs", "draws_per_iteration", "also", "effective_noise_multiplier", "chosen"),
+        *("mechanism", "schedules"),
     )
 
     name: str | None = Field(description="The name of the phase in the document; null for a document without phases.")
@@ -220,7 +250,12 @@ class PhaseRecord(LaterRecord):
     count: int = Field(ge=1, le=int(COUNT.maximum), description="The number of runs.")
     noise_multiplier: Finite | None = Field(
         description="σ of every round, in units of the clip norm. For Laplace noise: its scale. Null if it differs from round to "
-        "round: see schedules."
+        "round (see schedules), and for a phase with a mechanism."
+    )
+    mechanism: MechanismRecord | None = Field(
+        default=None,
+        description="The mechanism whose output is released, in place of training, sampler, matrix and noise. One "
+        "iteration is then one run of it. Absent for training runs.",
     )
     schedules: list[ScheduleRecord] | None = Field(
         default=None,
@@ -232,8 +267,8 @@ class PhaseRecord(LaterRecord):
     effective_noise_multiplier: Finite | None = Field(
         default=None,
         description="The multiplier of one Gaussian release that is as private as all releases of a batch together, "
-        "(Σ σ_i⁻²)^(−1/2), rounded down. The bounds are computed from it. Absent if there is only one release, "
-        "and if σ differs from round to round.",
+        "(Σ σ_i⁻²)^(−1/2), rounded down. The bounds are computed from it. Absent if there is only one release, with a "
+        "matrix, and if σ differs from round to round.",
     )
     sampling_probability: Finite | None = Field(
         description="The probability with which the sampler draws. For b-min-sep: of an available record; for cyclic "
@@ -259,7 +294,9 @@ class PhaseRecord(LaterRecord):
         default=None,
         description="The expected number of distinct records in a batch, if the size of the data set is known.",
     )
-    noise: Literal["gaussian", "laplace"] = Field(default="gaussian", description="The kind of noise.")
+    noise: Literal["gaussian", "laplace"] | None = Field(
+        default="gaussian", description="The kind of noise. Null for a phase with a mechanism."
+    )
     matrix: MatrixRecord = Field(description="How the noise of different iterations is correlated.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -162,29 +163,8 @@ def plan_record(plan: CompiledDocument, price: Price | None = None) -> PlanRecor
         engine=plan.engine,
         sampled=plan.sampled,
         tolerance=plan.tolerance,
-        reductions=[
-            PlannedReduction(
-                path=path_text(one.path) or "document",
-                subject=one.subject,
-                theorem=one.theorem,
-                source=one.source,
-                pair=one.pair,
-                rounds=one.rounds,
-                tight=one.tight,
-                remark=one.remark,
-                lower_end=one.lower_end,
-                assumptions=list(one.assumptions),
-            )
-            for one in plan.reductions
-        ],
-        cost=None
-        if estimate is None
-        else CostRecord(
-            compositions=estimate.compositions,
-            evaluations=estimate.evaluations,
-            transform_length=estimate.transform_length,
-            seconds=estimate.seconds,
-        ),
+        reductions=[PlannedReduction(**one.stated(), assumptions=list(one.assumptions)) for one in plan.reductions],
+        cost=None if estimate is None else CostRecord(**asdict(estimate)),
         sampling_cost=sampling_cost(plan) if plan.sampled else [],
         forecast=None if price is None else _forecast(price),
         document=asked.to_mapping(),

@@ -8,11 +8,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import BaseModel, ValidationError
-
-from pyaccount.certificate.strict import Oddities, bytes_of, file_error, object_of, refused
+from pyaccount.certificate.strict import bytes_of, object_of, refused, typed
 from pyaccount.errors import quoted
 
 if TYPE_CHECKING:
@@ -32,8 +30,6 @@ OTHER_KINDS = {
     "amplification": "a document; certify it first: `pyaccount certify DOC -o CERT`",
     "policy": "a policy: `pyaccount check CERT --policy FILE`",
 }
-
-Model = TypeVar("Model", bound=BaseModel)
 
 
 class Read(NamedTuple):
@@ -58,24 +54,17 @@ class Read(NamedTuple):
                 "certifies one draw for a mechanism, not a training run: it has no adjacency and no claim to check"
             )
             raise refused(self.file, message)
-        return self._typed(CertificateModel)
+        return typed(CertificateModel, self.raw, self.file, WHOLE)
 
     def amplification(self) -> AmplificationCertificate:
         """Return the certificate of an amplification. Raises `CertificateError`."""
         from pyaccount.certificate.amplification import AmplificationCertificate  # imports the core
 
-        return self._typed(AmplificationCertificate)
+        return typed(AmplificationCertificate, self.raw, self.file, WHOLE)
 
     def any(self) -> CertificateModel | AmplificationCertificate:
         """Return the certificate, of either kind. Raises `CertificateError`."""
         return self.amplification() if self.kind == AMPLIFICATION else self.certificate()
-
-    def _typed(self, model: type[Model]) -> Model:
-        try:
-            return model.model_validate(self.raw, strict=True)
-        except ValidationError as error:
-            found: Oddities = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
-            raise file_error(self.file, WHOLE, found) from error
 
 
 def read_certificate(source: str | os.PathLike[str]) -> Read:

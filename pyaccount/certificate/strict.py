@@ -13,7 +13,9 @@ import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from pyaccount.errors import CertificateError, Problem, path_text, printable, quoted
 from pyaccount.errors import Path as Place
@@ -25,6 +27,7 @@ MOST_SHOWN = 20
 #: The most digits that are parsed: longer integers exceed every double, and Python takes quadratic time for them.
 _LONGEST_INTEGER = 400
 
+Model = TypeVar("Model", bound=BaseModel)
 Oddities = list[tuple[Place, str]]
 
 
@@ -60,7 +63,7 @@ def object_of(
         raise refused(file, f"not {what}: an object is expected, not {quoted(raw)}")
     oddities = list(_oddities(raw))
     if oddities:
-        raise file_error(file, what, oddities)
+        raise _file_error(file, what, oddities)
     return raw
 
 
@@ -127,13 +130,22 @@ def _broken(text: str) -> bool:
     return re.search("[\ud800-\udfff]", text) is not None
 
 
-def file_error(file: str, what: str, found: Oddities) -> CertificateError:
+def _file_error(file: str, what: str, found: Oddities) -> CertificateError:
     """Return the error for a file with several problems."""
     problems = [Problem(CertificateError.slug, message, path, file) for path, message in found[:MOST_SHOWN]]
     lines = [f"{printable(file)}: {problem.path_text}: {problem.message}" for problem in problems]
     if len(found) > MOST_SHOWN:
         lines.append(f"{printable(file)}: and {len(found) - MOST_SHOWN} more")
     return CertificateError("\n".join([f"not {what}:", *lines]), problems)
+
+
+def typed(model: type[Model], raw: dict[str, Any], file: str, what: str) -> Model:
+    """Return the object of a file as this model. Raises `CertificateError` with every field that does not fit."""
+    try:
+        return model.model_validate(raw, strict=True)
+    except ValidationError as error:
+        found: Oddities = [(one["loc"], one["msg"]) for one in error.errors(include_url=False, include_input=False)]
+        raise _file_error(file, what, found) from error
 
 
 def refused(

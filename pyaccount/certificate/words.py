@@ -9,7 +9,7 @@ from pyaccount.rounding import down, shortest, up
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyaccount.certificate.evidence import ConsideredRecord, EvidenceRecord, SamplingRecord, SearchedRecord
+    from pyaccount.certificate.evidence import ConsideredRecord, SearchedRecord
     from pyaccount.certificate.model import CertificateModel, MatrixRecord, PhaseRecord
 
 #: The alert of a certificate that contradicts itself, and the badge that replaces "holds".
@@ -31,11 +31,6 @@ RISKS = {
     "advantage": "membership advantage",
     "true_positive_rate": "true-positive rate",
     "gaussian_mu": "Gaussian μ",
-}
-
-_SEEDS = {
-    "document": "fixed in the document, before any result was seen",
-    "system": "from the operating system's entropy",
 }
 
 #: The significant digits of a value that was solved for.
@@ -66,16 +61,6 @@ def probability_words(sampler: str) -> str:
     from pyaccount.document.samplers import BY_WORD, SamplerKind
 
     return BY_WORD.get(sampler, SamplerKind).drawn
-
-
-def met(evidence: EvidenceRecord) -> str:
-    """Return in words whether the tolerance was met."""
-    return "met" if evidence.within_tolerance else "not met: the interval is proven all the same"
-
-
-def seed_source(sampling: SamplingRecord) -> str:
-    """Return in words where the seed comes from."""
-    return _SEEDS[sampling.seed_source]
 
 
 def smallest(data: CertificateModel) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 import click
 
 from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_output, printing, tell
 from pyaccount.cli.completion import FILE, FOLDER, certificate_argument
+from pyaccount.cli.options import stdout_or_file_option
 
 #: The environment variable with the passphrase. Without it the command asks for the passphrase.
 PASSPHRASE = "PYACCOUNT_KEY_PASSPHRASE"
@@ -52,13 +52,7 @@ any_subject_option = click.option(
     help="The private key: a PEM file, or a URI of securesystemslib (awskms:…, gcpkms:…, azurekms:…, hsm:…).",
 )
 @click.option("--public-key", metavar="FILE", type=FILE, help="The public key, if KEY is a URI.")
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=FILE,
-    help="Write the attestation to FILE instead of stdout (- means stdout). A failure never leaves a partial file.",
-)
+@stdout_or_file_option("attestation")
 def attest(certificate: str, subjects: tuple[str, ...], key: str, public_key: str | None, output: str | None) -> int:
     """Sign CERT, a certificate in JSON, together with the digests of the files that it is about. The result is an in-toto
     Statement in a DSSE envelope.
@@ -73,7 +67,7 @@ def attest(certificate: str, subjects: tuple[str, ...], key: str, public_key: st
     The passphrase of an encrypted key is read from PYACCOUNT_KEY_PASSPHRASE, or asked for on a terminal.
     """
     from pyaccount.attestation.signing import attest as sign
-    from pyaccount.cli.outputs import put_elsewhere
+    from pyaccount.cli.outputs import saved
 
     output = None if output == STDOUT else output
     check_output(output, [certificate, key, *subjects])
@@ -82,10 +76,7 @@ def attest(certificate: str, subjects: tuple[str, ...], key: str, public_key: st
         with printing():
             click.echo(signed.to_json(), nl=False)
         return HOLDS
-    try:
-        signed.save(Path(output))
-    except OSError as error:
-        put_elsewhere("attestation", signed.to_json(), output, error)
+    if not saved("attestation", output, signed.save, signed.to_json):
         return STOPPED
     names = ", ".join(one.name for one in signed.subjects)
     tell(f"{output}: signed by the key {signed.key_id}, about {names}")

@@ -8,7 +8,7 @@ import click
 
 from pyaccount.cli.common import FAILS, HOLDS, print_result, printing
 from pyaccount.cli.completion import FILE, certificate_argument
-from pyaccount.cli.options import format_option
+from pyaccount.cli.options import format_option, seed_option
 
 
 @click.command(short_help="Compare scores of canaries with a certificate.")
@@ -36,13 +36,7 @@ from pyaccount.cli.options import format_option
     help="Many runs: a canary with this score or a higher one is guessed to "
     "be included [chosen by a random half of the runs].",
 )
-@click.option(
-    "--seed",
-    metavar="SEED",
-    type=click.IntRange(0, 2**64 - 1),
-    default=0,
-    help="Seed of the random choices: the order of equal scores, and the half of the runs that chooses T [0].",
-)
+@seed_option("the random choices: the order of equal scores, and the half of the runs that chooses T")
 @format_option("the verdict")
 def audit(
     certificate: str,

@@ -22,8 +22,8 @@ from pyaccount.cli.common import (
     tell,
 )
 from pyaccount.cli.completion import FILE, FOLDER, Seed, certificate_argument, limit_words
-from pyaccount.cli.options import format_option, threads_option
-from pyaccount.cli.outputs import RequestedOutput, hand_over, put_elsewhere
+from pyaccount.cli.options import format_option, stdout_or_file_option, threads_option
+from pyaccount.cli.outputs import RequestedOutput, hand_over, saved
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.forms import FORMS
 
@@ -33,13 +33,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show a certificate as an HTML page, as Markdown or as text.")
 @certificate_argument
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=FILE,
-    help="Write the report to FILE instead of stdout (- means stdout). A failure never leaves a partial file.",
-)
+@stdout_or_file_option("report")
 @click.option(
     "--format",
     "form",
@@ -100,12 +94,8 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     if output is None:
         click.echo(text, nl=False)
         return HOLDS
-    try:
-        write_atomically(Path(output), text)
-    except OSError as error:
-        put_elsewhere("report", text, output, error)
-        return STOPPED
-    return HOLDS
+    written = saved("report", output, lambda file: write_atomically(Path(file), text), lambda: text)
+    return HOLDS if written else STOPPED
 
 
 @click.command(short_help="Compare certificates with limits: a gate for deployment.")

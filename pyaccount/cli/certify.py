@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -27,14 +27,22 @@ from pyaccount.cli.common import (
 )
 from pyaccount.cli.completion import FILE, document_argument, documents_argument, overrides_option
 from pyaccount.cli.failures import tell_errors
-from pyaccount.cli.options import cluster_option, format_option, store_errors_option, store_option, threads_option
+from pyaccount.cli.options import (
+    cluster_option,
+    format_option,
+    output_format_option,
+    output_option,
+    store_errors_option,
+    store_option,
+    threads_option,
+)
 from pyaccount.cli.outputs import RequestedOutput, hand_over
 from pyaccount.cli.stdin import argument_name, files_of, source_of
 from pyaccount.document.files import named_files
 from pyaccount.forms import FORMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pyaccount.certificate.amplification import AmplificationCertificate
     from pyaccount.certificate.model import CertificateModel
@@ -43,28 +51,12 @@ if TYPE_CHECKING:
     from pyaccount.running import Plan
     from pyaccount.store import Strictness
 
-Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
-
-
-def output_option(what: str) -> Callable[[Decorated], Decorated]:
-    """Return the option that writes the result to a file; `what` names the result."""
-    text = (
-        f"Write the {what} to FILE. The format follows from --format or from the ending of FILE. If FILE is -, JSON "
-        "is written to stdout. A failure never leaves a partial file."
-    )
-    return click.option("-o", "--output", metavar="FILE", type=FILE, help=text)
-
 
 @click.command(short_help="Compute the blank of a document or check its claim, and write a certificate.")
 @document_argument
 @overrides_option
 @output_option("certificate")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMS),
-    help="Format of what is written and printed [from the ending of FILE; text on stdout].",
-)
+@output_format_option(FORMS)
 @threads_option(more=" It does not change the result.")
 @click.option(
     "--seed", type=click.IntRange(0, 2**64 - 1), help="The seed of sampled methods; replaces accounting.seed."
@@ -308,12 +300,7 @@ def _plan_amplification(document: Amplification, asked: RequestedOutput) -> int:
 @documents_argument
 @overrides_option
 @output_option("comparison")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMS),
-    help="Format of what is written and printed [from the ending of FILE; text on stdout].",
-)
+@output_format_option(FORMS)
 @threads_option()
 @click.option(
     "--plot",

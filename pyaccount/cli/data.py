@@ -9,8 +9,8 @@ import click
 
 from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_writable, print_result, printing, tell_notes
 from pyaccount.cli.completion import FILE, overrides_option
-from pyaccount.cli.options import format_option
-from pyaccount.cli.outputs import put_elsewhere
+from pyaccount.cli.options import format_option, seed_option
+from pyaccount.cli.outputs import saved
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.document import numerals
 from pyaccount.document.files import named_files
@@ -92,13 +92,7 @@ class RecordsInBatch(click.ParamType[float]):
     "rule of thumb.",
 )
 @click.option("--drop-shared", is_flag=True, help="Drop records that have several users.")
-@click.option(
-    "--seed",
-    metavar="SEED",
-    type=click.IntRange(0, 2**64 - 1),
-    default=0,
-    help="Seed of the order in which records are considered [0].",
-)
+@seed_option("the order in which records are considered")
 @click.option("--record-column", metavar="NAME", default="record", help="Name of the column with the records [record].")
 @click.option("--user-column", metavar="NAME", default="user", help="Name of the column with the users [user].")
 @format_option("the report")
@@ -196,17 +190,6 @@ def _check_folder(document: Document, output: str | None) -> None:
 
 def _written(prepared: Prepared, output: str | None, records: str | None) -> bool:
     """Write both files. Return whether they are where they were asked for."""
-    safe = True
-    if output is not None:
-        try:
-            prepared.save_document(output)
-        except OSError as error:
-            put_elsewhere("document", prepared.to_yaml(), output, error)
-            safe = False
-    if records is not None:
-        try:
-            prepared.save_records(records)
-        except OSError as error:
-            put_elsewhere("table", prepared.to_csv(), records, error)
-            safe = False
-    return safe
+    document = output is None or saved("document", output, prepared.save_document, prepared.to_yaml)
+    table = records is None or saved("table", records, prepared.save_records, prepared.to_csv)
+    return document and table

@@ -84,6 +84,8 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
         click.echo(text, nl=False)
         _tell_notes(text, None)
         return HOLDS
+    import shlex
+
     from pyaccount.files import write_atomically
 
     try:
@@ -95,8 +97,9 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
         return STOPPED
     _tell_notes(text, file)
     tell(f"{file} was written, and it is valid. Next steps:")
-    _tell_next(f"pyaccount plan {_quoted(file)}       ", "shows how it will be analysed, and the cost")
-    _tell_next(f"pyaccount certify {_quoted(file)}    ", "computes the certificate")
+    quoted = shlex.quote(file)
+    _tell_next(f"pyaccount plan {quoted}       ", "shows how it will be analysed, and the cost")
+    _tell_next(f"pyaccount certify {quoted}    ", "computes the certificate")
     _tell_next(
         "pyaccount schema > mechanism.v1.schema.json    ",
         "keep this file beside the document: editors complete and check by it",
@@ -250,9 +253,3 @@ def _as_options(error: DocumentError, answers: Answers) -> str:
         )
         lines.append(f"{subject}: {problem.message}{allowed}")
     return "\n".join(lines)
-
-
-def _quoted(file: str) -> str:
-    import shlex
-
-    return shlex.quote(file)

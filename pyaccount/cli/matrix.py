@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from pyaccount.cli.certify import output_option
 from pyaccount.cli.common import (
     HOLDS,
     STDOUT,
@@ -18,7 +17,7 @@ from pyaccount.cli.common import (
     tell_notes,
 )
 from pyaccount.cli.completion import document_argument, overrides_option
-from pyaccount.cli.options import threads_option
+from pyaccount.cli.options import output_option, threads_option
 from pyaccount.cli.outputs import RequestedOutput, hand_over
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.document.files import named_files

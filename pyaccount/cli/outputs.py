@@ -96,6 +96,16 @@ def hand_over(
     return False
 
 
+def saved(what: str, output: str, save: Callable[[str], None], text_of: Callable[[], str]) -> bool:
+    """Save a result in a file, or else its text in another place that is told. Return whether it is in the file."""
+    try:
+        save(output)
+    except OSError as error:
+        put_elsewhere(what, text_of(), output, error)
+        return False
+    return True
+
+
 def put_elsewhere(what: str, text: str, output: str, error: OSError) -> None:
     """Save a text that cannot be written to `output`, because of `error`, in another place, and report where it is."""
     place = "is on standard output"

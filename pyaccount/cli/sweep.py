@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pyaccount.cli.certify import check_drawing, check_plot, output_option
+from pyaccount.cli.certify import check_drawing, check_plot
 from pyaccount.cli.common import (
     FAILS,
     HOLDS,
@@ -22,7 +21,14 @@ from pyaccount.cli.common import (
     telling_warnings,
 )
 from pyaccount.cli.completion import FILE, documents_argument, overrides_option
-from pyaccount.cli.options import cluster_option, store_errors_option, store_option, threads_option
+from pyaccount.cli.options import (
+    cluster_option,
+    output_format_option,
+    output_option,
+    store_errors_option,
+    store_option,
+    threads_option,
+)
 from pyaccount.cli.outputs import RequestedOutput, hand_over
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.forms import TABLES
@@ -41,12 +47,7 @@ MOST = 10_000
 @documents_argument
 @overrides_option
 @output_option("table")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice([form for form in TABLES if form != "parquet"]),
-    help="Format of what is written and printed [from the ending of FILE; text on stdout].",
-)
+@output_format_option([form for form in TABLES if form != "parquet"])
 @click.option("--certificates", metavar="FOLDER", type=FILE, help="Write the certificate of each cell to FOLDER.")
 @click.option("--plot", metavar="FILE", type=FILE, help="Draw the results (svg, png or pdf).")
 @click.option(
@@ -97,6 +98,7 @@ def sweep(
     """
     from pyaccount.document.sweeps import load_grid
     from pyaccount.errors import DomainError
+    from pyaccount.running.plan import opened
     from pyaccount.sweeping.run import SweepOptions, checked_size
     from pyaccount.sweeping.run import sweep as compute
     from pyaccount.sweeping.table import import_parquet, sweep_text
@@ -116,14 +118,7 @@ def sweep(
     if plot is not None:
         _check_axes(grid.varied, plot_x, plot_y)
         check_drawing(plot)
-    with ExitStack() as stack:
-        stack.enter_context(telling_warnings())
-        report = stack.enter_context(progress(quiet=quiet))
-        there = None
-        if cluster is not None:
-            from pyaccount.cluster import open_cluster  # an extra
-
-            there = stack.enter_context(open_cluster(cluster))
+    with telling_warnings(), progress(quiet=quiet) as report, opened(cluster) as there:
         how = SweepOptions(
             threads=threads,
             report=report,

@@ -35,12 +35,9 @@ class Cluster:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
-    def threads(self, look: Callable[[], object] = lambda: None) -> int:
-        """Return how many threads the workers have now. `look` is called repeatedly while a lost scheduler is sought.
-
-        Raises `ClusterError`, and what `look` raises.
-        """
-        return threads_of_workers(self.connection, look)
+    def threads(self) -> int:
+        """Return how many threads the workers have now. Raises `ClusterError`."""
+        return threads_of_workers(self.connection)
 
     def runner(self, here: Runner) -> Runner:
         """Return a runner that draws waves on the workers and estimates `here`."""

@@ -21,8 +21,9 @@ from pyaccount.data.reading import COLUMNS, attribution_of
 from pyaccount.data.report import BatchReport, Counts, Dropped, Preparation
 from pyaccount.document.document import Document
 from pyaccount.document.foreign import from_value
+from pyaccount.document.loading import load
 from pyaccount.document.nodes import Table, place_of
-from pyaccount.document.overrides import set_at
+from pyaccount.document.overrides import Overrides, set_at
 from pyaccount.document.ranges import RECORDS_PER_USER, SEED, SEPARATION
 from pyaccount.errors import DocumentError, DomainError, Path, Problem, path_text
 from pyaccount.files import write_atomically
@@ -96,7 +97,8 @@ def prepare(  # noqa: PLR0913 - a table and options
     table: Any,
     *,
     records_per_user: int,
-    document: Document | None = None,
+    document: str | os.PathLike[str] | Mapping[str, Any] | Document | None = None,
+    overrides: Overrides = (),
     expected_batch_size: float | None = None,
     sampling_probability: float | None = None,
     min_separation: int | None = None,
@@ -105,22 +107,32 @@ def prepare(  # noqa: PLR0913 - a table and options
     seed: int = 0,
     columns: tuple[str, str] = COLUMNS,
 ) -> Prepared:
-    """Keep at most `records_per_user` records of each user, and compute the values for a document about them.
+    """Keep at most a number of records of each user, and compute what a document needs to know about the records kept.
 
-    `table` is a CSV or Parquet file with a row for each pair of a record and a user, an object with these two columns,
-    or pairs. Records are kept in the order of their number of users, then of a hash of `seed` and their name.
-    `drop_shared` keeps only records of one user. `neighbour_limit` is k_e, the maximum number of records that may share
-    a user with a kept one, or `rule` for the largest k_e with b·p·k_e < 1 at the p that the batch would need if no user
-    waited.
+    Args:
+        table: A CSV or Parquet file with a row for each pair of a record and a user, an object with these two columns (a
+            mapping, a data frame), or pairs.
+        records_per_user: The maximum number of records of a user.
+        document: A document to fill in; `overrides` apply to it first.
+        overrides: As for `load`.
+        expected_batch_size: The expected number of records in a batch. The smallest sampling probability with this batch is
+            computed by an exact formula; the report adds a simulation, as an estimate with its standard error.
+        sampling_probability: Instead of the batch size: the probability to draw a record.
+        min_separation: The rounds b between two participations of a user, if no document states them.
+        neighbour_limit: The maximum number k_e of records with which a record may share users, or `rule` for the largest k_e
+            with b·p·k_e < 1 at the p that the batch would need if no user waited.
+        drop_shared: Drop records of several users.
+        seed: The seed of the choices among records: they are kept in the order of their number of users, then of a hash of
+            the seed and their name.
+        columns: The names of the two columns.
 
-    With `expected_batch_size`, the smallest sampling probability with this expected batch is computed by an exact
-    formula; the report adds a simulation, as an estimate with its standard error. `min_separation` is b, in rounds, if
-    no document states it. Raises `TableError` for wrong rows, `DomainError` for wrong arguments, `DocumentError` if the
-    document with these values is refused, and `MissingExtraError`.
+    `docs/users.md` explains the arguments. The result is not a private statistic. Raises `TableError` for wrong rows,
+    `DomainError` for wrong arguments, `DocumentError` if the document with these values is refused, and `MissingExtraError`.
     """
+    loaded = None if document is None else load(document, overrides=overrides)
     limit = whole_of("records_per_user", records_per_user, RECORDS_PER_USER)
     seed = whole_of("seed", seed, SEED)
-    asked = _asked(document, expected_batch_size, sampling_probability, min_separation, neighbour_limit)
+    asked = _asked(loaded, expected_batch_size, sampling_probability, min_separation, neighbour_limit)
     before = attribution_of(table, columns)
     candidates = before.sizes == 1 if drop_shared else np.ones(before.records, dtype=np.bool_)
     if not candidates.any():
@@ -139,7 +151,7 @@ def prepare(  # noqa: PLR0913 - a table and options
     law, widest = _law(after, asked, shared=shared, count=most is not None)
     p = _probability(asked, law)
     changes = _changes(asked, after.records, limit, p, shared=shared)
-    full = None if document is None else filled(document, changes)
+    full = None if loaded is None else filled(loaded, changes)
     report = Preparation(
         pyaccount=1,
         kind="preparation",

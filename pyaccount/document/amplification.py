@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -11,7 +11,7 @@ from pyaccount.document import ranges
 from pyaccount.document.fields import Number, Numbers, Text, Version
 from pyaccount.document.kinds import Kinds, Section
 from pyaccount.document.matrices import Identity
-from pyaccount.document.nodes import Table, plain_value
+from pyaccount.document.nodes import Table
 from pyaccount.document.noise import Gaussian
 from pyaccount.document.samplers import Drawn
 from pyaccount.document.sections import Training
@@ -92,7 +92,7 @@ class Amplification(Written):
 
     def __init__(self, root: Table, file: str | None = None, problems: Iterable[Problem] = ()) -> None:
         """Validate a tree, as `Document` does. Raises `DocumentError`."""
-        model, invalid = validate(root, cast(dict[str, Any], plain_value(root)), AmplificationModel)
+        model, invalid = validate(root, AmplificationModel)
         super().__init__(root, file, model)
         self.name: str = model.name
         self.base: LaplaceBase | GaussianBase | StatedBase = model.base
@@ -111,6 +111,3 @@ class Amplification(Written):
         found = [*problems, *invalid, *self.body.sampler.draw_problems(self, self.body)]
         if found:
             raise DocumentError(found)
-
-    def __repr__(self) -> str:
-        return f"<Amplification {self.name!r}{f' from {self.file}' if self.file else ''}>"

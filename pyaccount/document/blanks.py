@@ -20,7 +20,7 @@ def blanks(document: Mechanism) -> list[Path]:
     found: list[Path] = [path for path in privacy if getattr(document.stated_privacy, path[1]) == SOLVE]
     if document.shared_noise is not None and document.shared_noise.scale == SOLVE:
         found.append(("noise", "scale"))
-    for body in document.bodies:
+    for body in document.every_body():
         multiplier = getattr(body.stated_noise or body.noise, "multiplier", None)
         if multiplier == SOLVE:
             found.append(body.at("noise", "multiplier"))
@@ -55,7 +55,7 @@ def one_blank(document: Mechanism) -> Iterator[Problem]:
 
 def choices(document: Mechanism) -> Iterator[Path]:
     """Yield the paths of the `choose:` lists of the document."""
-    for body in document.bodies:
+    for body in document.every_body():
         for name, section in (("matrix", body.matrix), ("sampler", body.sampler)):
             for field in type(section).model_fields:
                 if isinstance(getattr(section, field, None), Choose):
@@ -71,11 +71,11 @@ def choice_at(document: Mechanism, path: Path) -> tuple[int | float | str, ...]:
 
 def searches_have_a_target(document: Mechanism) -> Iterator[Problem]:
     """Report matrices optimised for sampling unless there is one body, a target of ε and δ, and σ as the blank."""
-    for body in document.bodies:
+    for body in document.every_body():
         if not body.matrix.searched:
             continue
         path = body.at("matrix", "optimize_for")
-        if len(document.bodies) > 1:
+        if len(list(document.every_body())) > 1:
             message = "optimize_for: sampling is only implemented for documents with one body: in phases leave optimize_for out"
         elif document.shared_noise is not None:
             message = "optimize_for: sampling is not implemented beside a factor of the noise of phases: leave noise.scale out"
@@ -95,7 +95,7 @@ def searches_have_a_target(document: Mechanism) -> Iterator[Problem]:
 def choices_compare_noise(document: Mechanism) -> Iterator[Problem]:
     """Report `choose:` lists with several bodies, or if σ is not the blank: a choice compares errors at the target."""
     for path in choices(document):
-        if len(document.bodies) > 1 or document.shared_noise is not None:
+        if len(list(document.every_body())) > 1 or document.shared_noise is not None:
             message = "choose: is only implemented for documents with one body: in phases give the value itself"
             yield document.problem("contradiction", path, message)
         elif number_or_none(getattr(document.bodies[0].noise, "multiplier", None)) is not None:

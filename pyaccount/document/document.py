@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from pyaccount.document.blanks import blanks, choice_at, choices
 from pyaccount.document.fields import WHOLE_BLANKS
 from pyaccount.document.foreign import from_value
-from pyaccount.document.models import PhasedDocument, SingleDocument
-from pyaccount.document.nodes import Scalar, Table, find, place_of, plain_value, replaced
+from pyaccount.document.models import SHAPES, AnyDocument, MechanismDocument, PhasedDocument, SingleDocument
+from pyaccount.document.nodes import Scalar, Table, find, place_of, replaced
 from pyaccount.document.overrides import set_at
 from pyaccount.document.risk import target
 from pyaccount.document.rules import broken_rules
@@ -32,9 +32,7 @@ class Document(Mechanism):
 
     def __init__(self, root: Table, file: str | None = None, problems: Iterable[Problem] = ()) -> None:
         """Validate a tree. Raises `DocumentError` with all problems, those found in reading (`problems`) included."""
-        raw = cast(dict[str, Any], plain_value(root))
-        shape: type[SingleDocument | PhasedDocument] = PhasedDocument if "phases" in raw else SingleDocument
-        model, invalid = validate(root, raw, shape)
+        model, invalid = validate(root, cast("type[AnyDocument]", SHAPES.member(root.entries)))
         super().__init__(root, file, model)
         self.name = model.name
         self.accounting = model.accounting
@@ -129,7 +127,7 @@ class Document(Mechanism):
         root = set_at(self.root, path, Scalar(kept, place_of(self.root, path)))
         assert isinstance(root, Table)
         model = _changed(self._model, path, kept)
-        assert isinstance(model, SingleDocument | PhasedDocument)
+        assert isinstance(model, SingleDocument | MechanismDocument | PhasedDocument)
         document.root, document._model, document.blank = root, model, None
         document.shared_noise = shared_noise_of(model)
         document.bodies = tuple(body.in_iterations() for body in bodies_of(model))
@@ -153,9 +151,6 @@ class Document(Mechanism):
         root = replaced(self.root, ("privacy",), Table(entries, section.place))
         assert isinstance(root, Table)
         return self._made(root)
-
-    def __repr__(self) -> str:
-        return f"<Document {self.name!r}{f' from {self.file}' if self.file else ''}>"
 
 
 def _changed(section: BaseModel, path: Path, value: object) -> BaseModel:

@@ -187,16 +187,19 @@ class Number(FieldReader):
         if self.blank:
             accepted.append({"const": SOLVE})
         if self.choose:
-            items = {"type": "array", "items": {"anyOf": accepted[:2]}, "minItems": 1, "uniqueItems": True}
-            accepted.append(
-                {
-                    "type": "object",
-                    "properties": {"choose": items},
-                    "required": ["choose"],
-                    "additionalProperties": False,
-                }
-            )
+            accepted.append(_choose_schema({"anyOf": accepted[:2]}))
         return {"anyOf": accepted}
+
+
+def _choose_schema(items: JsonSchema) -> JsonSchema:
+    """Return the schema of alternatives under `choose:`, each of which has the schema `items`."""
+    alternatives = {"type": "array", "items": items, "minItems": 1, "uniqueItems": True}
+    return {
+        "type": "object",
+        "properties": {"choose": alternatives},
+        "required": ["choose"],
+        "additionalProperties": False,
+    }
 
 
 @dataclass(frozen=True)
@@ -306,13 +309,7 @@ class ChoiceOfKinds(FieldReader):
         return Choose(choose=tuple(alternatives))
 
     def _json_schema(self) -> JsonSchema:
-        items = {"type": "array", "items": {"enum": list(self.words)}, "minItems": 1, "uniqueItems": True}
-        return {
-            "type": "object",
-            "properties": {"choose": items},
-            "required": ["choose"],
-            "additionalProperties": False,
-        }
+        return _choose_schema({"enum": list(self.words)})
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ def _similar_file(path: Path) -> str | None:
 def named_files(document: Document) -> list[Path]:
     """Return the paths of the files that a document names, relative to the folder of the document."""
     folder = Path(document.file).parent if document.file is not None else Path()
-    return [folder / name for body in document.bodies for name in body.files().values()]
+    return [folder / name for body in document.every_body() for name in body.files().values()]
 
 
 def _refuse(name: str, problem: Problem) -> NoReturn:

@@ -53,6 +53,39 @@ def word_of(kind: type[Section]) -> str:
 
 
 @dataclass(frozen=True)
+class KeyedShapes:
+    """The annotation of a section that comes in several shapes, which the presence of a key identifies.
+
+    The type that it annotates is used only by type checkers.
+    """
+
+    usual: type[Section]
+    #: The other shapes, by the key that only they have.
+    by_key: Mapping[str, type[Section]]
+
+    @property
+    def members(self) -> tuple[type[Section], ...]:
+        """All shapes, the usual one first."""
+        return (self.usual, *self.by_key.values())
+
+    def member(self, value: object) -> type[Section]:
+        """Return the shape that reads a raw value."""
+        if isinstance(value, dict):
+            for key, shape in self.by_key.items():
+                if key in value:
+                    return shape
+        return self.usual
+
+    def read(self, value: object, _: object = None) -> object:
+        """Return the typed section for a raw value. Raises the errors of its shape."""
+        return value if value is REPORTED else self.member(value).model_validate(value)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        # As with kinds, the union that pydantic builds never validates.
+        return core_schema.no_info_wrap_validator_function(self.read, handler.generate_schema(Union[self.members]))  # noqa: UP007
+
+
+@dataclass(frozen=True)
 class Kinds:
     """The annotation of a union of kinds: it selects the member by its `kind` and lets the member read the mapping.
 

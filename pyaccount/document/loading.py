@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pyaccount.document.amplification import Amplification
-from pyaccount.document.confinement import placed
 from pyaccount.document.document import Document
 from pyaccount.document.fields import listed
-from pyaccount.document.nodes import Scalar, Table, find, located
+from pyaccount.document.nodes import Table, find, located, value_under
 from pyaccount.document.overrides import Overrides, override
 from pyaccount.document.policy import Policy
 from pyaccount.document.sources import Handed, not_a_mapping, tree_of
 from pyaccount.document.spelling import nearest_value
 from pyaccount.document.written import Written
 from pyaccount.errors import DocumentError, Problem
+from pyaccount.files import file_inside
 
 #: The kinds of documents that state their kind.
 KINDS = ("amplification", "policy")
@@ -39,12 +40,16 @@ def load(
     overrides: Overrides = (),
     folder: str | os.PathLike[str] | None = None,
 ) -> Document:
-    """Load a mechanism document from a YAML file or a mapping, or apply overrides to a document.
+    """Read and validate a mechanism document, or apply overrides to one that was read.
 
-    Overrides are a mapping of paths to values, or a list whose entries are texts such as `"privacy.epsilon=4"`, as
-    after `--set`, or pairs (path, value). With `folder`, the files that the document names are searched there, and no
-    file outside of it is read. Raises `DocumentError` with every problem of the document, and `TypeError` if the source
-    has another type.
+    Args:
+        source: The path of a YAML file, a mapping with the same contents, or a document.
+        overrides: Values to replace: a mapping of paths to values, as `{"privacy.epsilon": 4}`, or a list of `path=value`
+            strings, as after `--set`, and (path, value) pairs.
+        folder: For a document from somebody whom you do not trust: the folder of the files that the document names. No file
+            outside of it is read. Otherwise these files are looked for beside the document, or in the working folder.
+
+    Raises `DocumentError`, with every problem and its line and column, and `TypeError` if the source has another type.
     """
     if isinstance(source, Document) and not overrides and folder is None:
         # The document was validated already, and nothing in it changes.
@@ -77,8 +82,7 @@ def load_written(
     root, more = override(root, overrides)
     if not isinstance(root, Table):
         raise DocumentError([*problems, *more, not_a_mapping(root, file)])
-    kind = find(root, ("kind",))
-    word = kind.value if isinstance(kind, Scalar) else None
+    word = value_under(root, "kind")
     if isinstance(word, str) and word in NO_DOCUMENTS and find(root, ("training",)) is None:
         problem = Problem("unknown-kind", f"this is not a document: {NO_DOCUMENTS[word]}", ("kind",))
         raise DocumentError([*problems, *more, located(root, problem)])
@@ -93,3 +97,23 @@ def load_written(
         problem = Problem("unknown-kind", message, ("kind",), allowed=listed(KINDS), suggestion=suggestion)
         raise DocumentError([*problems, *more, located(root, problem)])
     return (Policy if word == "policy" else Amplification)(root, file, [*problems, *more])
+
+
+def confined(document: Document, folder: str | os.PathLike[str]) -> Document:
+    """Return the document if every file that it names is in `folder`, links followed. Raises `DocumentError` if not."""
+    found = []
+    for body in document.every_body():
+        for path, name in body.files().items():
+            try:
+                file_inside(Path(folder), name)
+            except ValueError as error:
+                found.append(document.problem("outside-folder", path, str(error)))
+    if found:
+        raise DocumentError(found)
+    return document
+
+
+def placed(document: Document, folder: str | os.PathLike[str]) -> Document:
+    """Return the document as if it were in `folder`, so that its files are read only there. Raises `DocumentError`."""
+    name = "document" if document.file is None else Path(document.file).name
+    return confined(Document(document.root, str(Path(folder) / name)), folder)

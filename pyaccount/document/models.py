@@ -1,18 +1,23 @@
-"""The shapes of mechanism documents: one body at the top level, or several phases."""
+"""The shapes of mechanism documents: one body at the top level, or several phases.
+
+A body is a training run, or a mechanism that takes the place of training, sampler, matrix and noise.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from pyaccount.document import ranges
-from pyaccount.document.fields import Items, Number, Text, Version
-from pyaccount.document.kinds import Section
+from pyaccount.document.fields import Choice, Items, Number, Text, Version
+from pyaccount.document.kinds import KeyedShapes, Kind, Kinds, Section
 from pyaccount.document.matrices import Identity, Matrix
+from pyaccount.document.mechanisms import AnyMechanism
 from pyaccount.document.noise import AnyNoise, SharedNoise
 from pyaccount.document.samplers import AnySampler
 from pyaccount.document.sections import Accounting, Privacy, Training
+from pyaccount.document.unknown_kinds import SAMPLERS as REFUSED
 from pyaccount.document.words import VERSION
 from pyaccount.document.workload import StatedWorkload
 
@@ -36,12 +41,70 @@ class _BodyFields(Section):
     )
 
 
-class Phase(_BodyFields):
-    """One of several mechanisms that are run on the same data."""
+class PoissonUnits(Kind):
+    """Poisson sampling of the units that a mechanism is run on: each run draws every unit independently."""
 
+    aliases = "bernoulli poisson-sampling poisson-subsampling iid"
+
+    kind: Literal["poisson"] = Field(description="Each record (or user) joins each run independently.")
+    sampling_probability: Annotated[float, Number(ranges.PROBABILITY)] = Field(
+        description="The probability that a record (or a client) joins a run."
+    )
+    draws: Annotated[Literal["records", "clients"], Choice(("records", "clients"))] = Field(
+        default="records",
+        description="What is drawn. records: the protected records (or users), each with all of its data. clients: groups of "
+        "records of which each protected record belongs to one; who else takes part then reveals whether the client of a "
+        "record was drawn, so sampling hides less.",
+    )
+
+
+class _MechanismFields(Section):
+    mechanism: AnyMechanism = Field(
+        description="A mechanism whose output is released, in place of training, sampler, matrix and noise."
+    )
+    # None if every run uses all records.
+    sampler: Annotated[PoissonUnits, Kinds("sampler of a mechanism", (PoissonUnits,), refused=REFUSED)] = Field(
+        default=None,  # type: ignore[assignment]
+        description="How the records of each run are drawn, if the mechanism is run on a secret sample of them. Default: "
+        "all records.",
+    )
+    count: Annotated[int, Number(ranges.COUNT, whole=True)] = Field(
+        default=1, description="The number of times that this mechanism is run, each time with new noise."
+    )
+
+
+class _NamedPhase(Section):
     name: Annotated[str | None, Text(ranges.NAME_LENGTH)] = Field(
         default=None, description="The name of the phase in the certificate."
     )
+
+
+class Phase(_NamedPhase, _BodyFields):
+    """One of several mechanisms that are run on the same data."""
+
+
+class MechanismPhase(_NamedPhase, _MechanismFields):
+    """A phase that releases the output of a mechanism."""
+
+
+class SampledPhases(_NamedPhase):
+    """Phases that are all run on one sample, which is drawn anew for each run, such as the local steps of a federated round."""
+
+    sampler: Annotated[PoissonUnits, Kinds("sampler of phases", (PoissonUnits,), refused=REFUSED)] = Field(
+        description="How the records (or clients) of each run are drawn."
+    )
+    phases: Annotated[
+        tuple[Annotated[Phase | MechanismPhase, KeyedShapes(Phase, {"mechanism": MechanismPhase})], ...],
+        Items(ranges.INNER_PHASES),
+    ] = Field(description="The phases that are run on every sample. A record that is not drawn is in none of them.")
+    count: Annotated[int, Number(ranges.COUNT, whole=True)] = Field(
+        default=1, description="The number of samples that are drawn, each for one run of all phases."
+    )
+
+
+AnyPhase = Phase | MechanismPhase | SampledPhases
+#: The shapes of a phase.
+PHASE_SHAPES = KeyedShapes(Phase, {"mechanism": MechanismPhase, "phases": SampledPhases})
 
 
 class _Head(Section):
@@ -52,11 +115,19 @@ class _Head(Section):
 
 
 #: The keys that describe a body, at the top level or in a phase.
-BODY_KEYS = tuple(_BodyFields.model_fields)
+BODY_KEYS = tuple(dict.fromkeys((*_BodyFields.model_fields, *_MechanismFields.model_fields)))
+#: The keys in whose place a mechanism is written.
+REPLACED = tuple(name for name in _BodyFields.model_fields if name not in _MechanismFields.model_fields)
 
 
 class SingleDocument(_BodyFields, _Head):
     """A document with one mechanism, which is described at the top level."""
+
+    body_keys: ClassVar[tuple[str, ...]] = BODY_KEYS
+
+
+class MechanismDocument(_MechanismFields, _Head):
+    """A document that releases the output of one mechanism, which is described at the top level."""
 
     body_keys: ClassVar[tuple[str, ...]] = BODY_KEYS
 
@@ -71,7 +142,12 @@ class PhasedDocument(_Head):
         default=None,  # type: ignore[assignment]
         description="A factor of the noise of all phases, so that `scale: solve` finds the least noise of all of them at once.",
     )
-    phases: Annotated[tuple[Phase, ...], Items(ranges.PHASES)] = Field(
+    phases: Annotated[tuple[Annotated[AnyPhase, PHASE_SHAPES], ...], Items(ranges.PHASES)] = Field(
         description="The mechanisms that are run on the same data, one after the other or in parallel. They are "
         "composed."
     )
+
+
+#: The shapes of a document at the top level.
+SHAPES = KeyedShapes(SingleDocument, {"phases": PhasedDocument, "mechanism": MechanismDocument})
+AnyDocument = SingleDocument | MechanismDocument | PhasedDocument

@@ -81,6 +81,12 @@ def find(node: Node, path: Path) -> Node | None:
     return current
 
 
+def value_under(root: Node, key: str) -> object:
+    """Return the single value under a key at the top level, or `None`."""
+    node = child(root, key)
+    return node.value if isinstance(node, Scalar) else None
+
+
 def place_of(root: Node, path: Path, *, key: bool = False) -> Place:
     """Return the place of the value at `path`, or of its key; if missing, that of the mapping that lacks it."""
     node = root

@@ -1,4 +1,8 @@
-"""Joins phases one after the other: equal consecutive phases become one phase with the rounds of both."""
+"""Joins phases one after the other: equal consecutive phases become one phase with the rounds of both.
+
+This holds for rounds that compose. Phases with a matrix or with a largest number of participations describe whole runs: two
+runs in which a record takes part once each are not one longer run in which it does. These stay as they are.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +25,26 @@ def lasting(phase: RawPhase, rounds: int) -> dict[str, Any]:
 
 
 def append(phases: list[dict[str, Any]], phase: dict[str, Any]) -> None:
-    """Append a phase to the list, or add its rounds to the last phase if its rounds equal those of the new one."""
-    if phases and without_length(phases[-1]) == without_length(phase):
+    """Append a phase to the list, or add its rounds to the last phase if its rounds compose and
+    equal those of the new one.
+
+    A phase with a mechanism has no iterations; runs of equal mechanisms are added to its `count`.
+    """
+    if "training" not in phase:
+        runs = {key: value for key, value in phase.items() if key != "count"}
+        if phases and runs == {key: value for key, value in phases[-1].items() if key != "count"}:
+            phase = {**runs, "count": phases.pop().get("count", 1) + phase.get("count", 1)}
+    elif (
+        phases
+        and "training" in phases[-1]
+        and not _whole_run(phase)
+        and without_length(phases[-1]) == without_length(phase)
+    ):
         before = phases.pop()
         phase = lasting(phase, before["training"]["iterations"] + phase["training"]["iterations"])
     phases.append(phase)
+
+
+def _whole_run(phase: RawPhase) -> bool:
+    """Return whether the phase is one run as a whole, so that rounds cannot be added to it."""
+    return "matrix" in phase or "max_participations" in phase.get("sampler", {})

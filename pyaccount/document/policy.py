@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import ConfigDict, Field
 
@@ -25,7 +25,7 @@ from pyaccount.document.fields import (
     wrong_type,
 )
 from pyaccount.document.kinds import Section
-from pyaccount.document.nodes import Scalar, Table, find, located, plain_value
+from pyaccount.document.nodes import Table, located, value_under
 from pyaccount.document.sources import Handed, not_a_mapping, tree_of
 from pyaccount.document.spelling import nearest_value
 from pyaccount.document.validation import validate
@@ -158,7 +158,7 @@ class Policy(Written):
 
     def __init__(self, root: Table, file: str | None = None, problems: Iterable[Problem] = ()) -> None:
         """Validate a tree, as `Document` does. Raises `DocumentError`."""
-        model, invalid = validate(root, cast(dict[str, Any], plain_value(root)), PolicyModel)
+        model, invalid = validate(root, PolicyModel)
         super().__init__(root, file, model)
         self.name: str = model.name
         self.limits: Limits = model.limits
@@ -184,17 +184,13 @@ class Policy(Written):
         if found:
             raise DocumentError(found)
 
-    def __repr__(self) -> str:
-        return f"<Policy {self.name!r}{f' from {self.file}' if self.file else ''}>"
-
 
 def load_policy(source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Policy) -> Policy:
     """Load a policy from a YAML file or a mapping. Raises `DocumentError` with every problem, or for other kinds."""
     file, root, problems = tree_of(source)
     if not isinstance(root, Table):
         raise DocumentError([*problems, not_a_mapping(root, file)])
-    kind = find(root, ("kind",))
-    word = kind.value if isinstance(kind, Scalar) else None
+    word = value_under(root, "kind")
     if word != "policy":
         suggestion = "policy" if isinstance(word, str) and nearest_value(word, ("policy",)) else None
         message = (

@@ -22,6 +22,19 @@ from collections.abc import Sequence
 _MARGIN = 4.0 * sys.float_info.epsilon
 
 
+def beside(multiplier: float, further: Sequence[float]) -> float:
+    """Return Σ (σ/σ_i)², what other releases of multipliers σ_i add for each round to the square of what moves.
+
+    It is in squared units of the main release's noise σ = `multiplier`. If a matrix C correlates that noise, a record with
+    the participations x moves C x there and x in every other release, whose rounds are independent. Divided by their
+    standard deviations and stacked, that is the encoder [C/σ; I/σ_1; …] with standard noise, of Gram matrix
+    CᵀC/σ² + Σ σ_i⁻²·I. So σ² times the square of what moves is ‖Cx‖² + Σ (σ/σ_i)²·(number of rounds of x): the same
+    pattern x moves all releases. Rounded to nearest: the relative error is at most 4 + (number of releases) units of
+    rounding.
+    """
+    return math.fsum((multiplier / sigma) ** 2 for sigma in further)
+
+
 def effective(multipliers: Sequence[float]) -> tuple[float, float]:
     """Return a lower and an upper bound on (Σ σ_i⁻²)^(−1/2) for positive finite σ_i; exact for a single release."""
     if len(multipliers) == 1:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyaccount.document.blanks import choices_compare_noise, one_blank, searches_have_a_target
 from pyaccount.document.epochs import epochs_text, iterations_of
 from pyaccount.document.fields import SOLVE
+from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.ranges import DELTA, ITERATIONS
 from pyaccount.document.risk import one_budget, one_target
 from pyaccount.document.schedule_rules import schedule_problems, shared_noise_problems
@@ -34,12 +35,14 @@ def broken_rules(document: Mechanism) -> Iterator[Problem]:
     yield from shared_noise_problems(document)
     yield from choices_compare_noise(document)
     yield from searches_have_a_target(document)
-    for body in document.bodies:
+    for body in document.every_body():
         yield from _length_is_given(document, body)
         yield from _epochs_say_iterations(document, body)
         yield from schedule_problems(document, body)
         yield from body.matrix.problems(document, body)
         yield from body.sampler.problems(document, body)
+        if isinstance(body.noise, MechanismKind):
+            yield from body.noise.problems(document, body)
         yield from workload_problems(document, body, body.workload)
 
 
@@ -52,12 +55,13 @@ def _losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
     """
     if number_or_none(document.stated_privacy.delta) != 0.0:
         return
-    for body in document.bodies:
+    for body in document.every_body():
         # If the noise was reported already, its kind is not known.
         if not getattr(body.noise, "bounded_loss", True):
+            own = path_text(body.at("mechanism" if isinstance(body.noise, MechanismKind) else "noise"))
             message = (
-                f"no ε holds at δ = 0: {path_text(body.at('noise'))} is Gaussian, whose privacy loss has no bound. Give a delta "
-                "greater than 0; δ = 0 is for documents where all noise is Laplace noise"
+                f"no ε holds at δ = 0: the privacy loss of {own} ({body.noise.kind}) has no bound. Give a delta greater than "
+                "0; δ = 0 is for documents where every phase has bounded losses, such as those of Laplace noise"
             )
             yield document.problem(
                 "out-of-range", ("privacy", "delta"), message, allowed=f"a number {DELTA.describe()}"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyaccount.document.fields import SOLVE
+from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.schedules import Decaying, ScheduledBatch, ScheduledProbability, ScheduleFile, readable
 from pyaccount.document.stated import number_or_none
 from pyaccount.errors import Path, Problem, path_text
@@ -36,10 +37,22 @@ def schedule_problems(document: Mechanism, body: Body) -> Iterator[Problem]:
 
 
 def shared_noise_problems(document: Mechanism) -> Iterator[Problem]:
-    """Report a phase whose noise is the blank although a factor multiplies it: the value would not be the phase's σ."""
-    if document.shared_noise is None or document.shared_noise.scale == SOLVE:
+    """Report a factor that multiplies nothing, and a phase whose noise is the blank although a factor multiplies it.
+
+    The value of that blank would not be the phase's σ.
+    """
+    if document.shared_noise is None:
         return
-    for body in document.bodies:
+    bodies = list(document.every_body())
+    if bodies and all(isinstance(body.noise, MechanismKind) for body in bodies):
+        message = (
+            "this multiplies the noise of training runs, and all phases here are mechanisms with noise of their own: leave it "
+            "out"
+        )
+        yield document.problem("contradiction", ("noise", "scale"), message, allowed="no factor of the noise")
+    if document.shared_noise.scale == SOLVE:
+        return
+    for body in bodies:
         if getattr(body.stated_noise, "multiplier", None) == SOLVE:
             message = (
                 "this is to be solved, but noise.scale beside the phases multiplies it: leave noise.scale out, or give a number "

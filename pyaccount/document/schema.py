@@ -15,7 +15,7 @@ from pydantic_core import core_schema
 from pyaccount.document.amplification import AmplificationModel
 from pyaccount.document.fields import DURATION_TEXT, NUMBER_TEXT
 from pyaccount.document.kinds import Section
-from pyaccount.document.models import BODY_KEYS, PhasedDocument, SingleDocument
+from pyaccount.document.models import BODY_KEYS, REPLACED, SHAPES, MechanismDocument, PhasedDocument, SingleDocument
 from pyaccount.document.policy import PolicyModel
 from pyaccount.document.sweeps import VARIES, SweepModel
 from pyaccount.document.words import VERSION
@@ -40,18 +40,20 @@ class _Generator(GenerateJsonSchema):
 def mechanism_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of mechanism documents."""
     definitions: dict[str, Any] = {}
-    shapes: list[dict[str, Any]] = []
-    for shape in (SingleDocument, PhasedDocument):
+    properties: dict[str, Any] = {}
+    samplers: dict[type[Section], Any] = {}
+    noises: dict[type[Section], Any] = {}
+    for shape in SHAPES.members:
         schema = shape.model_json_schema(schema_generator=_Generator)
         definitions |= schema.pop("$defs")
-        shapes.append(schema["properties"])
-    single, phased = shapes
-    properties = single | phased
+        properties |= schema["properties"]
+        samplers[shape] = schema["properties"].get("sampler")
+        if noise := schema["properties"].get("noise"):
+            noises[shape] = {key: value for key, value in noise.items() if key != "description"}
     # Beside phases, `noise` is a factor of the noise of all of them.
-    noises = [{key: value for key, value in one["noise"].items() if key != "description"} for one in (single, phased)]
     properties["noise"] = {
-        "anyOf": noises,
-        "description": single["noise"]["description"],
+        "anyOf": list(noises.values()),
+        "description": SingleDocument.model_fields["noise"].description,
     }
     for definition in definitions.values():
         definition.pop("title", None)
@@ -62,12 +64,31 @@ def mechanism_schema() -> dict[str, Any]:
         "title": f"pyaccount mechanism document, version {VERSION}",
         "description": "A mechanism for which pyaccount computes a certificate: what is protected, how it is trained, one blank.",
         "type": "object",
-        "properties": {name: properties[name] for name in (*heads, *BODY_KEYS, "phases")},
+        "properties": {name: properties[name] for name in (*heads, *BODY_KEYS, "phases")}
+        | {"sampler": {"description": SingleDocument.model_fields["sampler"].description}},
         "required": _required(PhasedDocument, heads),
         "additionalProperties": False,
         "oneOf": [
-            {"required": _required(SingleDocument, BODY_KEYS), "properties": {"phases": False, "noise": noises[0]}},
-            {"required": ["phases"], "properties": {**dict.fromkeys(BODY_KEYS, False), "noise": noises[1]}},
+            {
+                "required": _required(SingleDocument, BODY_KEYS),
+                "properties": {
+                    "phases": False,
+                    "mechanism": False,
+                    "sampler": samplers[SingleDocument],
+                    "noise": noises[SingleDocument],
+                },
+            },
+            {
+                "required": ["mechanism"],
+                "properties": {
+                    **dict.fromkeys((*REPLACED, "phases"), False),
+                    "sampler": samplers[MechanismDocument],
+                },
+            },
+            {
+                "required": ["phases"],
+                "properties": {**dict.fromkeys(BODY_KEYS, False), "noise": noises[PhasedDocument]},
+            },
         ],
         "$defs": dict(sorted(definitions.items())),
     }
@@ -152,5 +173,6 @@ def _tidied(schema: Any) -> Any:
     return tidied
 
 
-def _required(shape: type[SingleDocument | PhasedDocument], names: Iterable[str]) -> list[str]:
-    return [name for name in names if shape.model_fields[name].is_required()]
+def _required(shape: type[Section], names: Iterable[str]) -> list[str]:
+    fields = shape.model_fields
+    return [name for name in names if name in fields and fields[name].is_required()]

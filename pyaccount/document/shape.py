@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from pyaccount.document.fields import FieldReader
-from pyaccount.document.kinds import Kinds, Section
+from pyaccount.document.kinds import KeyedShapes, Kinds, Section
 from pyaccount.errors import Path
 
 
@@ -43,8 +43,19 @@ def union_of(field: FieldInfo) -> Kinds | None:
     return next((annotation for annotation in field.metadata if isinstance(annotation, Kinds)), None)
 
 
+def shapes_of(field: FieldInfo) -> KeyedShapes | None:
+    """Return the `KeyedShapes` annotation of the entries of a list, or `None` for other fields."""
+    for entry in get_args(field.annotation):
+        for annotation in getattr(entry, "__metadata__", ()):
+            if isinstance(annotation, KeyedShapes):
+                return annotation
+    return None
+
+
 def section_of(field: FieldInfo) -> type[Section] | None:
-    """Return the section that a field holds (for a list, the section of its entries), or `None`."""
+    """Return the section that a field holds (for a list, the section of its entries; the usual one), or `None`."""
+    if shapes := shapes_of(field):
+        return shapes.usual
     for candidate in (field.annotation, *get_args(field.annotation)):
         if isinstance(candidate, type) and issubclass(candidate, Section):
             return candidate
@@ -61,13 +72,15 @@ def field_at(shape: type[Section], path: Path, raw: Any) -> FieldInfo | None:
 def member_at(shape: type[Section], path: Path, raw: Any) -> type[Section] | None:
     """Return the section at a path, of the kind that the document states, or `None` if there is none."""
     section: type[Section] | None = shape
+    shapes: KeyedShapes | None = None
     for index, part in enumerate(path):
         if isinstance(part, int):
+            section = shapes.member(value_at(raw, path[: index + 1])) if shapes else section
             continue
         field = section.model_fields.get(part) if section else None
         if field is None:
             return None
-        union = union_of(field)
+        union, shapes = union_of(field), shapes_of(field)
         inside, reader = value_at(raw, path[: index + 1]), reader_of(field)
         if union is not None:
             section = union.member(inside)

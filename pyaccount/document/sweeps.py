@@ -21,7 +21,7 @@ from pyaccount.document.canonical import integral
 from pyaccount.document.document import Document
 from pyaccount.document.fields import FieldReader, Items, JsonSchema, Text, Version
 from pyaccount.document.kinds import Section
-from pyaccount.document.nodes import Listing, Node, Scalar, Table, find, located, plain_value
+from pyaccount.document.nodes import Listing, Node, Scalar, Table, find, located, plain_value, value_under
 from pyaccount.document.overrides import (
     PATH,
     Override,
@@ -181,8 +181,7 @@ class SweepGrid:
 def is_sweep(source: GridSource) -> bool:
     """Return whether a source has `vary`, or is of kind sweep. Raises `DocumentError` if it cannot be read."""
     root = tree_of(source)[1]
-    kind = find(root, ("kind",))
-    return isinstance(root, Table) and (VARY in root.entries or (isinstance(kind, Scalar) and kind.value == KIND))
+    return isinstance(root, Table) and (VARY in root.entries or value_under(root, "kind") == KIND)
 
 
 def load_grid(source: GridSource | Sequence[GridSource], *, overrides: Overrides = ()) -> SweepGrid:
@@ -219,14 +218,13 @@ def _check(grid: SweepGrid) -> None:
 def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequence[Override]) -> SweepGrid:
     if not isinstance(root, Table):
         raise DocumentError([*problems, not_a_mapping(root, file)])
-    kind = find(root, ("kind",))
     varies = root.entries.get(VARY)
     axes: tuple[VariedPaths, ...] = ()
     if varies is not None:
         axes, more = _axes(root, varies[1])
         problems = [*problems, *more]
-    if isinstance(kind, Scalar) and kind.value == KIND:
-        model, invalid = validate(root, cast(dict[str, Any], plain_value(root)), SweepModel)
+    if value_under(root, "kind") == KIND:
+        model, invalid = validate(root, SweepModel)
         if problems or invalid:
             raise DocumentError([*problems, *invalid])
         listed = find(root, ("documents",))
@@ -246,8 +244,8 @@ def _grid(file: str | None, root: Node, problems: list[Problem], overrides: Sequ
     if problems:
         raise DocumentError(problems)
     base = replace(root, entries={key: entry for key, entry in root.entries.items() if key != VARY})
-    name = find(root, ("name",))
-    title = name.value if isinstance(name, Scalar) and isinstance(name.value, str) else None
+    name = value_under(root, "name")
+    title = name if isinstance(name, str) else None
     return SweepGrid(title, file, (_overridden(file, base, [], overrides),), _apart(root, axes, overrides))
 
 
@@ -272,8 +270,7 @@ def _document(source: GridSource, overrides: Sequence[Override]) -> tuple[str | 
 def _overridden(
     file: str | None, root: Table, problems: list[Problem], overrides: Sequence[Override]
 ) -> tuple[str | None, Table, tuple[Problem, ...]]:
-    kind = find(root, ("kind",))
-    if VARY in root.entries or (isinstance(kind, Scalar) and kind.value == KIND):
+    if VARY in root.entries or value_under(root, "kind") == KIND:
         path: Path = (VARY,) if VARY in root.entries else ("kind",)
         message = "a sweep cannot be a cell of another sweep: run `pyaccount sweep` for each of them"
         raise DocumentError([located(root, Problem("wrong-type", message, path))])
@@ -358,7 +355,7 @@ def _values(root: Table, path: Path, node: Node) -> tuple[Node, ...] | Problem:
     """Return the values of one path, from a list or a span, or the problem with them."""
     try:
         if isinstance(node, Table) and {"start", "stop"} & set(node.entries):
-            span, invalid = validate(node, cast(dict[str, Any], plain_value(node)), Span)
+            span, invalid = validate(node, Span)
             if invalid:
                 return replace(invalid[0], path=(*path, *invalid[0].path))
             return tuple(Scalar(number, node.place) for number in span.numbers())

@@ -30,18 +30,37 @@ _OTHER_NOISE = (
     "noise, or account for this release elsewhere"
 )
 
+_AS_MECHANISM = (
+    "is not a noise on the sums of training rounds for which a bound is implemented; if it is released beside training, write "
+    "a phase with `mechanism: {{kind: {kind}}}` in place of training, sampler, matrix and noise"
+)
+
 NOISES = {
-    "discrete-gaussian": f"discrete Gaussian noise {_OTHER_NOISE.format(near='gaussian')}",
-    "discrete-laplace": f"discrete Laplace (geometric) noise {_OTHER_NOISE.format(near='laplace')}",
+    "discrete-gaussian": f"discrete Gaussian noise {_AS_MECHANISM.format(kind='discrete-gaussian')}",
+    "discrete-laplace": f"discrete Laplace (geometric) noise {_AS_MECHANISM.format(kind='discrete-laplace')}",
     "skellam": f"Skellam noise {_OTHER_NOISE.format(near='gaussian')}",
     "binomial": f"binomial noise {_OTHER_NOISE.format(near='gaussian')}",
     "staircase": f"staircase noise {_OTHER_NOISE.format(near='laplace')}",
-    "exponential": f"a selection (exponential mechanism, report noisy max) {_OTHER_NOISE.format(near='laplace')}",
+    "exponential": f"a selection {_AS_MECHANISM.format(kind='exponential')}",
 }
 
-MATRICES = {
-    "tree": "no tree of partial sums is implemented by name: write `kind: dense` with the file of its square root, or take "
-    "banded-square-root or blt, whose errors are usually smaller",
+#: Mechanisms without a bound, each with the reason and with what can be written instead.
+_ITS_GUARANTEE = "write its published guarantee as `mechanism: {kind: stated}`"
+MECHANISMS = {
+    "sparse-vector": "the sparse vector technique has no privacy profile that is implemented here: it halts after answers that "
+    f"depend on the data, and variants of it were published with false proofs; {_ITS_GUARANTEE}, if you trust the proof",
+    "pate": "the guarantee of PATE depends on the votes of the teachers, that is, on the data, so it is not known before the run "
+    f"and is itself sensitive; write each noisy vote as `mechanism: {{kind: report-noisy-max}}`, or {_ITS_GUARANTEE}",
+    "shuffle": "the amplification of local reports by a shuffler holds for n reports of other people that are honest, which no "
+    f"document states; {_ITS_GUARANTEE} for this n, or take the guarantee of one report, which needs no shuffler",
+    "skellam": "no bound for Skellam noise is implemented, and that for discrete Gaussian noise does not hold for it; "
+    f"{_ITS_GUARANTEE}",
+    "binomial": "no bound for binomial noise is implemented, and that for Gaussian noise does not hold for it; "
+    f"{_ITS_GUARANTEE}",
+    "distributed-discrete-gaussian": "a sum of discrete Gaussians of several parties is not discrete Gaussian (Kairouz, Liu & "
+    f"Steinke 2021), so its bound does not hold; {_ITS_GUARANTEE}",
+    "staircase": "no bound for staircase noise is implemented, and that for Laplace noise does not hold for it; "
+    f"{_ITS_GUARANTEE}",
 }
 
 #: Other words that people and libraries use for these kinds.
@@ -50,10 +69,12 @@ ALIASES: dict[str, str] = {
     for kind, aliases in {
         "weighted": "weights weighted-random weighted-sampling weighted-random-sampler weightedrandomsampler weighted-poisson "
         "importance importance-sampling class-balanced class-weighted balanced oversampling oversampled stratified",
-        "discrete-gaussian": "discretegaussian gaussian-discrete discrete-normal dgauss distributed-discrete-gaussian",
+        "discrete-gaussian": "discretegaussian gaussian-discrete discrete-normal dgauss",
+        "distributed-discrete-gaussian": "ddgauss sum-of-discrete-gaussians secagg",
+        "sparse-vector": "svt above-threshold abovethreshold sparse-vector-technique numeric-sparse",
+        "pate": "teacher-ensemble teachers",
         "discrete-laplace": "discretelaplace laplace-discrete geometric two-sided-geometric double-geometric",
         "exponential": "exponential-mechanism report-noisy-max permute-and-flip gumbel",
-        "tree": "binary-tree tree-aggregation tree-restart honaker ftrl dp-ftrl",
     }.items()
     for alias in aliases.split()
 }

@@ -8,9 +8,9 @@ were reported.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -18,7 +18,7 @@ from pyaccount.document import numerals
 from pyaccount.document.asking import AlsoCalled
 from pyaccount.document.fields import listed
 from pyaccount.document.kinds import Section
-from pyaccount.document.nodes import REPORTED, Node, Table, find, located
+from pyaccount.document.nodes import REPORTED, Node, Table, find, located, plain_value
 from pyaccount.document.shape import field_at, keys_at, leaves, member_at, reader_of, section_of, union_of, value_at
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_yaml
 from pyaccount.document.spelling import advice_on, alias_of, as_key, nearest
@@ -38,8 +38,9 @@ _MOST_GUESSES = 1000
 _Shape = TypeVar("_Shape", bound=Section)
 
 
-def validate(root: Table, raw: dict[str, Any], shape: type[_Shape]) -> tuple[_Shape, list[Problem]]:
-    """Return the typed document of this shape and its problems. `raw`, the tree's plain value, is modified."""
+def validate(root: Table, shape: type[_Shape]) -> tuple[_Shape, list[Problem]]:
+    """Return the typed document of this shape and its problems."""
+    raw = cast(dict[str, Any], plain_value(root))
     problems: list[Problem] = []
     first = True
     while True:
@@ -124,8 +125,10 @@ class _Review:
             message = "a document with phases cannot have this key at the top level: move it into a phase"
             return located(self.root, Problem("contradiction", message, path), key=True)
         fields = keys_at(self.shape, parent, self.raw)
-        if self.shape.body_keys and "phases" not in fields and not parent:
-            fields.append("phases")
+        if self.shape.body_keys and (replaced := _in_its_place(str(key), fields)) is not None:
+            return located(self.root, Problem("contradiction", replaced, path), key=True)
+        if self.shape.body_keys and not parent:
+            fields += [name for name in ("mechanism", "phases") if name not in fields]
         self.guesses += 1
         mechanism = bool(self.shape.body_keys)
         if mechanism and (advice := self.advice(str(key), parent)) is not None:
@@ -181,7 +184,9 @@ class _Review:
             body = [path for path in absent if path[0] in keys]
             absent = [path for path in absent if path not in body]
             if not any(self.excused((key,)) for key in (*keys, "phases")):
-                message = "the document describes no mechanism: give training, sampler and noise, or phases"
+                message = (
+                    "the document describes no mechanism: give training, sampler and noise, or mechanism, or phases"
+                )
                 problems.append(located(self.root, Problem("missing-key", message)))
             elif not self.excused(("phases",)):
                 absent += body
@@ -214,6 +219,18 @@ class _Review:
             parent = value_at(self.raw, tuple(above))
             if isinstance(parent, dict):
                 parent.setdefault(key, REPORTED)
+
+
+def _in_its_place(key: str, fields: Collection[str]) -> str | None:
+    """Return what to do about a key of a training run beside a mechanism, or `None` for others."""
+    from pyaccount.document.models import REPLACED  # for documents about mechanisms only
+
+    if "mechanism" not in fields or key not in REPLACED:
+        return None
+    return (
+        f"`mechanism` takes the place of {', '.join(REPLACED)}: leave {key} out, or write two phases, one with the mechanism "
+        "and one with the training run"
+    )
 
 
 def _mend(shape: type[Section], raw: dict[str, Any], path: Path, kind: str) -> None:

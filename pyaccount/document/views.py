@@ -14,12 +14,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from pyaccount.document.epochs import iterations_of
-from pyaccount.document.fields import SOLVE
-from pyaccount.document.matrices import MatrixKind
-from pyaccount.document.models import Phase, PhasedDocument, SingleDocument
+from pyaccount.document.fields import SOLVE, Solve
+from pyaccount.document.matrices import Identity, MatrixKind
+from pyaccount.document.mechanisms import MechanismKind
+from pyaccount.document.mechanisms.base import OfPhases
+from pyaccount.document.models import (
+    AnyDocument,
+    AnyPhase,
+    MechanismDocument,
+    MechanismPhase,
+    PhasedDocument,
+    SampledPhases,
+)
 from pyaccount.document.nodes import REPORTED
 from pyaccount.document.noise import AnyNoise, SharedNoise, scaled
-from pyaccount.document.samplers import SamplerKind, UnreadSampler
+from pyaccount.document.samplers import Deterministic, Poisson, SamplerKind, UnreadSampler
 from pyaccount.document.schedules import (
     Scheduled,
     ScheduledBatch,
@@ -35,9 +44,8 @@ from pyaccount.document.written import Written
 from pyaccount.errors import Path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from fractions import Fraction
-
-Model = SingleDocument | PhasedDocument
 
 
 class HasSampler(Protocol):
@@ -57,10 +65,11 @@ class Body:
     training: Training
     sampler: SamplerKind
     matrix: MatrixKind
-    #: The noise with the factor of all phases, if there is one.
-    noise: AnyNoise
+    #: The noise of each round, with the factor of all phases if there is one; or the mechanism that is released in its place.
+    noise: AnyNoise | MechanismKind
     count: int
-    #: The name of the section with the rates: `sampling` in a document about a single draw, which has no training.
+    #: The name of the section with the rates: `sampling` in a document about a single draw, which has no training, and
+    #: `sampler` in a body with a mechanism.
     rates: str = "training"
     #: The epochs that the document states, if any; `training` then has the corresponding iterations.
     epochs: float | None = None
@@ -68,6 +77,10 @@ class Body:
     workload: StatedWorkload | None = None
     #: The noise as the body states it, without the factor of all phases; None means that there is no such factor.
     stated_noise: AnyNoise | None = None
+    #: The phases that are run together in one run of this body; empty for most bodies.
+    inner: tuple[Body, ...] = ()
+    #: Whether what the sampler draws are groups that contain the protected records, instead of the records themselves.
+    draws_groups: bool = False
 
     def at(self, *path: str) -> Path:
         """Return the document path of something in this body."""
@@ -85,7 +98,7 @@ class Body:
 
     def files(self) -> dict[Path, str]:
         """Return the names of the files that the body names, by document path: a matrix, and schedules."""
-        named = {self.at("matrix", field): str(getattr(self.matrix, field)) for field in self.matrix.files()}
+        named = {self.at("matrix", field): str(getattr(self.matrix, field)) for field in self.matrix.files}
         for path, scheduled in self.schedules().items():
             schedule = readable(scheduled)
             if isinstance(schedule, ScheduleFile):
@@ -192,10 +205,15 @@ class Mechanism(Written):
     #: The factor of the noise of all phases; None if the document states none.
     shared_noise: SharedNoise | None
 
+    def every_body(self) -> Iterator[Body]:
+        """Yield the bodies, each followed by those that are inside it."""
+        for body in self.bodies:
+            yield from (body, *body.inner)
 
-def bodies_of(model: Model) -> tuple[Body, ...]:
-    """Return the bodies of a document of either shape; empty if the phases could not be read."""
-    if isinstance(model, SingleDocument):
+
+def bodies_of(model: AnyDocument) -> tuple[Body, ...]:
+    """Return the bodies of a document of any shape; empty if the phases could not be read."""
+    if not isinstance(model, PhasedDocument):
         return (_body_of(model, (), None),)
     if not isinstance(model.phases, tuple):
         return ()
@@ -203,20 +221,60 @@ def bodies_of(model: Model) -> tuple[Body, ...]:
     bodies = (_body_of(phase, ("phases", index), phase.name) for index, phase in enumerate(model.phases))
     if shared is None or not _was_read(shared.scale):
         return tuple(bodies)
-    return tuple(replace(body, noise=scaled(body.noise, shared.scale), stated_noise=body.noise) for body in bodies)
+    return tuple(_scaled(body, shared.scale) for body in bodies)
 
 
-def shared_noise_of(model: Model) -> SharedNoise | None:
+def _scaled(body: Body, scale: float | Solve) -> Body:
+    """Return the body with its noise times a factor, and that of the bodies inside; a mechanism is left as it is."""
+    if isinstance(body.noise, MechanismKind):
+        return replace(body, inner=tuple(_scaled(one, scale) for one in body.inner))
+    return replace(body, noise=scaled(body.noise, scale), stated_noise=body.noise)
+
+
+def shared_noise_of(model: AnyDocument) -> SharedNoise | None:
     """Return the factor of the noise of all phases; None if there is none, or if it could not be read."""
     stated = model.noise if isinstance(model, PhasedDocument) else None
     return stated if isinstance(stated, SharedNoise) else None
 
 
-def _body_of(model: SingleDocument | Phase, path: Path, name: str | None) -> Body:
+def _body_of(model: AnyDocument | AnyPhase, path: Path, name: str | None) -> Body:
+    if isinstance(model, MechanismDocument | MechanismPhase | SampledPhases):
+        return _mechanism_body(model, path, name)
+    assert not isinstance(model, PhasedDocument)
     # What could not be read was reported. The rules continue with a matrix about which nothing is known.
     matrix = model.matrix if _was_read(model.matrix) else MatrixKind()
     workload = model.workload if _was_read(model.workload) else None
     return Body(path, name, model.training, sampler_of(model), matrix, model.noise, model.count, workload=workload)
+
+
+#: The sampler of a mechanism that is run on all records, and that of one whose records are drawn.
+_ALL, _DRAWN = Deterministic(kind="none"), Poisson(kind="poisson")
+
+
+def _mechanism_body(model: MechanismDocument | MechanismPhase | SampledPhases, path: Path, name: str | None) -> Body:
+    """Return a body of one round in which the mechanism is released; `count` is the number of such rounds."""
+    draw = model.sampler
+    inner: tuple[Body, ...] = ()
+    if isinstance(model, SampledPhases):
+        mechanism: MechanismKind = OfPhases()
+        inner = _inner(model, path)
+    else:
+        mechanism = model.mechanism if _was_read(model.mechanism) else MechanismKind()
+    rate = number_or_none(getattr(draw, "sampling_probability", None))
+    training = Training(iterations=1) if rate is None else Training(iterations=1, sampling_probability=rate)
+    sampler = _ALL if draw is None else _DRAWN if rate is not None else UnreadSampler()
+    body = Body(path, name, training, sampler, Identity(kind="identity"), mechanism, model.count, rates="sampler")
+    return replace(body, inner=inner, draws_groups=getattr(draw, "draws", "records") == "clients")
+
+
+def _inner(model: SampledPhases, path: Path) -> tuple[Body, ...]:
+    """Return the bodies of the phases inside a phase; empty if they could not be read."""
+    if not isinstance(model.phases, tuple):
+        return ()
+    return tuple(
+        _body_of(phase, (*path, "phases", index), phase.name).in_iterations()
+        for index, phase in enumerate(model.phases)
+    )
 
 
 def sampler_of(model: HasSampler) -> SamplerKind:

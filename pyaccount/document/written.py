@@ -20,6 +20,8 @@ class Written:
     that the document was read from.
     """
 
+    name: str
+
     def __init__(self, root: Table, file: str | None, model: BaseModel) -> None:
         self.root = root
         self.file = file
@@ -52,6 +54,9 @@ class Written:
     def sha256(self) -> str:
         """The hash of the document's canonical JSON: sorted keys, no spaces, integral numbers as integers."""
         return sha256_of(self.to_mapping())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}{f' from {self.file}' if self.file else ''}>"
 
     def __eq__(self, other: object) -> bool:
         return self.sha256 == other.sha256 if isinstance(other, Written) else NotImplemented

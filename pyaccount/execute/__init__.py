@@ -16,7 +16,7 @@ from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import LimitError
 from pyaccount.execute.curve import CurvePoint, curves
-from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, asked_at, finite
+from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question, asked_at, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
 from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, profile_tolerance, read_profile
 from pyaccount.execute.measure import MeasuredRisk, risk_attained
@@ -27,7 +27,7 @@ from pyaccount.execute.solve import Solution, bracket, decide, solve
 from pyaccount.execute.target import Found, interval_words
 from pyaccount.execute.unamplified import contrast
 from pyaccount.plan.alike import composed_alike
-from pyaccount.plan.common import default_profile
+from pyaccount.plan.common import default_profile, number
 from pyaccount.plan.rounds import Bounds
 
 if TYPE_CHECKING:
@@ -42,15 +42,11 @@ if TYPE_CHECKING:
 __all__ = [
     "RESOLVED",
     "Answer",
-    "Claim",
-    "DirectedAnswer",
     "Engine",
     "Evidence",
     "Question",
-    "Report",
     "RunOptions",
     "asked_at",
-    "execute",
     "run",
 ]
 
@@ -322,7 +318,6 @@ def _claim(
         at_delta = finite(known or engine.ask(bounds, Question(None, privacy.delta, tolerance)))
         at_epsilon = engine.ask(bounds, Question(at_delta.upper, None, profile_tolerance(bounds, tolerance)))
         return PinnedClaim("delta", at_delta, at_epsilon)
-    assert privacy.epsilon != "solve"
-    at_epsilon = known or engine.ask(bounds, Question(privacy.epsilon, None, tolerance))
+    at_epsilon = known or engine.ask(bounds, Question(number(privacy.epsilon), None, tolerance))
     delta = asked_at(bounds, at_epsilon.upper)
     return PinnedClaim("epsilon", engine.ask(bounds, Question(None, delta, tolerance)), at_epsilon)

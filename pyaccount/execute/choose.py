@@ -19,10 +19,10 @@ from pyaccount.errors import DocumentError, LimitError
 from pyaccount.execute.engine import Engine
 from pyaccount.execute.progress import during, knowing, silent
 from pyaccount.execute.solve import solve
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 from pyaccount.plan.compiled import CompiledDocument, Considered
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.proposed import proposed
+from pyaccount.plan.matrices import proposed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,7 +52,7 @@ def choose(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None 
     for k, candidate in enumerate(plan.candidates):
         matrix, sampler = candidate.bodies[0].matrix, candidate.bodies[0].sampler
         chosen = tuple(sampler.chosen_of(plan.asked.bodies[0].sampler).items())
-        bands = matrix.diagonals() or whole(candidate.bodies[0].training.iterations)
+        bands = matrix.diagonals() or number(candidate.bodies[0].training.iterations)
         label = f"{matrix.kind}, {bands} bands{_choice_words(chosen)}"
         several = f"comparing {len(plan.candidates)} matrices"
         stage = f"{several}: {label}" if len(plan.candidates) > 1 else label
@@ -104,13 +104,6 @@ def _candidate_words(one: Considered) -> str:
     return f"{matrix}: squared error near {one.squared_error:.4g}, an estimate"
 
 
-def _target(plan: CompiledDocument) -> float:
-    """Return the document's δ, at which candidates are compared."""
-    delta = plan.document.privacy.delta
-    assert delta != "solve"
-    return delta
-
-
 def _noise(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None) -> tuple[float, float | None]:
     """Return the approximate σ that a candidate needs, and the seconds to certify it (None for samples without pricing)."""
     if plan.sampled:
@@ -122,9 +115,8 @@ def _noise(plan: CompiledDocument, options: RunOptions, pricing: Pricing | None)
 
         session = open_session(plan, options)
         take_claim(session)
-        sigma = pilot_noise(session, _target(session.plan) * (1.0 - FAILURE_SHARE), precision=PRECISION, shards=SHARDS)[
-            0
-        ]
+        delta = number(session.plan.document.privacy.delta) * (1.0 - FAILURE_SHARE)
+        sigma, _ = pilot_noise(session, delta, precision=PRECISION, shards=SHARDS)
         if pricing is None:
             return sigma, None
         began = time.monotonic()

@@ -16,7 +16,7 @@ from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, prof
 from pyaccount.execute.shared_points import points_of, share_compositions
 from pyaccount.execute.solve import ROUGH, decide, solve
 from pyaccount.plan.alike import composed_alike
-from pyaccount.plan.common import default_profile
+from pyaccount.plan.common import default_profile, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,7 +130,7 @@ def _guarantee(instance: Instance, engine: Engine, tolerance: float) -> tuple[Di
     if privacy.delta != "solve":
         answer = answer or engine.ask(bounds, Question(None, privacy.delta, tolerance))
         return bounds, privacy.epsilon if privacy.epsilon == 0.0 else answer.upper
-    assert privacy.epsilon != "solve"
+    epsilon = number(privacy.epsilon)
     if answer is None:
-        engine.ask(bounds, Question(privacy.epsilon, None, tolerance))
-    return bounds, privacy.epsilon
+        engine.ask(bounds, Question(epsilon, None, tolerance))
+    return bounds, epsilon

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.stated import RATE_FIELDS
 from pyaccount.execute.engine import RESOLVED, Engine, Question
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.largest_loss import losses_bounded
 
@@ -24,14 +24,13 @@ NEAR, SMALLEST = 5e-3, 1e-9
 
 @dataclass(frozen=True, slots=True)
 class GroupLemma:
-    """The bound of the black-box lemma for the group: `epsilon` at `delta`, from `record_epsilon` for one record.
+    """The bound of the black-box lemma for the group: `epsilon` at `delta`.
 
-    `epsilon` and `record_epsilon` are None if the lemma needs a δ for one record that is too small to be resolved.
+    `epsilon` is None if the lemma needs a δ for one record that is too small to be resolved.
     """
 
     delta: float
     epsilon: float | None
-    record_epsilon: float | None
 
 
 def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
@@ -41,12 +40,12 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
     with
     δ₁(ε)·(e^{kε} − 1)/(e^ε − 1) ≤ δ is valid; bisection finds a small one.
     """
-    group, least = whole(document.privacy.group_size), RESOLVED[0]
+    group, least = number(document.privacy.group_size), RESOLVED[0]
     bounds = compile_document(_single(document, group)).at().bounds()
     # If losses are bounded, δ₁ is 0 from the largest loss on, and so is δ for the group.
     pure = engine.ask(bounds, Question(None, 0.0, TOLERANCE)).upper if losses_bounded(bounds) else math.inf
     if delta == 0.0:
-        return GroupLemma(delta, math.nextafter(group * pure, math.inf), pure)
+        return GroupLemma(delta, math.nextafter(group * pure, math.inf))
 
     def excess(epsilon: float) -> float:
         if epsilon >= pure:
@@ -61,19 +60,19 @@ def group_lemma(document: Document, engine: Engine, delta: float) -> GroupLemma:
         return over
 
     if excess(0.0) <= 0.0:
-        return GroupLemma(delta, 0.0, 0.0)
+        return GroupLemma(delta, 0.0)
     low, high = 0.0, max(1e-3, engine.ask(bounds, Question(None, delta, TOLERANCE)).upper)
     while (value := excess(high)) > 0.0:
         low, high = high, min(1.3 * high, pure)
     if math.isnan(value):
-        return GroupLemma(delta, None, None)
+        return GroupLemma(delta, None)
     while high - low > NEAR * high and high > SMALLEST:
         middle = 0.5 * (low + high)
         if excess(middle) <= 0.0:
             high = middle
         else:
             low = middle
-    return GroupLemma(delta, math.nextafter(group * high, math.inf), high)
+    return GroupLemma(delta, math.nextafter(group * high, math.inf))
 
 
 def _single(document: Document, group: int) -> Document:

@@ -15,6 +15,7 @@ from pyaccount.execute.curve import curve_points, places_of_points
 from pyaccount.execute.engine import Answer, Engine, Question
 from pyaccount.execute.shared_points import answer_of, read_laws
 from pyaccount.plan.alike import composed_alike
+from pyaccount.plan.common import number
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
@@ -71,8 +72,7 @@ def asked(instance: Instance, tolerance: float) -> Question:
     privacy = instance.document.privacy
     if privacy.delta != "solve" and (privacy.epsilon == "solve" or privacy.epsilon > 0.0):
         return Question(None, privacy.delta, tolerance)
-    assert privacy.epsilon != "solve"
-    return Question(privacy.epsilon, None, tolerance)
+    return Question(number(privacy.epsilon), None, tolerance)
 
 
 def narrow(answer: Answer, tolerance: float) -> bool:

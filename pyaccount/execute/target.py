@@ -13,6 +13,7 @@ from pyaccount.directions import DIRECTIONS
 from pyaccount.execute.engine import Answer, DirectedAnswer, Engine, Question
 from pyaccount.execute.measure import MeasuredRisk, risk_of_bound
 from pyaccount.plan.alike import composed_alike
+from pyaccount.plan.common import number
 from pyaccount.risk.budgets import budget_of
 from pyaccount.rounding import down, shortest, up
 
@@ -154,9 +155,7 @@ def target_of(document: Document) -> Target:
     budget, privacy = budget_of(document), document.privacy
     if budget is not None:
         return RiskTarget(budget)
-    assert privacy.epsilon != "solve"
-    assert privacy.delta != "solve"
-    return ClaimTarget(privacy.epsilon, privacy.delta)
+    return ClaimTarget(number(privacy.epsilon), number(privacy.delta))
 
 
 def interval_words(answer: Answer) -> str:

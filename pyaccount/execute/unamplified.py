@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
@@ -10,14 +11,17 @@ from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import LimitError
 from pyaccount.execute.engine import Answer, DirectedAnswer, Engine
 from pyaccount.plan.largest_loss import largest_loss
-from pyaccount.plan.noises import public_rounds
-from pyaccount.plan.rounds import Bounds, DirectedBounds, combine
+from pyaccount.plan.noises import public_bounds
+from pyaccount.plan.rounds import Bounds, DirectedBounds, Rounds, combine
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.execute.engine import Question
     from pyaccount.plan.compiled import Instance
-    from pyaccount.plan.rounds import Rounds
+
+
+#: The relative width of a contrast that is composed; one Gaussian mechanism has a closed form.
+COMPOSED_CONTRAST = 1e-3
 
 
 def unamplified_bounds(document: Document) -> DirectedBounds:
@@ -28,33 +32,42 @@ def unamplified_bounds(document: Document) -> DirectedBounds:
     bounds the sampled run too, except for a sampler with a fixed number of draws. There a record takes another one's
     place, or is drawn several times in a round, and the contrast is the run on whole batches that it stands for.
     """
-    return combine([public_rounds(document, body) for body in document.bodies], merge_gaussians=True)
+    return combine([public_bounds(document, body) for body in document.bodies], merge_gaussians=True)
 
 
 def contrast(document: Document, engine: Engine, question: Question) -> Answer:
     """Return the answer for `unamplified_bounds`, at a δ; a wider one if the engine's time is up before it is known.
 
-    One Gaussian mechanism has a closed form, so that it takes no time worth limiting. Laplace releases are composed,
-    with it if there is one. If time is up, the sum of their largest losses is used instead: if L₂ is at most S, then (1
-    − e^{ε + S − L₁ − L₂})_+ is at most (1 − e^{ε − L₁})_+, so that what holds for the Gaussian mechanism at ε holds for
-    all of them at ε + S.
+    One Gaussian mechanism has a closed form, so that it takes no time worth limiting. Other releases are composed, with it
+    if there is one. If time is up, a sum is used instead (`_summed`).
     """
     bounds = unamplified_bounds(document)
-    laplace = {side: tuple(one for one in bounds[side].upper if one.part.constructor == "laplace") for side in bounds}
+    closed = all(len(side.upper) == 1 and side.upper[0].part.constructor == "gaussian" for side in bounds.values())
+    if not closed:
+        question = replace(question, tolerance=max(question.tolerance, COMPOSED_CONTRAST))
     try:
-        return (engine if any(laplace.values()) else Engine()).ask(bounds, question)
+        return (Engine() if closed else engine).ask(bounds, question)
     except LimitError:
-        return Answer(question, {side: _summed(bounds[side], laplace[side], question) for side in bounds})
+        return Answer(question, {side: _summed(bounds[side].upper, question) for side in bounds})
 
 
-def _summed(bounds: Bounds, laplace: tuple[Rounds, ...], question: Question) -> DirectedAnswer:
-    """Return an upper bound on ε: that of the Gaussian mechanism plus the largest losses of the Laplace releases."""
-    largest = largest_loss(laplace)
+def _summed(rounds: tuple[Rounds, ...], question: Question) -> DirectedAnswer:
+    """Return an upper bound on ε that needs no composition.
+
+    If L₂ is at most S, then (1 − e^{ε + S − L₁ − L₂})_+ is at most (1 − e^{ε − L₁})_+; so what holds for the rounds
+    without a largest loss at ε holds for all of them at ε + S. These take equal shares of δ, and their ε add up (Dwork,
+    Rothblum & Vadhan 2010); a Gaussian mechanism alone takes all of it.
+    """
+    bounded = tuple(one for one in rounds if largest_loss((one,)) is not None)
+    rest = tuple(one for one in rounds if one not in bounded)
+    largest = largest_loss(bounded)
     assert largest is not None
-    upper = largest.at_most
-    if rest := tuple(one for one in bounds.upper if one not in laplace):
-        found = Engine().ask(dict.fromkeys(DIRECTIONS, Bounds(rest, rest)), question).upper
-        upper = math.nextafter(upper + found, math.inf)
+    upper, assumed = largest.at_most, question.delta or 0.0
+    for one in rest:
+        share = replace(question, delta=assumed / (len(rest) * one.count))
+        single = (Rounds(one.part, 1),)
+        found = Engine().ask(dict.fromkeys(DIRECTIONS, Bounds(single, single)), share).upper
+        upper = math.nextafter(upper + one.count * found * (1.0 + 1e-15), math.inf)
     account = _core.ProvenInterval.proven(0.0, upper)
     return DirectedAnswer(0.0, upper, account, account)
 
@@ -62,7 +75,7 @@ def _summed(bounds: Bounds, laplace: tuple[Rounds, ...], question: Question) -> 
 def unsampled_bounds(instance: Instance) -> DirectedBounds:
     """Return bounds that hold without samples: sampled phases with public participations, the rest as analysed."""
     parts = [
-        public_rounds(instance.document, body) if part is None else part
+        public_bounds(instance.document, body) if part is None else part
         for part, body in zip(instance.parts(), instance.document.bodies, strict=True)
     ]
     return combine(parts, merge_gaussians=True)

@@ -134,10 +134,7 @@ class ComposedCrossCheck:
         if "curve" in path:
             epsilon = self.stated["directions"][path[1]]["curve"]["epsilon"][path[-1]]
         elif "profile" in path:
-            point: Any = self.stated
-            for part in path[:-1]:
-                point = point[part]
-            epsilon = point["epsilon"]
+            epsilon = _epsilon_beside(self.stated, path)
         elif str(path[-1]).startswith("delta"):
             epsilon = guarantee["epsilon"]
         else:
@@ -188,10 +185,7 @@ class SampledCrossCheck:
             return False, "not what was retested"
         epsilon = stated if leaf == "epsilon_lower" else guarantee["epsilon"]
         if "profile" in path:
-            point: Any = self.stated
-            for part in path[:-1]:
-                point = point[part]
-            epsilon = point["epsilon"]
+            epsilon = _epsilon_beside(self.stated, path)
         if leaf.endswith("_lower") and "profile" not in path:
             # No smaller ε than this lower end holds at this δ, so δ at this ε is at least this value.
             least = guarantee["delta"] if leaf == "epsilon_lower" else stated
@@ -229,3 +223,11 @@ class SampledCrossCheck:
 
 def _estimate_words(epsilon: float, estimate: float, error: float) -> str:
     return f"compared with new samples: δ({epsilon:.6g}) is estimated to be {estimate:.6g} ± {error:.2g}"
+
+
+def _epsilon_beside(stated: Any, path: Path) -> float:
+    """Return the ε of the point of a profile whose δ is at this path."""
+    for part in path[:-1]:
+        stated = stated[part]
+    epsilon: float = stated["epsilon"]
+    return epsilon

@@ -11,9 +11,9 @@ from pyaccount.certificate.history import is_older
 from pyaccount.certificate.provenance import versions
 from pyaccount.certificate.reading import AMPLIFICATION, Read
 from pyaccount.document.amplification import Amplification
-from pyaccount.document.confinement import confined
 from pyaccount.document.document import Document
 from pyaccount.document.foreign import from_value
+from pyaccount.document.loading import confined
 from pyaccount.document.nodes import Place, Table
 from pyaccount.errors import CertificateError, DocumentError, path_text
 from pyaccount.gate.agreement import LEFT_OUT, UNSTATED, Difference, Terms, differences

@@ -47,7 +47,6 @@ def judge(
     *,
     about: About | None = None,
     shown_only: Sequence[tuple[str, str]] = (),
-    now: datetime | None = None,
 ) -> Judged:
     """Return the verdict on one certificate; `asked` are sets of limits with origins. Raises `CertificateError`.
 
@@ -68,7 +67,7 @@ def judge(
         used += [point] if limits.max_epsilon is not None and limits.max_delta is not None else []
         rules += more
         rules += _attack_rules(data, origin, limits)
-        rules += _other_rules(data, origin, limits, now or datetime.now(UTC))
+        rules += _other_rules(data, origin, limits)
     for origin, name in shown_only:
         value = getattr(data.guarantee, name)
         rules.append(Rule(name, origin, None, value, True, "shown only: no limit on it was asked for"))
@@ -166,7 +165,7 @@ def _attack_rules(data: CertificateModel, origin: str, limits: Limits) -> Iterat
         yield Rule(f"max_{measure}", origin, limit, value, value <= limit, where)
 
 
-def _other_rules(data: CertificateModel, origin: str, limits: Limits, now: datetime) -> Iterator[Rule]:
+def _other_rules(data: CertificateModel, origin: str, limits: Limits) -> Iterator[Rule]:
     privacy = data.privacy
     if limits.adjacency is not None:
         passes = privacy.adjacency in limits.adjacency
@@ -181,7 +180,7 @@ def _other_rules(data: CertificateModel, origin: str, limits: Limits, now: datet
         yield Rule("group_size", origin, limits.group_size, privacy.group_size, passes)
     if limits.max_age is not None:
         created = created_at(data.created)
-        age = None if created is None else (now - created).total_seconds()
+        age = None if created is None else (datetime.now(UTC) - created).total_seconds()
         passes = age is not None and -CLOCK_SKEW <= age <= limits.max_age
         remark = (
             "the certificate does not say when it was made"

@@ -105,12 +105,12 @@ class HeatMap:
     label: str
 
 
-def log_axis(label: str, values: Sequence[float], *, high: float = 1.0) -> Axis:
-    """Return a logarithmic axis up to `high` that shows all positive values, in whole decades, at least one."""
-    least = min((value for value in values if value > 0.0), default=high / 10.0)
+def log_axis(label: str, values: Sequence[float]) -> Axis:
+    """Return a logarithmic axis up to 1 that shows all positive values, in whole decades, at least one."""
+    least = min((value for value in values if value > 0.0), default=0.1)
     # Smaller powers of ten are not normal doubles.
     decade = max(-307, math.floor(math.log10(least) + 1e-9))
-    return Axis(label, 10.0 ** min(decade, math.floor(math.log10(high)) - 1), high, log=True)
+    return Axis(label, 10.0 ** min(decade, -1), 1.0, log=True)
 
 
 def axis_around(label: str, values: Sequence[float], *, room: float = 1.25) -> Axis:

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from pyaccount.pages.page import Page
 
 
-def printed(page: Page, form: str, *, width: int | None = WIDTH, color: bool = False) -> str:
-    """Return a page as `html`, `markdown` or `text`; `width` and `color` apply only to text."""
+def printed(page: Page, form: str, *, width: int | None = WIDTH) -> str:
+    """Return a page as `html`, `markdown` or `text`; `width` applies only to text."""
     if form == "html":
         # The template engine is loaded only if it is needed.
         from pyaccount.pages.html import html
@@ -21,7 +21,7 @@ def printed(page: Page, form: str, *, width: int | None = WIDTH, color: bool = F
         from pyaccount.pages.markdown import markdown
 
         return markdown(page)
-    return terminal(page, width, color=color)
+    return terminal(page, width)
 
 
 class Readable:

@@ -95,8 +95,8 @@ def _grouped(bounds: Bounds, width: float, known: _Known) -> Bounds:
     groups = _coarsest(families, width, known)
     if FEWER * (len(groups) + len(rest)) > kinds:
         return bounds
-    upper = counted_rounds([*rest, *(_worst(family, group) for family, group in groups)])
-    lower = counted_rounds([*rest, *(_best(family, group) for family, group in groups)])
+    upper = counted_rounds([*rest, *(_as_one(family, group, worst=True) for family, group in groups)])
+    lower = counted_rounds([*rest, *(_as_one(family, group, worst=False) for family, group in groups)])
     return replace(bounds, upper=upper, lower=lower, inner=lower, kinds=kinds)
 
 
@@ -121,15 +121,10 @@ def _part(family: _Family, rate: float, noise: float) -> Part:
     return Part(constructor, (size, noise) if constructor == "gaussian" else (size, rate, noise), options)
 
 
-def _worst(family: _Family, group: Sequence[_Kind]) -> Rounds:
-    """Return the rounds of a group, each with the largest rate and the least noise."""
-    part = _part(family, max(kind.rate for kind in group), min(kind.noise for kind in group))
-    return Rounds(part, sum(kind.rounds for kind in group))
-
-
-def _best(family: _Family, group: Sequence[_Kind]) -> Rounds:
-    """Return the rounds of a group, each with the smallest rate and the most noise."""
-    part = _part(family, min(kind.rate for kind in group), max(kind.noise for kind in group))
+def _as_one(family: _Family, group: Sequence[_Kind], *, worst: bool) -> Rounds:
+    """Return the rounds of a group, each with the largest rate and the least noise, or the reverse."""
+    rates, noises = [kind.rate for kind in group], [kind.noise for kind in group]
+    part = _part(family, max(rates), min(noises)) if worst else _part(family, min(rates), max(noises))
     return Rounds(part, sum(kind.rounds for kind in group))
 
 

@@ -6,7 +6,7 @@ values of a profile.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pyaccount.document.epochs import epochs_of, epochs_text
 from pyaccount.document.schedules import ScheduledMultiplier
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pyaccount.document.sections import Privacy
     from pyaccount.document.views import Body
     from pyaccount.errors import Problem
+
+N = TypeVar("N", bound=float)
 
 #: Why the number of iterations cannot be the blank, and what can be written instead.
 NO_ITERATIONS = "with a matrix the number of iterations cannot be the blank, because the matrix depends on it"
@@ -40,25 +42,18 @@ MATRIX_NOISE = (
 NORMALISATION = "Sums are normalised by the expected batch size, a constant, never by the size of the batch drawn."
 
 
-def value_or_symbol(value: float | Solve | ScheduledMultiplier, symbol: str) -> str:
+def value_or_symbol(value: float | Solve | ScheduledMultiplier | None, symbol: str) -> str:
     """Return a parameter as text for people: its symbol while it is the blank, or if each round has its own."""
     if isinstance(value, ScheduledMultiplier):
         return symbol
     return symbol if value == "solve" else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def number(value: float | Solve | ScheduledMultiplier) -> float:
-    """Return a parameter that is known to be one number. Raises `AssertionError` for a blank and for a schedule."""
-    if value == "solve":
-        raise AssertionError("a blank reached the arithmetic")
+def number(value: N | Solve | ScheduledMultiplier | None) -> N:
+    """Return a parameter that is known to be one number. Raises `AssertionError` for a blank, a schedule, or none."""
     if isinstance(value, ScheduledMultiplier):
         raise AssertionError("a schedule reached the arithmetic of one round")
-    return value
-
-
-def whole(value: int | Solve) -> int:
-    """Return a whole-number parameter that is known to be filled in. Raises `AssertionError` for a blank."""
-    if value == "solve":
+    if value == "solve" or value is None:
         raise AssertionError("a blank reached the arithmetic")
     return value
 
@@ -93,7 +88,7 @@ def rounds_text(body: Body) -> str:
 
 def rounds(body: Body) -> int:
     """Return how many rounds a body runs, over all of its runs."""
-    return body.count * whole(body.training.iterations)
+    return body.count * number(body.training.iterations)
 
 
 def length_text(body: Body) -> str | None:
@@ -101,7 +96,7 @@ def length_text(body: Body) -> str | None:
     length = None if body.epochs is None else body.epoch()
     if length is None or body.epochs is None or body.training.iterations == "solve":
         return None
-    done = whole(body.training.iterations)
+    done = number(body.training.iterations)
     exactly = epochs_text(epochs_of(done, length))
     asked = f"{epochs_text(body.epochs)} of {float(length):.10g} rounds each"
     if exactly == epochs_text(body.epochs):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiled import CompiledDocument, worded
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
-from pyaccount.plan.noises import noise_plan
+from pyaccount.plan.noises import analysis_of, noise_plan
 from pyaccount.plan.samplers import PLANS, sampler_plan
 from pyaccount.plan.scheduled import ScheduledRounds, schedule_refusals
 from pyaccount.risk.budgets import budget_of
@@ -48,10 +48,11 @@ def compile_as(document: Document, kind: type[Compiled]) -> Compiled:
 
 
 def _compile_one(document: Document, kind: type[Compiled]) -> Compiled:
-    _refuse([problem for body in document.bodies for problem in schedule_refusals(document, body)])
+    _refuse([problem for body in document.every_body() for problem in schedule_refusals(document, body)])
+    _refuse([problem for body in document.every_body() for problem in matrix_plan(body).refusals(document, body)])
     _refuse(_dependent_rounds(document))
     _refuse(
-        [problem for body in document.bodies if body.matrix.searched for problem in _search_refusals(document, body)]
+        [problem for body in document.every_body() if body.matrix.searched for problem in _search_refusals(document, body)]
     )
     analyses = tuple(_analysis(document, body) for body in document.bodies)
     plan = kind(document, analyses, worded(document, analyses))
@@ -73,8 +74,8 @@ def _compile_one(document: Document, kind: type[Compiled]) -> Compiled:
     if plan.blank is None:
         # Refusals that depend on numbers are raised here, before anything runs.
         plan.at().composed_bounds()
-    _refuse([problem for body in document.bodies for problem in _workload_refusals(document, body)])
-    for body in document.bodies:
+    _refuse([problem for body in document.every_body() for problem in _workload_refusals(document, body)])
+    for body in document.every_body():
         if matrix_plan(body).may_fail and body.training.iterations != "solve":
             # Refusals that depend on a file or on an inverse are raised here, too.
             strategy(document, body)
@@ -120,7 +121,7 @@ def _workload_refusals(document: Document, body: Body) -> list[Problem]:
 def _dependent_rounds(document: Document) -> list[Problem]:
     """Refuse a matrix with a sampler that is analysed round by round: under it the rounds depend on one another."""
     problems = []
-    for body in document.bodies:
+    for body in document.every_body():
         plan = sampler_plan(body)
         if body.matrix.kind != "identity" and plan.round_by_round:
             message = (
@@ -142,6 +143,9 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
         return document.problem("no-optimum", path, remedy, allowed=allowed)
 
     if sampler_plan(body).spaced_pattern(body) is not None:
+        if body.noise.also:
+            message = "a matrix is not optimised if several sums of a batch are released"
+            return [refused(body.at("noise", "also"), message, "leave also out")]
         if body.matrix.banded:
             return []
         message = "without sampling, buffers are optimised for the participations that the order allows by default"
@@ -171,7 +175,7 @@ def _search_refusals(document: Document, body: Body) -> list[Problem]:
 
 def _analysis(document: Document, body: Body) -> Analysis:
     """Return the analysis of a body. Raises `DocumentError` for what it does not cover."""
-    analysis = noise_plan(body).analysis(document, body)
+    analysis = analysis_of(document, body)
     if body.schedules():
         analysis = ScheduledRounds(analysis).analysis()
     if analysis.refusals is not None:

@@ -1,9 +1,15 @@
-"""The largest privacy loss of rounds, computed exactly: it is the ε at δ = 0.
+"""The largest privacy loss of rounds, computed without rounding: it is the ε at δ = 0.
 
 Lap(0, b) against Lap(s, b) has the losses (|y − s| − |y|)/b. They are at most s/b, with equality for every y ≤ 0: half of the
 outcomes. So n_i independent rounds of each kind lose at most S = Σ n_i s_i/b_i together, and exactly S with a positive
 probability: δ(ε) = E[(1 − e^{ε − ΣL})_+] is 0 for ε ≥ S and positive below, and the smallest ε at δ = 0 is S. This is the
 composition of pure differential privacy (Dwork, McSherry, Nissim & Smith 2006), and its bound is attained.
+
+The same holds for other rounds with a largest loss ℓ_i: discrete Laplace noise (s/b as well), a stated ε at δ = 0, the
+exponential mechanism of range r (r; it is the supremum of losses that come arbitrarily near) and finite pairs (the largest
+ln(p/q)). If runs draw the record with probability q, losses become ln(1 − q + q·e^ℓ) in the direction remove, and
+−ln(1 − q + q·e^{−ℓ}) in the direction add. Logarithms are enclosed: their
+errors are a few units of rounding, of the arguments too.
 
 S is summed in fractions, without rounding. Numbers are taken as the decimals that documents and certificates show: 0.3 is
 3/10, not the double nearest to it. So three releases of scale 10 are exactly (0.3, 0)-differentially private. The decimal is
@@ -30,23 +36,31 @@ class LargestLoss(NamedTuple):
     at_most: float
 
 
+#: A fraction that a loss is at least, and one that it is at most.
+_Enclosed = tuple[Fraction, Fraction]
+
+
 @lru_cache(maxsize=256)
 def largest_loss(rounds: tuple[Rounds, ...]) -> LargestLoss | None:
-    """Return the largest loss of all rounds together; None if it is unbounded, or not attained."""
+    """Return the largest loss of all rounds together; None if it is unbounded, or not known."""
     losses = [_loss(item.part) for item in rounds]
-    total = Fraction(0)
+    least = most = Fraction(0)
     for item, loss in zip(rounds, losses, strict=True):
         if loss is None:
             return None
-        total += item.count * loss
+        least, most = least + item.count * loss[0], most + item.count * loss[1]
     try:
-        nearest = float(total)
+        return LargestLoss(_nearest(least, -math.inf), _nearest(most, math.inf))
     except OverflowError:
         return None
+
+
+def _nearest(exact: Fraction, towards: float) -> float:
+    """Return the double next to a fraction on one side; the nearest one if its decimal is the fraction."""
+    nearest = float(exact)
     written = _decimal(nearest)
-    below = nearest if written <= total else math.nextafter(nearest, -math.inf)
-    above = nearest if written >= total else math.nextafter(nearest, math.inf)
-    return LargestLoss(below, above)
+    beyond = written >= exact if towards > 0 else written <= exact
+    return nearest if beyond else math.nextafter(nearest, towards)
 
 
 def losses_bounded(bounds: DirectedBounds) -> bool:
@@ -57,14 +71,46 @@ def losses_bounded(bounds: DirectedBounds) -> bool:
     return all(largest_loss(rounds) is not None for rounds in compositions)
 
 
-def _loss(part: Part) -> Fraction | None:
-    """Return s/b of a Laplace release; None for any other part."""
-    if part.constructor != "laplace":
-        return None
-    sensitivity, scale = part.arguments
-    assert isinstance(sensitivity, int | float)
-    assert isinstance(scale, int | float)
-    return _decimal(sensitivity) / _decimal(scale)
+def _loss(part: Part) -> _Enclosed | None:  # noqa: PLR0911 - one case for each profile with a largest loss
+    """Return the largest loss of a round, enclosed; None if it has none, or none is known."""
+    match part.constructor, part.arguments:
+        case (("laplace" | "discrete_laplace"), (int() | float() as sensitivity, int() | float() as scale)):
+            exact = _decimal(sensitivity) / _decimal(scale)
+            return exact, exact
+        case "exponential", (int() | float() as bound,):
+            return _decimal(bound), _decimal(bound)
+        case "guarantees", (tuple() as points,):
+            pure = [point[0] for point in points if isinstance(point, tuple) and point[1] == 0.0]
+            return (_decimal(min(pure)), _decimal(min(pure))) if pure else None
+        case "finite", (tuple() as above, tuple() as below):
+            pairs = [(p, q) for p, q in zip(above, below, strict=True) if isinstance(p, float) and p > 0.0]
+            if any(not isinstance(q, float) or q <= 0.0 for _, q in pairs):
+                return None
+            log, size = max((math.log(p / q), abs(math.log(p)) + abs(math.log(q))) for p, q in pairs)
+            return _enclosed(log, 1e-15 * (1.0 + size))
+        case "subsampled", (inner, int() | float() as rate) if not isinstance(inner, int | float | str | tuple):
+            loss = _loss(inner)
+            return None if loss is None else _sampled(loss, rate, add=dict(part.options)["reverse"])
+    return None
+
+
+def _sampled(loss: _Enclosed, rate: float, *, add: bool) -> _Enclosed | None:
+    """Return the largest loss if the record is drawn with this probability."""
+    ends = []
+    for end in loss:
+        value = -float(end) if add else float(end)
+        if value > 500.0:
+            return None
+        moved = rate * math.expm1(value)
+        mapped = math.log1p(moved) if rate < 1.0 else value
+        margin = 4e-15 * (abs(mapped) + abs(moved) / (1.0 + moved) + min(1.0, abs(moved)) * abs(value))
+        ends.append(_enclosed(-mapped if add else mapped, margin))
+    return ends[0][0], ends[1][1]
+
+
+def _enclosed(value: float, margin: float) -> _Enclosed:
+    """Return a number with this error as the two ends of an interval."""
+    return Fraction(value) - Fraction(margin), Fraction(value) + Fraction(margin)
 
 
 def _decimal(number: float) -> Fraction:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pyaccount.errors import path_text
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -30,6 +32,11 @@ class Reduction:
     components: int
     #: The two data sets that give the lower bound, and what is observed of which rounds; None if the pair is attained.
     lower_end: str | None = None
+
+    def stated(self) -> dict[str, Any]:
+        """Return what plans and certificates state of the reduction, by the names of their fields."""
+        names = ("subject", "theorem", "source", "pair", "rounds", "tight", "remark", "lower_end")
+        return {"path": path_text(self.path) or "document", **{name: getattr(self, name) for name in names}}
 
 
 @dataclass(frozen=True, slots=True)

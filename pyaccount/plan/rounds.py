@@ -17,18 +17,32 @@ from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """A profile of the core: the name of its constructor, positional arguments and keyword arguments."""
+    """A profile of the core: the name of its constructor, positional arguments and keyword arguments.
+
+    An argument may be another profile, or a profile with the number of its rounds.
+    """
 
     constructor: str
-    arguments: tuple[float | str | tuple[float, ...] | tuple[tuple[float, ...], ...], ...]
+    arguments: tuple[float | str | tuple[float, ...] | tuple[tuple[float, ...], ...] | Part | tuple[Part, int], ...]
     options: tuple[tuple[str, bool], ...] = ()
 
     def build(self) -> _core.RoundProfile:
         """Return the profile, made by the core."""
         constructor: Callable[..., _core.RoundProfile] = getattr(_core.RoundProfile, self.constructor)
-        return constructor(*self.arguments, **dict(self.options))
+        if self.constructor == "composed":
+            return constructor([_built(value) for value in self.arguments], **dict(self.options))
+        return constructor(*map(_built, self.arguments), **dict(self.options))
+
+
+def _built(value: object) -> object:
+    """Return an argument with the profiles in it made by the core."""
+    if isinstance(value, Part):
+        return value.build()
+    if isinstance(value, tuple) and value and isinstance(value[0], Part):
+        return (value[0].build(), *value[1:])
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +88,24 @@ def gaussian(sensitivity: float, noise_multiplier: float) -> Part:
     return Part("gaussian", (sensitivity, noise_multiplier))
 
 
+#: Profiles that are the same in both directions.
+SYMMETRIC = (
+    *("gaussian", "laplace", "discrete_gaussian", "discrete_laplace"),
+    *("guarantees", "renyi", "zcdp", "exponential"),
+)
+
+
 def reversed_rounds(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...] | None:
     """Return the rounds of the pair (Q, P), given those of (P, Q); None if they are not known.
 
-    Gaussian and Laplace pairs are their own reversals up to a reflection, and so are pairs of mirror images.
+    The pairs of `SYMMETRIC` are their own reversals up to a reflection, and so are pairs of mirror images.
     """
     reversals = []
     for item in rounds:
         part, options = item.part, dict(item.part.options)
-        symmetric = part.constructor in ("gaussian", "laplace") or options.get("two_sided", False)
+        symmetric = part.constructor in SYMMETRIC or options.get("two_sided", False)
         if not symmetric:
-            if part.constructor not in ("poisson", "copies", "summed_outputs"):
+            if part.constructor not in ("poisson", "copies", "summed_outputs", "subsampled", "finite"):
                 return None
             flipped = tuple((name, not value if name == "reverse" else value) for name, value in part.options)
             part = Part(part.constructor, part.arguments, flipped)
@@ -97,7 +118,8 @@ def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> Direct
 
     Equal rounds are counted together, in a fixed order, so that `count: k` and k equal phases are one computation. With
     `merge_gaussians` all Gaussian rounds become one: the composition of Gaussian mechanisms with sensitivities s_i and
-    noise σ_i is exactly the Gaussian mechanism with (s/σ)² = Σ (s_i/σ_i)² (Dong, Roth & Su 2022, Corollary 3.3).
+    noise σ_i is exactly the Gaussian mechanism with (s/σ)² = Σ (s_i/σ_i)² (Dong, Roth & Su 2022, Corollary 3.3). Bounds on
+    Rényi divergences are added before they are converted to one profile.
     """
     bodies = list(parts)
     combined: DirectedBounds = {}
@@ -110,6 +132,7 @@ def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> Direct
             inner = counted_rounds(
                 rounds for body in bodies for rounds in body[direction].inner or body[direction].upper
             )
+        upper = _added(upper)
         if merge_gaussians:
             upper, lower = _merged(upper, rounding=1.0), _merged(lower, rounding=-1.0)
             inner = None if inner is None else _merged(inner, rounding=-1.0)
@@ -124,6 +147,40 @@ def counted_rounds(rounds: Iterable[Rounds]) -> tuple[Rounds, ...]:
         counts[item.part] = counts.get(item.part, 0) + item.count
     order = sorted(counts, key=lambda part: (part.constructor, part.arguments, part.options))
     return tuple(Rounds(part, counts[part]) for part in order)
+
+
+def _added(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...]:
+    """Return the rounds with one profile for all that are known by their Rényi divergences.
+
+    The divergence of a composition, adaptive or not, is at most the sum of those of its rounds (Bun & Steinke 2016, Lemma
+    2.2; Mironov 2017). If only divergences of some orders are known for a round, the sum is known for the orders that all
+    have; rounds without a common order stay separate.
+    """
+    known = [item for item in rounds if item.part.constructor in ("renyi", "zcdp")]
+    if not known or (len(known) == 1 and known[0].count == 1):
+        return rounds
+    listed = [item for item in known if item.part.constructor == "renyi"]
+    rho = math.fsum(item.count * _numbers(item.part.arguments[0])[0] for item in known if item not in listed)
+    tables = [dict(zip(*map(_numbers, item.part.arguments), strict=True)) for item in listed]
+    orders = sorted(set.intersection(*map(set, tables))) if tables else []
+    if listed and not orders:
+        return rounds
+    # The sums err by less than two units of rounding.
+    up = 1.0 + 2.0 * sys.float_info.epsilon
+    if listed:
+        totals = [
+            (rho * a + math.fsum(item.count * table[a] for item, table in zip(listed, tables, strict=True))) * up * up
+            for a in orders
+        ]
+        together = Part("renyi", (tuple(orders), tuple(totals)))
+    else:
+        together = Part("zcdp", (rho * up,))
+    return counted_rounds([*(item for item in rounds if item not in known), Rounds(together, 1)])
+
+
+def _numbers(argument: object) -> tuple[float, ...]:
+    """Return a number, or a tuple of numbers, as a tuple."""
+    return tuple(argument) if isinstance(argument, tuple) else (argument,)  # type: ignore[return-value]
 
 
 def _merged(rounds: tuple[Rounds, ...], *, rounding: float) -> tuple[Rounds, ...]:

@@ -13,7 +13,7 @@ from pyaccount.document.schedule_rules import length_message
 from pyaccount.document.schedules import Decaying, ScheduledMultiplier, ScheduleFile
 from pyaccount.errors import DocumentError
 from pyaccount.forks import cached_property
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def values_of(document: Document, body: Body, path: DocumentPath) -> RoundValues
     The number of iterations must be known. Raises `DocumentError` for a file without a schedule, for another number of
     values than there are iterations, and for a value that is out of the range of its key.
     """
-    scheduled, rounds = body.schedules()[path], whole(body.training.iterations)
+    scheduled, rounds = body.schedules()[path], number(body.training.iterations)
     if rounds not in SCHEDULED:
         message = f"a schedule has at most {int(SCHEDULED.maximum):_} values, and there are {rounds:_} iterations"
         raise DocumentError([document.problem("out-of-range", path, message, allowed=SCHEDULED.describe())])

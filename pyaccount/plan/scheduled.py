@@ -93,6 +93,12 @@ def schedule_refusals(document: Document, body: Body) -> list[Problem]:
     schedules, plan = body.schedules(), sampler_plan(body)
     if not schedules:
         return []
+    if body not in document.bodies:
+        message = (
+            "schedules are implemented for phases of the document, not for phases inside of another one: write one value for all "
+            "rounds, or a phase for each value, with all of its rounds"
+        )
+        return [document.problem("no-valid-bound", path, message, allowed="one value") for path in schedules]
     if body.matrix.kind != "identity":
         message = (
             "a matrix correlates the noise of all rounds, and no bound is implemented for rounds that then differ in their noise "

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.plan.common import number
 from pyaccount.plan.rounds import combine
 from pyaccount.plan.schedule_values import RoundValues, scale_of, values_of
@@ -99,7 +100,9 @@ def multipliers_of_blank(document: Document) -> tuple[float, float]:
     own = document.blank[:-3]
     least, most = [], []
     filled = document.filled(1.0)
-    for body in filled.bodies:
+    for body in filled.every_body():
+        if isinstance(body.noise, MechanismKind):
+            continue
         if document.blank == ("noise", "scale") or body.path == own:
             found = multipliers_of(filled, body)
             least.append(number(body.noise.multiplier) if found is None else float(found.min()))
@@ -127,7 +130,9 @@ def at_round(document: Document, body: Body, round: int) -> Body:
 
 
 def constant_multiplier(document: Document, body: Body) -> float | None:
-    """Return σ of every round of a body; None if it differs from round to round."""
+    """Return σ of every round of a body; None if it differs from round to round, and for a mechanism."""
+    if isinstance(body.noise, MechanismKind):
+        return None
     found = multipliers_of(document, body)
     if found is None:
         return number(body.noise.multiplier)

@@ -24,6 +24,7 @@ class AdvantageBudget(Budget):
     """The advantage is at most `limit`."""
 
     measure: ClassVar[str] = "advantage"
+    words: ClassVar[str] = "membership advantage"
 
     limit: float
 
@@ -31,11 +32,6 @@ class AdvantageBudget(Budget):
     def of(cls, risk: Risk, delta: float) -> AdvantageBudget | None:
         """Return the budget that `privacy.risk.advantage` sets; None if it is not set."""
         return None if risk.advantage is None else cls(risk.advantage)
-
-    @property
-    def words(self) -> str:
-        """The measure in words."""
-        return "membership advantage"
 
     @property
     def note(self) -> str:

@@ -40,6 +40,8 @@ class Budget(ABC):
 
     #: The field of the document that sets it.
     measure: ClassVar[str]
+    #: The measure in words, such as `membership advantage`.
+    words: ClassVar[str]
     #: Whether one point of the profile, the same in both directions, proves the budget: see `claim`.
     one_point: ClassVar[bool] = True
     #: The largest value of the measure that is allowed.
@@ -49,11 +51,6 @@ class Budget(ABC):
     @abstractmethod
     def of(cls, risk: Risk, delta: float) -> Budget | None:
         """Return the budget of this measure that a document sets, or None; `delta` is the δ at which it reports ε."""
-
-    @property
-    @abstractmethod
-    def words(self) -> str:
-        """The measure in words, such as `membership advantage`."""
 
     @property
     @abstractmethod

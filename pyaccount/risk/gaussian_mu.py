@@ -50,6 +50,7 @@ class GaussianBudget(Budget):
     """The least μ that suffices from ε = 0 to `last_epsilon` is at most `limit`."""
 
     measure: ClassVar[str] = "gaussian_mu"
+    words: ClassVar[str] = "Gaussian μ"
     one_point: ClassVar[bool] = False
 
     limit: float
@@ -60,11 +61,6 @@ class GaussianBudget(Budget):
     def of(cls, risk: Risk, delta: float) -> GaussianBudget | None:
         """Return the budget that `privacy.risk.gaussian_mu` sets; None if it is not set."""
         return None if risk.gaussian_mu is None else cls(risk.gaussian_mu, delta)
-
-    @property
-    def words(self) -> str:
-        """The measure in words."""
-        return "Gaussian μ"
 
     @property
     def note(self) -> str:

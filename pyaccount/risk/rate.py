@@ -91,6 +91,7 @@ class RateBudget(Budget):
     """The true-positive rate at the false-positive rate `alpha` is at most `limit`; α + limit ≤ 1."""
 
     measure: ClassVar[str] = "true_positive_rate"
+    words: ClassVar[str] = "true-positive rate"
 
     limit: float
     alpha: float
@@ -101,11 +102,6 @@ class RateBudget(Budget):
         if risk.true_positive_rate is None or risk.false_positive_rate is None:
             return None
         return cls(risk.true_positive_rate, risk.false_positive_rate)
-
-    @property
-    def words(self) -> str:
-        """The measure in words."""
-        return "true-positive rate"
 
     @property
     def note(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from pyaccount.plan.compiling import compile_as
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from distributed import Client
 
@@ -90,15 +91,10 @@ class Plan(CompiledDocument, Readable):
             seed=seed,
         )
         with ExitStack() as stack:
-            # Few runs use a store, and few use a cluster.
-            there: Cluster | None = None
-            if cluster is not None:
-                from pyaccount.cluster import open_cluster
-
-                there = stack.enter_context(open_cluster(cluster))
+            there = stack.enter_context(opened(cluster))
             kept: KeptRun | None = None
             if store is not None:
-                from pyaccount.store import kept_in
+                from pyaccount.store import kept_in  # few runs use a store
 
                 kept = stack.enter_context(kept_in(store, self.asked or self.document, seed, store_errors))
             certificate = None if kept is None else kept.finished()
@@ -140,6 +136,15 @@ class Plan(CompiledDocument, Readable):
 
         options = RunOptions(threads=threads_of(threads), report=report or silent)
         return matrix_description(settle(self, options))
+
+
+def opened(cluster: Cluster | Client | str | None) -> AbstractContextManager[Cluster | None]:
+    """Return the cluster on which a run was asked for, open for a context, or nothing."""
+    if cluster is None:
+        return nullcontext()
+    from pyaccount.cluster import open_cluster  # few runs use a cluster
+
+    return open_cluster(cluster)
 
 
 def _run_there(plan: Plan, seed: int | None, time_limit: float | None, limited_by: str) -> Certificate:

@@ -97,7 +97,7 @@ def kept_in(
 def _begun(store: Store, document: Document, seed: int | None, errors: Strictness) -> KeptRun:
     """Begin or find a run by the hash of its inputs: equal keys have equal certificates, except for dates."""
     # Fingerprints of what was read for this plan, because the files may have changed since.
-    files = [sha256 for body in document.bodies for sha256 in contents_of(document, body).values()]
+    files = [sha256 for body in document.every_body() for sha256 in contents_of(document, body).values()]
     computed_from = {"document": document.sha256, "files": files, "versions": identity(), "seed": seed}
     key = hashlib.sha256(json.dumps(computed_from, sort_keys=True).encode()).hexdigest()
     chosen = document.accounting.seed

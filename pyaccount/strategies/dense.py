@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
 
 LARGEST = 4096
-"""The most rows a dense strategy may have: 128 MB as doubles, and a second or two for its error."""
+"""The most columns a dense strategy may have, and the most rows if it is square: 128 MB as doubles, and a second or two
+for its error."""
+
+MOST_ROWS = 2 * LARGEST
+"""The most rows a dense strategy with more rows than columns may have: a binary tree over `LARGEST` rounds has fewer."""
 
 LARGEST_TEXT = 512 * 2**20
 """The most bytes a text file may have: LARGEST² entries at 32 characters each."""
@@ -34,11 +38,14 @@ class MatrixFileError(ValueError):
 
 
 def load_dense(path: Path, iterations: int) -> Matrix:
-    """Read the strategy matrix in a file: lower triangular, entries finite and ≥ 0, positive diagonal.
+    """Read the strategy matrix in a file: lower triangular, entries finite and ≥ 0, positive diagonal; or with more rows.
+
+    A matrix with more rows than columns is an encoder of sums with noise of their own. Its rows may be in any order; every
+    entry is finite and ≥ 0, and every column has a positive entry.
 
     Takes a .npy file (any real integer or floating-point type; never unpickled), or a .csv or .txt file in UTF-8 with
     one row per line. Entries are separated by commas if the first row has one, otherwise by white space; blank lines
-    and comments from # on are ignored. Returns a C-contiguous iterations × iterations array of doubles, not normalised;
+    and comments from # on are ignored. Returns a C-contiguous array of doubles with `iterations` columns, not normalised;
     integers and wider types are rounded to the nearest double.
 
     Whatever follows from the size, the header or the number of entries is checked before any entry is read, so a file
@@ -88,13 +95,18 @@ def normalized_columns_max(matrix: Matrix) -> Matrix:
 def dense_error(matrix: Matrix, workload: Workload = PREFIX_SUMS) -> WorkloadError:
     """Return the error of the strategy as it is (not normalised), for prefix sums or another workload.
 
-    X = A·C⁻¹ from X·C = A: mean_square = ‖X‖_F²/n, max_square = the largest squared row norm of X.
+    X = A·C⁻¹ from X·C = A: mean_square = ‖X‖_F²/n, max_square = the largest squared row norm of X. With more rows than
+    columns X = A·C⁺, C⁺ = (CᵀC)⁻¹Cᵀ, which has the least row norms of all X with X·C = A (Gauss and Markov). From C·P =
+    QR, with a permutation P, the rows of A·C⁺ = A·P·R⁻¹·Qᵀ have the norms of those of A·P·R⁻¹.
 
     Takes a matrix as `load_dense` returns it. Takes time O(n³) and memory for three more matrices of the same size. The
     substitution is backward stable: its relative error is at worst near n·1e−16 times the condition number of the
-    triangular system, and usually far smaller. Raises ValueError if an error is outside the range of a double.
+    triangular system, and usually far smaller. Raises ValueError if an error is outside the range of a double, or if the
+    columns of a matrix with more rows are linearly dependent up to rounding, so that running sums cannot be estimated.
     """
-    size = len(matrix)
+    rows, size = matrix.shape
+    if rows > size:
+        return _error_of_more_rows(matrix, workload)
     scale = float(matrix.diagonal().max())
     with np.errstate(over="ignore", invalid="ignore"):
         # The transposed system Cᵀ·Xᵀ = Aᵀ; row i of X is column i of the solution.
@@ -105,6 +117,25 @@ def dense_error(matrix: Matrix, workload: Workload = PREFIX_SUMS) -> WorkloadErr
             lower=True,
             overwrite_b=True,
             check_finite=False,
+        )
+        rows = np.einsum("ij,ij->j", solution, solution)
+        return in_range(float(rows.sum()) / size, float(rows.max()), scale)
+
+
+def _error_of_more_rows(matrix: Matrix, workload: Workload) -> WorkloadError:
+    size, scale = matrix.shape[1], float(matrix.max())
+    factor, order = linalg.qr(matrix / scale, mode="r", pivoting=True, check_finite=False)
+    factor = factor[:size]
+    # With pivoting the diagonal decreases, and its last entry shows how near the columns are to dependence.
+    diagonal = np.abs(factor.diagonal())
+    if not diagonal[-1] > len(matrix) * np.finfo(np.float64).eps * diagonal[0]:
+        raise ValueError(
+            "the columns of this matrix are linearly dependent, up to rounding, so the sums of single rounds cannot be told from "
+            "its rows: add rows until every round can be estimated"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        solution = linalg.solve_triangular(
+            factor, dense_workload(workload, size)[:, order].T, trans="T", overwrite_b=True, check_finite=False
         )
         rows = np.einsum("ij,ij->j", solution, solution)
         return in_range(float(rows.sum()) / size, float(rows.max()), scale)
@@ -171,12 +202,12 @@ def _read_text(path: Path, size: int, iterations: int) -> Matrix:
     if size > LARGEST_TEXT:
         raise MatrixFileError(f"{path}: {size} bytes; a text file may have {LARGEST_TEXT}, use .npy for larger ones")
     try:
-        delimiter = _check_text_shape(path, iterations)
+        delimiter, counted = _check_text_shape(path, iterations)
         rows = [_parse(path, row, line, delimiter) for row, line in enumerate(_lines(path))]
     except UnicodeDecodeError as error:
         raise MatrixFileError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     # The file is read twice and may have changed in between.
-    if len(rows) != iterations or any(len(row) != iterations for row in rows):
+    if len(rows) != counted or any(len(row) != iterations for row in rows):
         raise MatrixFileError(f"{path}: changed while it was being read")
     return np.array(rows)
 
@@ -189,8 +220,8 @@ def _lines(path: Path) -> Iterator[str]:
                 yield kept
 
 
-def _check_text_shape(path: Path, iterations: int) -> str | None:
-    """Count entries without parsing them; return the delimiter, or None for white space."""
+def _check_text_shape(path: Path, iterations: int) -> tuple[str | None, int]:
+    """Count entries without parsing them; return the delimiter, or None for white space, and the number of rows."""
     delimiter: str | None = None
     rows = columns = 0
     for row, line in enumerate(_lines(path)):
@@ -203,7 +234,7 @@ def _check_text_shape(path: Path, iterations: int) -> str | None:
             raise MatrixFileError(f"{path}: row {row} has {count} entries, but row 0 has {columns}")
         rows += 1
     _check_shape(path, (rows, columns), iterations)
-    return delimiter
+    return delimiter, rows
 
 
 def _parse(path: Path, row: int, line: str, delimiter: str | None) -> Matrix:
@@ -231,12 +262,17 @@ def _is_number(entry: str) -> bool:
 
 
 def _check_shape(path: Path, shape: tuple[int, ...], iterations: int) -> None:
-    if shape != (iterations, iterations):
+    if len(shape) != 2 or shape[1] != iterations or shape[0] < iterations:
         raise MatrixFileError(
-            f"{path}: the matrix has shape {_shape(shape)}, but {iterations} iterations need {iterations} × {iterations}"
+            f"{path}: the matrix has shape {_shape(shape)}, but {iterations} iterations need {iterations} × {iterations}, "
+            "or more rows"
         )
     if iterations > LARGEST:
         raise MatrixFileError(f"{path}: the matrix has {iterations} rows; a dense matrix may have {LARGEST}")
+    if shape[0] > iterations and shape[0] > MOST_ROWS:
+        raise MatrixFileError(
+            f"{path}: the matrix has {shape[0]} rows; a dense matrix with more rows than columns may have {MOST_ROWS}"
+        )
     if iterations < 1:
         raise MatrixFileError(f"{path}: the matrix is empty")
 
@@ -247,6 +283,16 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 def _check_entries(path: Path, matrix: Matrix) -> None:
     _refuse_first(path, matrix, ~np.isfinite(matrix), "every entry must be finite")
+    rows, columns = matrix.shape
+    if rows > columns:
+        _refuse_first(path, matrix, matrix < 0.0, "every entry must be ≥ 0")
+        empty = np.flatnonzero(matrix.max(axis=0) == 0.0)
+        if empty.size:
+            raise MatrixFileError(
+                f"{path}: column {empty[0]} has no positive entry, so the round has no part in any row: remove the round, or "
+                "give it a row"
+            )
+        return
     _refuse_first(path, matrix, np.triu(matrix != 0.0, 1), "a strategy matrix is lower triangular")
     _refuse_first(path, matrix, matrix < 0.0, "every entry must be ≥ 0")
     _refuse_first(path, matrix, np.diag(matrix.diagonal() == 0.0), "every diagonal entry must be positive")

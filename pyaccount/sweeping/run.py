@@ -92,7 +92,7 @@ def sweep(grid: SweepGrid, how: SweepOptions) -> Sweep:
             words = f"{len(outcomes)} of {len(grid)} cells" + (f", {failed} failed" if failed else "")
             how.report(words, len(outcomes), len(grid))
 
-    _side_by_side(grid.cells(), lambda cell: _composed(cell, how), how.workers, record)
+    _side_by_side(grid.cells(), lambda cell: _attempted(cell, how, None, later=True), how.workers, record)
     for cell in sorted(sampled, key=lambda cell: cell.place):
         record(cell.place, _run(cell, how, _reporting(cell, len(grid), how.report)))
     ordered = [outcomes[place] for place in sorted(outcomes)]
@@ -153,24 +153,18 @@ def _take(
         record(place, future.result())
 
 
-def _composed(cell: Cell, how: SweepOptions) -> SweptRecord | FailedCell | None:
-    """Run a cell that composes. Returns None for one that is sampled, which runs later."""
-    return _attempted(cell, lambda: compile_document(cell.document()), how, None, later=True)
-
-
 def _run(cell: Cell, how: SweepOptions, report: Report | None) -> SweptRecord | FailedCell:
     """Run a cell that is sampled."""
-    outcome = _attempted(cell, lambda: compile_document(cell.document()), how, report, later=False)
+    outcome = _attempted(cell, how, report, later=False)
     assert outcome is not None
     return outcome
 
 
-def _attempted(
-    cell: Cell, compiled: Callable[[], Plan], how: SweepOptions, report: Report | None, *, later: bool
-) -> SweptRecord | FailedCell | None:
+def _attempted(cell: Cell, how: SweepOptions, report: Report | None, *, later: bool) -> SweptRecord | FailedCell | None:
+    """Run a cell. With `later`, returns None for one that is sampled, which runs later."""
     began = time.monotonic()
     try:
-        plan = compiled()
+        plan = compile_document(cell.document())
         if later and plan.sampled:
             return None
         certificate, finished = _certified(plan, how, report)

@@ -56,6 +56,7 @@ BEGINNINGS: dict[str, tuple[Held, str]] = {
     "The sampled batches are secret": ("yours", _SECRET),
     "Fresh Gaussian noise": ("enforced", _NOISE),
     "The noise of the iterations is C⁻¹Z": ("enforced", _NOISE),
+    "Every complete block of the tree has": ("enforced", _NOISE),
     "Sums are normalised by": ("enforced", "sums are divided by a constant that is fixed when the run begins"),
     "A run has ": ("enforced", _ROUNDS),
     "Every record enters every batch": ("enforced", _BATCHES),

@@ -16,7 +16,7 @@ from pyaccount.certificate.compared import is_certificate
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
 from pyaccount.errors import DocumentError, PlanExceededError
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
     from pyaccount.document.views import Body
@@ -98,7 +98,7 @@ def _certified(document: Document, digest: str | None, statement: str | None, gu
     body_runs: list[BodyRun] = []
     start = 0
     for place, body in enumerate(document.bodies):
-        rounds, first = whole(body.training.iterations), start
+        rounds, first = number(body.training.iterations), start
         for _ in range(body.count):
             body_runs.append(BodyRun(len(body_runs), start, rounds, body, place, first))
             start += rounds

@@ -111,6 +111,10 @@ def matrix_hash(document: Document, body: Body) -> str:
     built = strategy(document, body)
     if built.fingerprint is not None:
         return built.fingerprint
+    if built.tree is not None:
+        tree = built.tree
+        described = ["tree", tree.rounds, tree.restart_every, tree.efficient, tree.scale.hex()]
+        return hashlib.sha256(json.dumps(described).encode()).hexdigest()
     assert built.coefficients is not None
     return hashlib.sha256(np.asarray(built.coefficients, dtype="<f8").tobytes()).hexdigest()
 

@@ -325,22 +325,55 @@ def test_trees_there_and_back(tree: Any) -> None:
     assert dp_accounting.from_event(back, adjacency="add-remove", delta=DELTA) == document
 
 
+@pytest.mark.parametrize("steps", [1, 7, 1000, 1023, 1024, [5, 300, 20], [0, 1]])
+@pytest.mark.parametrize("runs", [1, 4])
+def test_trees_of_partial_sums_are_never_looser_than_their_accountant(steps: int | list[int], runs: int) -> None:
+    """ε by the closed form of one Gaussian mechanism, with as many blocks of a leaf as dp_accounting counts."""
+    event = Many(dp.SingleEpochTreeAggregationDpEvent(6.0, steps), runs)
+    document = dp_accounting.from_event(event, adjacency="zero-out", delta=DELTA)
+    guarantee = pyaccount.certify(document).data.guarantee
+    accountant = RdpAccountant(neighboring_relation=dp.NeighboringRelation.REPLACE_SPECIAL)
+    theirs = accountant.compose(event).get_epsilon(DELTA)
+    assert guarantee.epsilon < theirs
+    longest = steps if isinstance(steps, int) else max(steps)
+    mu = np.sqrt(runs * np.ceil(np.log2(longest + 1))) / 6.0
+    exact = float(oracle.gaussian_epsilon(mu, DELTA))
+    assert guarantee.epsilon_lower <= exact <= guarantee.epsilon <= exact * (1 + 3e-4)
+
+
+def test_trees_in_a_row_are_runs_of_their_own() -> None:
+    """A record is in one block of each size in both: two runs, and not one in which it takes part once."""
+    tree = dp.SingleEpochTreeAggregationDpEvent
+    for second in (8, 15):
+        document = dp_accounting.from_event(All([tree(6.0, 8), tree(6.0, second)]), adjacency="zero-out", delta=DELTA)
+        assert [phase["training"]["iterations"] for phase in document["phases"]] == [8, second]
+        guarantee = pyaccount.certify(document).data.guarantee
+        assert guarantee.epsilon_lower <= float(oracle.gaussian_epsilon(np.sqrt(8.0) / 6.0, DELTA)) <= guarantee.epsilon
+
+
+def test_a_tree_of_no_steps_releases_nothing() -> None:
+    event = dp.SingleEpochTreeAggregationDpEvent(6.0, [0, 0])
+    problem = only_problem(dp_accounting.from_event, event, adjacency="zero-out", delta=DELTA)
+    assert "release nothing" in problem.message
+    problem = only_problem(
+        dp_accounting.from_event, dp.SingleEpochTreeAggregationDpEvent(6.0, 2.5), adjacency="zero-out", delta=DELTA
+    )
+    assert (problem.slug, problem.path_text) == ("wrong-type", "step_counts")
+
+
 @pytest.mark.parametrize(
     ("tree", "path", "words"),
     [
         (dp.NonPrivateDpEvent(), "", "without noise"),
         (dp.UnsupportedDpEvent(), "", "mechanism is unknown"),
-        (Many(All([G(1.0), dp.ZCDpEvent(0.1)]), 2), "event.events[1]", "which mechanism"),
-        (P(0.1, Many(G(1.0), 2)), "event", "one draw"),
-        (P(0.1, All([G(1.0), G(2.0)])), "event", "one draw"),
-        (P(0.1, P(0.1, G(1.0))), "event", "below a sampler"),
-        (P(0.1, dp.ZCDpEvent(0.1)), "event", "which mechanism"),
-        (Many(P(0.1, L(1.0)), 3), "event.event", "amplification"),
-        (dp.dp_event.DiscreteLaplaceDpEvent(0.5, 1), "", "integers"),
+        (dp.SampledWithoutReplacementDpEvent(10, 2, Many(G(1.0), 2)), "event", "one draw"),
+        (dp.SampledWithReplacementDpEvent(10, 2, L(1.0)), "event", "below a sampler"),
+        (P(0.1, Many(P(0.1, All([G(1.0), L(1.0)])), 2)), "event", "another sample"),
+        (dp.RandomizedResponseDpEvent(0.0, 2), "noise_parameter", "always released"),
+        (dp.dp_event.DiscreteLaplaceDpEvent(0.0, 1), "noise_parameter", "infinite"),
         (dp.dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]), "", "sampler"),
-        (dp.SingleEpochTreeAggregationDpEvent(1.0, 4), "", "tree aggregation"),
+        (P(0.1, dp.SingleEpochTreeAggregationDpEvent(1.0, 4)), "event", "below a sampler"),
         (dp.dp_event.RepeatAndSelectDpEvent(G(1.0), 2.0, 1.0), "", "selecting"),
-        (dp.RandomizedResponseDpEvent(0.5, 2), "", "randomized response"),
         (object(), "", "no document describes"),
         (None, "", "no document describes"),
         (All([dp.NoOpDpEvent()]), "", "release nothing"),
@@ -352,6 +385,44 @@ def test_events_without_a_document(tree: Any, path: str, words: str) -> None:
     problem = only_problem(dp_accounting.from_event, tree, adjacency="add-remove", delta=DELTA)
     assert (problem.slug, problem.path_text) == ("no-equivalent", path)
     assert words in problem.message
+
+
+MECHANISMS: list[tuple[Any, dict[str, Any]]] = [
+    (dp.ZCDpEvent(0.1), {"kind": "stated", "rho": 0.1}),
+    (dp.ZCDpEvent(0.1, 0.2), {"kind": "stated", "rho": 0.1, "xi": 0.2}),
+    (dp.dp_event.DiscreteLaplaceDpEvent(0.5, 3), {"kind": "discrete-laplace", "scale": 2.0, "sensitivity": 3}),
+    (dp.RandomizedResponseDpEvent(0.4, 5), {"kind": "randomized-response", "values": 5, "truth_probability": 0.68}),
+]
+
+
+@pytest.mark.parametrize(("event", "mechanism"), MECHANISMS)
+def test_mechanisms_of_events(event: Any, mechanism: dict[str, Any]) -> None:
+    found = dp_accounting.from_event(event, adjacency="replace-one", delta=DELTA)["mechanism"]
+    assert set(found) == set(mechanism)
+    assert all(
+        value == (stated if isinstance(stated, str) else pytest.approx(stated))
+        for value, stated in ((found[key], mechanism[key]) for key in mechanism)
+    )
+    sampled = dp_accounting.from_event(Many(P(0.1, event), 3), adjacency="replace-one", delta=DELTA)
+    assert sampled["sampler"] == {"kind": "poisson", "sampling_probability": 0.1}
+    assert (sampled["count"], sampled["mechanism"]) == (3, found)
+
+
+def test_several_releases_of_one_sample() -> None:
+    document = dp_accounting.from_event(Many(P(0.1, All([G(1.0), L(2.0)])), 5), adjacency="add-remove", delta=DELTA)
+    (phase,) = document["phases"]
+    assert phase["sampler"] == {"kind": "poisson", "sampling_probability": 0.1}
+    assert phase["count"] == 5
+    assert [inner["noise"]["multiplier"] for inner in phase["phases"]] == [1.0, 2.0]
+    # A sample of a sample is a smaller sample.
+    twice = dp_accounting.from_event(P(0.1, P(0.2, G(1.0))), adjacency="add-remove", delta=DELTA)
+    once = dp_accounting.from_event(P(0.02, G(1.0)), adjacency="add-remove", delta=DELTA)
+    assert pyaccount.certify(twice).epsilon == pytest.approx(pyaccount.certify(once).epsilon, rel=1e-3)
+
+
+def test_a_mechanism_has_no_event() -> None:
+    document = dp_accounting.from_event(dp.ZCDpEvent(0.1), adjacency="add-remove", delta=DELTA)
+    assert only_problem(dp_accounting.to_event, document).path_text == "mechanism"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ MATRICES: dict[str, dict[str, Any]] = {
     "toeplitz": {"coefficients": [2.0, 1.0], "normalize": False},
     "banded-inverse": {"bands": 3},
     "blt": {"buffers": 2},
+    "tree": {"restart_every": 7},
     "dense": {"file": "matrix.npy"},
 }
 
@@ -75,6 +76,15 @@ def substituted(matrix: dict[str, Any], w: Array) -> Array:
     return z
 
 
+def blocks(matrix: dict[str, Any], w: Array) -> Array:
+    z = np.zeros_like(w)
+    for t in range(len(w)):
+        p = t % matrix["restart_every"] + 1
+        a = max(h for h in range(4) if p % 2**h == 0)
+        z[t] = (w[t] - sum(w[t - 2**j] for j in range(a))) / matrix["normalization"]
+    return z
+
+
 #: The words that say how noise is made, and the same as a program, from the JSON alone.
 PROGRAMS: dict[str, tuple[str, Any]] = {
     "identity": ("z_t = w_t;", lambda _matrix, w: w),
@@ -83,6 +93,7 @@ PROGRAMS: dict[str, tuple[str, Any]] = {
     "toeplitz": ("the last row z is kept", banded),
     "banded-inverse": ("z_t = Σ_j d_j·w_{t−j}, j = 0 … 2", inverse),
     "blt": ("s_k becomes θ_k·s_k + z_t", buffered),
+    "tree": ("p = t mod 7 + 1 and 2^a the largest power of two", blocks),
     "dense": ("/ C_tt, s < t", substituted),
 }
 
@@ -115,6 +126,25 @@ def test_noise_made_as_it_says_is_that_of_the_matrix(kind: str, capsys: pytest.C
     assert phase["mean_square_error"] == pytest.approx(sums.mean(), rel=1e-10)
     assert phase["max_square_error"] == pytest.approx(sums.max(), rel=1e-10)
     assert json.loads(described.to_json())["phases"] == written["phases"]
+
+
+def test_efficient_estimates_of_a_tree_are_made_as_it_says() -> None:
+    """One error of each size is kept, and the next is made of these and of one new row."""
+    raw = document("tree")
+    raw["matrix"] |= {"estimation": "efficient", "restart_every": 7}
+    described = pyaccount.matrix(raw)
+    (phase,), (built,) = described.phases, described.matrices
+    assert "√((2^{a+1} + 1)/(3(2^{a+1} − 1)))·w_t" in phase.generation
+    w = np.random.default_rng(2).standard_normal((N, 3))
+    z, e = np.zeros_like(w), np.zeros((4, 3))
+    for t in range(N):
+        p = t % 7 + 1
+        a = max(h for h in range(4) if p % 2**h == 0)
+        made = np.sqrt((2 ** (a + 1) + 1) / (3 * (2 ** (a + 1) - 1))) * w[t]
+        made += sum((2 ** (j + 1) - 1) / (2 ** (a + 1) - 1) * e[j] for j in range(a))
+        z[t] = (made - e[:a].sum(axis=0)) / phase.matrix.normalization
+        e[a] = made
+    assert np.allclose(built.dense() @ z, w, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["optimal-toeplitz", "blt"])

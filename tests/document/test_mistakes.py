@@ -70,9 +70,10 @@ MISTAKES: dict[str, tuple[list[tuple[str, str]], str, list[str]]] = {
         [("poisson", "WeightedRandomSampler")],
         "12:9", ["depends only on this record", "a fixed number of draws with weights", "`kind: poisson`"],
     ),
-    "a tree": ([("noise:", "matrix:\n  kind: tree\nnoise:")], "14:9", ["`kind: dense`"]),
+    "a tree by another name": ([("noise:", "matrix:\n  kind: dp-ftrl\nnoise:")], "14:9", ["did you mean tree?"]),
     "discrete noise": (
-        [("  multiplier", "  kind: discrete-gaussian\n  multiplier")], "14:9", ["a different mechanism", "implemented"],
+        [("  multiplier", "  kind: discrete-gaussian\n  multiplier")], "14:9",
+        ["a phase with `mechanism: {kind: discrete-gaussian}`"],
     ),
     "kind: mechanism": ([("name:", "kind: mechanism\nname:")], "2:1", ["leave it out"]),
     "unbounded": ([("add-remove", "unbounded")], "4:14", ["did you mean add-remove?"]),
@@ -437,13 +438,14 @@ OTHERS = {
         "skellam",
         "truncated-gaussian",
     ],
-    "matrix": ["sparse-toeplitz", "toeplitz-inverse", "tree", "binary-tree", "identity-inverse"],
+    "matrix": ["sparse-toeplitz", "toeplitz-inverse", "identity-inverse"],
 }
 SLIPS = {
     "sampler": {"poison": "poisson", "Poisson": "poisson", "bernoulli": "poisson", "cyclicpoisson": "cyclic-poisson",
                 "fixed-sized": "fixed-size", "fixed_size": "fixed-size", "balls-bins": "balls-in-bins"},
     "noise": {"gausian": "gaussian", "Gaussian": "gaussian", "normal": "gaussian", "laplacian": "laplace"},
-    "matrix": {"toeplits": "toeplitz", "bsr": "banded-square-root", "banded_square_root": "banded-square-root"},
+    "matrix": {"toeplits": "toeplitz", "bsr": "banded-square-root", "banded_square_root": "banded-square-root",
+               "binary-tree": "tree"},
 }  # fmt: skip
 
 

@@ -62,7 +62,7 @@ print(json.dumps({
     "members": [member.__name__ for member in union_of(SingleDocument.model_fields["sampler"]).members],
     "listed": [member.__name__ for member in SAMPLERS],
     "schema": schema["$defs"]["CoinFlips"],
-    "refs": [member["$ref"] for member in schema["properties"]["sampler"]["oneOf"]],
+    "refs": [member["$ref"] for member in schema["oneOf"][0]["properties"]["sampler"]["oneOf"]],
     "reference": reference.pages()["documents.md"],
     "offered": meanings(QUESTIONS["sampler"]),
     "question": QUESTIONS["flips"].ask,

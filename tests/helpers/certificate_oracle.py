@@ -84,6 +84,9 @@ def _document(data: CertificateModel) -> Iterator[Inconsistency]:
 
 
 def _phase(path: str, phase: PhaseRecord, body: object, factor: float | None) -> Iterator[Inconsistency]:
+    if at(body, "mechanism") is not None:
+        yield from _mechanism_phase(path, phase, body)
+        return
     multiplier = at(body, "noise", "multiplier")
     if is_number(multiplier) and factor != 1.0:
         multiplier = SOLVE if factor is None else factor * multiplier
@@ -98,6 +101,22 @@ def _phase(path: str, phase: PhaseRecord, body: object, factor: float | None) ->
     yield from _same(f"{path}.draws_per_iteration", phase.draws_per_iteration or 1, _draws(body))
     yield from _rates(path, phase, body)
     yield from _allocated(path, phase, body)
+
+
+def _mechanism_phase(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
+    """Compare a phase with the mechanism of its body: the stated keys, the number of runs, and who is drawn for them."""
+    mechanism, rate = at(body, "mechanism"), at(body, "sampler", "sampling_probability")
+    stated = {key: value for key, value in mechanism.items() if key != "kind"} if isinstance(mechanism, dict) else {}
+    record = phase.mechanism
+    yield from _same(f"{path}.mechanism.kind", record and record.kind, at(body, "mechanism", "kind"))
+    yield from _same(f"{path}.mechanism.stated", record and record.stated, stated)
+    yield from _same(f"{path}.count", phase.count, at(body, "count", default=1))
+    yield from _same(f"{path}.sampler", phase.sampler, at(body, "sampler", "kind", default="none"))
+    yield from _same(f"{path}.sampling_probability", phase.sampling_probability, rate)
+    yield from _same(f"{path}.participation_rate", phase.participation_rate, rate)
+    yield from _same(f"{path}.iterations", phase.iterations, 1)
+    yield from _same(f"{path}.noise", phase.noise, None)
+    yield from _same(f"{path}.noise_multiplier", phase.noise_multiplier, None)
 
 
 def _chosen(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
@@ -121,7 +140,8 @@ def _releases(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsist
     if stated != written:
         yield Inconsistency(f"{path}.also", f"{quoted(stated)}, where the document says {quoted(written)}")
     found, own = None, phase.noise_multiplier
-    if stated and own is not None:
+    # A matrix correlates the noise of one release only, so no multiplier has the effect of all of them.
+    if stated and own is not None and at(body, "matrix", "kind", default="identity") == "identity":
         from pyaccount.document.ranges import NOISE_MULTIPLIER  # few documents have several releases
         from pyaccount.document.releases import effective
 

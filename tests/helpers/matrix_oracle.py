@@ -29,6 +29,7 @@ def matrix_inconsistencies(data: CertificateModel, bodies: Sequence[object]) -> 
     for index, (phase, body) in enumerate(zip(data.phases, bodies, strict=False)):
         path, record, written = f"phases[{index}].matrix", phase.matrix, at(body, "matrix", default={})
         yield from _kind(path, record, written)
+        yield from _tree(path, phase, written)
         yield from _described(path, phase, written)
         yield from _norm(path, phase, written)
         yield from _searched(data, phase, written)
@@ -59,6 +60,22 @@ def _kind(path: str, record: MatrixRecord, written: Any) -> Iterator[Inconsisten
         yield Inconsistency(f"{path}.coefficients", "not a column of numbers that are not negative, the first above 0")
     elif column is not None and record.bands != len(column):
         yield Inconsistency(f"{path}.coefficients", f"{len(column)} of them, where bands are {record.bands}")
+
+
+def _tree(path: str, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency]:
+    """Check what is stated of a tree, and that it is stated of trees alone."""
+    record = phase.matrix
+    of_tree = record.kind == "tree"
+    expected = at(written, "estimation", default="honest") if of_tree else None
+    if record.estimation != expected:
+        message = f"{quoted(record.estimation)}, where the document says {quoted(expected)}"
+        yield Inconsistency(f"{path}.estimation", message)
+    restart = at(written, "restart_every", default=None) if of_tree else None
+    if restart is not None and restart >= phase.iterations:
+        restart = None
+    if record.restart_every != restart:
+        message = f"{record.restart_every!r}, where the document says {quoted(restart)}"
+        yield Inconsistency(f"{path}.restart_every", message)
 
 
 def _described(path: str, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency]:
@@ -219,6 +236,9 @@ def _norm(path: str, phase: PhaseRecord, written: Any) -> Iterator[Inconsistency
     if record.buffers is not None and record.normalization is not None:
         column = _blt(phase)
     norm = None if column is None else math.hypot(*column)
+    if record.estimation is not None and record.normalization is not None:
+        # The first record of a whole tree is in a block of each size.
+        norm = record.normalization * math.sqrt(len(f"{record.restart_every or phase.iterations:b}"))
     if record.entries is not None:
         columns: dict[int, list[float]] = {}
         for row in record.entries:
@@ -251,10 +271,30 @@ def _error(phase: PhaseRecord) -> float | None:
     record, n = phase.matrix, phase.iterations
     if record.entries is not None:
         return _dense_error(record.entries) if len(record.entries) == n else None
+    if record.estimation is not None:
+        return _tree_error(record, n)
     series = _prefix_series(phase)
     if series is None:
         return None
     return _sum([(n - index) * value * value for index, value in enumerate(series)]) / n
+
+
+def _tree_error(record: MatrixRecord, n: int) -> float | None:
+    """Return the mean over the rounds of the variance of the estimate: that of its blocks, one for each binary digit."""
+    if n > MOST_PRODUCTS or not record.normalization:
+        return None
+    # The variance of a block of 2^h rounds, from that of its halves.
+    blocks = [1.0]
+    for _ in range(64):
+        blocks.append(1.0 / (1.0 + 0.5 / blocks[-1]) if record.estimation == "efficient" else 1.0)
+
+    def within(rounds: int) -> float:
+        return sum(block for digit, block in zip(f"{rounds:b}"[::-1], blocks, strict=False) if digit == "1")
+
+    restart = record.restart_every or n
+    whole = within(restart)
+    total = sum(t // restart * whole + within(t % restart + 1) for t in range(n))
+    return total / n / record.normalization / record.normalization
 
 
 def _prefix_series(phase: PhaseRecord) -> list[float] | None:

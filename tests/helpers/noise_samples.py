@@ -41,6 +41,9 @@ SECTIONS: dict[str, dict[str, Any]] = {
     "inverse-listed": {"kind": "banded-inverse", "inverse_coefficients": [0.5, -0.2, 0.0, -0.1], "normalize": False},
     "blt": {"kind": "blt", "scales": [0.3, 0.2, 0.05], "decays": [0.9, 0.5, 1.0]},
     "blt-plain": {"kind": "blt", "scales": [0.3], "decays": [0.7], "normalize": False},
+    "tree": {"kind": "tree"},
+    "tree-efficient": {"kind": "tree", "estimation": "efficient", "restart_every": 11},
+    "tree-plain": {"kind": "tree", "estimation": "efficient", "normalize": False},
     "dense": {"kind": "dense", "file": "matrix.npy"},
 }
 
@@ -73,6 +76,8 @@ def expected(name: str) -> Matrix:
     unit = np.eye(ROUNDS)
     if section["kind"] == "identity":
         return unit
+    if section["kind"] == "tree":
+        return tree(section)
     if section["kind"] == "dense":
         found = dense()
     elif section["kind"] == "banded-inverse":
@@ -90,6 +95,37 @@ def expected(name: str) -> Matrix:
     else:
         found = toeplitz(section["coefficients"])
     return found / np.linalg.norm(found, axis=0).max() if section.get("normalize", True) else found
+
+
+def tree(section: dict[str, Any]) -> Matrix:
+    """Return the C of a tree: of L the lower-triangular root of the covariance of the estimates, L⁻¹ times prefix sums.
+
+    The estimates are least squares on the blocks of 2^h rounds that are complete, or on the largest ones that make up the
+    rounds so far. A record of the first round is in the most nodes.
+    """
+    restart = section.get("restart_every", ROUNDS)
+    nodes = [
+        (first, first + size)
+        for start in range(0, ROUNDS, restart)
+        for size in (1 << h for h in range(restart.bit_length()))
+        for first in range(start, start + restart - size + 1, size)
+        if first + size <= ROUNDS
+    ]
+    encoder = np.array([[float(first <= t < end) for t in range(ROUNDS)] for first, end in nodes])
+    weights = np.zeros((ROUNDS, len(nodes)))
+    for t in range(ROUNDS):
+        known = [index for index, (_, end) in enumerate(nodes) if end <= t + 1]
+        if section.get("estimation") != "efficient":
+            left = t + 1
+            while left:
+                used = max((index for index in known if nodes[index][1] == left), key=lambda i: left - nodes[i][0])
+                weights[t, used], left = 1.0, nodes[used][0]
+        else:
+            rows = encoder[known][:, : t + 1]
+            weights[t, known] = np.linalg.solve(rows.T @ rows, np.ones(t + 1)) @ rows.T
+    root = np.linalg.cholesky(weights @ weights.T)
+    c = np.linalg.solve(root, np.tril(np.ones((ROUNDS, ROUNDS))))
+    return np.tril(c) / (np.sqrt(encoder.sum(axis=0).max()) if section.get("normalize", True) else 1.0)
 
 
 def toeplitz(column: Any) -> Matrix:

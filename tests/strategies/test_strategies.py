@@ -353,7 +353,10 @@ def test_text_keeps_every_digit(tmp_path: Path) -> None:
         ("", "shape 0 × 0, but 2 iterations need 2 × 2"),
         ("# nothing\n", "shape 0 × 0"),
         ("1 0 0\n0 1 0\n", "shape 2 × 3, but 2 iterations need 2 × 2"),
-        ("1 0\n0 1\n0 0\n", "shape 3 × 2"),
+        ("1 0 0\n0 1 0\n0 0 1\n", "shape 3 × 3, but 2 iterations need 2 × 2, or more rows"),
+        ("1\n0\n0\n", "shape 3 × 1"),
+        ("1 0\n0 1\n0 -1\n", "row 2, column 1 is -1.0, but every entry must be ≥ 0"),
+        ("1 0\n2 0\n3 0\n", "column 1 has no positive entry, so the round has no part in any row"),
         ("1,0\n0\n", "row 1 has 1 entries, but row 0 has 2"),
         ("1,0\n0,x\n", "row 1, column 1 is 'x', not a real number"),
         ("1,0\n,1\n", "row 1, column 0 is '', not a real number"),
@@ -491,11 +494,11 @@ def test_of_a_large_text_file_nothing_is_read(tmp_path: Path, bytes_read: list[i
 
 
 def test_reads_are_counted(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    (tmp_path / "c.csv").write_bytes(b"1 0\n" * 3)
+    (tmp_path / "c.csv").write_bytes(b"1 0 0\n" * 3)
     bytes_read = request.getfixturevalue("bytes_read")
-    with pytest.raises(MatrixFileError, match="shape 3 × 2"):
+    with pytest.raises(MatrixFileError, match="shape 3 × 3"):
         load_dense(tmp_path / "c.csv", 2)
-    assert sum(bytes_read) == 12
+    assert sum(bytes_read) == 18
 
 
 def test_paths_that_are_not_matrix_files(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def _notes(data: CertificateModel, meaning: Meaning) -> list[Block]:
     if coarse:
         opening = (
             "The true-positive rates below are computed from few points, and more values in accounting.profile may lower them. "
-            "If the points of this profile are exact, the larger rate of a row stays at least "
+            "If the points of this profile are exact, no such value moves the larger rate of a row below "
         )
         parts: list[str | Quantity] = [opening]
         for k, rate in enumerate(coarse):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyaccount.certificate.words import candidate_name, error_titles, is_noise, log_of_error, met, seed_source
+from pyaccount.certificate.words import candidate_name, error_titles, is_noise, log_of_error
 from pyaccount.pages.page import (
     Block,
     Content,
@@ -58,9 +58,10 @@ def lower_origin_of(data: CertificateModel) -> str:
 def evidence_section(data: CertificateModel) -> PageSection:
     """Return the section on how the numbers were computed."""
     evidence = data.evidence
+    met = "met" if evidence.within_tolerance else "not met: the interval is proven all the same"
     rows = [
         Fact("engine", (evidence.engine,)),
-        Fact("relative tolerance", (chosen_value(evidence.tolerance, "relative width"),), (met(evidence),)),
+        Fact("relative tolerance", (chosen_value(evidence.tolerance, "relative width"),), (met,)),
     ]
     blocks: list[Block] = [FactList(tuple(rows))]
     if evidence.compositions:
@@ -106,10 +107,12 @@ def _compositions(compositions: list[Composition]) -> PageTable:
 
 
 def _sampling(sampling: SamplingRecord) -> list[Block]:
+    stated = sampling.seed_source == "document"
+    seed = "fixed in the document, before any result was seen" if stated else "from the operating system's entropy"
     facts = [
         Fact("verification", (sampling.verification,)),
         Fact("samples", (exact(sampling.samples, "samples", "record"),), ("in all, the pilot's included",)),
-        Fact("seed", (Literally(str(sampling.seed)),), (seed_source(sampling),)),
+        Fact("seed", (Literally(str(sampling.seed)),), (seed,)),
         Fact(
             "failure, all tests",
             directed(at_most(sampling.total_probability, "probability", "test", 2)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -78,8 +79,8 @@ _COUNTS = re.compile(r"(?<= )(\d{1,10})(?= (?:rounds?|times|or more apart|record
 #: What the kinds of guarantee mean.
 KINDS = {
     "deterministic": "deterministic: proven, with every rounding error included in the bounds",
-    "verified": "verified: a randomised test accepted the claim. That it accepts a false claim is part of δ, for a run that "
-    "takes place only if the test accepts",
+    "verified": "verified: a randomised test accepted the claim. The probability that it accepts a false claim is included in "
+    "δ. This holds for a run that takes place only if the test accepts",
     "confidence": "confidence: true with the probability stated, over the accountant's own randomness",
 }
 #: How many phases of a long schedule, and of their reductions, are shown at the beginning and at the end.
@@ -146,10 +147,11 @@ def brief_facts(data: CertificateModel) -> tuple[Fact, ...]:
     guarantee, origin = data.guarantee, origin_of(data)
     at_delta = every_digit(guarantee.delta, "probability", origin)
     at_epsilon = every_digit(guarantee.epsilon, "nats", origin)
+    noisy = any(phase.noise_multiplier is not None for phase in data.phases)
     return (
         Fact("statement", (data.statement,)),
         Fact("solved", solved),
-        Fact("σ", _noise_content(data)),
+        *((Fact("σ", _noise_content(data)),) if noisy else ()),
         Fact("ε", (*facts["ε"].content, ", at δ = ", at_delta)),
         Fact("δ", (*facts["δ"].content, ", at ε = ", at_epsilon)),
     )
@@ -175,12 +177,15 @@ def _noise_content(data: CertificateModel) -> Content:
     if len(set(values)) == 1 and (len(values) == 1 or data.phases[0].noise_multiplier is not None):
         return _named_noise(data, data.phases[0])
     if len(values) > MOST_PHASES:
-        least = min(data.phases, key=lambda phase: _extremes(phase)[0])
-        most = max(data.phases, key=lambda phase: _extremes(phase)[1])
+        noisy = [phase for phase in data.phases if phase.noise is not None]
+        least = min(noisy, key=lambda phase: _extremes(phase)[0])
+        most = max(noisy, key=lambda phase: _extremes(phase)[1])
         ends = (*_sigma(data, least, _extremes(least)[0]), " to ", *_sigma(data, most, _extremes(most)[1]))
         return ("from ", *ends, f", in {len(values)} phases")
     content: list[str | Quantity | Literally] = []
     for place, phase in enumerate(data.phases, start=1):
+        if phase.noise is None:
+            continue
         content += [", "] if content else []
         content += [*_named_noise(data, phase), f" ({phase.name or f'phase {place}'})"]
     return tuple(content)
@@ -240,7 +245,8 @@ def _guarantee_facts(data: CertificateModel) -> tuple[Fact, ...]:
             rows.append(Fact("proven", ("without samples",), (how,)))
         pointwise = at_most(sampling.pointwise_failure_probability, "probability", "bets", 2)
         note = (
-            "probability that the lower bound on ε is wrong; the same for δ: they come from samples, whatever the kind"
+            "probability that the lower bound on ε is wrong, and likewise that on δ. Lower bounds come from samples for every "
+            "kind of guarantee"
         )
         rows.append(Fact("lower bounds fail with", directed(pointwise), (note,)))
     else:
@@ -366,6 +372,10 @@ def _left_out(records: int, what: str) -> Paragraph:
 
 
 def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
+    return _training_phase(data, phase, index) if phase.mechanism is None else _mechanism_phase(phase, index)
+
+
+def _training_phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
     rows = [Fact(symbol(phase), _phase_noise(data, phase), ("in units of the clip norm of one record",))]
     rows += [_schedule(one) for one in phase.schedules or ()]
     for release in phase.also or ():
@@ -439,12 +449,37 @@ def _schedule(schedule: ScheduleRecord) -> Fact:
     )
 
 
+def _mechanism_phase(phase: PhaseRecord, index: int) -> Entry:
+    """Return the phase of a mechanism: its keys as in the document, and how often it is run on which records."""
+    mechanism = phase.mechanism
+    assert mechanism is not None
+    rows = [Fact("mechanism", (mechanism.kind,), ("in place of training, sampler, matrix and noise",))]
+    for key, value in mechanism.stated.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        shown = chosen_value(value, "as stated") if number else Literally(json.dumps(value, ensure_ascii=False))
+        rows.append(Fact(key.replace("_", " "), (shown,)))
+    rows.append(Fact("runs", (chosen_value(phase.count, "runs"),)))
+    if phase.sampling_probability is not None:
+        drawn = exact(phase.sampling_probability, "probability", "document")
+        rows.append(Fact("sampling probability", (drawn,), ("for each record in each run",)))
+    return Entry(
+        phase.name or f"Phase {index + 1}", "" if phase.sampling_probability is None else phase.sampler, tuple(rows)
+    )
+
+
 def _width(matrix: MatrixRecord) -> Content:
     """Return the width of a matrix, in the parameter by which its kind is given."""
     if matrix.inverse_bands is not None:
         return ", ", exact(matrix.inverse_bands, "bands", "document"), " bands of the inverse"
     if matrix.buffers is not None:
         return ", ", exact(len(matrix.buffers.scales), "buffers", "document"), " buffers"
+    if matrix.estimation is not None:
+        restarted = (
+            () if matrix.restart_every is None else (", restarted every ", chosen_value(matrix.restart_every, "rounds"))
+        )
+        return f", {matrix.estimation} estimation", *restarted
+    if matrix.rows is not None:
+        return ", ", exact(matrix.rows, "rows", "document"), " rows"
     if matrix.bands is None:
         return ()
     return ", ", exact(matrix.bands, "bands", "document" if matrix.sha256 is None else "matrix"), " bands"
@@ -516,15 +551,14 @@ def _theorems(data: CertificateModel) -> tuple[Block, ...]:
             blocks.append(_left_out(len(data.reductions), "reduction"))
             continue
         rows = [
-            Fact("theorem", (one.theorem,), ()),
-            Fact("source", (one.source,), ()),
-            Fact("pair", (one.pair,), ()),
-            Fact("rounds", (one.rounds,), ()),
+            ("theorem", one.theorem),
+            ("source", one.source),
+            ("pair", one.pair),
+            ("rounds", one.rounds),
+            ("remark", one.remark),
+            ("lower end", one.lower_end),
         ]
-        if one.remark:
-            rows.append(Fact("remark", (one.remark,), ()))
-        if one.lower_end:
-            rows.append(Fact("lower end", (one.lower_end,), ()))
+        facts = tuple(Fact(label, (text,)) for label, text in rows if text)
         tag = "tight" if one.tight else "not tight"
-        blocks.append(Entry(f"{one.subject} ({one.path})", tag, tuple(rows)))
+        blocks.append(Entry(f"{one.subject} ({one.path})", tag, facts))
     return tuple(blocks)

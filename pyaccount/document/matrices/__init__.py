@@ -18,7 +18,7 @@ from pyaccount.document.matrices.dense import Dense
 from pyaccount.document.matrices.identity import Identity
 from pyaccount.document.matrices.optimal_toeplitz import OptimalToeplitz
 from pyaccount.document.matrices.toeplitz import Toeplitz
-from pyaccount.document.unknown_kinds import MATRICES as REFUSED
+from pyaccount.document.matrices.tree import Tree
 
 __all__ = [
     "BLT",
@@ -33,6 +33,7 @@ __all__ = [
     "MatrixKind",
     "OptimalToeplitz",
     "Toeplitz",
+    "Tree",
 ]
 
 #: All matrices, in the order in which they are listed everywhere.
@@ -43,6 +44,7 @@ MATRICES: tuple[type[MatrixKind], ...] = (
     Toeplitz,
     BandedInverse,
     BLT,
+    Tree,
     Dense,
 )
 
@@ -50,4 +52,4 @@ MATRICES: tuple[type[MatrixKind], ...] = (
 UNBANDED = tuple(matrix for matrix in MATRICES if not matrix.banded)
 
 #: The type of the matrix in a document.
-Matrix = Annotated[MatrixKind, Kinds("matrix", MATRICES, choice=ChosenToeplitz, refused=REFUSED)]
+Matrix = Annotated[MatrixKind, Kinds("matrix", MATRICES, choice=ChosenToeplitz)]

@@ -42,6 +42,8 @@ class MatrixKind(Kind):
     banded = True
     #: The field that states the number of non-zero diagonals.
     bands_field = "bands"
+    #: The names of the fields that contain file names.
+    files: ClassVar[tuple[str, ...]] = ()
 
     @property
     def optimized(self) -> bool:
@@ -57,10 +59,6 @@ class MatrixKind(Kind):
         """Return the number of non-zero diagonals; None while it is a choice, and for a matrix that is not banded."""
         stated = getattr(self, self.bands_field, None) if self.banded else None
         return stated if isinstance(stated, int) else None
-
-    def files(self) -> tuple[str, ...]:
-        """Return the names of the fields that contain file names."""
-        return ()
 
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Yield the problems of the matrix: by default, more diagonals than rounds."""

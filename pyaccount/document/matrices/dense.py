@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,16 +12,18 @@ from pyaccount.document.ranges import FILE_LENGTH
 
 
 class Dense(MatrixKind):
-    """Any lower-triangular matrix without negative entries, read from a file."""
+    """Any lower-triangular matrix without negative entries, or one with more rows than iterations, read from a file.
+
+    With more rows, each row is a sum of rounds that has noise of its own. It is analysed without sampling.
+    """
 
     banded = False
+    files: ClassVar[tuple[str, ...]] = ("file",)
 
-    kind: Literal["dense"] = Field(description="A lower-triangular matrix without negative entries, read from a file.")
+    kind: Literal["dense"] = Field(
+        description="A matrix without negative entries from a file: lower triangular, or with more rows than rounds."
+    )
     file: Annotated[str, Text(FILE_LENGTH)] = Field(
         description="A .npy, .csv or .txt file, relative to the folder of the document."
     )
     normalize: Normalize = Field(default=True, description=NORMALIZE)
-
-    def files(self) -> tuple[str, ...]:
-        """Return the name of the field with the file of the entries."""
-        return ("file",)

@@ -15,9 +15,9 @@ from pyaccount.execute.sampling.calibrate import pilot_noise
 from pyaccount.execute.sampling.error_probability import FAILURE_SHARE
 from pyaccount.execute.sampling.fixed_sequence import root
 from pyaccount.execute.sampling.session import open_session
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.proposed import proposed
+from pyaccount.plan.matrices import proposed
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.workload import workload_of
 
@@ -62,14 +62,12 @@ class Judge:
     def target(self) -> tuple[float, float]:
         """The document's ε, and the δ that is tested in place of its own."""
         privacy = self.plan.document.privacy
-        assert privacy.epsilon != "solve"
-        assert privacy.delta != "solve"
-        return privacy.epsilon, privacy.delta * (1.0 - FAILURE_SHARE)
+        return number(privacy.epsilon), number(privacy.delta) * (1.0 - FAILURE_SHARE)
 
     def log_error(self, bands: int) -> LogSquares:
         """Return ln of the squared error at σ = 1, for columns of unit norm, with its gradient."""
         body = self.plan.document.bodies[0]
-        return log_squares(whole(body.training.iterations), bands, workload_of(body))
+        return log_squares(number(body.training.iterations), bands, workload_of(body))
 
     @property
     def differentiable(self) -> Differentiable:

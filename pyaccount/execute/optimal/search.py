@@ -11,7 +11,7 @@ from pyaccount.execute.optimal.judge import Judge
 from pyaccount.execute.optimal.parametrisation import family
 from pyaccount.execute.optimal.unsampled import optimise_unsampled
 from pyaccount.execute.progress import knowing, silent
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 from pyaccount.plan.compiled import Searched
 from pyaccount.plan.compiling import compile_document
 from pyaccount.plan.matrices import matrix_plan
@@ -34,7 +34,7 @@ def optimise(plan: CompiledDocument, options: RunOptions) -> CompiledDocument:
     `DocumentError` if no σ reaches the target, and `LimitError`.
     """
     body = plan.document.bodies[0]
-    iterations = whole(body.training.iterations)
+    iterations = number(body.training.iterations)
     if body.matrix.diagonals() == 1:
         return compile_document(plan.document.with_coefficients((1.0,)))
     if sampler_plan(body).spaced_pattern(body) is not None:

@@ -14,11 +14,10 @@ from pyaccount.execute.engine import Engine
 from pyaccount.execute.optimal.parametrisation import positive
 from pyaccount.execute.progress import silent
 from pyaccount.execute.solve import solve
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 from pyaccount.plan.compiled import Searched
 from pyaccount.plan.compiling import compile_document
-from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
-from pyaccount.plan.proposed import proposed
+from pyaccount.plan.matrices import matrix_plan, proposed, strategy, workload_error
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.workload import workload_of
 from pyaccount.strategies.spaced import optimal_spaced
@@ -42,7 +41,7 @@ def optimise_unsampled(plan: CompiledDocument, options: RunOptions) -> CompiledD
     the target, and `LimitError`.
     """
     body = plan.document.bodies[0]
-    iterations, bands = whole(body.training.iterations), body.matrix.diagonals()
+    iterations, bands = number(body.training.iterations), body.matrix.diagonals()
     pattern = sampler_plan(body).spaced_pattern(body)
     assert bands is not None
     assert pattern is not None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyaccount.execute.sampling.calibrate import pilot_noise
 from pyaccount.execute.sampling.error_probability import STARTS, of_claim
 from pyaccount.execute.sampling.estimates import Effort
+from pyaccount.plan.common import number
 from pyaccount.risk.budgets import budget_of
 
 if TYPE_CHECKING:
@@ -32,11 +33,10 @@ PRECISION = 1e-2
 def take_claim(session: Session) -> None:
     """Let a session work on a claim that keeps its document's budget of risk. Does nothing if there is no budget."""
     document = session.plan.document
-    budget, told_at = budget_of(document), document.privacy.delta
+    budget = budget_of(document)
     if budget is None:
         return
-    assert told_at != "solve"
-    session.told_at = told_at
+    session.told_at = number(document.privacy.delta)
     # Placing ε may consider any of these, for which the budget leaves a positive δ.
     last = max((epsilon for epsilon in budget.places() if budget.claim(epsilon) is not None), default=0.0)
     epsilon = 0.5 * last

@@ -36,8 +36,7 @@ COARSENESS = 5e-3
 def calibrate(session: Session) -> SampledEvidence:
     """Certify a σ by Algorithm 5 of Dong & Ganesh (2026): a grid from above the pilot's root to the unamplified σ."""
     privacy = session.plan.document.privacy
-    assert privacy.epsilon != "solve"
-    assert privacy.delta != "solve"
+    epsilon, delta = number(privacy.epsilon), number(privacy.delta)
     search = noise_search(session)
     sequence = tested_in_sequence(session, search)
     sigma = search.fallback if sequence.value is None else sequence.value
@@ -50,17 +49,16 @@ def calibrate(session: Session) -> SampledEvidence:
     filled, acceptance = session.plan.at(sigma), search.claim(sigma)[2]
     return evidence_of(
         session,
-        Result(filled, acceptance, sequence, kind, privacy.epsilon, privacy.delta, solved=sigma, within=within),
+        Result(filled, acceptance, sequence, kind, epsilon, delta, solved=sigma, within=within),
     )
 
 
-def noise_search(session: Session, *, shards: int = ESTIMATE) -> GridSearch:
+def noise_search(session: Session) -> GridSearch:
     """Return the grid of σ above the pilot's root."""
-    plan, epsilon = session.plan, session.plan.document.privacy.epsilon
-    assert epsilon != "solve"
+    plan, epsilon = session.plan, number(session.plan.document.privacy.epsilon)
     # For a fixed sample the threshold of the test is half of δ, so the pilot looks for that.
     acceptance = of_claim(plan.document, STARTS)
-    pilot_value, fallback = pilot_noise(session, acceptance.delta, shards=shards)
+    pilot_value, fallback = pilot_noise(session, acceptance.delta)
     session.known[:] = [f"σ is near {pilot_value:.4g}, by the pilot's estimate"]
     mechanism = session.mechanism(plan.at(pilot_value))
     powers = plan.drawing.includes(DrawingRule.SECOND_MOMENTS) and mechanism.chain(2) is not None
@@ -84,9 +82,7 @@ def pilot_noise(
     plan, document = session.plan, session.plan.document
     path, privacy = document.blank, document.privacy
     assert path is not None
-    assert privacy.epsilon != "solve"
-    assert privacy.delta != "solve"
-    epsilon, delta = privacy.epsilon, privacy.delta
+    epsilon, delta = number(privacy.epsilon), number(privacy.delta)
 
     def gaussian(sigma: float) -> float:
         return session.unsampled(plan.at(sigma), epsilon=epsilon).upper

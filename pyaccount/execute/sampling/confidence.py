@@ -18,6 +18,7 @@ from pyaccount.execute.sampling.fixed_sequence import (
 )
 from pyaccount.execute.sampling.once import tested_in_sequence
 from pyaccount.execute.sampling.pilot import Crossing, crossing_root, epsilon_model
+from pyaccount.plan.common import number
 from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
@@ -36,8 +37,7 @@ DELTA_TOLERANCE = 0.12
 
 def solve_epsilon(session: Session, refused: SequenceResult | None = None) -> SampledEvidence:
     """Certify the lowest ε of a grid that is accepted at δ. `refused` has the tests of a claim that failed before."""
-    delta = session.plan.document.privacy.delta
-    assert delta != "solve"
+    delta = number(session.plan.document.privacy.delta)
     search = epsilon_search(session)
     if search.pilot_value == 0.0:
         tests = session.test(*search.claim(0.0))
@@ -67,8 +67,7 @@ def solve_epsilon(session: Session, refused: SequenceResult | None = None) -> Sa
 
 def epsilon_search(session: Session) -> GridSearch:
     """Return the grid of ε above the pilot's root, which is 0 if δ(0) is below δ."""
-    instance, delta = session.plan.at(), session.plan.document.privacy.delta
-    assert delta != "solve"
+    instance, delta = session.plan.at(), number(session.plan.document.privacy.delta)
     acceptance, mechanism = stated_separately(delta, FAILURE_SHARE * delta), session.mechanism(instance)
     worst = session.unsampled(instance, delta=delta).upper
     if not math.isfinite(worst):
@@ -89,8 +88,7 @@ def epsilon_search(session: Session) -> GridSearch:
 def solve_delta(session: Session) -> SampledEvidence:
     """Certify the lowest δ of a grid that is accepted at ε."""
     document = session.plan.document
-    epsilon = document.privacy.epsilon
-    assert epsilon != "solve"
+    epsilon = number(document.privacy.epsilon)
     search = delta_search(session)
     sequence = tested_in_sequence(session, search)
     delta = search.fallback if sequence.value is None else sequence.value
@@ -110,8 +108,7 @@ def _delta_tolerance(document: Document) -> float:
 def delta_search(session: Session) -> GridSearch:
     """Return the grid of δ above the pilot's estimate, which also determines the tests' error probability."""
     instance, document = session.plan.at(), session.plan.document
-    epsilon = document.privacy.epsilon
-    assert epsilon != "solve"
+    epsilon = number(document.privacy.epsilon)
     mechanism = session.mechanism(instance)
     session.sampler.stage("pilot")
     estimates = session.estimate(mechanism, epsilon, shards=64)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.execute.sampling.tests_of_claims import FixedSample, plan_fixed_sample
+from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -58,6 +59,5 @@ def _by_a_fixed_sample(delta: float) -> Acceptance:
 
 def of_claim(document: Document, starts: int) -> Acceptance:
     """Return the test of the document's claim, by the kind of verification that the document asks for."""
-    delta = document.privacy.delta
-    assert delta != "solve"
+    delta = number(document.privacy.delta)
     return _by_a_fixed_sample(delta) if document.accounting.verification == "fixed-sample" else folded(delta, starts)

@@ -13,6 +13,7 @@ from pyaccount.execute.sampling.evidence import Result, evidence_of
 from pyaccount.execute.sampling.fixed_sequence import SequenceResult
 from pyaccount.execute.sampling.renyi import execute_renyi
 from pyaccount.execute.sampling.session import open_session
+from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
     from pyaccount.execute.options import RunOptions
@@ -43,9 +44,7 @@ def _execute(session: Session) -> SampledEvidence:
 def _check(session: Session) -> SampledEvidence:
     """Test the claim; if it is not accepted, find the ε that can be certified at its δ."""
     instance, privacy = session.plan.at(), session.plan.document.privacy
-    assert privacy.epsilon != "solve"
-    assert privacy.delta != "solve"
-    epsilon, delta = privacy.epsilon, privacy.delta
+    epsilon, delta = number(privacy.epsilon), number(privacy.delta)
     bound = session.unsampled(instance, epsilon=epsilon)
     if bound.upper <= delta:
         # The claim holds even without amplification by sampling.

@@ -27,7 +27,7 @@ from pyaccount.execute.sampling.once import once_on
 from pyaccount.execute.sampling.proposals import plain_proposal
 from pyaccount.execute.sampling.renyi import moments_of
 from pyaccount.execute.sampling.session import open_session
-from pyaccount.plan.common import default_profile
+from pyaccount.plan.common import default_profile, number
 from pyaccount.plan.cost import duration
 
 if TYPE_CHECKING:
@@ -277,8 +277,7 @@ def forecast(plan: CompiledDocument, options: RunOptions) -> Forecast:
 def tests_price(session: Session, sigma: float) -> float:
     """Return the seconds for the tests of a candidate, at the tolerance above its σ; infinite if none would accept."""
     plan = session.plan
-    epsilon = plan.document.privacy.epsilon
-    assert epsilon != "solve"
+    epsilon = number(plan.document.privacy.epsilon)
     filled = plan.at(sigma * (1.0 + plan.tolerance))
     return _Pace(session).seconds(_planned(session, filled, epsilon, of_claim(plan.document, STARTS)))
 
@@ -289,9 +288,7 @@ def _search(session: Session) -> GridSearch:
     if blank is not None:
         searches = {"multiplier": noise_search, "epsilon": epsilon_search, "delta": delta_search}
         return searches[str(blank[-1])](session)
-    assert privacy.epsilon != "solve"
-    assert privacy.delta != "solve"
-    epsilon, delta, instance = privacy.epsilon, privacy.delta, session.plan.at()
+    epsilon, delta, instance = number(privacy.epsilon), number(privacy.delta), session.plan.at()
     acceptance, bound = of_claim(instance.document, 1), session.unsampled(instance, epsilon=epsilon).upper
     if bound > delta and (proof := session.moment_proof(instance, epsilon, delta)) is not None:
         bound = proof.delta

@@ -31,6 +31,7 @@ from pyaccount.execute.sampling.moments import (
     has_moments,
     inverse,
 )
+from pyaccount.plan.common import number
 from pyaccount.plan.drawing import DrawingRule
 
 if TYPE_CHECKING:
@@ -130,25 +131,22 @@ def moments_of(session: Session, instance: Instance) -> Moments:
 def _claim(session: Session) -> SampledEvidence:
     """Certify the claim, or the smallest ε at its δ if moments do not prove it."""
     instance, privacy = session.plan.at(), session.plan.document.privacy
-    assert privacy.epsilon != "solve"
-    assert privacy.delta != "solve"
-    proof = prove_claim(session, instance, privacy.epsilon, privacy.delta)
+    epsilon, delta = number(privacy.epsilon), number(privacy.delta)
+    proof = prove_claim(session, instance, epsilon, delta)
     if proof is not None:
-        return _evidence(session, instance, (privacy.epsilon, privacy.delta), proof)
-    found, proof = prove_epsilon(session, instance, privacy.delta)
-    return replace(_evidence(session, instance, (found, privacy.delta), proof), holds=False)
+        return _evidence(session, instance, (epsilon, delta), proof)
+    found, proof = prove_epsilon(session, instance, delta)
+    return replace(_evidence(session, instance, (found, delta), proof), holds=False)
 
 
 def _epsilon(session: Session) -> SampledEvidence:
-    instance, delta = session.plan.at(), session.plan.document.privacy.delta
-    assert delta != "solve"
+    instance, delta = session.plan.at(), number(session.plan.document.privacy.delta)
     found, proof = prove_epsilon(session, instance, delta)
     return _evidence(session, instance, (found, delta), proof, solved=found)
 
 
 def _delta(session: Session) -> SampledEvidence:
-    instance, epsilon = session.plan.at(), session.plan.document.privacy.epsilon
-    assert epsilon != "solve"
+    instance, epsilon = session.plan.at(), number(session.plan.document.privacy.epsilon)
     found, proof = prove_delta(session, instance, epsilon)
     return _evidence(session, instance, (epsilon, found), proof, solved=found)
 
@@ -156,9 +154,7 @@ def _delta(session: Session) -> SampledEvidence:
 def _noise(session: Session) -> SampledEvidence:
     """Certify the smallest σ at which moments prove the claim."""
     plan, privacy = session.plan, session.plan.document.privacy
-    assert privacy.epsilon != "solve"
-    assert privacy.delta != "solve"
-    epsilon, delta = privacy.epsilon, privacy.delta
+    epsilon, delta = number(privacy.epsilon), number(privacy.delta)
     known: dict[float, Moments] = {}
 
     def at(sigma: float) -> Moments:

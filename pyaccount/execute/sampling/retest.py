@@ -78,8 +78,6 @@ class Retest:
     #: The last test in each direction; empty if nothing had to be sampled.
     tests: tuple[Test, ...]
     session: Session
-    #: The shards for each lower end and each curve.
-    shards: int
 
     def point(self, epsilon: float, direction: Direction | None = None) -> SampledPoint:
         """Return bounds on δ at any ε from the new samples, in one direction or the larger of both."""
@@ -146,7 +144,7 @@ def retest(plan: CompiledDocument, stated: Statement, options: RunOptions) -> Re
         instance, acceptance, sequence, stated.kind, epsilon, delta, holds=stated.holds, solved=value, proof=proof
     )
     evidence = evidence_of(session, result, shards=shards)
-    return Retest(evidence, accepted, tests, session, shards)
+    return Retest(evidence, accepted, tests, session)
 
 
 def _acceptance(session: Session, stated: Statement, delta: float) -> Acceptance:

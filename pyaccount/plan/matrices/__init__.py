@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pyaccount.errors import DocumentError
-from pyaccount.plan.matrices import banded_inverse, blt, dense, identity, toeplitz
+from pyaccount.plan.compiled import Proposed
+from pyaccount.plan.matrices import banded_inverse, blt, dense, identity, toeplitz, tree
 from pyaccount.plan.matrices.base import MatrixPlan
 from pyaccount.plan.matrices.built import Strategy
 from pyaccount.plan.recipe import Recipe
@@ -31,8 +32,7 @@ __all__ = [
     "columns",
     "disjoint_modes",
     "matrix_plan",
-    "matrix_text",
-    "product_cost",
+    "proposed",
     "strategy",
     "workload_error",
 ]
@@ -44,6 +44,7 @@ PLANS: dict[str, MatrixPlan] = {
     "toeplitz": toeplitz.TOEPLITZ,
     "banded-inverse": banded_inverse.PLAN,
     "blt": blt.PLAN,
+    "tree": tree.PLAN,
     "dense": dense.PLAN,
 }
 
@@ -75,6 +76,16 @@ def disjoint_modes(document: Document, body: Body, bins: int) -> bool:
         return matrix_plan(body).disjoint_modes(document, body, bins)
 
 
+def proposed(document: Document, sigma: float) -> Proposed:
+    """Return the errors of the document's only matrix at an estimated σ; they are estimates too.
+
+    Raises as `workload_error` does.
+    """
+    body = document.bodies[0]
+    mse = sigma * sigma * strategy(document, body).error.mean_square
+    return Proposed(sigma, mse, sigma * sigma * workload_of(body).chosen(workload_error(document, body)))
+
+
 @contextmanager
 def _located(document: Document, body: Body) -> Iterator[None]:
     try:
@@ -83,16 +94,6 @@ def _located(document: Document, body: Body) -> Iterator[None]:
         raise
     except ValueError as error:
         raise DocumentError([document.problem("no-valid-bound", body.at("matrix"), str(error))]) from error
-
-
-def matrix_text(body: Body) -> str:
-    """Describe the matrix of a body in a few words."""
-    return matrix_plan(body).text(body)
-
-
-def product_cost(body: Body) -> float:
-    """Return the nanoseconds that a sample and a step take longer if columns overlap."""
-    return matrix_plan(body).product_cost(body)
 
 
 def columns(document: Document, body: Body, min_separation: int) -> Recipe[_core.Columns]:

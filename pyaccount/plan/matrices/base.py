@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import MATRIX_NOISE, number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pyaccount.document.document import Document
     from pyaccount.document.views import Body
+    from pyaccount.errors import Problem
     from pyaccount.plan.matrices.built import Strategy
 
     Listed = tuple[NDArray[np.float64], ...]
@@ -44,6 +45,14 @@ class MatrixPlan(ABC):
     def text(self, body: Body) -> str:
         """Describe the matrix in a few words."""
         return f"{body.matrix.kind} matrix of {body.matrix.diagonals()} bands"
+
+    def refusals(self, document: Document, body: Body) -> list[Problem]:
+        """Explain why the matrix is not analysed with the sampler of a body; empty if it is, or if the sampler decides."""
+        return []
+
+    def noise(self, document: Document, body: Body) -> str:
+        """Return the assumption about the noise, and about what may be released."""
+        return MATRIX_NOISE
 
     @abstractmethod
     def build(self, document: Document, body: Body) -> Strategy:
@@ -90,11 +99,11 @@ class MatrixPlan(ABC):
         """Return the sections `matrix` and `noise` of a document for the leading block of the whole run's matrix."""
         assert built.coefficients is not None
         if built.coefficients == (1.0,):
-            return {}
+            return {}  # a document without a matrix has the identity
         coefficients = list(built.coefficients[:rounds])
         return {"matrix": {"kind": "toeplitz", "coefficients": coefficients, "normalize": False}}
 
 
 def rounds_of(body: Body) -> int:
     """Return the size of the matrix: the number of rounds of one run."""
-    return whole(body.training.iterations)
+    return number(body.training.iterations)

@@ -15,13 +15,22 @@ from pyaccount.plan.matrices.modes import disjoint
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.document.views import Body
+    from pyaccount.errors import Problem
+
+#: The noise of a matrix with more rows than columns and what may be released, as an assumption.
+ROWS_RELEASED = (
+    "C, the matrix stated, has more rows than columns, and Z has independent Gaussian rows of standard deviation σ times the "
+    "clip norm, drawn from a generator that cannot be predicted. Either the noise of the iterations is C⁺Z, C⁺ = (CᵀC)⁻¹Cᵀ, "
+    "or the rows of CG + Z are released, G the clipped sums, each row once its last iteration is over. Z is released in no "
+    "other way."
+)
 
 #: Nanoseconds that each entry of a column takes, for a sample and a step.
 ENTRY_COST = 0.15
 
 
 class DensePlan(MatrixPlan):
-    """A matrix from a file, which has as many rows as the run has rounds."""
+    """A matrix from a file, with a column for each round of the run, and as many rows or more."""
 
     may_fail: ClassVar[bool] = True
     from_file: ClassVar[bool] = True
@@ -57,6 +66,28 @@ class DensePlan(MatrixPlan):
         except MatrixFileError as error:
             raise DocumentError([document.problem("matrix-file", body.at("matrix", "file"), str(error))]) from error
 
+    def noise(self, document: Document, body: Body) -> str:
+        """Return the assumption about the noise; with more rows than columns, that of the pseudo-inverse and of the rows."""
+        return super().noise(document, body) if self.build(document, body).square else ROWS_RELEASED
+
+    def refusals(self, document: Document, body: Body) -> list[Problem]:
+        """Refuse a matrix with more rows than columns if records are sampled: other kernels take square ones."""
+        if body.sampler.kind == "none" or body.training.iterations == "solve":
+            return []
+        try:
+            built = self.build(document, body)
+        except ValueError:
+            # What is wrong with the file is reported later, after what is wrong with the sampler.
+            return []
+        if built.square:
+            return []
+        message = (
+            f"the matrix has {built.rows} rows for {built.iterations} iterations, and an encoder with more rows than columns is "
+            f"analysed without sampling only, not with {body.sampler.kind} sampling: write `kind: none` with the participations "
+            "that the order allows, or take a square matrix"
+        )
+        return [document.problem("no-valid-bound", body.at("sampler", "kind"), message, allowed="none")]
+
     def disjoint_modes(self, document: Document, body: Body, bins: int) -> bool:
         """Whether all entries between different bins are 0."""
         dense = self.build(document, body).dense
@@ -68,7 +99,12 @@ class DensePlan(MatrixPlan):
         return ENTRY_COST * rounds_of(body)
 
     def generation(self, built: Strategy) -> str:
-        """Describe the noise as a forward substitution."""
+        """Describe the noise as a forward substitution, or by the pseudo-inverse if there are more rows than columns."""
+        if not built.square:
+            return (
+                "z_t = Σ_r (C⁺)_tr·w_r over all rows r, C⁺ = (CᵀC)⁻¹Cᵀ, C the file's entries times the `normalization`; all rows "
+                "w are needed from the first round on, and `TrainingRun` does not draw it"
+            )
         return "z_t = (w_t − Σ_s C_ts·z_s) / C_tt, s < t, C the file's entries times the `normalization`; all rows z are kept"
 
     def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
@@ -80,14 +116,18 @@ class DensePlan(MatrixPlan):
 def _dense(path: Path, iterations: int, normalize: bool, stamp: tuple[int, ...] | None) -> Strategy:
     import hashlib
 
+    import numpy as np
+
     from pyaccount.strategies.dense import column_norms, dense_error, load_dense, normalized_columns_max
 
     matrix = load_dense(path, iterations)
     fingerprint = hashlib.sha256(matrix.tobytes()).hexdigest()
-    first = float(matrix[0, 0])
+    # The entry at which the scale is read off; with more rows than columns the first one may be 0.
+    place = (0, 0) if len(matrix) == iterations else np.unravel_index(int(matrix.argmax()), matrix.shape)
+    first = float(matrix[place])
     if normalize:
         matrix = normalized_columns_max(matrix)
-    norm, factor = float(column_norms(matrix).max()), scaled_by(float(matrix[0, 0]), first)
+    norm, factor = float(column_norms(matrix).max()), scaled_by(float(matrix[place]), first)
     return Strategy(iterations, None, matrix, dense_error(matrix), norm, fingerprint, normalization=factor)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyaccount.plan.matrices.base import MatrixPlan, rounds_of
 from pyaccount.plan.matrices.built import Strategy, toeplitz_strategy
@@ -26,10 +26,6 @@ class IdentityPlan(MatrixPlan):
     def generation(self, built: Strategy) -> str:
         """Describe the noise, which is used as drawn."""
         return "z_t = w_t; no row is kept"
-
-    def leading_block(self, built: Strategy, body: Body, noise: dict[str, Any], rounds: int) -> dict[str, Any]:
-        """Return no sections: a document without a matrix has the identity."""
-        return {}
 
 
 PLAN = IdentityPlan()

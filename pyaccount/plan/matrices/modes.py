@@ -18,8 +18,15 @@ if TYPE_CHECKING:
 Counted = tuple[tuple[float, int], ...]
 
 
-def toeplitz_modes(coefficients: tuple[float, ...], iterations: int, bins: int) -> Counted:
+def turns_of(bin: int, iterations: int, bins: int) -> int:
+    """Return the number of rounds of a bin, counted from 0: those that are `bin` modulo `bins`."""
+    return max(0, -(-(iterations - bin) // bins))
+
+
+def toeplitz_modes(coefficients: tuple[float, ...], iterations: int, bins: int, each_round: float = 0.0) -> Counted:
     """Return ‖m_t‖² for a Toeplitz matrix of which only the coefficients at multiples of T are not 0.
+
+    `each_round` is added for each round of the bin, for other releases beside the matrix.
 
     The row of each turn sums one more of these coefficients. Domain: non-negative coefficients, the first one positive;
     at least as many rounds as bins. The relative error of every value is at most (2n + 8)u for n rounds: it sums
@@ -31,14 +38,21 @@ def toeplitz_modes(coefficients: tuple[float, ...], iterations: int, bins: int) 
     def square(turns: int) -> float:
         return math.fsum(row * row for row in rows[:turns]) + max(0, turns - len(rows)) * rows[-1] ** 2
 
-    return tuple((square(taken), count) for taken, count in ((turns, bins - more), (turns + 1, more)) if count)
+    return tuple(
+        (square(taken) + each_round * taken, count)
+        for taken, count in ((turns, bins - more), (turns + 1, more))
+        if count
+    )
 
 
-def dense_modes(matrix: NDArray[np.float64], bins: int) -> Counted:
+def dense_modes(matrix: NDArray[np.float64], bins: int, each_round: float = 0.0) -> Counted:
     """Return ‖m_t‖² for any matrix with disjoint modes, equal values together; the error is as in `toeplitz_modes`."""
     import numpy as np
 
-    squares = (math.fsum(np.square(matrix[:, t::bins].sum(axis=1)).tolist()) for t in range(bins))
+    squares = (
+        math.fsum(np.square(matrix[:, t::bins].sum(axis=1)).tolist()) + each_round * turns_of(t, matrix.shape[1], bins)
+        for t in range(bins)
+    )
     return tuple(sorted(Counter(squares).items()))
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pyaccount.strategies.tree import BlockTree
 
 #: Entries of a Gram matrix that the search for the worst rounds may read: some tenths of a second.
 SEARCH_WORK = 100_000_000
@@ -17,10 +18,16 @@ SEARCH_WORK = 100_000_000
 SEARCHED_ROUNDS = 512
 
 
-def toeplitz_sensitivity(coefficients: tuple[float, ...], n: int, b: int, most: int) -> tuple[float, float]:
-    """Return an upper and a lower bound for at most `most` rounds, at least b apart; see `Strategy.sensitivity`."""
+def toeplitz_sensitivity(
+    coefficients: tuple[float, ...], n: int, b: int, most: int, each_round: float = 0.0
+) -> tuple[float, float]:
+    """Return an upper and a lower bound for at most `most` rounds, at least b apart; see `Strategy.sensitivity`.
+
+    `most` is at most ⌈n/b⌉, so that so many rounds fit. All patterns whose norms are known here have so many rounds, the
+    most that there can be, and so they are also the worst with other releases beside (`each_round`).
+    """
     if len(coefficients) == 1:
-        return (coefficients[0] * math.sqrt(most),) * 2
+        return (_joined(coefficients[0] * math.sqrt(most), each_round, most),) * 2
     import numpy as np
 
     from pyaccount.strategies import sums
@@ -30,11 +37,12 @@ def toeplitz_sensitivity(coefficients: tuple[float, ...], n: int, b: int, most: 
     decreasing = all(later <= earlier for earlier, later in pairwise(coefficients))
     # With one participation the first column is the worst, since it is the longest.
     if most == 1 or decreasing or len(coefficients) <= b or (b == 1 and most == n):
-        return spaced, spaced
+        return (_joined(spaced, each_round, most),) * 2
     if n <= SEARCHED_ROUNDS:
         padded = np.zeros(n)
         padded[: len(column)] = column[:n]
-        return _searched(np.array([np.concatenate([np.zeros(i), padded[: n - i]]) for i in range(n)]), b, most, spaced)
+        columns = np.array([np.concatenate([np.zeros(i), padded[: n - i]]) for i in range(n)])
+        return _searched(columns, b, most, spaced, each_round)
     products = sums.autocorrelation(column)
     # Whatever the distances, most − m of the pairs are m participations apart, and so at least m·b rounds apart.
     envelope = np.maximum.accumulate(products[::-1])[::-1]
@@ -43,7 +51,13 @@ def toeplitz_sensitivity(coefficients: tuple[float, ...], n: int, b: int, most: 
     farthest = min(len(products) - 1, (n - 1) // (most - 1))
     best = max(range(b, farthest + 1), key=lambda d: _pairs(products, d, most), default=b)
     lower = max(spaced, sums.norm(sums.spaced_sum(column, n, best, most)))
+    upper, lower = _joined(upper, each_round, most), _joined(lower, each_round, most)
     return max(upper, lower), lower
+
+
+def _joined(norm: float, each_round: float, most: int) -> float:
+    """Return the norm of what moves with other releases beside; unchanged if there are none."""
+    return norm if each_round == 0.0 else math.sqrt(norm * norm + each_round * most)
 
 
 def _pairs(products: NDArray[np.float64], d: int, most: int) -> float:
@@ -56,36 +70,57 @@ def _pairs(products: NDArray[np.float64], d: int, most: int) -> float:
     return sums.total(np.arange(most - 1, most - 1 - len(shared), -1.0) * shared)
 
 
-def dense_sensitivity(matrix: NDArray[np.float64], b: int, most: int) -> tuple[float, float]:
-    """Return the same bounds for a matrix without known structure; a Toeplitz structure is detected."""
+def dense_sensitivity(matrix: NDArray[np.float64], b: int, most: int, each_round: float = 0.0) -> tuple[float, float]:
+    """Return the same bounds for a matrix without known structure; a Toeplitz structure is detected.
+
+    The matrix may have more rows than columns: it enters through its Gram matrix alone.
+    """
     # Scaling by a power of two is exact, and keeps squares from underflowing or overflowing.
-    scale = math.ldexp(1.0, math.frexp(float(matrix.max()))[1] - 1)
-    above, below = _of_scaled(matrix / scale, b, most)
+    largest = max(float(matrix.max()), math.sqrt(each_round))
+    scale = math.ldexp(1.0, math.frexp(largest)[1] - 1)
+    above, below = _of_scaled(matrix / scale, b, most, each_round / scale / scale)
     return above * scale, below * scale
 
 
-def _of_scaled(matrix: NDArray[np.float64], b: int, most: int) -> tuple[float, float]:
+def _of_scaled(matrix: NDArray[np.float64], b: int, most: int, each_round: float) -> tuple[float, float]:
     """Return the bounds for a matrix whose largest entry is near 1."""
     import numpy as np
 
     from pyaccount.strategies import sums
 
-    n = len(matrix)
+    rows, n = matrix.shape
     first = matrix[:, 0]
-    if all(np.array_equal(matrix[j:, j], first[: n - j]) for j in range(1, n)):
-        return toeplitz_sensitivity(tuple(np.trim_zeros(first, "b").tolist()), n, b, most)
+    if rows == n and all(np.array_equal(matrix[j:, j], first[: n - j]) for j in range(1, n)):
+        return toeplitz_sensitivity(tuple(np.trim_zeros(first, "b").tolist()), n, b, most, each_round)
     spaced = sums.norm(matrix[:, : most * b : b].sum(axis=1))
     if b == 1 and most == n:
-        return spaced, spaced
-    return _searched(np.ascontiguousarray(matrix.T), b, most, spaced)
+        return (_joined(spaced, each_round, most),) * 2
+    return _searched(np.ascontiguousarray(matrix.T), b, most, spaced, each_round)
 
 
-def _searched(columns: NDArray[np.float64], b: int, most: int, spaced: float) -> tuple[float, float]:
-    """Search for the worst rounds with the core's `participation::worst`; `columns` has one column in each row."""
+def tree_sensitivity(tree: BlockTree, b: int, most: int, each_round: float = 0.0) -> tuple[float, float]:
+    """Return the same bounds for a tree: the roots of the largest sums of squared counts of its nodes."""
+    from pyaccount.strategies.tree_patterns import worst_square  # numpy
+
+    upper, lower = worst_square(tree, b, most, each_round)
+    return math.sqrt(upper), math.sqrt(lower)
+
+
+def _searched(columns: NDArray[np.float64], b: int, most: int, spaced: float, each_round: float) -> tuple[float, float]:
+    """Search for the worst rounds with the core's `participation::worst`; `columns` has one column in each row.
+
+    `spaced` is the norm for the earliest evenly spaced rounds, of which there are `most`.
+    """
+    import numpy as np
+
     from pyaccount import _core
     from pyaccount.strategies import sums
 
-    upper, lower, _ = _core.worst_rounds(sums.gram(columns), len(columns), b, most, SEARCH_WORK)
+    products = sums.gram(columns)
+    if each_round != 0.0:
+        products = products + each_round * np.eye(len(columns))
+        spaced = _joined(spaced, each_round, most)
+    upper, lower, _ = _core.worst_rounds(products, len(columns), b, most, SEARCH_WORK)
     if upper == lower:
         return (math.sqrt(upper),) * 2
     return max(math.sqrt(upper), spaced), max(math.sqrt(lower), spaced)

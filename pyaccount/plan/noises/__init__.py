@@ -1,39 +1,55 @@
 """The kinds of noise in the plan room: which theorem analyses a body, and the worst case without sampling.
 
-Each kind is a module with a class. `PLANS` has one object for each kind that documents may name; other code asks these
-objects.
+Each kind is a module with a class. A body with a mechanism has the plan object of the mechanism instead, which answers
+the same questions.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyaccount.document.kinds import Section
+from pyaccount.document.noise import Gaussian, Laplace
+from pyaccount.plan import mechanisms
 from pyaccount.plan.noises import gaussian, laplace
 from pyaccount.plan.noises.base import NoisePlan
+from pyaccount.plan.noises.together import Together
+from pyaccount.plan.rounds import combine
 from pyaccount.plan.scheduled_rounds import composed
+from pyaccount.plan.units import repeated
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.document.views import Body
+    from pyaccount.plan.reduction import Analysis
     from pyaccount.plan.rounds import DirectedBounds
 
-__all__ = ["PLANS", "NoisePlan", "conventions", "noise_plan", "public_rounds"]
+#: The plan object of each class of noise, and of mechanisms.
+PLANS: dict[type[Section], NoisePlan] = {Gaussian: gaussian.PLAN, Laplace: laplace.PLAN, **mechanisms.PLANS}
 
-PLANS: dict[str, NoisePlan] = {"gaussian": gaussian.PLAN, "laplace": laplace.PLAN}
+
+def analysis_of(document: Document, body: Body) -> Analysis:
+    """Return the analysis of a body. Raises `DocumentError` for a sampler that is not covered."""
+    if body.inner:
+        return Together(tuple(analysis_of(document, one) for one in body.inner)).analysis()
+    return noise_plan(body).analysis(document, body)
+
+
+def public_bounds(document: Document, body: Body) -> DirectedBounds:
+    """Return the rounds of a body if participations are public and as bad as they can be, whatever its schedules."""
+    if body.inner:
+        runs = combine([public_bounds(document, one) for one in body.inner], merge_gaussians=True)
+        return repeated(runs, body.count)
+    public = noise_plan(body).public
+    return composed(document, body, public) if body.schedules() else public(document, body)
 
 
 def noise_plan(body: Body) -> NoisePlan:
-    """Return the plan object for the noise of a body."""
-    return PLANS[body.noise.kind]
-
-
-def public_rounds(document: Document, body: Body) -> DirectedBounds:
-    """Return the rounds of a body if participations are public and as bad as they can be, whatever its schedules."""
-    one = noise_plan(body).public
-    return composed(document, body, one) if body.schedules() else one(document, body)
+    """Return the plan object for the noise of a body, or for the mechanism in its place."""
+    return PLANS[type(body.noise)]
 
 
 def conventions(document: Document) -> str:
-    """Return the sentences that state the units of a document's multipliers."""
-    present = {body.noise.kind for body in document.bodies}
-    return " ".join(plan.convention(document) for word, plan in PLANS.items() if word in present)
+    """Return the sentences that state the units of a document's multipliers, each once."""
+    present = {type(body.noise) for body in document.every_body()}
+    return " ".join(dict.fromkeys(plan.convention(document) for kind, plan in PLANS.items() if kind in present))

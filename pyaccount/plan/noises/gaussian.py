@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from pyaccount.errors import DocumentError
-from pyaccount.plan.common import moves, whole
+from pyaccount.plan.common import moves, number
 from pyaccount.plan.contrast import worst
 from pyaccount.plan.noises import several
 from pyaccount.plan.noises.base import NoisePlan
@@ -45,7 +45,7 @@ class GaussianPlan(NoisePlan):
             if problems:
                 raise DocumentError(problems)
         analysis = plan.analysis(document, body)
-        return several.Joined(analysis).analysis() if body.noise.also else analysis
+        return several.Joined(analysis, plan.stacks(body)).analysis() if body.noise.also else analysis
 
     def public(self, document: Document, body: Body) -> DirectedBounds:
         """Return one Gaussian mechanism for each release of the worst participation pattern.
@@ -53,15 +53,15 @@ class GaussianPlan(NoisePlan):
         Its sensitivity is k (2k under replace-one) times the largest ‖Cx‖ over the patterns x that the sampler allows.
         """
         participation = worst(document, body)
-        sensitivity = float(whole(document.privacy.group_size) * moves(document)) * participation.norm()
+        sensitivity = float(number(document.privacy.group_size) * moves(document)) * participation.norm()
         upper, lower = (gaussian(sensitivity, multiplier) for multiplier in several.multipliers(body))
         return enclosed((upper, upper), (lower, lower), participation.count)
 
     def convention(self, document: Document) -> str:
         """State that σ is the noise of each sum; of the rows of Z if some phase has a matrix."""
-        independent = all(body.matrix.kind == "identity" for body in document.bodies)
+        independent = all(body.matrix.kind == "identity" for body in document.every_body())
         sentence = INDEPENDENT if independent else CORRELATED
-        return f"{sentence} {ALSO}" if any(body.noise.also for body in document.bodies) else sentence
+        return f"{sentence} {ALSO}" if any(body.noise.also for body in document.every_body()) else sentence
 
 
 PLAN = GaussianPlan()

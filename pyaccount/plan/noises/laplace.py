@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.plan.common import moves, neighbours_assumption, number, value_or_symbol, whole
+from pyaccount.plan.common import moves, neighbours_assumption, number, value_or_symbol
 from pyaccount.plan.noises.base import NoisePlan
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, Part, tight
@@ -51,7 +51,7 @@ def words(document: Document, body: Body) -> Reduction:
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
     """Return one Laplace release for each round in which the group takes part."""
-    sensitivity = moves(document) * whole(document.privacy.group_size)
+    sensitivity = moves(document) * number(document.privacy.group_size)
     part = Part("laplace", (float(sensitivity), number(body.noise.multiplier)))
     return tight(part, part, body.count * body.participations())
 

@@ -1,4 +1,10 @@
-"""Balls in bins: a record takes part in the rounds of one bin, so the likelihood ratio is a sum over the bins."""
+"""Balls in bins: a record takes part in the rounds of one bin, so the likelihood ratio is a sum over the bins.
+
+Other releases of the same batches add rows to the encoder, one for each round, with an entry in the column of this round
+only (`document.releases.beside`). Each row is still released after its last round, so the same domination holds (Dong &
+Ganesh 2026, arXiv:2602.09338, Lemma D.1, whose rows may be chosen adaptively). The bins have no round in common: the products
+of different modes stay as they are, and the square of a mode's norm grows by the same number for each turn of its bin.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount import _core
-from pyaccount.plan.common import OTHER_BLANKS, number, value_or_symbol, whole
+from pyaccount.plan.common import OTHER_BLANKS, number, value_or_symbol
 from pyaccount.plan.compiled import SAMPLED_TOLERANCE
 from pyaccount.plan.matrices import disjoint_modes, strategy
 from pyaccount.plan.recipe import Recipe
@@ -15,7 +21,7 @@ from pyaccount.plan.reduction import Analysis
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
 from pyaccount.plan.samplers.allocation import RATIO, allocation, is_narrow
-from pyaccount.plan.samplers.base import Differentiable, Worst
+from pyaccount.plan.samplers.base import Differentiable, Worst, each_round
 from pyaccount.plan.samplers.whole_run import WholeRun
 
 if TYPE_CHECKING:
@@ -41,6 +47,10 @@ class BallsInBinsPlan(WholeRun):
     def subject(self, body: Body) -> str:
         """Return the usual name of the sampler."""
         return "balls in bins"
+
+    def stacks(self, body: Body) -> bool:
+        """Whether no batch is truncated, so that only products of modes matter."""
+        return body.truncation() is None
 
     def law(self, body: Body) -> str:
         """Return the law of x, which is uniform over the bins."""
@@ -74,7 +84,9 @@ class BallsInBinsPlan(WholeRun):
         count = body.bins()
         if not disjoint_modes(document, body, count):
             return False
-        squares = strategy(document, body).mode_squares(count, upper=True)
+        # While σ is the blank, how much the other releases add is unknown: both analyses are valid.
+        further = 0.0 if body.noise.multiplier == "solve" else each_round(body)
+        squares = strategy(document, body).mode_squares(count, upper=True, each_round=further)
         return is_narrow(squares, document.accounting.tolerance or SAMPLED_TOLERANCE)
 
     def allocated_words(self, document: Document, body: Body) -> Reduction:
@@ -96,7 +108,8 @@ class BallsInBinsPlan(WholeRun):
 
         def squares(*, upper: bool) -> Squares:
             return tuple(
-                (square / (sigma * sigma), count) for square, count in built.mode_squares(body.bins(), upper=upper)
+                (square / (sigma * sigma), count)
+                for square, count in built.mode_squares(body.bins(), upper=upper, each_round=each_round(body))
             )
 
         return allocation(document, squares(upper=True), body.count, below=squares(upper=False))
@@ -124,9 +137,11 @@ class BallsInBinsPlan(WholeRun):
     ) -> SampledMechanism:
         """Return the mechanism, given by the Gram matrix of the modes in units of σ²."""
         built, count = strategy(document, body), body.bins()
-        gram, _ = built.bin_gram(count)
+        gram, _ = built.bin_gram(count, each_round(body))
+        # The terms of an inner product, by which its rounding is bounded; other releases add a row for each round.
+        terms = built.iterations if not body.noise.also else 2 * built.iterations
         recipe: Recipe[_core.Sampled] = Recipe(
-            "Sampled.bins", (tuple(entry / (sigma * sigma) for entry in gram), built.iterations)
+            "Sampled.bins", (tuple(entry / (sigma * sigma) for entry in gram), terms)
         )
         return SampledMechanism(recipe, directions, count, max(LEAST_COST, BINS_COST * count * count), 0.0)
 
@@ -140,7 +155,7 @@ class BallsInBinsPlan(WholeRun):
 
         from pyaccount.strategies import sums
 
-        n, count = whole(body.training.iterations), body.bins()
+        n, count = number(body.training.iterations), body.bins()
 
         def modes(c: Vector) -> Vector:
             first = np.zeros(n)
@@ -177,17 +192,16 @@ class BallsInBinsPlan(WholeRun):
 
     def worst(self, document: Document, body: Body) -> Worst:
         """Return the case in which the bin of a record is known."""
-        turns = -(-whole(body.training.iterations) // body.bins())
+        turns = -(-number(body.training.iterations) // body.bins())
         words = f"the bin known: each record in {'one round' if turns == 1 else f'up to {turns} rounds'}"
 
         def norm() -> float:
             built, count = strategy(document, body), body.bins()
             if disjoint_modes(document, body, count):
                 # The same maximum, without vectors as long as the run.
-                return math.sqrt(max(square for square, _ in built.mode_squares(count, upper=True))) * (
-                    1.0 + built.slack
-                )
-            return built.bin_gram(count)[1]
+                squares = built.mode_squares(count, upper=True, each_round=each_round(body))
+                return math.sqrt(max(square for square, _ in squares)) * (1.0 + built.slack)
+            return built.bin_gram(count, each_round(body))[1]
 
         return Worst(words, norm, body.count)
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.plan.common import whole
+from pyaccount.document.releases import beside
+from pyaccount.plan.common import number
 from pyaccount.plan.matrices import strategy
 
 if TYPE_CHECKING:
@@ -100,6 +101,10 @@ class SamplerPlan(ABC):
     def analysis(self, document: Document, body: Body) -> Analysis:
         """Return the theorem for a body with this sampler."""
 
+    def stacks(self, body: Body) -> bool:
+        """Whether other releases of a batch are analysed beside a matrix: the analysis then reads `each_round` itself."""
+        return False
+
     def truncation_refusals(self, document: Document, body: Body) -> list[Problem]:
         """Explain why no analysis covers truncated batches, if the reason is specific to this sampler."""
         return []
@@ -173,17 +178,28 @@ class SamplerPlan(ABC):
         return body.expected_batch_size()
 
 
+def each_round(body: Body) -> float:
+    """Return what other releases beside a matrix add for each participation, in units of σ²; see `document.releases.beside`.
+
+    It is 0 without a matrix, since the effective multiplier then has all releases, and without other releases. σ must be
+    known otherwise.
+    """
+    further = [release.multiplier for release in body.noise.also]
+    return beside(number(body.noise.multiplier), further) if further and body.matrix.kind != "identity" else 0.0
+
+
 def moved(document: Document, body: Body, apart: int, most: int, records: int = 1) -> float:
     """Return an upper bound on the largest ‖Cx‖, times `records`.
 
-    The patterns x have at most `most` rounds, at least `apart` apart; all `records` take part at once.
+    The patterns x have at most `most` rounds, at least `apart` apart; all `records` take part at once. With a matrix and
+    other releases beside, it is the norm of all releases stacked, in units of the main one's noise.
     """
     built = strategy(document, body)
-    return records * built.sensitivity(apart, most)[0] * (1.0 + built.slack)
+    return records * built.sensitivity(apart, most, each_round(body))[0] * (1.0 + built.slack)
 
 
 def public_participation(document: Document, body: Body, records: int = 1) -> Worst:
     """Return the worst case if all records of a user take part together, in every round in which any may be drawn."""
     words = PUBLIC if records == 1 else f"{PUBLIC}: all {records} records of a user at once"
     apart = body.sampler.separation(body) or 1
-    return Worst(words, lambda: moved(document, body, apart, whole(body.training.iterations), records), body.count)
+    return Worst(words, lambda: moved(document, body, apart, number(body.training.iterations), records), body.count)

@@ -3,6 +3,11 @@
 A record of part φ takes part in rounds φ, φ + b, φ + 2b, …, in each with probability p = b·p₀. With at most b bands the
 columns of these rounds do not overlap, so the run is a composition of Poisson-subsampled Gaussian mechanisms with shifts
 ‖c_i‖. For a Toeplitz matrix the first part has the most rounds and the longest columns, so it dominates the other parts.
+
+Other releases of the same batches add rows to the encoder, one for each round, with an entry in the column of this round
+only (`document.releases.beside`). Each row is still released after its last round, so the same domination holds (Dong &
+Ganesh 2026, arXiv:2602.09338, Lemma D.1, whose rows may be chosen adaptively). The columns of a part remain orthogonal, and
+the square of each norm grows by the same number.
 """
 
 from __future__ import annotations
@@ -23,14 +28,13 @@ from pyaccount.plan.common import (
     group_refusals,
     number,
     value_or_symbol,
-    whole,
 )
-from pyaccount.plan.matrices import matrix_text, strategy
+from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, gaussian
 from pyaccount.plan.sampled import SampledMechanism
-from pyaccount.plan.samplers.base import Differentiable, Worst, public_participation
+from pyaccount.plan.samplers.base import Differentiable, Worst, each_round, public_participation
 from pyaccount.plan.samplers.renewal import STEP_COST, scaled_coefficients
 from pyaccount.plan.samplers.whole_run import WholeRun
 
@@ -53,7 +57,7 @@ def words(document: Document, body: Body) -> Reduction:
     other = f"(1−{p})N(0) + {p}·N(−‖c_i‖)" if two_sided else "N(0)"
     return Reduction(
         path=body.path,
-        subject=f"cyclic Poisson sampling from {b} fixed parts, {matrix_text(body)}",
+        subject=f"cyclic Poisson sampling from {b} fixed parts, {matrix_plan(body).text(body)}",
         theorem="composition over the rounds of the first part, whose columns do not overlap",
         source="Choquette-Choo et al. 2023 (arXiv:2306.08153), Theorem 4; attained by gradients of the same sign",
         pair=f"(1−{p})N(0) + {p}·N(‖c_i‖) against {other}, σ = {sigma}, ‖c_i‖ the norm of the column of round i",
@@ -93,7 +97,7 @@ def refusals(document: Document, body: Body) -> list[Problem]:
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
     """Return the rounds of the first part, of which only the last column may be cut off by the end of the run."""
-    n, b = whole(body.training.iterations), body.separation() or 1
+    n, b = number(body.training.iterations), body.separation() or 1
     p, sigma = body.sampling_probability(), number(body.noise.multiplier)
     two_sided = document.privacy.adjacency == "replace-one"
     built = strategy(document, body)
@@ -102,11 +106,12 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     # The last column starts in this round; it is the only one that the end of the run can cut off.
     last = (turns - 1) * b
     reach = min(len(built.coefficients), n - last)
-    full = math.sqrt(math.fsum(c * c for c in built.coefficients))
-    cut = math.sqrt(math.fsum(c * c for c in built.coefficients[:reach]))
+    further = each_round(body)
+    full = math.sqrt(math.fsum((*(c * c for c in built.coefficients), further)))
+    cut = math.sqrt(math.fsum((*(c * c for c in built.coefficients[:reach]), further)))
     norms = {full: turns} if reach == len(built.coefficients) else {full: turns - 1, cut: 1}
     # The norm of a single coefficient of 1 is exact; other norms are known up to the strategy's slack.
-    slack = 0.0 if built.coefficients == (1.0,) else built.slack
+    slack = 0.0 if built.coefficients == (1.0,) and further == 0.0 else built.slack
     directed: DirectedBounds = {}
     for direction in DIRECTIONS:
         reverse = direction == "add" and not two_sided
@@ -142,6 +147,10 @@ class CyclicPoissonPlan(WholeRun):
     def analysis(self, document: Document, body: Body) -> Analysis:
         """Return the analysis for how records are put in parts."""
         return super().analysis(document, body) if _sampler(body).phase == "random" else ANALYSIS
+
+    def stacks(self, body: Body) -> bool:
+        """Whether the parts are fixed, so that only the norms of columns matter."""
+        return _sampler(body).phase != "random"
 
     def subject(self, body: Body) -> str:
         """Return the name of sampling from random parts."""
@@ -191,7 +200,7 @@ class CyclicPoissonPlan(WholeRun):
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
         """Return the mechanism: the recursion, averaged over the phases."""
-        n, b, p = whole(body.training.iterations), body.separation() or 1, body.sampling_probability()
+        n, b, p = number(body.training.iterations), body.separation() or 1, body.sampling_probability()
         recipe: Recipe[_core.Sampled] = Recipe(
             "Sampled.phases", (tuple(scaled_coefficients(document, body, sigma)), n, b, p)
         )
@@ -201,7 +210,7 @@ class CyclicPoissonPlan(WholeRun):
         """Return the derivatives by the coefficients if the phase is random, else None."""
         if _sampler(body).phase != "random":
             return None
-        n, b, p = whole(body.training.iterations), body.separation() or 1, body.sampling_probability()
+        n, b, p = number(body.training.iterations), body.separation() or 1, body.sampling_probability()
         return Differentiable.of_coefficients(lambda coefficients: _core.Sampled.phases(coefficients, n, b, p))
 
     def spaced_pattern(self, body: Body) -> tuple[int, int] | None:

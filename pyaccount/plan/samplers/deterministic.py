@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.samplers import Deterministic
-from pyaccount.plan.common import NO_ITERATIONS, OTHER_BLANKS, basic_assumptions, moves, number, value_or_symbol, whole
-from pyaccount.plan.matrices import matrix_text, strategy
+from pyaccount.plan.common import (
+    MATRIX_NOISE,
+    NO_ITERATIONS,
+    OTHER_BLANKS,
+    basic_assumptions,
+    moves,
+    number,
+    value_or_symbol,
+)
+from pyaccount.plan.matrices import matrix_plan, strategy
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, enclosed, gaussian, tight
-from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst, moved
+from pyaccount.plan.samplers.base import EVERY_ROUND, SamplerPlan, Worst, each_round, moved
 from pyaccount.rounding import down, up
 
 if TYPE_CHECKING:
@@ -47,12 +55,12 @@ def words(document: Document, body: Body) -> Reduction:
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
     """Return one Gaussian mechanism for each round; with a matrix, which makes rounds dependent, one for each run."""
-    group, noise = moves(document) * whole(document.privacy.group_size), number(body.noise.multiplier)
+    group, noise = moves(document) * number(document.privacy.group_size), number(body.noise.multiplier)
     if body.matrix.kind == "identity":
         part = gaussian(float(group), noise)
         return tight(part, part, body.count * body.participations())
     built = strategy(document, body)
-    above, below = built.sensitivity(_separation_of(body), body.participations())
+    above, below = built.sensitivity(_separation_of(body), body.participations(), each_round(body))
     upper = gaussian(group * above * (1.0 + built.slack), noise)
     lower = gaussian(group * below * (1.0 - built.slack), noise)
     return enclosed((upper, upper), (lower, lower), body.count)
@@ -72,21 +80,27 @@ ANALYSIS = Analysis(words, bounds, refusals=refusals, gaussian=True)
 def _with_matrix(document: Document, body: Body) -> Reduction:
     privacy = document.privacy
     factor, m = moves(document), body.participations()
-    above, below = strategy(document, body).sensitivity(_separation_of(body), m)
+    # While σ is the blank, the other releases are a term of the formula.
+    open_ = bool(body.noise.also) and body.noise.multiplier == "solve"
+    above, below = strategy(document, body).sensitivity(_separation_of(body), m, 0.0 if open_ else each_round(body))
+    sensitivity = f"√({up(above)}² + {m}·Σ(σ/σ_i)²)" if open_ else up(above)
     attained = above == below
     k, sigma = value_or_symbol(privacy.group_size, "k"), value_or_symbol(body.noise.multiplier, "σ")
     return Reduction(
         path=body.path,
-        subject=f"no sampling, {matrix_text(body)}",
+        subject=f"no sampling, {matrix_plan(body).text(body)}",
         theorem="the Gaussian mechanism with the largest sensitivity of a participation pattern",
         source=f"Choquette-Choo et al. 2023 (arXiv:2306.08153), Section 3; {_how(strategy(document, body), attained)}",
-        pair=f"N({'' if factor == 1 else '2·'}{k}·{up(above)}, {sigma}²) against N(0, {sigma}²)",
+        pair=f"N({'' if factor == 1 else '2·'}{k}·{sensitivity}, {sigma}²) against N(0, {sigma}²)",
         rounds=str(body.count),
         tight=attained,
         remark=None
         if attained
         else f"The sensitivity is an upper bound; the worst rounds found reach {down(below)}, which gives the lower end.",
-        assumptions=_assumptions(document, body, str(m)),
+        assumptions=tuple(
+            matrix_plan(body).noise(document, body) if text == MATRIX_NOISE else text
+            for text in _assumptions(document, body, str(m))
+        ),
         components=1,
         lower_end=None
         if attained
@@ -97,6 +111,11 @@ def _with_matrix(document: Document, body: Body) -> Reduction:
 
 def _how(built: Strategy, attained: bool) -> str:
     """Return how the sensitivity was found."""
+    if built.tree is not None:
+        counts = "the largest sum of squared counts of a record's rounds in the blocks"
+        return (
+            f"{counts}{'' if attained else ', bounded from above'}: Kairouz et al. 2021 (arXiv:2103.00039), Appendix D"
+        )
     if not attained:
         return "cross products of columns bounded from above, no more for each than there are other participations"
     if built.coefficients is None:
@@ -135,6 +154,10 @@ class DeterministicPlan(SamplerPlan):
         """Return the analysis as one Gaussian mechanism."""
         return ANALYSIS
 
+    def stacks(self, body: Body) -> bool:
+        """Return True: the sensitivity is that of all releases stacked."""
+        return True
+
     def schedule_refusals(self, document: Document, body: Body) -> list[Problem]:
         """Refuse a distance of participations: the worst rounds would then depend on the order of the schedule."""
         if _separation_of(body) == 1:
@@ -168,7 +191,7 @@ class DeterministicPlan(SamplerPlan):
 def _in_order(body: Body) -> str:
     """Return how often a record takes part, in words."""
     most, apart = body.participations(), _separation_of(body)
-    if most == whole(body.training.iterations):
+    if most == number(body.training.iterations):
         return f"{EVERY_ROUND}, without sampling"
     distance = f", {apart} or more apart" if apart > 1 and most > 1 else ""
     return f"each record in at most {most} {'round' if most == 1 else 'rounds'}{distance}, without sampling"

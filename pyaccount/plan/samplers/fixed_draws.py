@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pyaccount import _core
 from pyaccount.document.ranges import DRAWS
 from pyaccount.errors import DocumentError
-from pyaccount.plan.common import SECRET, basic_assumptions, number, rounds, rounds_text, value_or_symbol, whole
+from pyaccount.plan.common import SECRET, basic_assumptions, number, rounds, rounds_text, value_or_symbol
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, Part, enclosed, tight
 from pyaccount.plan.samplers.base import DrawnBatch, SamplerPlan, Worst
@@ -125,7 +125,7 @@ class FixedDrawsPlan(SamplerPlan):
         Raises `DocumentError` for sizes of group, data set and batch that do not fit.
         """
         privacy = document.privacy
-        group, noise = whole(privacy.group_size), number(body.noise.multiplier)
+        group, noise = number(privacy.group_size), number(body.noise.multiplier)
         below = {"add-remove": 2.0, "replace-one": 2.0, "zero-out": 1.0}[privacy.adjacency]
         sampler, dataset, batch, subset = self.draws(body)
         self._check_sizes(document, body, group)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pyaccount.plan.common import rounds
+from pyaccount.plan.common import number, rounds
 from pyaccount.plan.samplers.base import EVERY_ROUND, Worst
 from pyaccount.plan.samplers.fixed_draws import FixedDrawsPlan
 
@@ -43,8 +43,7 @@ class FixedSizePlan(FixedDrawsPlan):
         records, privacy = super(FixedDrawsPlan, self).largest_batch(document, body), document.privacy
         if privacy.adjacency != "add-remove":
             return records
-        assert privacy.group_size != "solve"  # the blank is the batch size
-        return records - privacy.group_size
+        return records - number(privacy.group_size)
 
     def components(self, document: Document) -> int:
         """Return one term for each record of the group that may be drawn, and one for none."""

@@ -14,7 +14,6 @@ from pyaccount.plan.common import (
     rounds,
     rounds_text,
     value_or_symbol,
-    whole,
 )
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, Part, enclosed, gaussian, tight
@@ -110,7 +109,7 @@ def bounds(document: Document, body: Body) -> DirectedBounds:
     """Return the pair of every round."""
     privacy = document.privacy
     two_sided = privacy.adjacency == "replace-one"
-    group = whole(privacy.group_size) * body.draws_per_iteration()
+    group = number(privacy.group_size) * body.draws_per_iteration()
     rate, noise = body.sampling_probability(), number(body.noise.multiplier)
     if rate >= 1.0:
         # Every record is in every batch, so a round is a Gaussian mechanism.

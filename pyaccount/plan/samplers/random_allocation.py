@@ -20,7 +20,6 @@ from pyaccount.plan.common import (
     group_refusals,
     number,
     value_or_symbol,
-    whole,
 )
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import Analysis, Reduction
@@ -127,7 +126,7 @@ def mechanism(document: Document, body: Body) -> SampledMechanism:
     recipe: Recipe[_core.Sampled] = Recipe("Sampled.allocation", (t, k, unit))
     directions, cost = sampled_directions(document.privacy.adjacency), (ROUND_COST + TAKEN_COST * k) * t
     allocated = SampledMechanism(recipe, directions, t, cost, recipe.core.plain_parameter)
-    count = whole(body.training.iterations) // t
+    count = number(body.training.iterations) // t
     blocks = bounds(document, replace(body, count=1))
     return replace(together([(allocated, count)]), composed={side: blocks[side].upper for side in directions})
 
@@ -158,7 +157,7 @@ def _composed(body: Body, each: int) -> str:
 def bounds(document: Document, body: Body) -> DirectedBounds:
     """Return an allocation to one round for each block; with several blocks, the lower bound uses two data sets."""
     t, k, sigma = _sampler(body).iterations_per_allocation, _sampler(body).participations, number(body.noise.multiplier)
-    count = body.count * whole(body.training.iterations) // t
+    count = body.count * number(body.training.iterations) // t
     if k == t:
         # A record is in every round.
         part = gaussian(1.0, sigma)
@@ -213,7 +212,7 @@ class RandomAllocationPlan(SamplerPlan):
     def worst(self, document: Document, body: Body) -> Worst:
         """Return the case in which the rounds of a record are known."""
         t, k = _sampler(body).iterations_per_allocation, _sampler(body).participations
-        taken = body.count * whole(body.training.iterations) // t * k
+        taken = body.count * number(body.training.iterations) // t * k
         words = f"the rounds known: each record in {k} of every {t} rounds"
         return Worst(words, lambda: 1.0, taken)
 

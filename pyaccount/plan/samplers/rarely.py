@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pyaccount import _core
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 from pyaccount.plan.rare_truncation import RareTruncation
 from pyaccount.plan.samplers import truncated
 from pyaccount.rounding import up
@@ -50,7 +50,7 @@ def preferred(document: Document, body: Body, rare: RareTruncation) -> bool:
     If δ is the blank, its share is not known. The answer is then the one for the δ of which the addition is `LITTLE`:
     at a larger δ the share is smaller, and at a smaller δ plain samples take even longer.
     """
-    privacy, rounds = document.privacy, whole(body.training.iterations)
+    privacy, rounds = document.privacy, number(body.training.iterations)
     # What may be lost is divided among the phases.
     added = len(document.bodies) * body.count * rare.most
     if privacy.delta == "solve":

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyaccount.plan.common import number, whole
-from pyaccount.plan.matrices import columns, product_cost, strategy
+from pyaccount.plan.common import number
+from pyaccount.plan.matrices import columns, matrix_plan, strategy
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.sampled import SampledMechanism
 from pyaccount.plan.samplers import rarely, truncated
@@ -80,8 +80,8 @@ class Renewal(WholeRun):
         gap = columns(document, body, b).core.gap
         if gap == 0.0:
             return None
-        sigma = body.noise.multiplier if body.noise.multiplier == "solve" else number(body.noise.multiplier)
-        most = f"{up(gap, 4)}/σ²" + ("" if sigma == "solve" else f" = {up(gap / (sigma * sigma), 4)}")
+        sigma = None if body.noise.multiplier == "solve" else number(body.noise.multiplier)
+        most = f"{up(gap, 4)}/σ²" + ("" if sigma is None else f" = {up(gap / (sigma * sigma), 4)}")
         return (
             f"columns are longer than the separation {b}, so the likelihood ratio is enclosed between two recursions and the "
             f"loss is the one that is never too small; none is overstated by more than {most} (½ Σ Γ_i of the worst pattern), "
@@ -108,20 +108,20 @@ class Renewal(WholeRun):
         """Return the derivatives by the coefficients, for columns that do not overlap."""
         if not self.has_derivatives or not body.matrix.banded:
             return None
-        n = whole(body.training.iterations)
+        n = number(body.training.iterations)
         return Differentiable.of_coefficients(lambda coefficients: self.recursion(body, coefficients, n).core)
 
     def _overlapping(
         self, document: Document, body: Body, sigma: float, directions: tuple[Direction, ...]
     ) -> SampledMechanism:
         """Return the mechanism for columns that may be longer than the separation; its likelihood ratio is enclosed."""
-        matrix_columns, steps = columns(document, body, body.separation() or 1), whole(body.training.iterations)
+        matrix_columns, steps = columns(document, body, body.separation() or 1), number(body.training.iterations)
         records, warm = self.records(body), self.start(body) == "warm"
         p = body.sampling_probability()
         described = (matrix_columns, sigma, p, records, warm)
         above: Recipe[_core.Sampled] = Recipe("Sampled.overlapping", (*described, False))
         below: Recipe[_core.Sampled] = Recipe("Sampled.overlapping", (*described, True))
-        cost = (STEP_COST + USER_COST * (records - 1) + product_cost(body)) * steps
+        cost = (STEP_COST + USER_COST * (records - 1) + matrix_plan(body).product_cost(body)) * steps
         lower = SampledMechanism(below, directions, steps, cost, below.core.plain_parameter, enclosed=True)
         return SampledMechanism(above, directions, steps, cost, above.core.plain_parameter, lower, enclosed=True)
 
@@ -135,13 +135,13 @@ class Renewal(WholeRun):
         assert body.training.dataset_size is not None
         # A tail may grow by many times as much as its rate, so the rate is rounded up.
         rate, rest = self.largest_rate(body) * (1.0 + truncated.ROUNDING), body.training.dataset_size - 1
-        n, b = whole(body.training.iterations), body.separation() or 1
+        n, b = number(body.training.iterations), body.separation() or 1
         return min(1.0, min(n * rate, math.ceil(n / b)) * rarely.upper_tail(rest, rate, limit) * (1.0 + 1e-12))
 
     def rare_truncation(self, body: Body, limit: int) -> RareTruncation:
         """Return what truncation adds, from the probability of being drawn in each round, for either start."""
         assert body.training.dataset_size is not None
-        b, p, rounds = body.separation() or 1, body.sampling_probability(), whole(body.training.iterations)
+        b, p, rounds = body.separation() or 1, body.sampling_probability(), number(body.training.iterations)
         if self.start(body) == "warm":
             # A tail may grow by many times as much as its rate, so the rate is rounded up.
             stationary = max(self.largest_rate(body), p / (1.0 + (b - 1) * p))

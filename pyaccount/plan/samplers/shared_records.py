@@ -32,9 +32,8 @@ from pyaccount.plan.common import (
     basic_assumptions,
     number,
     value_or_symbol,
-    whole,
 )
-from pyaccount.plan.matrices import columns, matrix_text, strategy
+from pyaccount.plan.matrices import columns, matrix_plan, strategy
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import DirectedBounds, Part, enclosed
 from pyaccount.plan.samplers.renewal import START
@@ -65,7 +64,7 @@ def words(document: Document, body: Body) -> Reduction:
     sigma = value_or_symbol(body.noise.multiplier, "σ")
     return Reduction(
         path=body.path,
-        subject=f"b-min-sep sampling of users that share records, {matrix_text(body)}",
+        subject=f"b-min-sep sampling of users that share records, {matrix_plan(body).text(body)}",
         theorem="the Gaussian mechanism with a random sensitivity: public participations",
         source=(
             "joint convexity over the draws, whose law does not depend on the user's contributions; a user takes part at most as "
@@ -128,7 +127,7 @@ def refusals(document: Document, body: Body) -> list[Problem]:
 def _work(body: Body) -> float:
     """Return the number of additions that the law of S takes, as the core counts them."""
     assert isinstance(body.sampler, UserBMinSep)
-    n, b, k = whole(body.training.iterations), body.separation() or 1, body.sampler.records_per_user
+    n, b, k = number(body.training.iterations), body.separation() or 1, body.sampler.records_per_user
     return float(n) * (k * k * -(-n // b) + 1) * k
 
 

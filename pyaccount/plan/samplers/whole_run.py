@@ -22,7 +22,7 @@ from pyaccount.plan.common import (
     rounds_text,
     value_or_symbol,
 )
-from pyaccount.plan.matrices import matrix_text
+from pyaccount.plan.matrices import matrix_plan
 from pyaccount.plan.recipe import Recipe
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.samplers import rarely, truncated
@@ -123,7 +123,7 @@ class WholeRun(SamplerPlan):
         remark, source = self.enclosure(document, body), self.source(body)
         return Reduction(
             path=body.path,
-            subject=f"{self.subject(body)}, {matrix_text(body)}",
+            subject=f"{self.subject(body)}, {matrix_plan(body).text(body)}",
             theorem="dominating pair on the whole run: mixtures over participation patterns",
             source=source if remark is None else f"{source}; the enclosure of the likelihood ratio: its Appendix B",
             pair=f"Σ_x w_x N(Cx, {sigma}²) against {other}; {self.law(body)}",

@@ -13,7 +13,7 @@ from pyaccount import _core
 from pyaccount.data.attribution import Attribution
 from pyaccount.document.ranges import DATASET_SIZE
 from pyaccount.errors import DocumentError, RunError
-from pyaccount.plan.common import whole
+from pyaccount.plan.common import number
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.scheduled_rounds import at_round, rates_of
 from pyaccount.training.batches.batch import Batch
@@ -85,7 +85,7 @@ class RunBatches(Batches):
     def __init__(self, drawing: Drawing) -> None:
         """Prepare the batches of a body. Raises `DocumentError` if they cannot be drawn."""
         body = drawing.body
-        self.rounds = whole(body.training.iterations)
+        self.rounds = number(body.training.iterations)
         self.dataset_size = self._records(drawing)
         stated = body.training.dataset_size
         self.most = round(DATASET_SIZE.maximum) if stated is None else stated

@@ -12,7 +12,7 @@ import numpy as np
 
 from pyaccount import _core
 from pyaccount.errors import DocumentError, DomainError, PlanExceededError, RunError
-from pyaccount.plan.common import number, whole
+from pyaccount.plan.common import number
 from pyaccount.plan.matrices import strategy
 from pyaccount.plan.scheduled_rounds import multipliers_of
 from pyaccount.training.noise.inverses import InverseRows, inverse_rows
@@ -154,8 +154,9 @@ def noise_of(  # noqa: PLR0913 - the coordinates of a run
     round and in units of its own clip norm. The standard deviation is rounded up.
 
     Raises `DomainError` for a clip norm that is not positive and finite, a negative phase, or a release that the document does
-    not have; `DocumentError` for a blank, for a file that contains no valid matrix, and for Laplace noise, which is not drawn
-    here because in floating point it reveals digits of the number to which it is added (Mironov 2012).
+    not have; `DocumentError` for a blank, for a file that contains no valid matrix or one with more rows than columns, and for
+    Laplace noise, which is not drawn here because in floating point it reveals digits of the number to which it is added
+    (Mironov 2012).
     """
     if not (math.isfinite(clip_norm) and clip_norm > 0.0):
         raise DomainError(f"a clip norm is greater than 0 and finite, not {clip_norm!r}")
@@ -175,6 +176,15 @@ def noise_of(  # noqa: PLR0913 - the coordinates of a run
         raise DomainError(f"a batch of this document has {1 + len(also)} releases, numbered from 0, not {release}")
     built = strategy(document, body)
     scheduled = multipliers_of(document, body) if release == 0 else None
+    if built.dense is not None and not built.square:
+        message = (
+            f"the matrix has {built.rows} rows for {built.iterations} iterations, and noise is drawn for square matrices only: "
+            "the noise of the first round would need all rows of Z. Train with a square matrix, such as the lower-triangular one "
+            "with the same CᵀC if it has no negative entry"
+        )
+        raise DocumentError(
+            [document.problem("not-drawn", body.at("matrix", "file"), message, allowed="a square matrix")]
+        )
     if release == 0:
         # Rounds with a schedule have no matrix, and the largest σ stands for all of them where there must be one.
         multiplier = number(body.noise.multiplier) if scheduled is None else float(scheduled.max())
@@ -186,7 +196,7 @@ def noise_of(  # noqa: PLR0913 - the coordinates of a run
         coordinates = ("noise also", phase, _ATTEMPT, release)
     deviation = multiplier * clip_norm * (1.0 + RAISED)
     deviations = None if scheduled is None else scheduled * clip_norm * (1.0 + RAISED)
-    return Noise(whole(body.training.iterations), deviation, inverse, key, coordinates, deviations)
+    return Noise(number(body.training.iterations), deviation, inverse, key, coordinates, deviations)
 
 
 @dataclass(frozen=True, slots=True)

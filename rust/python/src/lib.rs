@@ -13,19 +13,30 @@ use pyaccount_core::laws::exact::upper_tail;
 use pyaccount_core::pair::allocation::{Terms, MOST_PARTICIPATIONS};
 use pyaccount_core::pair::amplification::{amplified, Base};
 use pyaccount_core::pair::batch::Sampler;
+use pyaccount_core::pair::discrete::DiscretePair;
+use pyaccount_core::pair::discrete_gaussian::DiscreteGaussian;
+use pyaccount_core::pair::discrete_laplace::DiscreteLaplace;
+use pyaccount_core::pair::exponential::Exponential;
 use pyaccount_core::pair::gaussian::GaussianPair;
 use pyaccount_core::pair::laplace::Laplace;
 use pyaccount_core::pair::mixture::MixturePair;
 use pyaccount_core::pair::opposed::Opposed;
 use pyaccount_core::pair::public::{PublicParticipation, MOST_WORK};
 use pyaccount_core::pair::rare::poisson;
+use pyaccount_core::pair::renyi;
+use pyaccount_core::pair::selection::{selection, Runs};
+use pyaccount_core::pair::sometimes::Sometimes;
+use pyaccount_core::pair::subsampled::subsampled;
 use pyaccount_core::pair::substitution::{displaced, Change};
 use pyaccount_core::pair::summed::SummedOutputs;
+use pyaccount_core::pair::tabulated::Tabulated;
 use pyaccount_core::pair::truncated::TruncatedPoisson;
 use pyaccount_core::pair::Profile as CoreProfile;
 use pyaccount_core::participation::renewal::Renewal;
 use pyaccount_core::participation::worst::worst_rounds as core_worst_rounds;
 use pyaccount_core::pld::answer::Budget;
+use pyaccount_core::pld::composition::composition;
+use pyaccount_core::pld::masses::Side;
 use pyaccount_core::pld::{answer, curve, Answer, DeltaCurve, Query, Round};
 use pyaccount_core::run::Run;
 use pyaccount_core::series::quotient;
@@ -228,9 +239,108 @@ impl RoundProfile {
         allocation::several(py, terms, participations, spacing, negligible).map(|law| Self::of(law.profile(reverse)))
     }
 
+    /// Returns the profile of the best of a random number of runs; see `pair::selection`.
+    #[staticmethod]
+    #[pyo3(signature = (inner_remove, inner_add, law, parameters, *, reverse))]
+    #[allow(clippy::needless_pass_by_value)] // converted from a sequence
+    fn selection(
+        py: Python<'_>,
+        inner_remove: Self,
+        inner_add: Self,
+        law: &str,
+        parameters: Vec<f64>,
+        reverse: bool,
+    ) -> PyResult<Self> {
+        let runs = Runs::new(law, &parameters).map_err(raise)?;
+        let (forward, backward) = if reverse { (inner_add, inner_remove) } else { (inner_remove, inner_add) };
+        let profile = interruptible::call(py, 0, interruptible::remaining(), move |run| {
+            selection(&*forward.0, &*backward.0, &runs, run)
+        })?;
+        Ok(Self::of(profile))
+    }
+
     #[staticmethod]
     fn laplace(sensitivity: f64, scale: f64) -> PyResult<Self> {
         Laplace::new(sensitivity, scale).map(Self::of).map_err(raise)
+    }
+
+    #[staticmethod]
+    #[allow(clippy::needless_pass_by_value)] // converted from a sequence
+    fn guarantees(points: Vec<(f64, f64)>) -> PyResult<Self> {
+        Tabulated::guarantees(&points).map(Self::of).map_err(raise)
+    }
+
+    #[staticmethod]
+    fn tabulated(points: Vec<(f64, f64)>) -> PyResult<Self> {
+        Tabulated::new(points).map(Self::of).map_err(raise)
+    }
+
+    /// Returns a pair of laws on a finite set, whose probabilities may each be off by a relative error.
+    #[staticmethod]
+    #[pyo3(signature = (p, q, *, reverse, relative_error = 0.0))]
+    #[allow(clippy::needless_pass_by_value)] // converted from sequences
+    fn finite(p: Vec<f64>, q: Vec<f64>, reverse: bool, relative_error: f64) -> PyResult<Self> {
+        if p.len() != q.len() {
+            return Err(errors::DomainError::new_err("p and q: the same number of probabilities"));
+        }
+        let (first, second) = if reverse { (q, p) } else { (p, q) };
+        let outcomes = first.into_iter().zip(second).collect();
+        DiscretePair::stated(outcomes, relative_error).map(Self::of).map_err(raise)
+    }
+
+    #[staticmethod]
+    fn exponential(range: f64) -> PyResult<Self> {
+        Exponential::new(range).map(Self::of).map_err(raise)
+    }
+
+    #[staticmethod]
+    fn discrete_laplace(shift: u64, scale: f64) -> PyResult<Self> {
+        DiscreteLaplace::new(shift, scale).map(Self::of).map_err(raise)
+    }
+
+    #[staticmethod]
+    fn discrete_gaussian(shift: u64, sigma: f64) -> PyResult<Self> {
+        DiscreteGaussian::new(shift, sigma).map(Self::of).map_err(raise)
+    }
+
+    /// Returns Poisson sampling of a mechanism; `inner` is its profile in the same direction.
+    #[staticmethod]
+    #[pyo3(signature = (inner, probability, *, reverse))]
+    fn subsampled(inner: &Self, probability: f64, reverse: bool) -> PyResult<Self> {
+        subsampled(Arc::clone(&inner.0), probability, reverse).map(Self).map_err(raise)
+    }
+
+    #[staticmethod]
+    fn sometimes(inner: &Self, probability: f64) -> PyResult<Self> {
+        Sometimes::new(Arc::clone(&inner.0), probability).map(Self::of).map_err(raise)
+    }
+
+    #[staticmethod]
+    #[allow(clippy::needless_pass_by_value)] // converted from sequences
+    fn renyi(orders: Vec<f64>, bounds: Vec<f64>) -> PyResult<Self> {
+        renyi::renyi(&orders, &bounds).map(Self::of).map_err(raise)
+    }
+
+    #[staticmethod]
+    fn zcdp(rho: f64) -> PyResult<Self> {
+        renyi::zcdp(rho).map(Self::of).map_err(raise)
+    }
+
+    /// Returns bounds on the composition of some rounds as the profile of one round.
+    #[staticmethod]
+    #[pyo3(signature = (rounds, *, below))]
+    fn composed(py: Python<'_>, rounds: Vec<(Self, u64)>, below: bool) -> PyResult<Self> {
+        let rounds = rounds_of(rounds);
+        let side = if below { Side::Lower } else { Side::Upper };
+        interruptible::call(py, 0, interruptible::remaining(), move |run| composition(&rounds, side, run)).map(Self)
+    }
+
+    /// Returns (lower, upper) bounds on δ at one ε.
+    fn delta(&self, epsilon: f64) -> PyResult<(f64, f64)> {
+        if !epsilon.is_finite() {
+            return Err(errors::DomainError::new_err(format!("epsilon = {epsilon} is outside its domain: finite")));
+        }
+        Ok(self.0.bounds(epsilon))
     }
 
     fn __repr__(&self) -> String {

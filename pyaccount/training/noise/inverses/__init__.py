@@ -14,6 +14,7 @@ from pyaccount.training.noise.inverses.blt import BLTRows
 from pyaccount.training.noise.inverses.dense import DenseRows
 from pyaccount.training.noise.inverses.identity import IdentityRows
 from pyaccount.training.noise.inverses.toeplitz import ToeplitzRows
+from pyaccount.training.noise.inverses.tree import TreeRows
 
 if TYPE_CHECKING:
     from pyaccount.document.views import Body
@@ -28,6 +29,7 @@ INVERSES: dict[str, type[InverseRows]] = {
     "toeplitz": ToeplitzRows,
     "banded-inverse": BandedInverseRows,
     "blt": BLTRows,
+    "tree": TreeRows,
     "dense": DenseRows,
 }
 

@@ -8,7 +8,12 @@ use crate::special::UNIT_ROUNDOFF;
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiscretePair {
     outcomes: Vec<(f64, f64)>,
+    /// A bound on the relative error of each probability, apart from rounding here.
+    relative_error: f64,
 }
+
+/// The largest relative error of a stated probability.
+const MOST_ERROR: f64 = 1e-3;
 
 impl DiscretePair {
     /// Creates the pair from the probabilities `outcomes` under P and Q; each list must sum to 1 within 1e-12 and is
@@ -17,8 +22,28 @@ impl DiscretePair {
     /// # Errors
     /// [`Error::Domain`] for negative or NaN entries, or sums away from 1.
     pub fn new(outcomes: Vec<(f64, f64)>) -> Result<Self> {
+        Self::stated(outcomes, 0.0)
+    }
+
+    /// Creates the pair from probabilities that are each within the factor 1 ± `relative_error` of the exact ones, which
+    /// sum to 1: the errors of all values include it.
+    ///
+    /// The sum of the given ones is within the same factor of 1, so that normalised they are off by no more than twice
+    /// the error, and 1.1 times that together with its square.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] for negative or NaN entries, sums that are away from 1 by more than this error and 1e-12, and an
+    /// error that is not between 0 and 1e-3.
+    pub fn stated(outcomes: Vec<(f64, f64)>, relative_error: f64) -> Result<Self> {
+        if !(0.0..=MOST_ERROR).contains(&relative_error) {
+            return Err(Error::Domain {
+                name: "relative_error",
+                value: relative_error,
+                allowed: "between 0 and 0.001",
+            });
+        }
         for sum in [outcomes.iter().map(|o| o.0).sum::<f64>(), outcomes.iter().map(|o| o.1).sum::<f64>()] {
-            let normalised = (sum - 1.0).abs() < 1e-12;
+            let normalised = (sum - 1.0).abs() < 1e-12 + relative_error;
             if !normalised {
                 return Err(Error::Domain { name: "sum of probabilities", value: sum, allowed: "1" });
             }
@@ -27,13 +52,14 @@ impl DiscretePair {
             return Err(Error::Domain { name: "probability", value: p.min(q), allowed: "at least 0" });
         }
         let (above, below): (f64, f64) = outcomes.iter().fold((0.0, 0.0), |(p, q), o| (p + o.0, q + o.1));
-        Ok(Self { outcomes: outcomes.into_iter().map(|(p, q)| (p / above, q / below)).collect() })
+        let outcomes = outcomes.into_iter().map(|(p, q)| (p / above, q / below)).collect();
+        Ok(Self { outcomes, relative_error: 2.2 * relative_error })
     }
 
     /// Returns the same pair in the other direction, H(Q‖P).
     #[must_use]
     pub fn reversed(&self) -> Self {
-        Self { outcomes: self.outcomes.iter().map(|&(p, q)| (q, p)).collect() }
+        Self { outcomes: self.outcomes.iter().map(|&(p, q)| (q, p)).collect(), ..*self }
     }
 }
 
@@ -42,7 +68,7 @@ impl Profile for DiscretePair {
         let alpha = epsilon.exp();
         let (mut delta, mut slope, mut magnitude) = (0.0, 0.0, 0.0);
         #[allow(clippy::cast_precision_loss)] // a count of outcomes
-        let relative = UNIT_ROUNDOFF * (8.0 + self.outcomes.len() as f64 + 4.0 * epsilon.abs());
+        let relative = UNIT_ROUNDOFF * (8.0 + self.outcomes.len() as f64 + 4.0 * epsilon.abs()) + self.relative_error;
         for &(p, q) in &self.outcomes {
             // This computes e^ε q without the overflow of e^ε; it is 0 for q = 0, whatever ε is.
             let scaled = if q == 0.0 {
@@ -74,7 +100,7 @@ impl Profile for DiscretePair {
 
     fn delta_at_infinity(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // a count of outcomes
-        let rounding = 1.0 - UNIT_ROUNDOFF * (2.0 + self.outcomes.len() as f64);
+        let rounding = 1.0 - UNIT_ROUNDOFF * (2.0 + self.outcomes.len() as f64) - self.relative_error;
         rounding * self.outcomes.iter().filter(|o| o.1 == 0.0).map(|o| o.0).sum::<f64>()
     }
 
@@ -87,7 +113,7 @@ impl Profile for DiscretePair {
             // The error of each probability is as many units of rounding as there are outcomes: it was divided by their
             // sum.
             #[allow(clippy::cast_precision_loss)] // a count of outcomes
-            let relative = UNIT_ROUNDOFF * (8.0 + self.outcomes.len() as f64);
+            let relative = UNIT_ROUNDOFF * (8.0 + self.outcomes.len() as f64) + self.relative_error;
             let loss = (p / q).ln();
             let rounding = 2.0 * relative + 4.0 * UNIT_ROUNDOFF * loss.abs();
             largest.at_most = largest.at_most.max(loss + rounding);
@@ -95,6 +121,37 @@ impl Profile for DiscretePair {
                 (largest.at_least, largest.mass) = (loss - rounding, p * (1.0 - relative));
             }
         }
+        if self.relative_error > 0.0 {
+            // Which outcomes have losses above an ε is not known exactly, so the points are not those of {L > ε}.
+            largest.mass = 0.0;
+        }
         largest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stated_errors_are_covered() {
+        let exact = [(0.5, 0.1), (0.3, 0.3), (0.15, 0.2), (0.05, 0.4)];
+        let error = 1e-4;
+        for signs in 0..256_u32 {
+            let off = |x: f64, bit: u32| x * (1.0 + if signs >> bit & 1 == 1 { error } else { -error });
+            let moved = (0_u32..).step_by(2).zip(exact).map(|(k, (p, q))| (off(p, k), off(q, k + 1))).collect();
+            let (pair, truth) =
+                (DiscretePair::stated(moved, error).unwrap(), DiscretePair::new(exact.to_vec()).unwrap());
+            let (found, known) = (pair.largest_loss(), truth.largest_loss());
+            assert!(found.at_least <= known.at_least && known.at_most <= found.at_most && found.mass <= 0.0);
+            for epsilon in [-3.0, -1.0, 0.0, 0.3, 1.0, 1.609, 1.61, 2.0] {
+                let (found, known) = (pair.at(epsilon), truth.at(epsilon));
+                let distance = (found.delta - known.delta).abs();
+                assert!(distance <= found.delta_error && found.delta_error < 1e-3, "{epsilon} {found:?} {known:?}");
+            }
+        }
+        assert!(
+            DiscretePair::stated(exact.to_vec(), 0.1).is_err() && DiscretePair::stated(exact.to_vec(), -0.1).is_err()
+        );
     }
 }

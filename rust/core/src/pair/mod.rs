@@ -9,14 +9,20 @@
 //! [`substitution`] (batches of fixed size with replaced records), [`hull`] (the best of several bounds), [`laplace`],
 //! [`discrete`] (finite pairs), [`public`] (participation that the attacker knows), [`summed`] (what sums of rounds
 //! reveal about secret participation), [`allocation`] (one of several rounds, chosen in secret), [`truncated`] (Poisson
-//! sampling with truncated batches); [`amplification`] (one draw before any mechanism); [`batch`] has the laws of how
-//! many sensitive records a batch holds.
+//! sampling with truncated batches); [`discrete_laplace`] and [`discrete_gaussian`] (noise on the integers),
+//! [`exponential`] (mechanisms of bounded range), [`tabulated`] (stated values), [`renyi`] (stated Rényi bounds),
+//! [`subsampled`] (Poisson sampling of any of these), [`sometimes`] (draws of which the output may tell), [`selection`]
+//! (the best of a random number of their runs); [`amplification`] (one draw before any mechanism); [`batch`] has the
+//! laws of how many sensitive records a batch holds.
 
 pub mod allocation;
 pub mod amplification;
 pub mod batch;
 mod components;
 pub mod discrete;
+pub mod discrete_gaussian;
+pub mod discrete_laplace;
+pub mod exponential;
 pub mod gaussian;
 pub mod hull;
 pub mod laplace;
@@ -24,8 +30,13 @@ pub mod mixture;
 pub mod opposed;
 pub mod public;
 pub mod rare;
+pub mod renyi;
+pub mod selection;
+pub mod sometimes;
+pub mod subsampled;
 pub mod substitution;
 pub mod summed;
+pub mod tabulated;
 mod threshold;
 pub mod truncated;
 
@@ -122,6 +133,15 @@ pub trait Profile: Send + Sync + std::fmt::Debug {
     /// Evaluates the profile at ε (any finite value).
     fn at(&self, epsilon: f64) -> ProfilePoint {
         self.at_within(epsilon, (f64::NEG_INFINITY, f64::INFINITY))
+    }
+
+    /// Returns lower and upper bounds on δ(ε) at any finite ε.
+    fn bounds(&self, epsilon: f64) -> (f64, f64) {
+        let point = self.at(epsilon).or_trivial(epsilon);
+        let (least, most) = (point.delta - point.delta_error, point.delta + point.delta_error);
+        // The difference and the sum are rounded outwards.
+        let rounding = UNIT_ROUNDOFF * most;
+        ((least - rounding).clamp(0.0, 1.0), (most + rounding).clamp(0.0, 1.0))
     }
 
     /// Returns a lower bound on lim δ(ε) for ε → ∞: the mass that P puts where Q has none.

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Where one large loss makes up δ, that loss bounds it (`single_jump`). Where no lattice is fine enough for the losses
-//! of most rounds, the rounds are composed without one ([`doubling`]), from the hull above and from [`tangents`] below.
+//! of most rounds, the rounds are composed without one ([`doubling`]), from the hull above and from [`tangents`] below;
+//! so is what is drawn together, as a profile again ([`composition`]).
 //! Where losses are bounded, the largest ones bound every answer from both sides (`largest`); where losses are too
 //! large for any lattice, bounds on the single rounds do (`basic`).
 //!
@@ -28,6 +29,7 @@ pub mod answer;
 mod basic;
 pub mod cells;
 pub mod compose;
+pub mod composition;
 pub mod cumulant;
 pub mod curve;
 pub mod doubling;

@@ -1,0 +1,144 @@
+"""The events of dp_accounting that are mechanisms of their own, as the mechanisms of a document.
+
+A number of an event is taken as it is, or as what the document's field is defined by, rounded to the safe side: DLap(a) has
+the scale 1/a, and randomized response that answers at random with probability p tells the truth with probability
+1 − p + p/k. Discrete Gaussian noise on several numbers is described by its zCDP guarantee, since only the norm of their
+change is known (Canonne, Kamath & Steinke 2020).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pyaccount.adapters.reading import no_equivalent, real, whole_in
+from pyaccount.document.ranges import (
+    BASE_DELTA,
+    EPSILON,
+    MECHANISM_EPSILON,
+    RESPONSES,
+    RHO,
+    SCALE,
+    SENSITIVITY,
+    SHIFT,
+    Range,
+)
+from pyaccount.errors import Path
+
+_FROM_ZERO = Range(0, 1)
+_NOT_NEGATIVE = Range(0, 1e12)
+#: A number from a quotient is moved by this much to the safe side.
+_MARGIN = 4e-16
+
+MechanismMapping = dict[str, Any]
+
+
+def type_name(event: object) -> str:
+    """Return the name of an event's class, by which events are told apart."""
+    return type(event).__name__
+
+
+def field_of(event: object, name: str, path: Path) -> Any:
+    """Return a field of an event. Raises `DocumentError` if it has none of that name."""
+    try:
+        return getattr(event, name)
+    except AttributeError:
+        no_equivalent(path, f"this {type_name(event)} has no field {name}", value=type_name(event))
+
+
+def mechanism_of(event: object, path: Path) -> MechanismMapping | None:
+    """Return the mechanism of an event of `MECHANISMS`; None if it releases nothing. Raises `DocumentError` for others."""
+    return MECHANISMS[type_name(event)](event, path)
+
+
+def with_empty_records(bodies: Iterable[MechanismMapping]) -> None:
+    """Let records answer uniformly once they are set to zero, as the library does under REPLACE_SPECIAL."""
+    for body in bodies:
+        with_empty_records(body.get("phases", ()))
+        mechanism = body.get("mechanism", {})
+        if mechanism.get("kind") == "randomized-response":
+            mechanism["empty_record"] = "uniform"
+
+
+def _number(event: object, name: str, allowed: Range, path: Path) -> float:
+    return real(field_of(event, name, path), allowed, (*path, name))
+
+
+def _guarantee(event: object, path: Path) -> MechanismMapping:
+    stated: MechanismMapping = {"kind": "stated", "epsilon": _number(event, "epsilon", EPSILON, path)}
+    delta = _number(event, "delta", BASE_DELTA, path)
+    return stated | ({"delta": delta} if delta else {})
+
+
+def _concentrated(event: object, path: Path) -> MechanismMapping | None:
+    rho, xi = _number(event, "rho", _NOT_NEGATIVE, path), _number(event, "xi", _NOT_NEGATIVE, path)
+    if rho == 0.0:
+        return {"kind": "stated", "epsilon": xi} if xi else None
+    _number(event, "rho", RHO, path)
+    return {"kind": "stated", "rho": rho} | ({"xi": xi} if xi else {})
+
+
+def _randomized_response(event: object, path: Path) -> MechanismMapping | None:
+    random, values = _number(event, "noise_parameter", _FROM_ZERO, path), field_of(event, "num_buckets", path)
+    if values == 1 or random == 1.0:
+        return None
+    k = whole_in(values, RESPONSES, (*path, "num_buckets"))
+    if random == 0.0:
+        no_equivalent(
+            (*path, "noise_parameter"), "the true value is always released, which has no guarantee", value=0.0
+        )
+    truth = min(1.0 - random * (1.0 - 1.0 / k) + _MARGIN, 1.0 - _MARGIN)
+    return {"kind": "randomized-response", "values": k, "truth_probability": truth}
+
+
+def _discrete_laplace(event: object, path: Path) -> MechanismMapping | None:
+    parameter, shift = _number(event, "noise_parameter", _NOT_NEGATIVE, path), field_of(event, "sensitivity", path)
+    if shift == 0:
+        return None
+    if parameter == 0.0:
+        no_equivalent(
+            (*path, "noise_parameter"), "noise with parameter 0 is infinite, which no document describes", value=0.0
+        )
+    scale = 1.0 / parameter * (1.0 - _MARGIN)
+    real(scale, SCALE, (*path, "noise_parameter"))
+    return {"kind": "discrete-laplace", "scale": scale, "sensitivity": whole_in(shift, SHIFT, (*path, "sensitivity"))}
+
+
+def _discrete_gaussian(event: object, path: Path) -> MechanismMapping | None:
+    sigma, change = _number(event, "sigma", SCALE, path), _number(event, "sensitivity", _NOT_NEGATIVE, path)
+    if field_of(event, "dimension", path) == 1:
+        # A number that is an integer changes by an integer.
+        shift = math.floor(change)
+        if shift == 0:
+            return None
+        return {
+            "kind": "discrete-gaussian",
+            "sigma": sigma,
+            "sensitivity": whole_in(shift, SHIFT, (*path, "sensitivity")),
+        }
+    if change == 0.0:
+        return None
+    _number(event, "sensitivity", SENSITIVITY, path)
+    return {"kind": "stated", "rho": change * change / (2.0 * sigma * sigma) * (1.0 + 4.0 * _MARGIN)}
+
+
+def _selection(kind: str) -> Callable[[object, Path], MechanismMapping | None]:
+    def described(event: object, path: Path) -> MechanismMapping | None:
+        if field_of(event, "epsilon", path) == 0:
+            return None
+        return {"kind": kind, "epsilon": _number(event, "epsilon", MECHANISM_EPSILON, path)}
+
+    return described
+
+
+#: What describes each event.
+MECHANISMS: dict[str, Callable[[object, Path], MechanismMapping | None]] = {
+    "EpsilonDeltaDpEvent": _guarantee,
+    "ZCDpEvent": _concentrated,
+    "RandomizedResponseDpEvent": _randomized_response,
+    "DiscreteLaplaceDpEvent": _discrete_laplace,
+    "DiscreteGaussianDpEvent": _discrete_gaussian,
+    "ExponentialMechanismDpEvent": _selection("exponential"),
+    "PermuteAndFlipDpEvent": _selection("permute-and-flip"),
+}

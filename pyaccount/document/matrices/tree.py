@@ -1,0 +1,64 @@
+"""Binary trees of partial sums, as DP-FTRL uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from pyaccount.document.asking import AlsoCalled
+from pyaccount.document.fields import Choice, Number
+from pyaccount.document.matrices.base import NORMALIZE, MatrixKind, Normalize
+from pyaccount.document.ranges import TREE_ROUNDS
+from pyaccount.document.stated import number_or_none
+from pyaccount.errors import Problem
+
+if TYPE_CHECKING:
+    from pyaccount.document.stated import StatedBody
+    from pyaccount.document.written import Written
+
+ESTIMATIONS = ("honest", "efficient")
+
+
+class Tree(MatrixKind):
+    """The binary tree of DP-FTRL: every complete block of 2^h rounds has a sum with noise of its own.
+
+    The nodes are the blocks of 2^h rounds that begin at a multiple of 2^h rounds and end within the run.
+    """
+
+    aliases = "binary-tree tree-aggregation tree-restart honaker ftrl dp-ftrl"
+    banded = False
+
+    kind: Literal["tree"] = Field(description="The binary tree of partial sums (DP-FTRL), without sampling.")
+    restart_every: Annotated[int | None, Number(TREE_ROUNDS, whole=True), AlsoCalled("restart restarts")] = Field(
+        default=None,
+        description="The number of rounds after which a new tree begins, such as the rounds of an epoch. Default: one "
+        "tree for the whole run.",
+    )
+    estimation: Annotated[Literal["honest", "efficient"], Choice(ESTIMATIONS)] = Field(
+        default="honest",
+        description="How running sums are estimated. honest: from as few nodes as possible. efficient: from all "
+        "completed nodes, with the least variance (Honaker). Privacy is the same; only the error differs.",
+    )
+    normalize: Normalize = Field(
+        default=True,
+        description=f"{NORMALIZE} With false every node is the sum of its rounds, and the noise multiplier is that of a "
+        "node, as DP-FTRL counts it.",
+    )
+
+    def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
+        """Report more rounds than a tree may have, and trees that are longer than the run."""
+        rounds, every = number_or_none(body.training.iterations), number_or_none(self.restart_every)
+        if rounds is None:
+            return
+        if rounds not in TREE_ROUNDS:
+            message = f"the iterations of a run with a tree must be {TREE_ROUNDS.describe()}"
+            path = body.at("training", "iterations")
+            yield document.problem("out-of-range", path, message, allowed=TREE_ROUNDS.describe())
+        elif every is not None and every > rounds:
+            message = (
+                f"a new tree begins every {every:_} rounds, but there are only {rounds:_} iterations: leave it out"
+            )
+            path = body.at("matrix", "restart_every")
+            yield document.problem("contradiction", path, message, allowed=f"at most {rounds}")

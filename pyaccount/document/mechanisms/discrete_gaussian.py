@@ -1,0 +1,29 @@
+"""Discrete Gaussian noise."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pyaccount.document.fields import Number
+from pyaccount.document.mechanisms.discrete import OnLattice
+from pyaccount.document.ranges import SCALE
+
+
+class DiscreteGaussian(OnLattice):
+    """Integers, or multiples of a step, with discrete Gaussian noise (Canonne, Kamath & Steinke 2020)."""
+
+    aliases = "gaussian-discrete discrete-normal dgauss discretegaussian"
+
+    kind: Literal["discrete-gaussian"] = Field(description="Integers with discrete Gaussian noise.")
+    sigma: Annotated[float, Number(SCALE)] = Field(
+        description="The parameter σ of the noise, in the unit of the number: x has probability proportional to "
+        "exp(−x²/(2σ²)). The noise must be drawn from this law itself: a sum of discrete Gaussians of several parties "
+        "does not have it."
+    )
+
+    @property
+    def bounded_loss(self) -> bool:
+        """Return False: the privacy loss of Gaussian noise has no bound."""
+        return False

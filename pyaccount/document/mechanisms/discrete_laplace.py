@@ -1,0 +1,22 @@
+"""Discrete Laplace noise."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pyaccount.document.fields import Number
+from pyaccount.document.mechanisms.discrete import OnLattice
+from pyaccount.document.ranges import SCALE
+
+
+class DiscreteLaplace(OnLattice):
+    """Integers, or multiples of a step, with discrete Laplace (two-sided geometric) noise."""
+
+    aliases = "geometric two-sided-geometric double-geometric laplace-discrete discretelaplace"
+
+    kind: Literal["discrete-laplace"] = Field(description="Integers with discrete Laplace noise.")
+    scale: Annotated[float, Number(SCALE)] = Field(
+        description="The scale b of the noise, in the unit of the number: x has probability proportional to exp(−|x|/b)."
+    )

@@ -1,0 +1,31 @@
+"""The Gaussian mechanism."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pyaccount.document.fields import Number
+from pyaccount.document.mechanisms.base import MechanismKind, Sensitivity
+from pyaccount.document.ranges import SCALE
+
+
+class GaussianMechanism(MechanismKind):
+    """Numbers, or a vector, with independent Gaussian noise, in their own unit."""
+
+    aliases = "gaussian-mechanism normal gauss"
+
+    kind: Literal["gaussian"] = Field(description="Numbers, or a vector, with Gaussian noise.")
+    sigma: Annotated[float, Number(SCALE)] = Field(
+        description="The standard deviation σ of the noise on each number, in its unit."
+    )
+    sensitivity: Sensitivity = Field(
+        default=1.0,
+        description="The maximum change of the released vector, in Euclidean norm, if one record changes.",
+    )
+
+    @property
+    def bounded_loss(self) -> bool:
+        """Return False: the privacy loss of Gaussian noise has no bound."""
+        return False

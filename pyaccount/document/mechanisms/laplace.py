@@ -1,0 +1,31 @@
+"""The Laplace mechanism."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pyaccount.document.fields import Number
+from pyaccount.document.mechanisms.base import (
+    MOVED_TEXT,
+    SENSITIVITY_TEXT,
+    TOTAL_TEXT,
+    MechanismKind,
+    Moved,
+    Sensitivity,
+)
+from pyaccount.document.ranges import SCALE
+
+
+class LaplaceMechanism(MechanismKind):
+    """Numbers with Laplace noise, in their own unit."""
+
+    aliases = "laplace-mechanism laplacian double-exponential"
+
+    kind: Literal["laplace"] = Field(description="Numbers with Laplace noise.")
+    scale: Annotated[float, Number(SCALE)] = Field(
+        description="The scale b of the noise, in the unit of the number; its standard deviation is b√2."
+    )
+    sensitivity: Sensitivity = Field(default=1.0, description=f"{SENSITIVITY_TEXT} {TOTAL_TEXT}")
+    moved: Moved = Field(default=1, description=MOVED_TEXT)

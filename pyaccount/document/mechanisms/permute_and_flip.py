@@ -1,0 +1,21 @@
+"""Permute-and-flip."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from pyaccount.document.mechanisms.base import Selection
+
+
+class PermuteAndFlip(Selection):
+    """Permute-and-flip (McKenna & Sheldon 2020): candidates in random order are accepted with probability
+    exp((utility − largest utility) / scale).
+    """
+
+    aliases = "permute-flip permuteandflip pf"
+
+    kind: Literal["permute-and-flip"] = Field(
+        description="Permute-and-flip, which also is the report of the largest utility with exponential noise."
+    )

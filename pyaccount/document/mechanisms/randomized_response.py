@@ -1,0 +1,38 @@
+"""Randomized response."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pyaccount.document.fields import Choice, Number
+from pyaccount.document.mechanisms.base import MechanismKind
+from pyaccount.document.ranges import RESPONSES, TRUTH_PROBABILITY
+
+WhoseAnswer = Literal["each-record", "once"]
+EmptyRecord = Literal["one-of-the-values", "uniform"]
+
+
+class RandomizedResponse(MechanismKind):
+    """Randomized response: one of k values is released, the true one or, at random, another one."""
+
+    aliases = "rr randomised-response k-rr krr local-randomizer warner"
+
+    kind: Literal["randomized-response"] = Field(description="One of k values is released, randomised.")
+    values: Annotated[int, Number(RESPONSES, whole=True)] = Field(description="The number k of values.")
+    truth_probability: Annotated[float, Number(TRUTH_PROBABILITY)] = Field(
+        description="The probability p that the true value is released. Each other value is released with "
+        "probability (1 − p)/(k − 1). If the value is kept with probability γ and otherwise drawn from all k values, "
+        "p = γ + (1 − γ)/k."
+    )
+    answers: Annotated[WhoseAnswer, Choice(("each-record", "once"))] = Field(
+        default="each-record",
+        description="Whose value is released. each-record: every record answers for itself, and all answers are released "
+        "(a local randomizer). once: one value is released that is computed from all records of a run.",
+    )
+    empty_record: Annotated[EmptyRecord, Choice(("one-of-the-values", "uniform"))] = Field(
+        default="one-of-the-values",
+        description="Under zero-out, if every record answers: the answer of a record that is set to zero. "
+        "one-of-the-values: its value is one of the k; uniform: it answers each value with probability 1/k.",
+    )

@@ -1,0 +1,185 @@
+"""Noise that is added to released numbers: Laplace, Gaussian and their discrete forms.
+
+For each number the pair is the law of the noise against its shift by the sensitivity Δ (k·Δ for a group of k). Smaller
+shifts are dominated: a test of the shift Δ by a threshold has, at the smaller shift, the same first and a larger second
+error. Several numbers that one record changes have independent noise, and compose, whether or not their changes depend on one
+another. Numbers with Laplace noise whose changes are bounded in total are dominated by one number (`plan.mechanisms.paths`).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pyaccount.document.mechanisms import DiscreteGaussian, DiscreteLaplace, GaussianMechanism, LaplaceMechanism
+from pyaccount.document.mechanisms.base import rounded_up
+from pyaccount.document.ranges import SHIFT
+from pyaccount.plan.common import number
+from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
+from pyaccount.plan.rounds import Part, gaussian
+from pyaccount.rounding import shortest
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+    from pyaccount.errors import Problem
+
+NOTHING_ELSE = "Nothing else is released of the data, not even the number before it is rounded."
+
+
+def _changes(sensitivity: float, moved: int) -> str:
+    one = (
+        f"One record changes at most {moved} of the released numbers, "
+        if moved > 1
+        else "One record changes the released numbers "
+    )
+    return f"{one}{'each ' if moved > 1 else ''}by at most {shortest(sensitivity)}, in its own unit, and nothing else of them."
+
+
+def _drawn(law: str, resolution: str) -> str:
+    return f"The noise of every number is {law}, drawn {resolution}, from a generator that cannot be predicted."
+
+
+class LaplaceMechanismPlan(MechanismPlan[LaplaceMechanism]):
+    """Lap(0, b) against Lap(Δ, b) for each number that changes."""
+
+    def released(self, mechanism: LaplaceMechanism, group: int) -> Released:
+        """Return the pair of one number, for all numbers that change."""
+        part = Part("laplace", (rounded_up(group * Fraction(repr(mechanism.sensitivity))), mechanism.scale))
+        return Released(part, part, mechanism.moved)
+
+    def described(self, mechanism: LaplaceMechanism) -> MechanismWords:
+        """Return the theorem of the Laplace mechanism."""
+        shift, scale = shortest(mechanism.sensitivity), shortest(mechanism.scale)
+        return MechanismWords(
+            "numbers with Laplace noise",
+            "the Laplace mechanism",
+            "Dwork, McSherry, Nissim & Smith 2006; attained",
+            f"Lap({shift}, {scale}) against Lap(0, {scale})",
+            (
+                _changes(mechanism.sensitivity, mechanism.moved),
+                _drawn(
+                    f"Laplace noise of scale {scale}", "at a resolution that does not reveal the number's last digits"
+                ),
+            ),
+        )
+
+
+class GaussianMechanismPlan(MechanismPlan[GaussianMechanism]):
+    """N(Δ, σ²) against N(0, σ²) for a vector that changes by Δ in norm."""
+
+    def released(self, mechanism: GaussianMechanism, group: int) -> Released:
+        """Return the pair of the vector, along the direction of its change."""
+        part = gaussian(rounded_up(group * Fraction(repr(mechanism.sensitivity))), mechanism.sigma)
+        return Released(part, part)
+
+    def described(self, mechanism: GaussianMechanism) -> MechanismWords:
+        """Return the theorem of the Gaussian mechanism."""
+        shift, sigma = shortest(mechanism.sensitivity), shortest(mechanism.sigma)
+        return MechanismWords(
+            "numbers with Gaussian noise",
+            "the Gaussian mechanism",
+            "Balle & Wang 2018; attained",
+            f"N({shift}, {sigma}²) against N(0, {sigma}²)",
+            (
+                f"One record changes the released vector by at most {shift} in Euclidean norm.",
+                _drawn(
+                    f"Gaussian noise of standard deviation {sigma}",
+                    "at a resolution that does not reveal the last digits",
+                ),
+            ),
+        )
+
+
+class OnLatticePlan:
+    """What discrete noises share: refusals of groups whose change has too many steps, or whose scale is out of range."""
+
+    @staticmethod
+    def lattice_refusals(
+        document: Document, body: Body, steps: int, field: str, in_steps: tuple[float, tuple[float, float]]
+    ) -> list[Problem]:
+        """Return the problems; `in_steps` is the scale in steps, and the range in which it is implemented."""
+        problems = []
+        group = document.privacy.group_size
+        if group != "solve" and number(group) * steps not in SHIFT:
+            message = (
+                f"a group of {group} records changes a number by {number(group) * steps:_} steps; at most {int(SHIFT.maximum):_} "
+                "are implemented"
+            )
+            problems.append(
+                document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="a smaller group")
+            )
+        size, (least, most) = in_steps
+        if not least <= size <= most:
+            message = (
+                f"{field} is {size:.6g} steps; discrete noise is implemented from {least:g} to {most:g} steps. "
+                + (
+                    "Continuous noise of the same scale has practically the same privacy"
+                    if size > most
+                    else "Give more noise"
+                )
+            )
+            problems.append(document.problem("no-valid-bound", body.at("mechanism", field), message))
+        return problems
+
+
+class DiscreteLaplacePlan(MechanismPlan[DiscreteLaplace], OnLatticePlan):
+    """Discrete Laplace noise against its shift by a whole number of steps; d + 1 losses (d − 2j)/b."""
+
+    def released(self, mechanism: DiscreteLaplace, group: int) -> Released:
+        """Return the pair of one number, for all numbers that change."""
+        part = Part("discrete_laplace", (group * mechanism.shift(), mechanism.in_steps(mechanism.scale)))
+        return Released(part, part, mechanism.moved)
+
+    def described(self, mechanism: DiscreteLaplace) -> MechanismWords:
+        """Return the theorem of the geometric mechanism."""
+        b = shortest(mechanism.in_steps(mechanism.scale))
+        return MechanismWords(
+            "integers with discrete Laplace noise"
+            if mechanism.step == 1.0
+            else "multiples of a step with discrete Laplace noise",
+            "the geometric mechanism",
+            "Ghosh, Roughgarden & Sundararajan 2009; attained",
+            f"discrete Laplace noise of scale {b} at {mechanism.shift()} and at 0, in steps",
+            (
+                _changes(mechanism.sensitivity, mechanism.moved),
+                f"The released numbers and their noise are multiples of {shortest(mechanism.step)}.",
+                _drawn(f"discrete Laplace noise of scale {shortest(mechanism.scale)}", "exactly, not by rounding"),
+            ),
+        )
+
+    def own_refusals(self, document: Document, body: Body, mechanism: DiscreteLaplace) -> list[Problem]:
+        """Refuse scales and groups out of the range of the core."""
+        size = mechanism.in_steps(mechanism.scale)
+        return self.lattice_refusals(document, body, mechanism.shift(), "scale", (size, (1e-2, 1e6)))
+
+
+class DiscreteGaussianPlan(MechanismPlan[DiscreteGaussian], OnLatticePlan):
+    """Discrete Gaussian noise against its shift by a whole number of steps."""
+
+    def released(self, mechanism: DiscreteGaussian, group: int) -> Released:
+        """Return the pair of one number, for all numbers that change."""
+        part = Part("discrete_gaussian", (group * mechanism.shift(), mechanism.in_steps(mechanism.sigma)))
+        return Released(part, part, mechanism.moved)
+
+    def described(self, mechanism: DiscreteGaussian) -> MechanismWords:
+        """Return the theorem of the discrete Gaussian mechanism."""
+        sigma = shortest(mechanism.in_steps(mechanism.sigma))
+        return MechanismWords(
+            "integers with discrete Gaussian noise"
+            if mechanism.step == 1.0
+            else "multiples of a step with discrete Gaussian noise",
+            "the discrete Gaussian mechanism",
+            "Canonne, Kamath & Steinke 2020 (arXiv:2004.00010); attained",
+            f"discrete Gaussian noise of parameter {sigma} at {mechanism.shift()} and at 0, in steps",
+            (
+                _changes(mechanism.sensitivity, mechanism.moved),
+                f"The released numbers and their noise are multiples of {shortest(mechanism.step)}.",
+                _drawn(f"discrete Gaussian noise of parameter {shortest(mechanism.sigma)}", "exactly, not by rounding"),
+            ),
+        )
+
+    def own_refusals(self, document: Document, body: Body, mechanism: DiscreteGaussian) -> list[Problem]:
+        """Refuse scales and groups out of the range of the core."""
+        size = mechanism.in_steps(mechanism.sigma)
+        return self.lattice_refusals(document, body, mechanism.shift(), "sigma", (size, (1e-2, 1e5)))

@@ -1,0 +1,89 @@
+"""Randomized response.
+
+If a value changes, the output has the probabilities (p, q, …, q) before and (q, p, q, …, q) after, q = (1 − p)/(k − 1). All
+outcomes but two have the loss 0. The pair is (p, q, 1 − p − q) against (q, p, 1 − p − q), and attained. A record that is set
+to zero and then answers uniformly has the pair (p, 1 − p) against (1/k, 1 − 1/k), whose directions differ.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyaccount.document.mechanisms import RandomizedResponse
+from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
+from pyaccount.plan.rounds import Part
+from pyaccount.rounding import shortest
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+    from pyaccount.errors import Problem
+
+EACH = "Every record answers for itself, and its answer depends on no other record; the true values are not released."
+UNIFORM = "A record that is set to zero answers each value with the same probability."
+ONCE = "One value is computed from all records of a run, and only its randomised form is released."
+
+
+class RandomizedResponsePlan(MechanismPlan[RandomizedResponse]):
+    """Three outcomes: the old value, the new one, and any other."""
+
+    def released(self, mechanism: RandomizedResponse, group: int) -> Released:
+        """Return the pair for each record of the group that answers; a value that is released once has one pair."""
+        p, k = mechanism.truth_probability, mechanism.values
+        if mechanism.answers == "each-record" and mechanism.empty_record == "uniform":
+            pair: tuple[tuple[float, ...], ...] = ((p, 1.0 - p), (1.0 / k, 1.0 - 1.0 / k))
+        else:
+            q = (1.0 - p) / (k - 1)
+            pair = ((p, q, max(0.0, 1.0 - p - q)), (q, p, max(0.0, 1.0 - p - q)))
+        count = group if mechanism.answers == "each-record" else 1
+        remove, add = (Part("finite", pair, (("reverse", reverse),)) for reverse in (False, True))
+        return Released(remove, remove, count, Released(add, add, count))
+
+    def described(self, mechanism: RandomizedResponse) -> MechanismWords:
+        """Return the pair in words."""
+        p, k = shortest(mechanism.truth_probability), mechanism.values
+        uniform = mechanism.answers == "each-record" and mechanism.empty_record == "uniform"
+        return MechanismWords(
+            f"randomized response with {k} values",
+            "randomized response",
+            "Warner 1965; Kairouz, Oh & Viswanath 2015 (arXiv:1311.0776); attained",
+            f"(p, 1 − p) against (1/k, 1 − 1/k), p = {p}, k = {k}"
+            if uniform
+            else f"(p, q, 1 − p − q) against (q, p, 1 − p − q), p = {p}, q = (1 − p)/{k - 1}",
+            (ONCE,) if mechanism.answers == "once" else (EACH, UNIFORM) if uniform else (EACH,),
+        )
+
+    def own_refusals(self, document: Document, body: Body, mechanism: RandomizedResponse) -> list[Problem]:
+        """Refuse records that are added or removed if every record answers, and samples of them."""
+        problems = []
+        if mechanism.empty_record == "uniform" and (
+            mechanism.answers == "once" or document.privacy.adjacency != "zero-out"
+        ):
+            message = (
+                "empty_record says how a record answers that is set to zero, which matters only under zero-out and if every "
+                "record answers: leave it out"
+            )
+            path = body.at("mechanism", "empty_record")
+            problems.append(document.problem("contradiction", path, message, allowed="one-of-the-values"))
+        if mechanism.answers == "once":
+            return problems
+        if document.privacy.adjacency == "add-remove":
+            message = (
+                "if every record answers, the number of answers reveals whether a record is present, so no ε holds under "
+                "add-remove: use replace-one, or zero-out if an empty record answers too"
+            )
+            problems.append(
+                document.problem("no-valid-bound", ("privacy", "adjacency"), message, allowed="replace-one or zero-out")
+            )
+        if body.sampler.kind == "poisson" and not body.draws_groups:
+            message = (
+                "if every record answers, the answers reveal which records were drawn, so sampling does not hide a record: "
+                "leave sampler out, or write answers: once if one value is computed from the sample"
+            )
+            problems.append(
+                document.problem("no-valid-bound", body.at("sampler", "kind"), message, allowed="no sampler")
+            )
+        return problems
+
+
+PLAN = RandomizedResponsePlan()

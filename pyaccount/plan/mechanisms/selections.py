@@ -1,0 +1,169 @@
+"""Selections: the exponential mechanism, permute-and-flip and report noisy max. Only the selected candidate is released.
+
+Let r be the range of the loss for one record: 2Δ/s for utilities of sensitivity Δ and scale s, Δ/s if they are monotone;
+for a group of k it is k·r.
+
+- **Exponential mechanism** (and Gumbel noise): the losses of all candidates lie in an interval of length r. So the
+  profile is at most that of the worst pair of losses t and t − r, h(α) = (e^{r/2} − √α)²/(e^r − 1) for |ln α| ≤ r (Dong,
+  Durfee & Rogers 2020, arXiv:1909.13830). h is convex, and bounds every pair, so its composition bounds adaptive ones.
+  Every α is attained by some t. Two candidates whose utilities are exchanged have the losses ±r/2, which gives the lower
+  bound of several runs.
+- **Exponential noise** (and permute-and-flip, which has the same output: Ding et al. 2021, arXiv:2105.07260) **and
+  Laplace noise**: the pair of Laplace noise of scale 1 at the distance r. The lemma of paths in `plan.mechanisms.paths`
+  applies: let a set S of candidates be given, and A and B the largest noisy utilities in S and outside, in units of s.
+  The change of the data lowers A − B by at most r, and S wins with probability at least φ(τ) = Pr[A − B > τ] for a τ
+  between 0 and r. Both noises have a hazard rate of at most 1: Pr[N > y + t] ≥ e^{−t} Pr[N > y]; so do A and B, as the
+  first candidate whose noisy utility exceeds a number exceeds it by another t with probability e^{−t}. Hence
+  φ(τ + t) ≥ e^{−t} φ(τ), given B, and 1 − φ(τ + t) ≤ e^t (1 − φ(τ)), given A.
+  With exponential noise, two candidates whose utilities differ by a attain the bound at one α for each a; those of equal
+  utility, of which one loses 2Δ (Δ if monotone), have probabilities (½, ½) and (e^{−r}/2, 1 − e^{−r}/2), which is the lower
+  bound. With Laplace noise they have (½, ½) and (q, 1 − q), where q = e^{−r}(2 + r)/4 is the probability that the difference
+  of two Laplace noises of scale 1 exceeds r.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+from pyaccount.document.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax
+from pyaccount.document.mechanisms.base import Selection, rounded_up
+from pyaccount.plan.mechanisms.base import Mechanism, MechanismPlan, MechanismWords, Released
+from pyaccount.plan.rounds import Part
+from pyaccount.rounding import shortest, up
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+    from pyaccount.errors import Problem
+
+ONLY_WHICH = "Only the selected candidate is released: neither its utility nor that of another candidate."
+CANDIDATES = "The set of candidates is public and does not depend on the data."
+
+
+def loss_range(mechanism: Selection, group: int) -> float:
+    """Return the range of the loss for a group of records, rounded up."""
+    return rounded_up(group * Fraction(mechanism.loss_range()))
+
+
+def two_candidates(least: float) -> Part:
+    """Return the pair with probabilities (½, ½) against (least, 1 − least)."""
+    return Part("finite", ((0.5, 0.5), (least, 1.0 - least)), (("reverse", False),))
+
+
+class SelectionPlan(MechanismPlan[Mechanism]):
+    """What selections have in common: what they assume, and the refusal of monotone utilities under replace-one."""
+
+    called: ClassVar[str]
+
+    def assumptions(self, mechanism: Selection) -> tuple[str, ...]:
+        """Return what must be true of the utilities and of the release."""
+        if mechanism.epsilon is not None:
+            sensitivity = (
+                f"The mechanism is calibrated to ε = {shortest(mechanism.epsilon)} for one record under this adjacency."
+            )
+        else:
+            change = shortest(mechanism.utility_sensitivity or 0.0)
+            kind = " An added record never decreases a utility, or never increases one." if mechanism.monotone else ""
+            sensitivity = (
+                f"One record changes no utility by more than {change}; the scale of the noise is "
+                f"{shortest(mechanism.scale or 0.0)} in the same unit.{kind}"
+            )
+        return (sensitivity, CANDIDATES, ONLY_WHICH)
+
+    def own_refusals(self, document: Document, body: Body, mechanism: Mechanism) -> list[Problem]:
+        """Refuse monotone utilities if a record is replaced, which removes one and adds another."""
+        assert isinstance(mechanism, Selection)
+        if not mechanism.monotone or document.privacy.adjacency != "replace-one":
+            return []
+        message = (
+            "utilities are not monotone if a record is replaced: the one that leaves may decrease a utility and the new one "
+            "increase another: leave monotone out"
+        )
+        return [document.problem("no-valid-bound", body.at("mechanism", "monotone"), message, allowed="false")]
+
+
+class ExponentialPlan(SelectionPlan[Exponential]):
+    """A loss of bounded range."""
+
+    called: ClassVar[str] = "the exponential mechanism"
+
+    def released(self, mechanism: Exponential, group: int) -> Released:
+        """Return the profile of bounded range, and the pair of two candidates whose utilities are exchanged."""
+        return bounded_range(loss_range(mechanism, group))
+
+    def described(self, mechanism: Exponential) -> MechanismWords:
+        """Return the theorem of bounded range."""
+        return bounded_range_words(self.called, loss_range(mechanism, 1), self.assumptions(mechanism))
+
+
+def bounded_range(r: float) -> Released:
+    """Return the profile of losses of range r, and the pair with losses ±r/2."""
+    return Released(Part("exponential", (r,)), Part("guarantees", (((0.5 * r * (1.0 - 1e-15), 0.0),),)))
+
+
+def bounded_range_words(called: str, r: float, assumptions: tuple[str, ...]) -> MechanismWords:
+    """Return the theorem of bounded range."""
+    return MechanismWords(
+        f"a selection by {called}",
+        "losses of bounded range",
+        "Dong, Durfee & Rogers 2020 (arXiv:1909.13830)",
+        f"two-point losses t and t − {up(r)}, the worst t for each ε",
+        assumptions,
+        lower_end="two candidates whose utilities the record exchanges, which has the losses ±r/2",
+    )
+
+
+class PermuteAndFlipPlan(SelectionPlan[PermuteAndFlip]):
+    """The largest utility with exponential noise."""
+
+    called: ClassVar[str] = "permute-and-flip"
+
+    def released(self, mechanism: PermuteAndFlip, group: int) -> Released:
+        """Return the pair of Laplace noise, and the pair of two candidates."""
+        return flipped(loss_range(mechanism, group))
+
+    def described(self, mechanism: PermuteAndFlip) -> MechanismWords:
+        """Return the theorem of noisy utilities."""
+        return noisy_words(self.called, loss_range(mechanism, 1), self.assumptions(mechanism))
+
+
+def flipped(r: float) -> Released:
+    """Return what permute-and-flip reveals at the range r."""
+    return Released(Part("laplace", (r, 1.0)), two_candidates(0.5 * math.exp(-r) * (1.0 + 1e-12)))
+
+
+def noisy_words(called: str, r: float, assumptions: tuple[str, ...]) -> MechanismWords:
+    """Return the theorem of the largest utility with noise of bounded hazard rate."""
+    return MechanismWords(
+        f"a selection by {called}",
+        "the largest of noisy utilities, dominated by one number with Laplace noise",
+        "the lemma of paths (docs/mechanisms.md); McKenna & Sheldon 2020 (arXiv:2010.12603); Ding et al. 2021 (arXiv:2105.07260)",
+        f"Lap({up(r)}, 1) against Lap(0, 1)",
+        assumptions,
+        lower_end="two candidates of equal utility, of which the record changes one, or both in opposite directions",
+    )
+
+
+class ReportNoisyMaxPlan(SelectionPlan[ReportNoisyMax]):
+    """The largest of noisy utilities, by the law of the noise."""
+
+    called: ClassVar[str] = "report noisy max"
+
+    def released(self, mechanism: ReportNoisyMax, group: int) -> Released:
+        """Return what the mechanism with the same output reveals; with Laplace noise, the pair of one number."""
+        r = loss_range(mechanism, group)
+        if mechanism.noise == "gumbel":
+            return bounded_range(r)
+        if mechanism.noise == "exponential":
+            return flipped(r)
+        least = 0.25 * math.exp(-r) * (2.0 + r) * (1.0 + 1e-12)
+        return Released(Part("laplace", (r, 1.0)), two_candidates(least))
+
+    def described(self, mechanism: ReportNoisyMax) -> MechanismWords:
+        """Return the theorem of the law of the noise."""
+        r, assumptions = loss_range(mechanism, 1), self.assumptions(mechanism)
+        if mechanism.noise == "gumbel":
+            return bounded_range_words(f"{self.called} with Gumbel noise", r, assumptions)
+        return noisy_words(f"{self.called} with {mechanism.noise.capitalize()} noise", r, assumptions)

@@ -1,0 +1,110 @@
+"""Poisson sampling of the units on which a mechanism, or several phases together, are run.
+
+Let h be the profile of one run in a direction, q the probability that a unit is drawn, and (P, Q) a pair whose profile is h.
+
+- **The protected records (or users) are drawn**, each with all of its data. In the direction remove, P is the law with the
+  record, and the pair of a run is ((1 − q)Q + qP, Q): h′(α) = q·h(1 + (α − 1)/q) for α ≥ 1 − q. In the direction add, P is the
+  law without it, and the pair is (P, (1 − q)P + qQ): h′(α) = (1 − α(1 − q))·h(αq/(1 − α(1 − q))) for α ≤ 1/(1 − q). Elsewhere h′
+  is (1 − α)₊ (Zhu, Dong & Wang 2022, arXiv:2106.08567, Theorem 11). A record that is not drawn must be to the mechanism like one
+  that is absent, or set to zero, and draws of different records must be independent.
+- **Clients are drawn**, and one record of a client is protected. A client that is drawn takes part with or without the record,
+  and one that is not drawn takes no part in either case: the laws are qP + (1 − q)R and qQ + (1 − q)R for the same R. By joint
+  convexity their profile is at most q·h(α) + (1 − q)(1 − α)₊, for every adjacency. It is attained if the output shows who was
+  drawn. The maps above do not hold: for randomized response at ε = 1 and q = 0.1, δ(0.3) is 0.0368, and they would give 0.
+
+If a run has several rounds, h is their composed profile, which the core bounds from above and from below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyaccount.directions import DIRECTIONS
+from pyaccount.plan.common import SECRET
+from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds
+
+if TYPE_CHECKING:
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+    from pyaccount.errors import Problem
+
+_RECORDS = (
+    "For every run each record (with all of its data) is drawn independently with the stated probability (Poisson sampling), and "
+    "a record that is not drawn is treated like one that is {absent}."
+)
+_CLIENTS = (
+    "For every run each client is drawn independently with the stated probability (Poisson sampling); a record belongs to one "
+    "client, and takes part in a run only if its client is drawn."
+)
+_SOURCE = "Poisson sampling of a pair: Zhu, Dong & Wang 2022 (arXiv:2106.08567), Theorem 11"
+
+
+def sampled(run: DirectedBounds, body: Body) -> DirectedBounds:
+    """Return `count` runs of a body, each on a sample, from the rounds of one run on all units."""
+    rate = body.sampling_probability()
+    bounds: DirectedBounds = {}
+    for direction in DIRECTIONS:
+        upper, lower = (
+            _drawn(one_round(rounds, below=below), rate, body, add=direction == "add")
+            for rounds, below in ((run[direction].upper, False), (run[direction].lower, True))
+        )
+        bounds[direction] = Bounds((Rounds(upper, body.count),), (Rounds(lower, body.count),))
+    return bounds
+
+
+def repeated(run: DirectedBounds, count: int) -> DirectedBounds:
+    """Return `count` runs, from the rounds of one run."""
+    return {
+        direction: replace(
+            bounds,
+            upper=tuple(Rounds(item.part, count * item.count) for item in bounds.upper),
+            lower=tuple(Rounds(item.part, count * item.count) for item in bounds.lower),
+        )
+        for direction, bounds in run.items()
+    }
+
+
+def sampling_assumptions(document: Document, body: Body) -> tuple[str, ...]:
+    """Return what must be true of the sample of a run."""
+    if body.draws_groups:
+        return (_CLIENTS, SECRET)
+    absent = "set to zero" if document.privacy.adjacency == "zero-out" else "absent"
+    return (_RECORDS.format(absent=absent), SECRET)
+
+
+def sampling_source(body: Body) -> str:
+    """Return the source of the theorem about the sample."""
+    return "joint convexity of the hockey-stick divergence" if body.draws_groups else _SOURCE
+
+
+def sampling_refusals(document: Document, body: Body) -> list[Problem]:
+    """Refuse groups of records, each of which is drawn independently, and records that are replaced if they are drawn."""
+    problems = []
+    if document.privacy.group_size != 1:
+        message = (
+            "no bound is implemented for groups of records and runs on a sample, because every record of a group is drawn "
+            "independently of the others: leave sampler out, which gives the bound without sampling"
+        )
+        problems.append(document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
+    if document.privacy.adjacency == "replace-one" and not body.draws_groups:
+        message = (
+            "no bound is implemented for runs on a sample of the records if a record is replaced by another one: use add-remove "
+            "or zero-out; or write draws: clients if the sampler draws clients with several records"
+        )
+        path = ("privacy", "adjacency")
+        problems.append(document.problem("no-valid-bound", path, message, allowed="add-remove or zero-out"))
+    return problems
+
+
+def _drawn(run: Part, rate: float, body: Body, *, add: bool) -> Part:
+    if body.draws_groups:
+        return Part("sometimes", (run, rate))
+    return Part("subsampled", (run, rate), (("reverse", add),))
+
+
+def one_round(rounds: tuple[Rounds, ...], *, below: bool) -> Part:
+    """Return the profile of one run: that of its only round, or the composed one."""
+    if len(rounds) == 1 and rounds[0].count == 1:
+        return rounds[0].part
+    return Part("composed", tuple((item.part, item.count) for item in rounds), (("below", below),))

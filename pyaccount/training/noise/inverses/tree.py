@@ -1,0 +1,84 @@
+"""Trees of partial sums: a row of C⁻¹Z is the change of the error of the estimated running sum.
+
+`strategies.tree` has the formulas. One row of Z is new in each round: w_t is the noise of the block of 2^a rounds that is
+added to the estimate after round t, or what is new in the estimate of that block. With ν the scale of the nodes and e_j the
+errors of the blocks l_j that the block replaces,
+
+z_t = (γ_a·w_t − Σ_{j<a} (1 − β_j)·e_j)/ν.
+
+With honest estimation e_j is the row of Z of the round with which l_j ended. So a round takes a + 1 rows of Z: 2 on average,
+and at most ⌊log₂ N⌋ + 1. With efficient estimation e_j is a sum over all 2^j rounds of l_j: (log₂ N)/2 + 1 rows on average,
+and at most N, when the rounds of a tree are a power of two. The rows are drawn again from the key each time.
+
+The sum of all z up to a round is the error of the estimate. Other nodes of the tree are not drawn, since no estimate needs
+them; so what a run releases is a function of the noisy nodes, with the law that it has if all nodes are drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, ClassVar
+
+from pyaccount.forks import cached_property
+from pyaccount.training.noise.inverses.base import InverseRows, Row
+
+if TYPE_CHECKING:
+    from pyaccount.plan.matrices import Strategy
+
+
+class TreeRows(InverseRows):
+    """Rows z_t = (γ_a·w_t − Σ_j (1 − β_j)·e_j)/ν."""
+
+    from_key_alone: ClassVar[bool] = True
+
+    def __init__(self, built: Strategy) -> None:
+        assert built.tree is not None
+        self._tree = built.tree
+
+    def row(self, number: int) -> Row:
+        """Return the rows of Z of the blocks that end in this round and within its block, the oldest first."""
+        from pyaccount.strategies import tree as trees  # numpy
+
+        tree = self._tree
+        height = trees.newest(tree, number)
+        fresh = []
+        for part in reversed(range(height)):
+            weight = -trees.dropped_weight(tree, height, part) / tree.scale
+            last = number - (1 << part)
+            if tree.efficient:
+                response = trees.block_response(tree, part)
+                fresh += [(last + 1 - len(response) + s, weight * share) for s, share in enumerate(response)]
+            else:
+                fresh.append((last, weight))
+        return Row([*fresh, (number, trees.new_weight(tree, height) / tree.scale)], [])
+
+    @cached_property
+    def growth(self) -> float:
+        """The largest ℓ₂ norm of a row of C⁻¹, from the variances of the blocks' errors, which are independent."""
+        from pyaccount.strategies import tree as trees
+
+        tree = self._tree
+
+        def norm(height: int) -> float:
+            parts = (trees.dropped_weight(tree, height, j) * math.sqrt(trees.variance(tree, j)) for j in range(height))
+            return math.hypot(trees.new_weight(tree, height), *parts) / tree.scale
+
+        return max(norm(height) for height in range(tree.levels))
+
+    @property
+    def smallest_new(self) -> float:
+        """The smallest γ_a/ν, that of the largest block: what is new in an efficient estimate is less than a node's noise."""
+        from pyaccount.strategies import tree as trees
+
+        return trees.new_weight(self._tree, self._tree.levels - 1) / self._tree.scale
+
+    @property
+    def memory(self) -> str:
+        """A text: no rows are kept, and how many rows of Z a round draws."""
+        levels = self._tree.levels
+        if not self._tree.efficient:
+            return f"nothing is kept; a round is drawn twice on average, and at most {levels} times"
+        return (
+            f"nothing is kept; a round is drawn {levels / 2 + 0.5:g} times on average, and at most {1 << (levels - 1)} times: "
+            "honest estimation draws fewer rows"
+        )

@@ -1,0 +1,282 @@
+//! The composition of rounds as the profile of one round, bounded from one side.
+//!
+//! Where several phases run only if a unit is drawn, the draw acts on their composition, so its profile is needed at every
+//! ε rather than an answer at one. Each round is replaced by a law above or below it, as in [`super::without_lattice`];
+//! the laws are multiplied on cells ([`super::doubling`], which proves their direction and rounding); the profile of the
+//! product is the bound. The cells are spread for a tilt of [`TILT`], which decides how near both bounds are to each other
+//! and nothing else.
+//!
+//! Every profile is 1 at α = 0 and convex. A law from above has slightly more mass than 1, because of its rounding, and its
+//! profile is above 1 for small α. So left of the first atom ℓ where the chord from (0, 1) is steeper than the law's
+//! profile g on the right of ℓ, the bound is that chord: the true profile is convex, 1 at α = 0, and at most g(ℓ) at ℓ.
+//! With the chord, the bound is convex: 1 − g(ℓ) is at least the slope of g, by more than the errors of both.
+//!
+//! Every profile is at least 1 − α. A law from below whose errors took some of its mass is below that for small α, so the
+//! larger one of the two is used: it is convex as a maximum of convex functions.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::pair::{Profile, ProfilePoint};
+use crate::pld::answer::Round;
+use crate::pld::cells::{Care, Place};
+use crate::pld::doubling::Law;
+use crate::pld::masses::{Masses, Side};
+use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node};
+use crate::pld::tangents::tangents;
+use crate::run::Run;
+use crate::special::UNIT_ROUNDOFF;
+
+/// The maximum growth of the weight of a loss with its size, for the choice of cells, and the maximum number of standard
+/// deviations of all losses by which it moves the cells to the right.
+const TILT: f64 = 2.0;
+const MOVED: f64 = 1.5;
+/// The mass of a round's losses that may be left of its mesh.
+const LEFT: f64 = 1e-14;
+/// The δ down to which cells are placed; the weight of larger losses does not grow further.
+const SMALLEST_DELTA: f64 = 1e-16;
+/// The mass of all rounds' losses that may be counted as infinite, or left out.
+const IGNORED: f64 = 1e-30;
+/// The number of atoms of one round's law, and the minimum and maximum number of cells of a product.
+const ATOMS: usize = 2048;
+const CELLS: (u32, u32) = (2048, 4096);
+
+/// Returns a bound on the profile of a composition of rounds from one side.
+///
+/// * Guarantee: at least (at most) the profile of the composition at every ε, within the stated errors.
+/// * Precision: none is promised; for some tens of rounds both sides differ by about 10⁻⁴ of δ.
+/// * Source: the documentation of [`super::doubling`].
+///
+/// # Errors
+/// [`Error::Domain`] without rounds or for a count of zero; [`Error::Unresolved`] if nothing but an infinite loss is
+/// certain; [`Error::Cancelled`] and [`Error::TimeLimit`].
+pub fn composition(rounds: &[Round], side: Side, run: &Run) -> Result<Arc<dyn Profile>> {
+    if rounds.is_empty() || rounds.iter().any(|round| round.count == 0) {
+        return Err(Error::Domain { name: "count", value: 0.0, allowed: "at least one round of each kind" });
+    }
+    if let [only] = rounds {
+        if only.count == 1 {
+            return Ok(Arc::clone(&only.profile));
+        }
+    }
+    #[allow(clippy::cast_precision_loss)] // enters no bound
+    let counts: Vec<f64> = rounds.iter().map(|round| round.count as f64).collect();
+    let total: f64 = counts.iter().sum();
+    let ignored = IGNORED / total;
+    let extents: Vec<(f64, f64)> = rounds.iter().map(|round| ends(round.profile.as_ref(), ignored)).collect();
+    let reach: f64 = extents.iter().zip(&counts).map(|(extent, count)| count * extent.1.max(0.0)).sum();
+    let mut place = Place { epsilon: reach, reach: 0.0, hazard: TILT, log_delta: SMALLEST_DELTA.ln(), losses: None };
+    let finest = extents.iter().fold(0.0_f64, |most, e| most.max(e.1.max(-e.0))) * 2.0_f64.powi(-38);
+    let mut laws = Vec::with_capacity(rounds.len());
+    for ((round, &extent), &count) in rounds.iter().zip(&extents).zip(&counts) {
+        let profile = round.profile.as_ref();
+        let mesh = meshed(Mesh::around(profile, exact_spacing(finest), 0.0, extent), profile, &place, count, run)?;
+        let law = match side {
+            Side::Upper => Law::above(&Masses::new(side, profile, &mesh)),
+            Side::Lower => {
+                let floor = profile.delta_at_infinity();
+                Law::below(tangents(&mesh, floor), floor)
+            }
+        };
+        laws.push(law.ok_or(Error::Unresolved { reason: "all losses of a round may be infinite" })?);
+    }
+    let variance: f64 = laws.iter().zip(&counts).map(|(law, count)| count * variance(law)).sum();
+    place.hazard = TILT.min(MOVED / variance.sqrt().max(1e-9));
+    #[allow(clippy::cast_precision_loss)] // a count of groups
+    let care =
+        Care { place: &place, budget: 1e-9 / rounds.len() as f64, ignored, cells: CELLS, highest: 2.0 * reach + 1.0 };
+    let law = Law::of_all(laws.iter().zip(rounds.iter().map(|round| round.count)), &care, run)?;
+    let law = law.ok_or(Error::Numerics { reason: "rounds without a law" })?;
+    Ok(match side {
+        Side::Upper => from_one(&law),
+        Side::Lower => Arc::new(AtLeastTrivial(law.profile())),
+    })
+}
+
+/// Returns the losses between which a round's mesh lies; it only decides how near the law is to the profile.
+///
+/// Where Q has mass that P does not have, 1 − α is not the profile on the left, so the left end is where P(L ≤ ε) = 1 − δ −
+/// slope is small. Further left, rounding would hide the difference of the lines there from those on the right.
+fn ends(profile: &dyn Profile, ignored: f64) -> (f64, f64) {
+    let (mut low, high) = extent(profile, 1e-15, ignored);
+    let below = |epsilon: f64| {
+        let point = profile.at(epsilon).or_trivial(epsilon);
+        1.0 - point.delta - point.slope <= LEFT.max(2.0 * (point.delta_error + point.slope_error))
+    };
+    let mut right = high;
+    for _ in 0..40 {
+        let middle = 0.5 * (low + right);
+        if below(middle) {
+            low = middle;
+        } else {
+            right = middle;
+        }
+    }
+    // The mesh begins beside the first atom, not at it.
+    (low - 1e-2 * (high - low), high)
+}
+
+/// Returns the variance of the finite losses of a law, an estimate.
+fn variance(law: &Law) -> f64 {
+    let mass: f64 = law.mass.iter().sum();
+    let mean = law.mean(|loss| loss, 0.0) / mass;
+    law.mean(|loss| (loss - mean) * (loss - mean), 0.0) / mass
+}
+
+/// Returns the mesh with about [`ATOMS`] cells that cost about the same.
+fn meshed(ends: Mesh, profile: &dyn Profile, place: &Place, count: f64, run: &Run) -> Result<Mesh> {
+    let cost = place.cost(count);
+    let coarse = ends.refined(profile, ATOMS / 2, run, |left, right, gap| cost(left, right, gap) <= 1e-3)?;
+    let floor = profile.delta_at_infinity();
+    let root = |cell: &[Node]| cost(&cell[0], &cell[1], Defects::between(&cell[0], &cell[1], floor).gap()).cbrt();
+    let roots: f64 = coarse.nodes.windows(2).map(root).sum();
+    #[allow(clippy::cast_precision_loss)] // far below 2^53
+    let per_cell = (2.0 * roots / ATOMS as f64).powi(3);
+    coarse.refined(profile, ATOMS, run, |left, right, gap| cost(left, right, gap) <= per_cell)
+}
+
+/// Returns the profile of a law from above, with the chord from (0, 1).
+fn from_one(law: &Law) -> Arc<dyn Profile> {
+    let profile = law.profile();
+    let at = |loss: &f64| (*loss, profile.at(*loss));
+    let convex = |(_, point): &(f64, ProfilePoint)| {
+        let (most, steepest) = (point.delta + point.delta_error, point.slope + point.slope_error);
+        1.0 - most >= steepest + 8.0 * UNIT_ROUNDOFF
+    };
+    match law.loss.iter().map(at).find(convex) {
+        Some((end, vertex)) => Arc::new(FromOne { profile, end, vertex }),
+        None => profile,
+    }
+}
+
+/// A profile right of `end`, and left of it the chord from (0, 1) to its value there.
+#[derive(Debug)]
+struct FromOne {
+    profile: Arc<dyn Profile>,
+    end: f64,
+    vertex: ProfilePoint,
+}
+
+impl Profile for FromOne {
+    fn at_within(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint {
+        if epsilon >= self.end {
+            return self.profile.at_within(epsilon, bracket);
+        }
+        let (value, error) = (self.vertex.delta, self.vertex.delta_error);
+        let (distance, drop) = (self.end - epsilon, 1.0 - value);
+        let (share, rounding) = ((-distance).exp(), 8.0 * UNIT_ROUNDOFF);
+        let (delta, slope) = (value + drop * -(-distance).exp_m1(), drop * share);
+        ProfilePoint {
+            delta,
+            // The chord moves by the error of its right end times its share of the width.
+            delta_error: error * share * (1.0 + 1e-9) + rounding * delta,
+            slope,
+            slope_error: error * share * (1.0 + 1e-9) + rounding * (1.0 + distance.min(800.0)) * share,
+            threshold: f64::NAN,
+        }
+    }
+
+    fn delta_at_infinity(&self) -> f64 {
+        self.profile.delta_at_infinity()
+    }
+}
+
+/// The larger one of a profile from below and 1 − α.
+#[derive(Debug)]
+struct AtLeastTrivial(Arc<dyn Profile>);
+
+impl Profile for AtLeastTrivial {
+    fn at_within(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint {
+        let point = self.0.at_within(epsilon, bracket);
+        let least = -epsilon.exp_m1();
+        if point.delta >= least {
+            return point;
+        }
+        // Either may be the larger one: neither is above the profile of the composition.
+        let (slope, rounding) = (epsilon.exp(), 4.0 * UNIT_ROUNDOFF);
+        ProfilePoint {
+            delta: least,
+            delta_error: rounding * least + point.delta_error,
+            slope,
+            slope_error: rounding * slope,
+            threshold: f64::NAN,
+        }
+    }
+
+    fn delta_at_infinity(&self) -> f64 {
+        self.0.delta_at_infinity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pair::discrete::DiscretePair;
+    use crate::pair::gaussian::GaussianPair;
+    use crate::pair::laplace::Laplace;
+
+    fn both(rounds: &[Round]) -> [Arc<dyn Profile>; 2] {
+        [Side::Lower, Side::Upper].map(|side| composition(rounds, side, &Run::default()).unwrap())
+    }
+
+    #[test]
+    fn gaussian_rounds_are_one_gaussian() {
+        let rounds = [
+            Round { profile: Arc::new(GaussianPair::new(0.3, 1.0).unwrap()), count: 40 },
+            Round { profile: Arc::new(GaussianPair::new(1.0, 1.0).unwrap()), count: 1 },
+        ];
+        let exact = GaussianPair::new((40.0 * 0.09 + 1.0_f64).sqrt(), 1.0).unwrap();
+        let [below, above] = both(&rounds);
+        for step in -30..60 {
+            let epsilon = 0.2 * f64::from(step);
+            let (low, truth, high) = (below.bounds(epsilon), exact.bounds(epsilon), above.bounds(epsilon));
+            assert!(low.0 <= truth.1 && truth.0 <= high.1, "{epsilon} {low:?} {truth:?} {high:?}");
+            if truth.1 > 1e-8 {
+                assert!(high.1 - low.0 <= 2e-3 * truth.1, "{epsilon} {low:?} {truth:?} {high:?}");
+            }
+        }
+        // Far left, both are 1 − α, up to what rounding may have moved there.
+        assert!(above.at(-40.0).delta <= 1.0 && (above.at(-12.0).delta + (-12.0_f64).exp_m1()) < 1e-8);
+        for at in [-30.0, -8.0, -5.0, -3.0, -1.0, 0.5] {
+            let line = above.at(at);
+            for other in (-160..40).map(|k| 0.1 * f64::from(k)) {
+                let (point, change) = (above.at(other), (other - at).exp_m1());
+                let slope = line.slope + line.slope_error * change.signum();
+                let least = line.delta - line.delta_error - slope * change;
+                assert!(least <= point.delta + point.delta_error + 1e-15, "{at} {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn finite_rounds_are_all_outcomes() {
+        let (p, e) = (0.6, 0.01);
+        let outcomes = vec![(p, 1.0 - p - e), (1.0 - p - e, p), (e, 0.0), (0.0, e)];
+        let pair = DiscretePair::new(outcomes.clone()).unwrap();
+        let rounds = [
+            Round { profile: Arc::new(pair), count: 4 },
+            Round { profile: Arc::new(Laplace::new(1.0, 1e3).unwrap()), count: 1 },
+        ];
+        // Laplace noise of scale 1000 moves ε by at most 0.001.
+        let exact = |epsilon: f64| {
+            let mut sum = 0.0;
+            for code in 0..256_usize {
+                let (mut a, mut b) = (1.0, 1.0);
+                for k in 0..4 {
+                    let (x, y) = outcomes[code >> (2 * k) & 3];
+                    (a, b) = (a * x, b * y);
+                }
+                sum += (a - epsilon.exp() * b).max(0.0_f64);
+            }
+            sum
+        };
+        let [below, above] = both(&rounds);
+        for step in -20..30 {
+            let epsilon = 0.1 * f64::from(step) + 0.03;
+            assert!(below.bounds(epsilon).0 <= exact(epsilon - 1e-3) + 1e-15, "{epsilon}");
+            assert!(above.bounds(epsilon).1 >= exact(epsilon + 1e-3) - 1e-15, "{epsilon}");
+            assert!(above.bounds(epsilon).1 - below.bounds(epsilon).0 <= 2e-3 * exact(epsilon), "{epsilon}");
+        }
+        assert!(composition(&[], Side::Upper, &Run::default()).is_err());
+    }
+}

@@ -1,0 +1,299 @@
+"""Mechanisms in place of training runs: their guarantees against closed forms, exact enumerations and searches for violations."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import pyaccount
+from pyaccount.certificate.certificate import Certificate
+
+DELTA = 1e-6
+
+
+def certified(*phases: dict[str, Any], adjacency: str = "zero-out", **privacy: Any) -> Certificate:
+    """Return the certificate of phases, with ε solved at δ = 1e-6 unless another target is given."""
+    target = {"adjacency": adjacency, "epsilon": "solve", "delta": DELTA} | privacy
+    return pyaccount.certify({"pyaccount": 1, "name": "mechanisms", "privacy": target, "phases": list(phases)})
+
+
+def encloses(certificate: Certificate, epsilon: float, width: float = 2e-3) -> bool:
+    """Whether ε is in the interval of a certificate, and the interval is narrow."""
+    guarantee = certificate.data.guarantee
+    low, high = guarantee.epsilon_lower, guarantee.epsilon
+    return low * (1.0 - 1e-9) <= epsilon <= high * (1.0 + 1e-9) and high - low <= width * high
+
+
+def delta_of(outcomes: list[tuple[float, float]], epsilon: float) -> float:
+    """Return Σ (p − e^ε q)₊ over all outcomes."""
+    return math.fsum(max(0.0, p - math.exp(epsilon) * q) for p, q in outcomes)
+
+
+def epsilon_of(outcomes: list[tuple[float, float]], delta: float = DELTA) -> float:
+    """Return the smallest ε ≥ 0 with δ(ε) ≤ `delta` in both directions, by bisection."""
+    low, high = 0.0, 60.0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        both = (delta_of(outcomes, middle), delta_of([(q, p) for p, q in outcomes], middle))
+        low, high = (low, middle) if max(both) <= delta else (middle, high)
+    return high
+
+
+def power(outcomes: list[tuple[float, float]], count: int) -> list[tuple[float, float]]:
+    """Return all outcomes of several runs."""
+    return [
+        (math.prod(p for p, _ in runs), math.prod(q for _, q in runs))
+        for runs in itertools.product(outcomes, repeat=count)
+    ]
+
+
+def test_a_stated_guarantee_is_the_pair_of_its_worst_mechanism() -> None:
+    e, d = math.exp(0.7), 1e-7
+    pair = [(d, 0.0), ((1 - d) * e / (1 + e), (1 - d) / (1 + e)), ((1 - d) / (1 + e), (1 - d) * e / (1 + e)), (0.0, d)]
+    stated = {"kind": "stated", "epsilon": 0.7, "delta": d}
+    assert encloses(certified({"mechanism": stated}), epsilon_of(pair))
+    assert encloses(certified({"mechanism": stated, "count": 4}), epsilon_of(power(pair, 4)))
+
+
+def test_pure_guarantees_add_up_at_delta_0() -> None:
+    phases = [
+        {"mechanism": {"kind": "stated", "epsilon": 0.1}, "count": 3},
+        {"mechanism": {"kind": "laplace", "scale": 10}},
+    ]
+    guarantee = certified(*phases, delta=0).data.guarantee
+    assert (guarantee.epsilon_lower, guarantee.epsilon) == (0.4, 0.4)
+
+
+def test_a_gaussian_guarantee_is_gaussian_noise() -> None:
+    one = certified({"mechanism": {"kind": "stated", "mu": 0.5}})
+    noise = certified({"mechanism": {"kind": "gaussian", "sigma": 4, "sensitivity": 2}})
+    training = certified({"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": {"multiplier": 2}})
+    assert one.epsilon == pytest.approx(noise.epsilon, rel=1e-12)
+    assert one.epsilon == pytest.approx(training.epsilon, rel=1e-12)
+
+
+def test_divergences_add_before_they_are_converted() -> None:
+    """Five phases of ρ = 0.02 are one of ρ = 0.1, and so are divergences of the same orders."""
+    one = certified({"mechanism": {"kind": "stated", "rho": 0.1}})
+    five = certified({"mechanism": {"kind": "stated", "rho": 0.02}, "count": 5})
+    assert five.epsilon == pytest.approx(one.epsilon, rel=1e-9)
+    orders = [{"order": a, "epsilon": 0.02 * a} for a in (2, 4, 8, 16, 32)]
+    listed = certified({"mechanism": {"kind": "stated", "renyi": orders}, "count": 5})
+    assert listed.epsilon >= one.epsilon * (1 - 1e-9)
+    # The conversion at every order, by the formula of Canonne, Kamath & Steinke.
+    bound = min(
+        (math.log(1 / DELTA) + (a - 1) * math.log1p(-1 / a) - math.log(a)) / (a - 1) + 0.1 * a
+        for a in (2, 4, 8, 16, 32)
+    )
+    assert listed.epsilon == pytest.approx(bound, rel=1e-4)
+
+
+def test_a_gaussian_mechanism_is_within_its_concentrated_guarantee() -> None:
+    """The lower end of ρ is the Gaussian mechanism with μ² = 2ρ."""
+    stated = certified({"mechanism": {"kind": "stated", "rho": 0.125}}).data.guarantee
+    noise = certified({"mechanism": {"kind": "gaussian", "sigma": 2}}).data.guarantee
+    assert stated.epsilon_lower == pytest.approx(noise.epsilon_lower, rel=1e-9)
+    assert noise.epsilon < stated.epsilon
+
+
+def test_randomized_response_is_its_three_outcomes() -> None:
+    p, k = 0.6, 5
+    q = (1 - p) / (k - 1)
+    pair = [(p, q), (q, p), (1 - p - q, 1 - p - q)]
+    answer = {"kind": "randomized-response", "values": k, "truth_probability": p}
+    assert encloses(certified({"mechanism": answer}, delta=0.3), epsilon_of(pair, 0.3))
+    assert encloses(certified({"mechanism": answer, "count": 3}, delta=0.3), epsilon_of(power(pair, 3), 0.3))
+    # A group of records answers together.
+    grouped = certified({"mechanism": answer}, adjacency="replace-one", group_size=3, delta=0.3)
+    assert encloses(grouped, epsilon_of(power(pair, 3), 0.3))
+
+
+def test_an_empty_record_that_answers_uniformly() -> None:
+    p, k = 0.6, 5
+    pair = [(p, 1 / k), (1 - p, 1 - 1 / k)]
+    answer = {"kind": "randomized-response", "values": k, "truth_probability": p, "empty_record": "uniform"}
+    assert encloses(certified({"mechanism": answer, "count": 3}, delta=0.1), epsilon_of(power(pair, 3), 0.1))
+
+
+def discrete(kind: str, scale: float, shift: int) -> list[tuple[float, float]]:
+    """Return the probabilities of discrete noise at 0 and at a shift, far into the tails."""
+    weight = (
+        (lambda x: math.exp(-abs(x) / scale))
+        if kind == "laplace"
+        else (lambda x: math.exp(-x * x / (2 * scale * scale)))
+    )
+    points = range(-int(60 * scale), int(60 * scale) + shift)
+    total = math.fsum(map(weight, points))
+    return [(weight(x) / total, weight(x - shift) / total) for x in points]
+
+
+def test_discrete_noise_on_integers() -> None:
+    gaussian = {"kind": "discrete-gaussian", "sigma": 3, "sensitivity": 2}
+    assert encloses(certified({"mechanism": gaussian}), epsilon_of(discrete("gaussian", 3.0, 2)))
+    laplace = {"kind": "discrete-laplace", "scale": 2, "sensitivity": 3}
+    assert encloses(certified({"mechanism": laplace}), epsilon_of(discrete("laplace", 2.0, 3)))
+    # The same in steps of a half.
+    halves = {"kind": "discrete-gaussian", "sigma": 1.5, "sensitivity": 1, "step": 0.5}
+    assert certified({"mechanism": halves}).epsilon == certified({"mechanism": gaussian}).epsilon
+
+
+def two_numbers(kind: str, scale: float, shifts: tuple[int, int]) -> list[tuple[float, float]]:
+    """Return the outcomes of two numbers that change by different amounts."""
+    return [(p * r, q * s) for p, q in discrete(kind, scale, shifts[0]) for r, s in discrete(kind, scale, shifts[1])]
+
+
+def test_one_number_is_the_worst_under_a_total_change_with_discrete_laplace_noise() -> None:
+    """The lemma of paths: two numbers that change by 1 and 2 are dominated by one that changes by 3."""
+    both, one = two_numbers("laplace", 1.5, (1, 2)), discrete("laplace", 1.5, 3)
+    for epsilon in (0.0, 0.2, 0.5, 1.0, 1.5, 1.9):
+        assert delta_of(both, epsilon) <= delta_of(one, epsilon) * (1 + 1e-9)
+
+
+def winners(utilities: list[float]) -> list[float]:
+    """Return the probabilities of permute-and-flip at scale 1, over all orders of the candidates."""
+    best, total = max(utilities), [0.0] * len(utilities)
+    orders = list(itertools.permutations(range(len(utilities))))
+    for order in orders:
+        left = 1.0
+        for candidate in order:
+            accepted = math.exp(utilities[candidate] - best)
+            total[candidate] += left * accepted
+            left *= 1.0 - accepted
+    return [value / len(orders) for value in total]
+
+
+def test_no_permute_and_flip_violates_its_profile() -> None:
+    """A search over four candidates and every change of their utilities by at most Δ."""
+    draw = random.Random(20261128)
+    worst = 0.0
+    for _ in range(400):
+        change = draw.choice([0.05, 0.3, 1.0])
+        before = [draw.choice([0.0, draw.uniform(-2, 2)]) for _ in range(4)]
+        after = [utility + draw.choice([-change, change]) for utility in before]
+        r = 2 * change
+        pair = list(zip(winners(before), winners(after), strict=True))
+        for epsilon in [r * share for share in (-0.9, -0.5, 0.0, 0.3, 0.6, 0.9)]:
+            bound = 1 - math.exp(0.5 * (epsilon - r))
+            assert delta_of(pair, epsilon) <= bound + 1e-12
+            worst = max(worst, delta_of(pair, epsilon) / bound)
+    assert worst > 0.99
+
+
+def test_the_bound_of_a_selection_is_reached_by_two_candidates() -> None:
+    answer = certified({"mechanism": {"kind": "permute-and-flip", "epsilon": 0.5}}, delta=0.1)
+    pair = list(zip(winners([0.0, -0.25]), winners([-0.25, 0.0]), strict=True))
+    assert answer.epsilon >= epsilon_of(pair, 0.1)
+
+
+def exponential(utilities: list[float]) -> list[float]:
+    """Return the probabilities of the exponential mechanism at scale 1."""
+    total = math.fsum(map(math.exp, utilities))
+    return [math.exp(utility) / total for utility in utilities]
+
+
+def test_no_exponential_mechanism_violates_its_profile_even_adaptively() -> None:
+    """Two selections, of which the second one's utilities depend on the first one's result."""
+    draw = random.Random(20261129)
+    r = 0.8
+    bounds = certified({"mechanism": {"kind": "exponential", "epsilon": r}, "count": 2}, delta=0.05)
+    for _ in range(300):
+
+        def pair() -> list[tuple[float, float]]:
+            before = [draw.uniform(-3, 3) for _ in range(3)]
+            after = [utility + draw.choice([-r / 2, r / 2]) for utility in before]
+            return list(zip(exponential(before), exponential(after), strict=True))
+
+        first = pair()
+        both = [(p * s, q * t) for p, q in first for s, t in pair()]
+        assert epsilon_of(both, 0.05) <= bounds.epsilon + 1e-9
+
+
+def test_a_scale_and_a_sensitivity_are_an_epsilon() -> None:
+    stated = certified({"mechanism": {"kind": "exponential", "epsilon": 0.5}})
+    scaled = certified({"mechanism": {"kind": "exponential", "utility_sensitivity": 1, "scale": 4}})
+    monotone = certified({"mechanism": {"kind": "exponential", "utility_sensitivity": 1, "scale": 2, "monotone": True}})
+    gumbel = certified(
+        {"mechanism": {"kind": "report-noisy-max", "noise": "gumbel", "utility_sensitivity": 1, "scale": 4}}
+    )
+    assert stated.epsilon == scaled.epsilon == monotone.epsilon == gumbel.epsilon
+
+
+def mixed(pair: list[tuple[float, float]], q: float) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+    """Return ((1 − q)Q + qP, Q), and the pair of the direction add, (Q, (1 − q)Q + qP) with both laws of the mechanism."""
+    drawn = [((1 - q) * without + q * with_it, without) for with_it, without in pair]
+    return drawn, [(without, with_it) for with_it, without in drawn]
+
+
+def test_poisson_sampling_of_a_mechanism_is_the_mixture() -> None:
+    p, q = 0.8, 0.3
+    pair = [(p, 1 - p), (1 - p, p)]
+    answer = {"kind": "randomized-response", "values": 2, "truth_probability": p, "answers": "once"}
+    sampler = {"kind": "poisson", "sampling_probability": q}
+    found = certified({"mechanism": answer, "sampler": sampler, "count": 3}, adjacency="add-remove", delta=0.02)
+    remove, add = mixed(pair, q)
+    assert encloses(found, max(epsilon_of(power(remove, 3), 0.02), epsilon_of(power(add, 3), 0.02)))
+
+
+def test_phases_on_one_sample_of_clients() -> None:
+    """Two answers of every client that is drawn, three times: all outcomes of all draws."""
+    p, q = 0.75, 0.2
+    pair = [(p, 1 - p), (1 - p, p)]
+    answer = {"mechanism": {"kind": "randomized-response", "values": 2, "truth_probability": p, "answers": "once"}}
+    sampler = {"kind": "poisson", "sampling_probability": q}
+    found = certified({"sampler": sampler, "phases": [answer, answer], "count": 3}, adjacency="add-remove", delta=0.02)
+    remove, add = mixed(power(pair, 2), q)
+    assert encloses(found, max(epsilon_of(power(remove, 3), 0.02), epsilon_of(power(add, 3), 0.02)))
+
+
+def test_a_record_inside_of_a_client_gains_less() -> None:
+    """Others show whether the client was drawn: randomized response at 1 with q = 0.1 has δ(0.3) = 0.0368, the maps give 0."""
+    e, q = math.e, 0.1
+    pair = [(e / (1 + e), 1 / (1 + e)), (1 / (1 + e), e / (1 + e))]
+    shown = [*((q * a, q * b) for a, b in pair), (1 - q, 1 - q)]
+    assert delta_of(shown, 0.3) == pytest.approx(0.0368, abs=5e-5)
+    phase = {"mechanism": {"kind": "stated", "epsilon": 1}, "sampler": {"kind": "poisson", "sampling_probability": q}}
+    phase["sampler"] |= {"draws": "clients"}
+    found = certified(phase, adjacency="add-remove", epsilon=0.3, delta="solve").data.guarantee
+    assert found.delta_lower <= delta_of(shown, 0.3) <= found.delta
+    assert found.delta <= delta_of(shown, 0.3) * 1.001
+    phase["sampler"] |= {"draws": "records"}
+    assert certified(phase, adjacency="add-remove", epsilon=0.3, delta="solve").delta < 1e-12
+
+
+def test_a_group_of_records_takes_the_mechanism_of_the_group() -> None:
+    for one, group in (
+        ({"kind": "laplace", "scale": 4}, {"kind": "laplace", "scale": 4, "sensitivity": 3}),
+        ({"kind": "stated", "mu": 0.2}, {"kind": "stated", "mu": 0.6}),
+        ({"kind": "stated", "rho": 0.01}, {"kind": "stated", "rho": 0.09}),
+        ({"kind": "exponential", "epsilon": 0.1}, {"kind": "exponential", "epsilon": 0.3}),
+        ({"kind": "discrete-laplace", "scale": 4}, {"kind": "discrete-laplace", "scale": 4, "sensitivity": 3}),
+    ):
+        assert certified({"mechanism": one}, group_size=3).epsilon == pytest.approx(
+            certified({"mechanism": group}).epsilon, rel=1e-9
+        )
+
+
+def test_the_group_lemma_of_a_stated_guarantee() -> None:
+    """(ε, δ) for one is (kε, δ(e^{kε} − 1)/(e^ε − 1)) for k."""
+    epsilon, delta, k = Fraction(1, 2), 1e-9, 3
+    grouped = delta * (math.exp(k * epsilon) - 1) / (math.exp(epsilon) - 1)
+    one = certified({"mechanism": {"kind": "stated", "epsilon": 0.5, "delta": delta}}, group_size=k)
+    other = certified({"mechanism": {"kind": "stated", "epsilon": 1.5, "delta": grouped}})
+    assert one.epsilon == pytest.approx(other.epsilon, rel=1e-9)
+
+
+def test_mechanisms_compose_with_training() -> None:
+    """Gaussian noise as a mechanism, and as a round of training, is the same in a composition."""
+    training = {
+        "training": {"iterations": 200, "sampling_probability": 0.01},
+        "sampler": {"kind": "poisson"},
+        "noise": {"multiplier": 1},
+    }
+    release = {"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": {"multiplier": 5}}
+    mechanism = {"mechanism": {"kind": "gaussian", "sigma": 5}}
+    assert certified(training, release).epsilon == pytest.approx(certified(training, mechanism).epsilon, rel=1e-9)

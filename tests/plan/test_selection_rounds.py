@@ -1,0 +1,91 @@
+"""Private selection as rounds: what is built, and its lower end."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pyaccount._core import answer_all
+from pyaccount.directions import DIRECTIONS, Direction
+from pyaccount.plan.rounds import DirectedBounds, Part, gaussian, tight
+from pyaccount.plan.selection import LAWS, RunLaw, selected
+
+STATED = [
+    RunLaw("geometric", (0.2,)),
+    RunLaw("logarithmic", (0.05,)),
+    RunLaw("negative-binomial", (-0.4, 0.02)),
+    RunLaw("negative-binomial", (2.5, 0.3)),
+    RunLaw("poisson", (1.5,)),
+    RunLaw("binomial", (6.0, 0.3)),
+]
+
+
+def probabilities(law: RunLaw) -> list[float]:
+    """Return P(K = k), from the recursion of the law: P(K = k + 1)/P(K = k) is (a + b·k)/(k + 1)."""
+    name, parameters = law
+    if name == "poisson":
+        first, start, ratio = math.exp(-parameters[0]), 0, lambda k: parameters[0] / (k + 1)
+    elif name == "binomial":
+        trials, p = parameters
+        first, start, ratio = (1.0 - p) ** trials, 0, lambda k: max(0.0, trials - k) / (k + 1) * p / (1.0 - p)
+    else:
+        shape, stopping = {"geometric": (1.0, *parameters), "logarithmic": (0.0, *parameters)}.get(name, parameters)
+        start, ratio = 1, lambda k: (k + shape) / (k + 1) * (1.0 - stopping)
+        first = 1.0  # normalised below
+    masses = [0.0] * start + [first]
+    while len(masses) < 4000:
+        masses.append(masses[-1] * ratio(len(masses) - 1))
+    return [mass / sum(masses) for mass in masses]
+
+
+@pytest.mark.parametrize("law", STATED, ids=str)
+def test_the_moments_of_a_law_are_those_of_its_probabilities(law: RunLaw) -> None:
+    assert law.name in LAWS
+    assert len(law.parameters) == len(LAWS[law.name])
+    masses = probabilities(law)
+    assert law.none() == pytest.approx(masses[0], abs=1e-15)
+    assert law.mean() == pytest.approx(sum(k * mass for k, mass in enumerate(masses)), rel=1e-9)
+
+
+def composed(run: DirectedBounds, direction: Direction) -> float:
+    """Return δ(0) of one run."""
+    rounds = [(item.part.build(), item.count) for item in run[direction].upper]
+    (answer,) = answer_all([(rounds, 0.0, None, 1e-4)])
+    return answer.lower
+
+
+@pytest.mark.parametrize("law", STATED, ids=str)
+def test_the_lower_end_is_below_the_upper_one(law: RunLaw) -> None:
+    run = tight(gaussian(1.0, 2.0), gaussian(1.0, 2.0), 3)
+    bounds = selected(run, law, 4)
+    for direction in DIRECTIONS:
+        ((upper, count),) = [(rounds.part.build(), rounds.count) for rounds in bounds[direction].upper]
+        assert count == 4
+        lower = [(rounds.part.build(), rounds.count) for rounds in bounds[direction].lower]
+        if law.none() == 0.0:
+            assert [count for _, count in lower] == [12]
+            continue
+        ((below, count),) = lower
+        assert count == 4
+        # With a symbol that may be a run without the record, losses in the direction add end at −ln P(K = 0).
+        for epsilon in (0.0, 0.5, 2.0, 4.0):
+            assert below.delta(epsilon)[1] <= upper.delta(epsilon)[1] < 1.0
+        assert below.delta(0.0)[1] > 0.5 * (1.0 - law.none()) * composed(run, direction)
+
+
+def test_directions_keep_their_profiles() -> None:
+    """The direction remove of one run is the first profile of both directions of the selection."""
+    run = tight(
+        Part("poisson", (1, 0.3, 1.0), (("two_sided", False), ("reverse", False))),
+        Part("poisson", (1, 0.3, 1.0), (("two_sided", False), ("reverse", True))),
+        1,
+    )
+    bounds = selected(run, RunLaw("geometric", (0.5,)))
+    parts = [bounds[direction].upper[0].part for direction in DIRECTIONS]
+    assert [dict(part.options)["reverse"] for part in parts] == [False, True]
+    assert parts[0].arguments == parts[1].arguments
+    assert parts[0].arguments[:2] == tuple(run[direction].upper[0].part for direction in DIRECTIONS)
+    remove, add = (part.build() for part in parts)
+    # The losses of a sampled record are bounded in the direction add alone.
+    assert remove.delta(8.0)[1] > 100.0 * add.delta(8.0)[1]
