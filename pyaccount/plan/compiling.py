@@ -52,7 +52,12 @@ def _compile_one(document: Document, kind: type[Compiled]) -> Compiled:
     _refuse([problem for body in document.every_body() for problem in matrix_plan(body).refusals(document, body)])
     _refuse(_dependent_rounds(document))
     _refuse(
-        [problem for body in document.every_body() if body.matrix.searched for problem in _search_refusals(document, body)]
+        [
+            problem
+            for body in document.every_body()
+            if body.matrix.searched
+            for problem in _search_refusals(document, body)
+        ]
     )
     analyses = tuple(_analysis(document, body) for body in document.bodies)
     plan = kind(document, analyses, worded(document, analyses))

@@ -61,6 +61,21 @@ def test_the_factor_of_all_phases_stays(steps: int) -> None:
     assert bounds(plan.prefix(steps)) == bounds(in_phases("poisson", [(noise, {}) for noise in noises[:steps]]))
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3, 4])
+def test_the_factor_stays_beside_mechanisms(steps: int) -> None:
+    release = {"mechanism": {"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}, "count": 2}
+
+    def phases(factor: float) -> list[dict[str, Any]]:
+        drawn = {"sampler": {"kind": "poisson", "sampling_probability": 0.1}, "count": 2}
+        return [release, {**drawn, "phases": [body(SAMPLED["poisson"], 3, 2.0 * factor), release]}]
+
+    plan = planned(pyaccount.load({**head(), "noise": {"scale": 3}, "phases": phases(1.0)}))
+    expected = phases(3.0) if steps > 2 else [release | {"count": steps}]
+    if steps == 3:
+        expected[1]["count"] = 1
+    assert bounds(plan.prefix(steps)) == bounds({**head(), "phases": expected})
+
+
 def test_rounds_are_added_one_by_one_without_a_schedule() -> None:
     accountant = pyaccount.Accountant(adjacency="zero-out", delta=1e-5)
     with pytest.raises(pyaccount.DocumentError, match="a schedule is that of a whole run"):

@@ -204,3 +204,24 @@ def test_a_factor_of_phases_is_solved_only_where_rounds_compose() -> None:
     # A given factor is only a number.
     asked["noise"], asked["privacy"]["epsilon"] = {"scale": 1.5}, "solve"
     assert pyaccount.compile(asked).document.bodies[0].noise.multiplier == 3.0
+
+
+def test_a_factor_needs_a_training_run() -> None:
+    release = {"mechanism": {"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}}
+    inside = {"sampler": {"kind": "poisson", "sampling_probability": 0.1}, "phases": [release]}
+    factor = {**head(epsilon=3), "noise": {"scale": "solve"}}
+    assert problems({**factor, "phases": [release, inside]}) == [("contradiction", "noise.scale")]
+    trained = {**factor, "phases": [release, {**inside, "phases": [body(POISSON, 3, 2.0)]}]}
+    assert pyaccount.load(trained).blank == ("noise", "scale")
+    # Beside a mechanism at the top level, `noise` is that of a training run.
+    assert problems({**head(), **release, "noise": {"scale": 2}}) == [("contradiction", "noise")]
+
+
+def test_files_of_schedules_inside_of_phases_are_confined(tmp_path: Path) -> None:
+    inside = body(POISSON, 2, {"schedule": {"file": "../sigmas.csv"}})
+    phases = [{"sampler": {"kind": "poisson", "sampling_probability": 0.1}, "phases": [inside]}]
+    with pytest.raises(pyaccount.DocumentError) as caught:
+        pyaccount.load({**head(), "phases": phases}, folder=tmp_path)
+    (problem,) = caught.value.problems
+    path = "phases[0].phases[0].noise.multiplier.schedule.file"
+    assert (problem.slug, problem.path_text) == ("outside-folder", path)

@@ -247,3 +247,59 @@ def test_a_file_that_is_too_long_is_rejected_early(tmp_path: Path, monkeypatch: 
     (tmp_path / "a.csv").write_text("1\n" * 4 + "not a number\n", encoding="utf-8")
     with pytest.raises(pyaccount.DocumentError, match="the file has 4 values"):
         pyaccount.compile(document("poisson", {"file": "a.csv"}, 2))
+
+
+LAPLACE = {"mechanism": {"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}, "count": 3}
+
+
+def sampled(*phases: dict[str, Any]) -> dict[str, Any]:
+    return {"sampler": {"kind": "poisson", "sampling_probability": 0.1}, "phases": list(phases)}
+
+
+def test_a_factor_multiplies_training_runs_inside_of_phases_and_no_mechanism() -> None:
+    def phases(factor: float) -> list[dict[str, Any]]:
+        one = body(SAMPLED["poisson"], 3, 2.0 * factor)
+        many = body(SAMPLED["poisson"], 4, {"schedule": [1.0, 2.0, 3.0, 2.0], "scale": factor})
+        return [many, LAPLACE, sampled(one, LAPLACE)]
+
+    shared = head() | {"noise": {"scale": 1.5}, "phases": phases(1.0)}
+    assert composed(shared) == composed(head() | {"phases": phases(1.5)})
+    certificate = pyaccount.certify(shared)
+    scheduled, mechanism, inside = certificate.data.phases
+    assert (scheduled.noise_multiplier, scheduled.mechanism) == (None, None)
+    assert (mechanism.noise, mechanism.schedules) == (None, None)
+    assert mechanism.mechanism is not None
+    assert "noise" not in mechanism.mechanism.stated
+    assert inside.mechanism is not None
+    # The phases are as in the document, so the record states the factor beside them.
+    assert inside.mechanism.stated["noise"] == {"scale": 1.5}
+    assert inside.mechanism.stated["phases"][0]["noise"]["multiplier"] == 2.0
+
+
+def test_a_factor_is_solved_beside_mechanisms() -> None:
+    asked = head(epsilon=3.0) | {
+        "noise": {"scale": "solve"},
+        "phases": [LAPLACE, sampled(body(SAMPLED["poisson"], 3, 0.5))],
+    }
+    certificate = pyaccount.certify(asked)
+    assert certificate.data.solved is not None
+    factor = certificate.data.solved.value
+
+    def epsilon(value: float) -> Any:
+        phases = [LAPLACE, sampled(body(SAMPLED["poisson"], 3, 0.5 * value))]
+        return Engine().ask(composed(head() | {"phases": phases}), Question(None, DELTA, 1e-5))
+
+    assert epsilon(factor).upper <= 3.0
+    assert epsilon(0.999 * factor).lower > 3.0
+
+
+def test_an_inner_phase_has_no_schedule_and_no_dependent_rounds() -> None:
+    inner = body(SAMPLED["poisson"], 2, {"schedule": [1.0, 2.0]})
+    with pytest.raises(pyaccount.DocumentError, match="not for phases inside of another one") as caught:
+        pyaccount.compile(head() | {"phases": [sampled(inner)]})
+    assert [problem.path_text for problem in caught.value.problems] == ["phases[0].phases[0].noise.multiplier"]
+    # A matrix makes the rounds of an inner phase depend on one another, as those of any other phase.
+    correlated = body(SAMPLED["poisson"], 2, 1.0) | {"matrix": {"kind": "toeplitz", "coefficients": [1.0, 0.5]}}
+    with pytest.raises(pyaccount.DocumentError, match="the rounds depend on one another") as caught:
+        pyaccount.compile(head() | {"phases": [sampled(correlated)]})
+    assert [problem.path_text for problem in caught.value.problems] == ["phases[0].phases[0].sampler.kind"]
