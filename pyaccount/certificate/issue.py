@@ -193,6 +193,8 @@ def _mechanism(document: Document, body: Body) -> MechanismRecord | None:
     keys = {"phases": stated["phases"]} if body.inner else dict(stated["mechanism"])
     keys.pop("kind", None)
     drawn = {"draws": stated["sampler"]["draws"]} if body.draws_groups else {}
+    if body.select is not None:
+        return MechanismRecord(kind="select", stated={"select": stated["select"], **keys})
     return MechanismRecord(kind=body.noise.kind, stated=keys | drawn)
 
 

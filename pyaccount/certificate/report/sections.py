@@ -301,7 +301,11 @@ def _beyond(data: CertificateModel, solved: Solved) -> Content:
         return ()
     before, after = failing(data)
     value = already_rounded(too_little(solved.path, solved.fails_at), _unit(solved.path), "solved")
-    name = (f"{symbol(data.phases[0])} = ",) if is_noise(solved.path) and data.phases else ()
+    phases = [phase for phase in data.phases if phase.noise is not None]
+    index = re.match(r"phases\[(\d{1,5})\]", solved.path)
+    if index is not None and int(index[1]) < len(data.phases):
+        phases = [data.phases[int(index[1])]]
+    name = (f"{symbol(phases[0])} = ",) if is_noise(solved.path) and phases else ()
     return (before, *name, value, after)
 
 
