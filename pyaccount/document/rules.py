@@ -58,8 +58,8 @@ def _losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
             own = "mechanism" if isinstance(body.noise, MechanismKind) else "noise"
             place = path_text(body.at(own if body.select is None else "select"))
             message = (
-                f"no ε holds at δ = 0: no bound on the privacy loss of {place} is known. Give a delta greater than 0; δ = 0 is "
-                "for documents where every phase has bounded losses, such as those of Laplace noise"
+                f"no ε holds at δ = 0: the privacy loss of {place} has no bound that is implemented. Give a delta greater than "
+                "0; δ = 0 is for documents where every phase has bounded losses, such as those of Laplace noise"
             )
             yield document.problem(
                 "out-of-range", ("privacy", "delta"), message, allowed=f"a number {DELTA.describe()}"
