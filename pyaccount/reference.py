@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from pyaccount.document import fields as readers
 from pyaccount.document.amplification import AmplificationModel
-from pyaccount.document.kinds import Section
+from pyaccount.document.kinds import Section, word_of
 from pyaccount.document.models import (
     MechanismDocument,
     MechanismPhase,
@@ -26,6 +26,7 @@ from pyaccount.document.models import (
     PhasedDocument,
     PoissonUnits,
     SampledPhases,
+    SelectedPhases,
     SingleDocument,
 )
 from pyaccount.document.noise import SharedNoise
@@ -38,6 +39,7 @@ from pyaccount.document.schedules import (
     ScheduleFile,
     ScheduleValues,
 )
+from pyaccount.document.selection import RUNS
 from pyaccount.document.shape import reader_of, section_of, union_of
 from pyaccount.document.spans import Span
 from pyaccount.document.sweeps import SweepModel, Varied
@@ -130,19 +132,7 @@ def _sections(title: str, model: type[Section]) -> Iterator[str]:
                         yield from ("", f"Each entry of `{inner}`: {_paragraph(entry)}")
                         yield from _fields(entry.model_fields)
         elif key == "phases":
-            yield from ("", f"### {title}: `phases`", "", str(field.description), "")
-            yield (
-                "An entry is a training run, with the keys `training`, `sampler`, `matrix`, `workload`, `noise` and `count` "
-                "as above; or a release, with `mechanism` and these keys; or several phases that are run on one sample. Each may "
-                "have this key:"
-            )
-            yield from _fields({"name": Phase.model_fields["name"]})
-            yield from ("", "A release with `mechanism`:")
-            yield from _fields({key: MechanismPhase.model_fields[key] for key in ("mechanism", "sampler", "count")})
-            yield from ("", f"Its `sampler`: {_paragraph(PoissonUnits)}")
-            yield from _fields(PoissonUnits.model_fields)
-            yield from ("", f"An entry with `phases`: {_paragraph(SampledPhases)}")
-            yield from _fields({key: SampledPhases.model_fields[key] for key in ("sampler", "phases", "count")})
+            yield from _phases(title, field)
             yield from ("", "Beside `phases`, `noise` has only this key:")
             yield from _fields(SharedNoise.model_fields)
             yield from _schedules(title)
@@ -162,6 +152,24 @@ def _schedules(title: str) -> Iterator[str]:
     for section in (ScheduleFile, Decaying):
         yield from ("", _paragraph(section))
         yield from _fields(section.model_fields)
+
+
+def _phases(title: str, field: FieldInfo) -> Iterator[str]:
+    """Yield what an entry of `phases` may be."""
+    yield from ("", f"### {title}: `phases`", "", str(field.description), "")
+    yield (
+        "An entry is a training run, with the keys `training`, `sampler`, `matrix`, `workload`, `noise` and `count` as above; or "
+        "it has `mechanism`, `phases`, or `select` and `phases`, with the keys below. Each may have this key:"
+    )
+    yield from _fields({"name": Phase.model_fields["name"]})
+    for key, shape in (("mechanism", MechanismPhase), ("phases", SampledPhases), ("select", SelectedPhases)):
+        yield from ("", f"An entry with `{key}`. {_paragraph(shape)}")
+        yield from _fields({name: field for name, field in shape.model_fields.items() if name != "name"})
+    yield from ("", f"The `sampler` of an entry with `mechanism` or `phases`. {_paragraph(PoissonUnits)}")
+    yield from _fields(PoissonUnits.model_fields)
+    for law in RUNS:
+        yield from ("", f"`select` with `kind: {word_of(law)}`. {_paragraph(law)}")
+        yield from _fields({name: field for name, field in law.model_fields.items() if name != "kind"})
 
 
 def _section(title: str, path: str, field: FieldInfo, section: type[Section]) -> Iterator[str]:

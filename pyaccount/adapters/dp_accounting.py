@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.adapters.dp_accounting_mechanisms import (
     MECHANISMS,
     field_of,
+    law_of_runs,
     mechanism_of,
     type_name,
     with_empty_records,
@@ -59,14 +60,11 @@ _REFUSED = {
     "MixtureOfGaussiansDpEvent": (
         "a mixture does not say which sampler makes it: describe the sampler, such as PoissonSampledDpEvent with a group_size"
     ),
-    "RepeatAndSelectDpEvent": (
-        "selecting among a random number of runs is not analysed; SelfComposedDpEvent describes the release of all of them"
-    ),
 }
 _READ = (
     "GaussianDpEvent, LaplaceDpEvent, SelfComposedDpEvent, ComposedDpEvent, PoissonSampledDpEvent, "
     "SampledWithoutReplacementDpEvent, SampledWithReplacementDpEvent, TruncatedSubsampledGaussianDpEvent, "
-    "SingleEpochTreeAggregationDpEvent, NoOpDpEvent, "
+    "SingleEpochTreeAggregationDpEvent, RepeatAndSelectDpEvent, NoOpDpEvent, "
     f"{', '.join(MECHANISMS)}"
 )
 
@@ -141,10 +139,13 @@ def _leaf(event: object, kind: str, path: Path, count: int) -> list[BodyMapping]
     if count not in ITERATIONS:
         message = f"{count} runs are more than a document can describe"
         no_equivalent(path, message, value=kind, allowed=ITERATIONS.describe())
-    if kind == "TruncatedSubsampledGaussianDpEvent":
-        return _truncated(event, path, count)
-    if kind == "SingleEpochTreeAggregationDpEvent":
-        return _tree(event, path, count)
+    alone = {
+        "TruncatedSubsampledGaussianDpEvent": _truncated,
+        "SingleEpochTreeAggregationDpEvent": _tree,
+        "RepeatAndSelectDpEvent": _selected,
+    }
+    if kind in alone:
+        return alone[kind](event, path, count)
     if kind in ("GaussianDpEvent", "LaplaceDpEvent"):
         return [{"training": {"iterations": count}, "sampler": {"kind": "none"}, "noise": _noise(event, path)}]
     if kind in MECHANISMS:
@@ -224,6 +225,15 @@ def _sampled_phases(event: object, inner: object, path: Path, place: Path, count
             {"mechanism": {"kind": "laplace", "scale": bodies[0]["noise"]["multiplier"]}, "sampler": sampler, **runs}
         ]
     return [{"sampler": sampler, "phases": bodies, **runs}]
+
+
+def _selected(event: object, path: Path, count: int) -> list[BodyMapping]:
+    """Return the body of `count` selections of the best of a random number of runs."""
+    select = law_of_runs(event, path)
+    bodies = _bodies(field_of(event, "event", path), (*path, "event"), 1)
+    if any("select" in body for body in bodies):
+        no_equivalent((*path, "event"), "the runs of a selection select themselves, which no document describes")
+    return [{"select": select, "phases": bodies} | ({} if count == 1 else {"count": count})] if bodies else []
 
 
 def _truncated(event: object, path: Path, count: int) -> list[BodyMapping]:

@@ -16,9 +16,12 @@ from pyaccount.adapters.reading import no_equivalent, real, whole_in
 from pyaccount.document.ranges import (
     BASE_DELTA,
     EPSILON,
+    MEAN_RUNS,
     MECHANISM_EPSILON,
+    PROBABILITY_BELOW_ONE,
     RESPONSES,
     RHO,
+    RUN_SHAPE,
     SCALE,
     SENSITIVITY,
     SHIFT,
@@ -50,6 +53,34 @@ def field_of(event: object, name: str, path: Path) -> Any:
 def mechanism_of(event: object, path: Path) -> MechanismMapping | None:
     """Return the mechanism of an event of `MECHANISMS`; None if it releases nothing. Raises `DocumentError` for others."""
     return MECHANISMS[type_name(event)](event, path)
+
+
+def law_of_runs(event: object, path: Path) -> MechanismMapping:
+    """Return the law of the number of runs of a `RepeatAndSelectDpEvent`, whose mean the event states.
+
+    The stopping probability is that of the mean, rounded down: with it there are more runs.
+    """
+    mean, stated = _number(event, "mean", MEAN_RUNS, path), field_of(event, "shape", path)
+    if stated == math.inf:
+        return {"kind": "poisson", "mean": mean}
+    shape = real(stated, RUN_SHAPE, (*path, "shape"))
+    if mean <= 1.0:
+        no_equivalent((*path, "mean"), "with at least one run the mean of their number is greater than 1", value=mean)
+
+    def mean_at(log: float) -> float:
+        """Return (1/γ − 1)·η/(1 − γ^η) at ln γ; for η = 0 its limit."""
+        return math.expm1(-log) * (-shape / math.expm1(shape * log) if shape else -1.0 / log)
+
+    low, high = math.log(PROBABILITY_BELOW_ONE.minimum), -1e-12
+    if mean_at(low) < mean:
+        no_equivalent((*path, "mean"), "there are more runs than a document can describe", value=mean)
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if mean_at(middle) >= mean else (low, middle)
+    stopping = {"stopping_probability": math.exp(low) * (1.0 - 4.0 * _MARGIN)}
+    if shape in (0.0, 1.0):
+        return {"kind": "geometric" if shape else "logarithmic"} | stopping
+    return {"kind": "negative-binomial", "shape": shape} | stopping
 
 
 def with_empty_records(bodies: Iterable[MechanismMapping]) -> None:

@@ -116,10 +116,11 @@ class Profile(Readable):
     def epsilon(self, delta: float, *, tolerance: float = 1e-4) -> Interval:
         """Return a proven interval for ε (nats) at `delta`, of relative width `tolerance`, for the larger direction.
 
-        `delta` must be in `ranges.DELTA`; 0 is also allowed if all noise is Laplace noise. Raises `DomainError`
-        otherwise.
+        `delta` must be in `ranges.DELTA`; 0 is also allowed if all noise is Laplace noise, or if the guarantee is for δ = 0.
+        Raises `DomainError` otherwise.
         """
-        pure = delta == 0 and all(phase.noise == "laplace" for phase in self._data.phases)
+        laplace = all(phase.noise == "laplace" for phase in self._data.phases)
+        pure = delta == 0 and (laplace or self._data.guarantee.delta == 0.0)
         allowed = f"at least {spelled_bound(SMALLEST_DELTA)} and less than 1"
         delta = 0.0 if pure else number_of("delta", delta, allowed, SMALLEST_DELTA, 1.0)
         tolerance = _tolerance_of(tolerance)

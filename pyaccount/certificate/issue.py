@@ -203,8 +203,10 @@ def _mechanism(document: Document, body: Body) -> MechanismRecord | None:
     keys.pop("kind", None)
     if body.draws_groups:
         keys["draws"] = stated["sampler"]["draws"]
-    if document.shared_noise is not None and any(one.stated_noise is not None for one in body.inner):
+    if document.shared_noise is not None and any(one.stated_noise is not None for one in body.within()):
         keys["noise"] = {"scale": document.shared_noise.scale}
+    if body.select is not None:
+        return MechanismRecord(kind="select", stated={"select": stated["select"], **keys})
     return MechanismRecord(kind=body.noise.kind, stated=keys)
 
 

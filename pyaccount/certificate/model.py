@@ -217,7 +217,8 @@ class MechanismRecord(Record):
     """A mechanism that takes the place of training, sampler, matrix and noise."""
 
     kind: str = Field(
-        description="The kind of mechanism, as in the document; `phases` for phases that are run together."
+        description="The kind of mechanism, as in the document; `phases` for phases that are run together, `select` for a "
+        "selection of one of their runs."
     )
     stated: dict[str, Any] = Field(
         description="Its other keys, as in the document; `draws`, if its sampler draws clients; and `noise`, if the document has "

@@ -17,6 +17,7 @@ from pyaccount.document.mechanisms import AnyMechanism
 from pyaccount.document.noise import AnyNoise, SharedNoise
 from pyaccount.document.samplers import AnySampler
 from pyaccount.document.sections import Accounting, Privacy, Training
+from pyaccount.document.selection import AnyRuns
 from pyaccount.document.unknown_kinds import SAMPLERS as REFUSED
 from pyaccount.document.words import VERSION
 from pyaccount.document.workload import StatedWorkload
@@ -102,9 +103,28 @@ class SampledPhases(_NamedPhase):
     )
 
 
-AnyPhase = Phase | MechanismPhase | SampledPhases
+class SelectedPhases(_NamedPhase):
+    """Phases that are run a random number of times, of which only the best run is released, such as a hyperparameter search."""
+
+    select: AnyRuns = Field(description="The law of the number of runs, each of all phases, on fresh randomness.")
+    phases: Annotated[
+        tuple[
+            Annotated[
+                Phase | MechanismPhase | SampledPhases,
+                KeyedShapes(Phase, {"mechanism": MechanismPhase, "phases": SampledPhases}),
+            ],
+            ...,
+        ],
+        Items(ranges.INNER_PHASES),
+    ] = Field(description="The phases of one run. The score of a run is part of what it releases.")
+    count: Annotated[int, Number(ranges.COUNT, whole=True)] = Field(
+        default=1, description="The number of selections, each with runs of its own."
+    )
+
+
+AnyPhase = Phase | MechanismPhase | SampledPhases | SelectedPhases
 #: The shapes of a phase.
-PHASE_SHAPES = KeyedShapes(Phase, {"mechanism": MechanismPhase, "phases": SampledPhases})
+PHASE_SHAPES = KeyedShapes(Phase, {"mechanism": MechanismPhase, "select": SelectedPhases, "phases": SampledPhases})
 
 
 class _Head(Section):

@@ -72,8 +72,8 @@ class SharedNoise(Section):
     """One factor for the noise of all phases."""
 
     scale: Annotated[float | Solve, Number(NOISE_SCALE, blank=True)] = Field(
-        description="The factor by which the noise multiplier of every phase is multiplied, so that `scale: solve` finds the "
-        "least noise of several phases at once. The releases of `noise.also` are not multiplied."
+        description="The factor by which the noise multiplier of every training run is multiplied, so that `scale: solve` finds "
+        "the least noise of several phases at once. Mechanisms and the releases of `noise.also` are not multiplied."
     )
 
 

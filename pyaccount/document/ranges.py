@@ -124,6 +124,11 @@ TIME_LIMIT = Range(0, 1e7, above=True, unit="seconds")
 #: Mechanisms beside training. The unit of sensitivities and scales is that of the released number.
 MECHANISM_EPSILON = Range(1e-6, 500, measure="nats")
 MECHANISM_MU = Range(1e-6, 100, measure="standard deviations")
+#: The number of runs of which the best is released.
+PROBABILITY_BELOW_ONE = Range(1e-9, 1, below=True, measure="probability")
+RUN_SHAPE = Range(-1, 1000, above=True, measure="shape")
+MEAN_RUNS = Range(1e-6, 1e6, measure="runs")
+TRIALS = Range(1, 10**6, measure="runs")
 RHO = Range(1e-12, 1e4, measure="nats")
 RENYI_ORDER = Range(1, 1e6, above=True, measure="order")
 STATED_POINTS = Range(1, 1000, unit="entries")

@@ -57,10 +57,11 @@ def _losses_are_bounded(document: Mechanism) -> Iterator[Problem]:
         return
     for body in document.every_body():
         # If the noise was reported already, its kind is not known.
-        if not getattr(body.noise, "bounded_loss", True):
-            own = path_text(body.at("mechanism" if isinstance(body.noise, MechanismKind) else "noise"))
+        if not getattr(body.noise, "bounded_loss", True) or body.select is not None:
+            own = "mechanism" if isinstance(body.noise, MechanismKind) else "noise"
+            place = path_text(body.at(own if body.select is None else "select"))
             message = (
-                f"no ε holds at δ = 0: the privacy loss of {own} ({body.noise.kind}) has no bound. Give a delta greater than "
+                f"no ε holds at δ = 0: the privacy loss of {place} has no bound that is implemented. Give a delta greater than "
                 "0; δ = 0 is for documents where every phase has bounded losses, such as those of Laplace noise"
             )
             yield document.problem(

@@ -43,7 +43,7 @@ def union_of(field: FieldInfo) -> Kinds | None:
     return next((annotation for annotation in field.metadata if isinstance(annotation, Kinds)), None)
 
 
-def shapes_of(field: FieldInfo) -> KeyedShapes | None:
+def _shapes_of(field: FieldInfo) -> KeyedShapes | None:
     """Return the `KeyedShapes` annotation of the entries of a list, or `None` for other fields."""
     for entry in get_args(field.annotation):
         for annotation in getattr(entry, "__metadata__", ()):
@@ -54,7 +54,7 @@ def shapes_of(field: FieldInfo) -> KeyedShapes | None:
 
 def section_of(field: FieldInfo) -> type[Section] | None:
     """Return the section that a field holds (for a list, the section of its entries; the usual one), or `None`."""
-    if shapes := shapes_of(field):
+    if shapes := _shapes_of(field):
         return shapes.usual
     for candidate in (field.annotation, *get_args(field.annotation)):
         if isinstance(candidate, type) and issubclass(candidate, Section):
@@ -80,7 +80,7 @@ def member_at(shape: type[Section], path: Path, raw: Any) -> type[Section] | Non
         field = section.model_fields.get(part) if section else None
         if field is None:
             return None
-        union, shapes = union_of(field), shapes_of(field)
+        union, shapes = union_of(field), _shapes_of(field)
         inside, reader = value_at(raw, path[: index + 1]), reader_of(field)
         if union is not None:
             section = union.member(inside)

@@ -25,6 +25,7 @@ from pyaccount.document.models import (
     MechanismPhase,
     PhasedDocument,
     SampledPhases,
+    SelectedPhases,
 )
 from pyaccount.document.nodes import REPORTED
 from pyaccount.document.noise import AnyNoise, SharedNoise, scaled
@@ -38,6 +39,7 @@ from pyaccount.document.schedules import (
     readable,
 )
 from pyaccount.document.sections import Accounting, Privacy, Training
+from pyaccount.document.selection import RunsKind
 from pyaccount.document.stated import number_or_none
 from pyaccount.document.workload import StatedWorkload
 from pyaccount.document.written import Written
@@ -81,6 +83,8 @@ class Body:
     inner: tuple[Body, ...] = ()
     #: Whether what the sampler draws are groups that contain the protected records, instead of the records themselves.
     draws_groups: bool = False
+    #: The law of the number of runs of which the best one is released; None if all runs are.
+    select: RunsKind | None = None
 
     def at(self, *path: str) -> Path:
         """Return the document path of something in this body."""
@@ -95,6 +99,11 @@ class Body:
         }
         kinds = ScheduledMultiplier | ScheduledProbability | ScheduledBatch
         return {path: value for path, value in values.items() if isinstance(value, kinds)}
+
+    def within(self) -> Iterator[Body]:
+        """Yield the bodies inside of this one, at any depth, each followed by those that are inside it."""
+        for body in self.inner:
+            yield from (body, *body.within())
 
     def files(self) -> dict[Path, str]:
         """Return the names of the files that the body names, by document path: a matrix, and schedules."""
@@ -208,7 +217,7 @@ class Mechanism(Written):
     def every_body(self) -> Iterator[Body]:
         """Yield the bodies, each followed by those that are inside it."""
         for body in self.bodies:
-            yield from (body, *body.inner)
+            yield from (body, *body.within())
 
 
 def bodies_of(model: AnyDocument) -> tuple[Body, ...]:
@@ -238,7 +247,7 @@ def shared_noise_of(model: AnyDocument) -> SharedNoise | None:
 
 
 def _body_of(model: AnyDocument | AnyPhase, path: Path, name: str | None) -> Body:
-    if isinstance(model, MechanismDocument | MechanismPhase | SampledPhases):
+    if isinstance(model, MechanismDocument | MechanismPhase | SampledPhases | SelectedPhases):
         return _mechanism_body(model, path, name)
     assert not isinstance(model, PhasedDocument)
     # What could not be read was reported. The rules continue with a matrix about which nothing is known.
@@ -251,11 +260,14 @@ def _body_of(model: AnyDocument | AnyPhase, path: Path, name: str | None) -> Bod
 _ALL, _DRAWN = Deterministic(kind="none"), Poisson(kind="poisson")
 
 
-def _mechanism_body(model: MechanismDocument | MechanismPhase | SampledPhases, path: Path, name: str | None) -> Body:
+def _mechanism_body(
+    model: MechanismDocument | MechanismPhase | SampledPhases | SelectedPhases, path: Path, name: str | None
+) -> Body:
     """Return a body of one round in which the mechanism is released; `count` is the number of such rounds."""
-    draw = model.sampler
+    select = model.select if isinstance(model, SelectedPhases) else None
+    draw = None if isinstance(model, SelectedPhases) else model.sampler
     inner: tuple[Body, ...] = ()
-    if isinstance(model, SampledPhases):
+    if isinstance(model, SampledPhases | SelectedPhases):
         mechanism: MechanismKind = OfPhases()
         inner = _inner(model, path)
     else:
@@ -264,10 +276,11 @@ def _mechanism_body(model: MechanismDocument | MechanismPhase | SampledPhases, p
     training = Training(iterations=1) if rate is None else Training(iterations=1, sampling_probability=rate)
     sampler = _ALL if draw is None else _DRAWN if rate is not None else UnreadSampler()
     body = Body(path, name, training, sampler, Identity(kind="identity"), mechanism, model.count, rates="sampler")
-    return replace(body, inner=inner, draws_groups=getattr(draw, "draws", "records") == "clients")
+    chosen = select if isinstance(select, RunsKind) else None
+    return replace(body, inner=inner, draws_groups=getattr(draw, "draws", "records") == "clients", select=chosen)
 
 
-def _inner(model: SampledPhases, path: Path) -> tuple[Body, ...]:
+def _inner(model: SampledPhases | SelectedPhases, path: Path) -> tuple[Body, ...]:
     """Return the bodies of the phases inside a phase; empty if they could not be read."""
     if not isinstance(model.phases, tuple):
         return ()

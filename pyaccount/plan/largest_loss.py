@@ -23,10 +23,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyaccount.plan.rounds import Part
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyaccount.plan.rounds import DirectedBounds, Part, Rounds
+    from pyaccount.plan.rounds import DirectedBounds, Rounds
 
 
 class LargestLoss(NamedTuple):
@@ -43,16 +45,28 @@ _Enclosed = tuple[Fraction, Fraction]
 @lru_cache(maxsize=256)
 def largest_loss(rounds: tuple[Rounds, ...]) -> LargestLoss | None:
     """Return the largest loss of all rounds together; None if it is unbounded, or not known."""
-    losses = [_loss(item.part) for item in rounds]
-    least = most = Fraction(0)
-    for item, loss in zip(rounds, losses, strict=True):
-        if loss is None:
-            return None
-        least, most = least + item.count * loss[0], most + item.count * loss[1]
+    total = _total((_loss(item.part), item.count) for item in rounds)
+    if total is None:
+        return None
     try:
-        return LargestLoss(_nearest(least, -math.inf), _nearest(most, math.inf))
+        return LargestLoss(_nearest(total[0], -math.inf), _nearest(total[1], math.inf))
     except OverflowError:
         return None
+
+
+def _with_count(argument: object) -> bool:
+    """Whether an argument is a profile with the number of its rounds."""
+    return isinstance(argument, tuple) and isinstance(argument[0], Part)
+
+
+def _total(losses: Iterable[tuple[_Enclosed | None, int]]) -> _Enclosed | None:
+    """Return the sum of largest losses with their counts; None if one is not known."""
+    least = most = Fraction(0)
+    for loss, count in losses:
+        if loss is None:
+            return None
+        least, most = least + count * loss[0], most + count * loss[1]
+    return least, most
 
 
 def _nearest(exact: Fraction, towards: float) -> float:
@@ -88,7 +102,12 @@ def _loss(part: Part) -> _Enclosed | None:  # noqa: PLR0911 - one case for each 
                 return None
             log, size = max((math.log(p / q), abs(math.log(p)) + abs(math.log(q))) for p, q in pairs)
             return _enclosed(log, 1e-15 * (1.0 + size))
-        case "subsampled", (inner, int() | float() as rate) if not isinstance(inner, int | float | str | tuple):
+        case "composed", parts:
+            return _total((_loss(one[0]), int(one[1])) for one in parts if _with_count(one))  # type: ignore[index, arg-type]
+        case "sometimes", (inner, _) if isinstance(inner, Part):
+            loss = _loss(inner)
+            return None if loss is None else (max(Fraction(0), loss[0]), max(Fraction(0), loss[1]))
+        case "subsampled", (inner, int() | float() as rate) if isinstance(inner, Part):
             loss = _loss(inner)
             return None if loss is None else _sampled(loss, rate, add=dict(part.options)["reverse"])
     return None

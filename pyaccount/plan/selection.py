@@ -8,8 +8,8 @@ released.
 - **From above**: the core bounds the profile of the best run by the profiles of one run in both directions, for every such order
   (`RoundProfile.selection`; the proof is at the head of its module). The bound is for one selection, and composes.
 - **From below**: a score that is drawn at random is one of these scores, and then the best run is an ordinary one. With K ≥ 1
-  its profile is that of one run. With P(K = 0) = r, replace the symbol by a run on the data set without the record: what is then
-  released is a run on a sample with probability 1 − r, and no profile grows by such a replacement.
+  its profile is that of one run. With P(K = 0) = r, the symbol shows whether there was a run: with probability r nothing is
+  released, and otherwise a run.
 
 A *fixed* number of runs is that many runs, composed: the best of k runs can reveal as much as all of them. So is a sweep that
 publishes every run.
@@ -89,9 +89,5 @@ def _from_below(run: DirectedBounds, direction: Direction, law: RunLaw, count: i
     if none == 0.0:
         return tuple(Rounds(item.part, count * item.count) for item in lower)
     # The probability of a run is rounded down.
-    part = Part(
-        "subsampled",
-        (one_round(lower, below=True), (1.0 - none) * (1.0 - 1e-12)),
-        (("reverse", direction == "add"),),
-    )
+    part = Part("sometimes", (one_round(lower, below=True), (1.0 - none) * (1.0 - 1e-12)))
     return (Rounds(part, count),)

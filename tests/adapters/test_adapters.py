@@ -21,6 +21,7 @@ from places import GOLDEN
 import pyaccount
 from pyaccount.adapters import dp_accounting, opacus
 from pyaccount.errors import DocumentError, MissingExtraError
+from pyaccount.plan.selection import RunLaw
 
 G, L = dp.GaussianDpEvent, dp.LaplaceDpEvent
 P, Many, All = dp.PoissonSampledDpEvent, dp.SelfComposedDpEvent, dp.ComposedDpEvent
@@ -372,8 +373,17 @@ def test_a_tree_of_no_steps_releases_nothing() -> None:
         (dp.RandomizedResponseDpEvent(0.0, 2), "noise_parameter", "always released"),
         (dp.dp_event.DiscreteLaplaceDpEvent(0.0, 1), "noise_parameter", "infinite"),
         (dp.dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]), "", "sampler"),
-        (P(0.1, dp.SingleEpochTreeAggregationDpEvent(1.0, 4)), "event", "below a sampler"),
-        (dp.dp_event.RepeatAndSelectDpEvent(G(1.0), 2.0, 1.0), "", "selecting"),
+        (
+            dp.SampledWithReplacementDpEvent(10, 2, dp.SingleEpochTreeAggregationDpEvent(1.0, 4)),
+            "event",
+            "below a sampler",
+        ),
+        (dp.dp_event.RepeatAndSelectDpEvent(G(1.0), 1.0, 1.0), "mean", "at least one run"),
+        (
+            dp.dp_event.RepeatAndSelectDpEvent(dp.dp_event.RepeatAndSelectDpEvent(G(1.0), 2.0, 1.0), 2.0, 1.0),
+            "event",
+            "selection",
+        ),
         (object(), "", "no document describes"),
         (None, "", "no document describes"),
         (All([dp.NoOpDpEvent()]), "", "release nothing"),
@@ -406,6 +416,24 @@ def test_mechanisms_of_events(event: Any, mechanism: dict[str, Any]) -> None:
     sampled = dp_accounting.from_event(Many(P(0.1, event), 3), adjacency="replace-one", delta=DELTA)
     assert sampled["sampler"] == {"kind": "poisson", "sampling_probability": 0.1}
     assert (sampled["count"], sampled["mechanism"]) == (3, found)
+
+
+@pytest.mark.parametrize(
+    ("mean", "shape", "kind"),
+    [
+        (10.0, 1.0, "geometric"),
+        (3.0, 0.0, "logarithmic"),
+        (7.0, 0.5, "negative-binomial"),
+        (4.0, float("inf"), "poisson"),
+    ],
+)
+def test_selections_of_events(mean: float, shape: float, kind: str) -> None:
+    """The mean of the law that the document states is the one that the event states."""
+    tree = dp.dp_event.RepeatAndSelectDpEvent(G(2.0), mean, shape)
+    (phase,) = dp_accounting.from_event(tree, adjacency="add-remove", delta=DELTA)["phases"]
+    law = dict(phase["select"])
+    assert law.pop("kind") == kind
+    assert RunLaw(kind, tuple(law.values())).mean() == pytest.approx(mean, rel=1e-9)
 
 
 def test_several_releases_of_one_sample() -> None:

@@ -260,19 +260,21 @@ def test_a_factor_multiplies_training_runs_inside_of_phases_and_no_mechanism() -
     def phases(factor: float) -> list[dict[str, Any]]:
         one = body(SAMPLED["poisson"], 3, 2.0 * factor)
         many = body(SAMPLED["poisson"], 4, {"schedule": [1.0, 2.0, 3.0, 2.0], "scale": factor})
-        return [many, LAPLACE, sampled(one, LAPLACE)]
+        best = {"select": {"kind": "geometric", "stopping_probability": 0.25}, "phases": [sampled(one)]}
+        return [many, LAPLACE, sampled(one, LAPLACE), best]
 
     shared = head() | {"noise": {"scale": 1.5}, "phases": phases(1.0)}
     assert composed(shared) == composed(head() | {"phases": phases(1.5)})
     certificate = pyaccount.certify(shared)
-    scheduled, mechanism, inside = certificate.data.phases
+    scheduled, mechanism, inside, best = certificate.data.phases
     assert (scheduled.noise_multiplier, scheduled.mechanism) == (None, None)
     assert (mechanism.noise, mechanism.schedules) == (None, None)
     assert mechanism.mechanism is not None
     assert "noise" not in mechanism.mechanism.stated
     assert inside.mechanism is not None
+    assert best.mechanism is not None
     # The phases are as in the document, so the record states the factor beside them.
-    assert inside.mechanism.stated["noise"] == {"scale": 1.5}
+    assert inside.mechanism.stated["noise"] == best.mechanism.stated["noise"] == {"scale": 1.5}
     assert inside.mechanism.stated["phases"][0]["noise"]["multiplier"] == 2.0
 
 

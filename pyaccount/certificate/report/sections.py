@@ -325,7 +325,11 @@ def _beyond(data: CertificateModel, solved: Solved) -> Content:
         return ()
     before, after = failing(data)
     value = already_rounded(too_little(solved.path, solved.fails_at), _unit(solved.path), "solved")
-    called = "scale" if solved.path.endswith("scale") else symbol(data.phases[0]) if data.phases else ""
+    phases = [phase for phase in data.phases if phase.noise is not None]
+    index = re.match(r"phases\[(\d{1,5})\]", solved.path)
+    if index is not None and int(index[1]) < len(data.phases):
+        phases = [data.phases[int(index[1])]]
+    called = "scale" if solved.path.endswith("scale") else symbol(phases[0]) if phases else ""
     name = (f"{called} = ",) if is_noise(solved.path) and called else ()
     return (before, *name, value, after)
 

@@ -47,7 +47,7 @@ def loss_range(mechanism: Selection, group: int) -> float:
     return rounded_up(group * Fraction(mechanism.loss_range()))
 
 
-def two_candidates(least: float) -> Part:
+def _two_candidates(least: float) -> Part:
     """Return the pair with probabilities (½, ½) against (least, 1 − least)."""
     return Part("finite", ((0.5, 0.5), (least, 1.0 - least)), (("reverse", False),))
 
@@ -91,19 +91,19 @@ class ExponentialPlan(SelectionPlan[Exponential]):
 
     def released(self, mechanism: Exponential, group: int) -> Released:
         """Return the profile of bounded range, and the pair of two candidates whose utilities are exchanged."""
-        return bounded_range(loss_range(mechanism, group))
+        return _bounded_range(loss_range(mechanism, group))
 
     def described(self, mechanism: Exponential) -> MechanismWords:
         """Return the theorem of bounded range."""
-        return bounded_range_words(self.called, loss_range(mechanism, 1), self.assumptions(mechanism))
+        return _bounded_range_words(self.called, loss_range(mechanism, 1), self.assumptions(mechanism))
 
 
-def bounded_range(r: float) -> Released:
+def _bounded_range(r: float) -> Released:
     """Return the profile of losses of range r, and the pair with losses ±r/2."""
     return Released(Part("exponential", (r,)), Part("guarantees", (((0.5 * r * (1.0 - 1e-15), 0.0),),)))
 
 
-def bounded_range_words(called: str, r: float, assumptions: tuple[str, ...]) -> MechanismWords:
+def _bounded_range_words(called: str, r: float, assumptions: tuple[str, ...]) -> MechanismWords:
     """Return the theorem of bounded range."""
     return MechanismWords(
         f"a selection by {called}",
@@ -126,15 +126,15 @@ class PermuteAndFlipPlan(SelectionPlan[PermuteAndFlip]):
 
     def described(self, mechanism: PermuteAndFlip) -> MechanismWords:
         """Return the theorem of noisy utilities."""
-        return noisy_words(self.called, loss_range(mechanism, 1), self.assumptions(mechanism))
+        return _noisy_words(self.called, loss_range(mechanism, 1), self.assumptions(mechanism))
 
 
 def flipped(r: float) -> Released:
     """Return what permute-and-flip reveals at the range r."""
-    return Released(Part("laplace", (r, 1.0)), two_candidates(0.5 * math.exp(-r) * (1.0 + 1e-12)))
+    return Released(Part("laplace", (r, 1.0)), _two_candidates(0.5 * math.exp(-r) * (1.0 + 1e-12)))
 
 
-def noisy_words(called: str, r: float, assumptions: tuple[str, ...]) -> MechanismWords:
+def _noisy_words(called: str, r: float, assumptions: tuple[str, ...]) -> MechanismWords:
     """Return the theorem of the largest utility with noise of bounded hazard rate."""
     return MechanismWords(
         f"a selection by {called}",
@@ -155,15 +155,15 @@ class ReportNoisyMaxPlan(SelectionPlan[ReportNoisyMax]):
         """Return what the mechanism with the same output reveals; with Laplace noise, the pair of one number."""
         r = loss_range(mechanism, group)
         if mechanism.noise == "gumbel":
-            return bounded_range(r)
+            return _bounded_range(r)
         if mechanism.noise == "exponential":
             return flipped(r)
         least = 0.25 * math.exp(-r) * (2.0 + r) * (1.0 + 1e-12)
-        return Released(Part("laplace", (r, 1.0)), two_candidates(least))
+        return Released(Part("laplace", (r, 1.0)), _two_candidates(least))
 
     def described(self, mechanism: ReportNoisyMax) -> MechanismWords:
         """Return the theorem of the law of the noise."""
         r, assumptions = loss_range(mechanism, 1), self.assumptions(mechanism)
         if mechanism.noise == "gumbel":
-            return bounded_range_words(f"{self.called} with Gumbel noise", r, assumptions)
-        return noisy_words(f"{self.called} with {mechanism.noise.capitalize()} noise", r, assumptions)
+            return _bounded_range_words(f"{self.called} with Gumbel noise", r, assumptions)
+        return _noisy_words(f"{self.called} with {mechanism.noise.capitalize()} noise", r, assumptions)

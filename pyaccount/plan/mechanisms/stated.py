@@ -66,7 +66,7 @@ class StatedPlan(MechanismPlan[Stated]):
             upper = Part("renyi", (tuple(order for order, _ in orders), tuple(bound for _, bound in orders)))
             least = min(math.sqrt(2.0 * bound / order) for order, bound in orders) * (1.0 - _MARGIN)
             return Released(upper, gaussian(least, 1.0) if least > 0.0 else Part("guarantees", (((0.0, 0.0),),)))
-        part = Part("guarantees", (tuple(of_group(point, group) for point in _points(mechanism)),))
+        part = Part("guarantees", (tuple(_of_group(point, group) for point in _points(mechanism)),))
         return Released(part, part)
 
     def described(self, mechanism: Stated) -> MechanismWords:
@@ -126,7 +126,7 @@ def _points(mechanism: Stated) -> list[tuple[float, float]]:
     return sorted((point.epsilon, point.delta) for point in mechanism.guarantees)
 
 
-def of_group(point: tuple[float, float], group: int) -> tuple[float, float]:
+def _of_group(point: tuple[float, float], group: int) -> tuple[float, float]:
     """Return the guarantee for a group of records, (kε, δ(e^{kε} − 1)/(e^ε − 1)), where δ is rounded up and at most 1."""
     epsilon, delta = point
     if group == 1:

@@ -13,9 +13,11 @@ from pyaccount.document.noise import Gaussian, Laplace
 from pyaccount.plan import mechanisms
 from pyaccount.plan.noises import gaussian, laplace
 from pyaccount.plan.noises.base import NoisePlan
+from pyaccount.plan.noises.best import Best, law_of
 from pyaccount.plan.noises.together import Together
 from pyaccount.plan.rounds import combine
 from pyaccount.plan.scheduled_rounds import composed
+from pyaccount.plan.selection import selected
 from pyaccount.plan.units import repeated
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ PLANS: dict[type[Section], NoisePlan] = {Gaussian: gaussian.PLAN, Laplace: lapla
 def analysis_of(document: Document, body: Body) -> Analysis:
     """Return the analysis of a body. Raises `DocumentError` for a sampler that is not covered."""
     if body.inner:
-        return Together(tuple(analysis_of(document, one) for one in body.inner)).analysis()
+        inner = tuple(analysis_of(document, one) for one in body.inner)
+        return (Together(inner) if body.select is None else Best(inner)).analysis()
     return noise_plan(body).analysis(document, body)
 
 
@@ -39,7 +42,7 @@ def public_bounds(document: Document, body: Body) -> DirectedBounds:
     """Return the rounds of a body if participations are public and as bad as they can be, whatever its schedules."""
     if body.inner:
         runs = combine([public_bounds(document, one) for one in body.inner], merge_gaussians=True)
-        return repeated(runs, body.count)
+        return repeated(runs, body.count) if body.select is None else selected(runs, law_of(body), body.count)
     public = noise_plan(body).public
     return composed(document, body, public) if body.schedules() else public(document, body)
 
