@@ -147,7 +147,7 @@ def brief_facts(data: CertificateModel) -> tuple[Fact, ...]:
     guarantee, origin = data.guarantee, origin_of(data)
     at_delta = every_digit(guarantee.delta, "probability", origin)
     at_epsilon = every_digit(guarantee.epsilon, "nats", origin)
-    noisy = any(phase.noise_multiplier is not None for phase in data.phases)
+    noisy = any(phase.noise is not None for phase in data.phases)
     return (
         Fact("statement", (data.statement,)),
         Fact("solved", solved),
