@@ -15,6 +15,7 @@ from pyaccount.certificate.claimed import claimed_document
 from pyaccount.certificate.compared import is_certificate
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
+from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.errors import DocumentError, PlanExceededError
 from pyaccount.plan.common import number
 
@@ -90,11 +91,27 @@ def certified(source: RunSource, asked: Document | None = None) -> Certified:
     return _certified(document, None, None, None)
 
 
+def _refuse_mechanisms(document: Document) -> None:
+    """Raise `DocumentError` for a document with a phase that is no training run: no batch and no noise of it is drawn here."""
+    for body in document.bodies:
+        if isinstance(body.noise, MechanismKind):
+            key = "select" if body.select is not None else "phases" if body.inner else "mechanism"
+            message = (
+                "a run draws the batches and the noise of training phases, and this phase is another mechanism, which is released by "
+                "its own library: certify the whole document, and give the run a document with its training phases alone, with the "
+                "multipliers of the certificate"
+            )
+            raise DocumentError(
+                [document.problem("not-drawn", body.at(key), message, allowed="training, sampler and noise")]
+            )
+
+
 def _certified(document: Document, digest: str | None, statement: str | None, guarantee: str | None) -> Certified:
     # This call refuses documents that cannot be run because no accountant could count their rounds, such as a risk without an ε.
     # It also reads the document's files once, so that they cannot change during the run.
     document = document.pinned()
     planned(document)
+    _refuse_mechanisms(document)
     body_runs: list[BodyRun] = []
     start = 0
     for place, body in enumerate(document.bodies):
