@@ -97,9 +97,9 @@ def _refuse_mechanisms(document: Document) -> None:
         if isinstance(body.noise, MechanismKind):
             key = "select" if body.select is not None else "phases" if body.inner else "mechanism"
             message = (
-                "a run draws the batches and the noise of training phases, and this phase is another mechanism, which is released by "
-                "its own library: certify the whole document, and give the run a document with its training phases alone, with the "
-                "multipliers of the certificate"
+                "a run draws the batches and the noise of training phases, and this phase is another mechanism, which its own "
+                "library releases: certify the whole document, and give the run a document with its training phases alone, with "
+                "the multipliers of the certificate"
             )
             raise DocumentError(
                 [document.problem("not-drawn", body.at(key), message, allowed="training, sampler and noise")]
