@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // small integers
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_precision_loss)] // small integers
     fn the_profile_is_that_of_all_outcomes() {
         for (shift, scale) in [(1, 0.4), (1, 3.0), (3, 1.7), (10, 2.5), (7, 0.2)] {
             let profile = DiscreteLaplace::new(shift, scale).unwrap();

@@ -261,12 +261,12 @@ mod tests {
         let exact = |epsilon: f64| {
             let mut sum = 0.0;
             for code in 0..256_usize {
-                let (mut a, mut b) = (1.0, 1.0);
-                for k in 0..4 {
-                    let (x, y) = outcomes[code >> (2 * k) & 3];
-                    (a, b) = (a * x, b * y);
+                let mut laws = (1.0, 1.0);
+                for round in 0..4 {
+                    let one = outcomes[code >> (2 * round) & 3];
+                    laws = (laws.0 * one.0, laws.1 * one.1);
                 }
-                sum += (a - epsilon.exp() * b).max(0.0_f64);
+                sum += (laws.0 - epsilon.exp() * laws.1).max(0.0_f64);
             }
             sum
         };
