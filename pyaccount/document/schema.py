@@ -47,9 +47,15 @@ def mechanism_schema() -> dict[str, Any]:
         schema = shape.model_json_schema(schema_generator=_Generator)
         definitions |= schema.pop("$defs")
         properties |= schema["properties"]
-        samplers[shape] = schema["properties"].get("sampler")
+        if sampler := schema["properties"].get("sampler"):
+            samplers[shape] = {key: value for key, value in sampler.items() if key != "description"}
         if noise := schema["properties"].get("noise"):
             noises[shape] = {key: value for key, value in noise.items() if key != "description"}
+    # Beside a mechanism, fewer samplers draw its records.
+    properties["sampler"] = {
+        "anyOf": list(samplers.values()),
+        "description": SingleDocument.model_fields["sampler"].description,
+    }
     # Beside phases, `noise` is a factor of the noise of all of them.
     properties["noise"] = {
         "anyOf": list(noises.values()),
@@ -64,8 +70,7 @@ def mechanism_schema() -> dict[str, Any]:
         "title": f"pyaccount mechanism document, version {VERSION}",
         "description": "A mechanism for which pyaccount computes a certificate: what is protected, how it is trained, one blank.",
         "type": "object",
-        "properties": {name: properties[name] for name in (*heads, *BODY_KEYS, "phases")}
-        | {"sampler": {"description": SingleDocument.model_fields["sampler"].description}},
+        "properties": {name: properties[name] for name in (*heads, *BODY_KEYS, "phases")},
         "required": _required(PhasedDocument, heads),
         "additionalProperties": False,
         "oneOf": [

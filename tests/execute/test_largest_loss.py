@@ -180,8 +180,8 @@ def test_laplace_releases_beside_gaussian_ones_are_answered_at_every_delta(blank
 @pytest.mark.parametrize(
     ("source", "where"),
     [
-        (one_step(1.0, privacy__epsilon="solve", privacy__delta=0), "noise is Gaussian"),
-        (phases(phase(20, LAPLACE), phase(1, GAUSSIAN)), r"phases\[1\].noise is Gaussian"),
+        (one_step(1.0, privacy__epsilon="solve", privacy__delta=0), "noise"),
+        (phases(phase(20, LAPLACE), phase(1, GAUSSIAN)), r"phases\[1\].noise"),
         (
             document(
                 privacy={"adjacency": "zero-out", "epsilon": 1, "delta": 0},
@@ -189,12 +189,12 @@ def test_laplace_releases_beside_gaussian_ones_are_answered_at_every_delta(blank
                 sampler={"kind": "b-min-sep", "min_separation": 4},
                 noise={"multiplier": "solve"},
             ),
-            "noise is Gaussian",
+            "noise",
         ),
     ],
 )
 def test_an_unbounded_loss_is_refused_at_delta_zero(source: dict[str, Any], where: str) -> None:
-    with pytest.raises(DocumentError, match=f"no ε holds at δ = 0: {where}, whose privacy loss has no bound") as caught:
+    with pytest.raises(DocumentError, match=f"no ε holds at δ = 0: the privacy loss of {where} has no bound") as caught:
         pyaccount.load(source)
     (problem,) = caught.value.problems
     assert (problem.slug, problem.path) == ("out-of-range", ("privacy", "delta"))
@@ -244,7 +244,7 @@ def test_the_contrast_keeps_to_the_time_limit(monkeypatch: pytest.MonkeyPatch) -
     ask = Engine.ask
 
     def out_of_time(engine: Engine, bounds: Any, question: Question) -> Any:
-        if question.tolerance == 1e-6 and len(bounds["remove"].upper) > 1:
+        if question.tolerance == 1e-3 and len(bounds["remove"].upper) > 1:
             raise pyaccount.LimitError("the time limit was reached")
         return ask(engine, bounds, question)
 

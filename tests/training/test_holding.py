@@ -19,6 +19,7 @@ from pyaccount import cli
 from pyaccount.certificate import Certificate
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load_any
+from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.plan.compiling import compile_document
 from pyaccount.training import TrainingRun
 from pyaccount.training.assumptions import BEGINNINGS, held
@@ -261,7 +262,8 @@ def test_every_assumption_of_the_examples_has_somebody() -> None:
         if "kind: policy" in path.read_text(encoding="utf-8"):
             continue
         document = load_any(path)
-        if not isinstance(document, Document):
+        # A run refuses documents with phases that are no training.
+        if not isinstance(document, Document) or any(isinstance(body.noise, MechanismKind) for body in document.bodies):
             continue
         for reduction in compile_document(document).reductions:
             for text in reduction.assumptions:
