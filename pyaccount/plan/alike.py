@@ -54,7 +54,7 @@ class _Kind(NamedTuple):
 
 
 #: A constructor, its argument that is in no kind (sensitivity, or size of the group of records), and its options.
-_Family = tuple[str, float, tuple[tuple[str, bool], ...]]
+_Family = tuple[str, float, tuple[tuple[str, bool | float], ...]]
 #: Groups of kinds of rounds, by these kinds and by their family without its options.
 _Known = dict[tuple[str, float, tuple[_Kind, ...]], list[list[_Kind]]]
 

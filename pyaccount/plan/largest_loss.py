@@ -109,7 +109,7 @@ def _loss(part: Part) -> _Enclosed | None:  # noqa: PLR0911 - one case for each 
             return None if loss is None else (max(Fraction(0), loss[0]), max(Fraction(0), loss[1]))
         case "subsampled", (inner, int() | float() as rate) if isinstance(inner, Part):
             loss = _loss(inner)
-            return None if loss is None else _sampled(loss, rate, add=dict(part.options)["reverse"])
+            return None if loss is None else _sampled(loss, rate, add=bool(dict(part.options)["reverse"]))
     return None
 
 

@@ -26,7 +26,7 @@ class Part:
 
     constructor: str
     arguments: tuple[float | str | tuple[float, ...] | tuple[tuple[float, ...], ...] | Part | tuple[Part, int], ...]
-    options: tuple[tuple[str, bool], ...] = ()
+    options: tuple[tuple[str, bool | float], ...] = ()
 
     def build(self) -> _core.RoundProfile:
         """Return the profile, made by the core."""

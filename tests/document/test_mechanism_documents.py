@@ -189,6 +189,16 @@ def test_what_is_wrong_with_a_phase(body: dict[str, Any], path: str, slug: str, 
     assert any(words in one.message for one in found)
 
 
+def test_answers_of_every_record_are_no_phase_on_a_sample() -> None:
+    """They show who was drawn, beside a sampler of their own and inside of a sampled phase."""
+    (found,) = problems({"phases": [{"sampler": SAMPLE, "phases": [{"mechanism": RR}, TRAINING]}]})
+    assert "which records were drawn" in found.message
+    assert problems({"phases": [{"sampler": SAMPLE, "phases": [{"mechanism": RR | {"answers": "once"}}]}]}) == []
+    clients = {"phases": [{"sampler": SAMPLE | {"draws": "clients"}, "phases": [{"mechanism": RR}]}]}
+    assert problems(clients) == []
+    assert [one.path_text for one in problems(clients, adjacency="add-remove")] == ["privacy.adjacency"]
+
+
 def test_a_document_describes_something() -> None:
     (found,) = problems({})
     assert (

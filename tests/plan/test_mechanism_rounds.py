@@ -278,6 +278,13 @@ def test_a_group_of_records_takes_the_mechanism_of_the_group() -> None:
         )
 
 
+def test_a_group_takes_no_less_than_its_multiple() -> None:
+    """3 · 0.7 is 2.1, which the product of doubles misses from below."""
+    assert 3 * 0.7 < 2.1
+    guarantee = certified({"mechanism": {"kind": "stated", "epsilon": 0.7}}, delta=0, group_size=3).data.guarantee
+    assert (guarantee.epsilon_lower, guarantee.epsilon) == (2.1, 2.1)
+
+
 def test_the_group_lemma_of_a_stated_guarantee() -> None:
     """(ε, δ) for one is (kε, δ(e^{kε} − 1)/(e^ε − 1)) for k."""
     epsilon, delta, k = Fraction(1, 2), 1e-9, 3

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyaccount.document.views import Body
     from pyaccount.errors import Problem
 
+#: The relative error of the probabilities that are computed, in units of rounding: at most 4 of them.
+ROUNDING = 1e-15
 EACH = "Every record answers for itself, and its answer depends on no other record; the true values are not released."
 UNIFORM = "A record that is set to zero answers each value with the same probability."
 ONCE = "One value is computed from all records of a run, and only its randomised form is released."
@@ -36,7 +38,9 @@ class RandomizedResponsePlan(MechanismPlan[RandomizedResponse]):
             q = (1.0 - p) / (k - 1)
             pair = ((p, q, max(0.0, 1.0 - p - q)), (q, p, max(0.0, 1.0 - p - q)))
         count = group if mechanism.answers == "each-record" else 1
-        remove, add = (Part("finite", pair, (("reverse", reverse),)) for reverse in (False, True))
+        remove, add = (
+            Part("finite", pair, (("relative_error", ROUNDING), ("reverse", reverse))) for reverse in (False, True)
+        )
         return Released(remove, remove, count, Released(add, add, count))
 
     def described(self, mechanism: RandomizedResponse) -> MechanismWords:

@@ -17,9 +17,11 @@ Steinke 2016, arXiv:1605.02065, Proposition 27). Divergences of single orders ha
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pyaccount.document.mechanisms import Stated
+from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.plan.common import GROUP_LEMMA
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
 from pyaccount.plan.rounds import Part, gaussian
@@ -50,7 +52,7 @@ class StatedPlan(MechanismPlan[Stated]):
         way = mechanism.way()
         if way == "mu":
             assert mechanism.mu is not None
-            part = gaussian(group * mechanism.mu, 1.0)
+            part = gaussian(_times(group, mechanism.mu), 1.0)
             return Released(part, part)
         if way == "rho":
             assert mechanism.rho is not None
@@ -132,10 +134,15 @@ def _of_group(point: tuple[float, float], group: int) -> tuple[float, float]:
     if group == 1:
         return point
     if delta == 0.0:
-        return group * epsilon, 0.0
+        return _times(group, epsilon), 0.0
     log = math.log(group) if epsilon == 0.0 else _log_expm1(group * epsilon) - _log_expm1(epsilon)
     exponent = math.log(delta) + log
-    return group * epsilon, 1.0 if exponent >= 0.0 else min(1.0, math.exp(exponent) * (1.0 + 1e-10))
+    return _times(group, epsilon), 1.0 if exponent >= 0.0 else min(1.0, math.exp(exponent) * (1.0 + 1e-10))
+
+
+def _times(group: int, stated: float) -> float:
+    """Return the product of a stated number, taken as its decimal, and the size of a group, rounded up."""
+    return rounded_up(group * Fraction(repr(stated)))
 
 
 def _log_expm1(x: float) -> float:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.plan.mechanisms.base import FRESH
+from pyaccount.plan.noises.together import inner_refusals, one_run
 from pyaccount.plan.reduction import Analysis, Reduction
-from pyaccount.plan.rounds import combine
 from pyaccount.plan.selection import RunLaw, selected
 from pyaccount.rounding import shortest
 
@@ -73,24 +73,8 @@ class Best:
 
     def bounds(self, document: Document, body: Body) -> DirectedBounds:
         """Return `count` selections."""
-        parts = []
-        for one, part in zip(self.inner, body.inner, strict=True):
-            assert one.bounds is not None
-            parts.append(one.bounds(document, part))
-        return selected(combine(parts, merge_gaussians=True), law_of(body), body.count)
+        return selected(one_run(self.inner, document, body), law_of(body), body.count)
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
         """Refuse what the phases refuse, and phases that are analysed by drawing samples."""
-        problems = []
-        for one, part in zip(self.inner, body.inner, strict=True):
-            problems += [] if one.refusals is None else one.refusals(document, part)
-            if one.bounds is None:
-                message = (
-                    f"{part.sampler.kind} sampling is analysed by drawing samples, which is implemented for phases of the "
-                    "document, not for phases inside of another one"
-                )
-                path = part.at("sampler", "kind")
-                problems.append(
-                    document.problem("no-valid-bound", path, message, allowed="a sampler whose rounds compose")
-                )
-        return problems
+        return inner_refusals(self.inner, document, body)

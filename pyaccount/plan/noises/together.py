@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.plan.mechanisms.base import FRESH
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import combine
@@ -50,26 +51,38 @@ class Together:
 
     def bounds(self, document: Document, body: Body) -> DirectedBounds:
         """Return `count` rounds of the sampled composition."""
-        parts = [_bounds(one, document, part) for one, part in zip(self.inner, body.inner, strict=True)]
-        return sampled(combine(parts, merge_gaussians=True), body)
+        return sampled(one_run(self.inner, document, body), body)
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
         """Refuse what the phases or their sample refuse, and phases that are analysed by drawing samples."""
-        problems = sampling_refusals(document, body)
-        for one, part in zip(self.inner, body.inner, strict=True):
-            problems += [] if one.refusals is None else one.refusals(document, part)
-            if one.bounds is None:
-                message = (
-                    f"{part.sampler.kind} sampling is analysed by drawing samples, which is implemented for phases of the "
-                    "document, not for phases inside of another one"
-                )
-                path = part.at("sampler", "kind")
-                problems.append(
-                    document.problem("no-valid-bound", path, message, allowed="a sampler whose rounds compose")
-                )
-        return problems
+        return [*sampling_refusals(document, body), *inner_refusals(self.inner, document, body)]
 
 
-def _bounds(analysis: Analysis, document: Document, body: Body) -> DirectedBounds:
-    assert analysis.bounds is not None
-    return analysis.bounds(document, body)
+def one_run(inner: tuple[Analysis, ...], document: Document, body: Body) -> DirectedBounds:
+    """Return the rounds of one run of all phases that are inside of a body."""
+    parts = []
+    for one, part in zip(inner, body.inner, strict=True):
+        assert one.bounds is not None
+        parts.append(one.bounds(document, part))
+    return combine(parts, merge_gaussians=True)
+
+
+def inner_refusals(inner: tuple[Analysis, ...], document: Document, body: Body) -> list[Problem]:
+    """Refuse what the phases inside of a body refuse, and those that are analysed by drawing samples."""
+    problems = []
+    for one, part in zip(inner, body.inner, strict=True):
+        found = [] if one.refusals is None else one.refusals(document, part)
+        if one.refusals is not None and isinstance(part.noise, MechanismKind) and body.sampler.kind == "poisson":
+            # What a mechanism reveals of a record that is not drawn matters as if the sampler were its own.
+            drawn = replace(part, sampler=body.sampler, draws_groups=body.draws_groups)
+            own = part.at("sampler", "kind")
+            found = [*found, *(problem for problem in one.refusals(document, drawn) if problem.path == own)]
+        problems += found
+        if one.bounds is None:
+            message = (
+                f"{part.sampler.kind} sampling is analysed by drawing samples, which is implemented for phases of the "
+                "document, not for phases inside of another one"
+            )
+            path = part.at("sampler", "kind")
+            problems.append(document.problem("no-valid-bound", path, message, allowed="a sampler whose rounds compose"))
+    return problems
