@@ -80,9 +80,11 @@ class _Review:
             if kind == "missing":
                 absent.append(path)
             elif kind == "extra_forbidden":
-                problem = self.noise_beside_phases(path) or self.unknown_key(path)
-                # One problem stands for all keys of a section that is in the wrong place.
-                problems += [problem] if problem not in problems else []
+                if not self.is_beside_phases(path):
+                    problems.append(self.unknown_key(path))
+                elif ("noise", "scale") not in self.meant:
+                    # One problem stands for all keys of a section that is in the wrong place.
+                    problems.append(self.noise_beside_phases())
             elif value_at(self.raw, path) is not REPORTED:
                 problems.append(self.wrong_value(path, kind, context))
         return problems + self.missing_keys(absent)
@@ -153,10 +155,12 @@ class _Review:
         problem = Problem("unknown-key", message, path, allowed=allowed, suggestion=suggestion)
         return located(self.root, problem, key=True)
 
-    def noise_beside_phases(self, path: Path) -> Problem | None:
-        """Return the problem of the noise of a body that is written beside phases, or None for another unknown key."""
-        if path[:-1] != ("noise",) or "phases" not in self.shape.model_fields or not self.shape.body_keys:
-            return None
+    def is_beside_phases(self, path: Path) -> bool:
+        """Return whether an unknown key is one of the noise of a body that is written beside phases."""
+        return path[:-1] == ("noise",) and "phases" in self.shape.model_fields and bool(self.shape.body_keys)
+
+    def noise_beside_phases(self) -> Problem:
+        """Return the problem of the noise of a body that is written beside phases."""
         self.meant.add(("noise", "scale"))
         message = (
             "a document with phases has only a factor of the noise of all phases here, `noise: {scale: …}`: move the other keys "

@@ -2,6 +2,8 @@
 
 import os
 import socket
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +265,37 @@ def test_billion_laughs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_large_nonsense_is_refused(text: str, tmp_path: Path) -> None:
     """What grows faster than the text takes longer than the watchdog allows."""
     assert problems_of(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda size: "".join(f"key{n}: {n}\n" for n in range(size)),
+        lambda size: BASE.replace("noise:", "noise:\n  x: [" + "{a: 1}," * size + "]"),
+        lambda size: "phases: [" + "{}," * size + "]",
+        lambda size: "phases: []\nnoise:\n" + "".join(f"  key{n}: {n}\n" for n in range(size)),
+    ],
+    ids=["keys", "values", "phases", "noise beside phases"],
+)
+def test_nonsense_takes_as_much_work_as_it_is_long(text: Callable[[int], str], tmp_path: Path) -> None:
+    def calls(size: int) -> int:
+        path, count = written(tmp_path, text(size)), 0
+
+        def counted(_frame: object, event: str, _argument: object) -> None:
+            nonlocal count
+            count += event == "call"
+
+        before = sys.getprofile()
+        sys.setprofile(counted)
+        try:
+            problems_of(path)
+        finally:
+            sys.setprofile(before)
+        return count
+
+    calls(10)
+    # Misspellings are guessed for 1,000 keys at most, so the work for each key does not rise.
+    assert calls(6000) < 2.2 * calls(3000)
 
 
 FILES: list[tuple[bytes, list[Found]]] = [
