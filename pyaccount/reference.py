@@ -20,8 +20,10 @@ from pyaccount.document import fields as readers
 from pyaccount.document.amplification import AmplificationModel
 from pyaccount.document.kinds import Section, word_of
 from pyaccount.document.models import (
+    DisjointPhases,
     MechanismDocument,
     MechanismPhase,
+    PartPhases,
     Phase,
     PhasedDocument,
     PoissonUnits,
@@ -159,12 +161,22 @@ def _phases(title: str, field: FieldInfo) -> Iterator[str]:
     yield from ("", f"### {title}: `phases`", "", str(field.description), "")
     yield (
         "An entry is a training run, with the keys `training`, `sampler`, `matrix`, `workload`, `noise` and `count` as above; or "
-        "it has `mechanism`, `phases`, or `select` and `phases`, with the keys below. Each may have this key:"
+        "it has `mechanism`, `phases`, `select` and `phases`, or `parallel`, with the keys below. Each may have this key:"
     )
     yield from _fields({"name": Phase.model_fields["name"]})
-    for key, shape in (("mechanism", MechanismPhase), ("phases", SampledPhases), ("select", SelectedPhases)):
+    shapes = (
+        *(("mechanism", MechanismPhase), ("phases", SampledPhases), ("select", SelectedPhases)),
+        ("parallel", DisjointPhases),
+    )
+    for key, shape in shapes:
         yield from ("", f"An entry with `{key}`. {_paragraph(shape)}")
         yield from _fields({name: field for name, field in shape.model_fields.items() if name != "name"})
+    yield from (
+        "",
+        "An entry of `parallel` is an entry as above, but not one with `parallel`. Without `sampler`, an entry with `phases` "
+        f"there is this. {_paragraph(PartPhases)}",
+    )
+    yield from _fields({name: field for name, field in PartPhases.model_fields.items() if name != "name"})
     yield from ("", f"The `sampler` of an entry with `mechanism` or `phases`. {_paragraph(PoissonUnits)}")
     yield from _fields(PoissonUnits.model_fields)
     for law in RUNS:

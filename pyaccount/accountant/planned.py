@@ -179,8 +179,8 @@ def _first(schedule: Any, rounds: int) -> Any:
 def _with_own_noise(stated: dict[str, Any], body: Body) -> dict[str, Any]:
     """Return a body as it is stated without the factor of all phases, which then belongs to its own numbers."""
     if body.inner:
-        phases = zip(stated["phases"], body.inner, strict=True)
-        return stated | {"phases": [_with_own_noise(phase, inner) for phase, inner in phases]}
+        phases = zip(stated[body.within_key], body.inner, strict=True)
+        return stated | {body.within_key: [_with_own_noise(phase, inner) for phase, inner in phases]}
     if body.stated_noise is None:
         return stated
     multiplier: Any = body.noise.multiplier

@@ -309,8 +309,11 @@ def _without_event(described: Document, body: Body) -> list[Problem]:
             )
         )
     if isinstance(body.noise, MechanismKind):
-        message = "no event is written for a mechanism in place of training, or for phases on a sample: events of it can be read"
-        place = body.at("phases" if body.inner else "mechanism")
+        message = (
+            "no event is written for a mechanism in place of training, for phases on a sample, or for disjoint parts: events of "
+            "the first two can be read"
+        )
+        place = body.at(body.within_key if body.inner else "mechanism")
         return [described.problem("no-equivalent", place, message, allowed="training, sampler and noise")]
     if body.draws_per_iteration() > 1 and described.privacy.adjacency == "replace-one":
         message = (

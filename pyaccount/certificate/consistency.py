@@ -145,6 +145,12 @@ def _order(data: CertificateModel) -> Iterator[Inconsistency]:
         for end, most in (("epsilon_lower", guarantee.epsilon), ("delta_lower", guarantee.delta)):
             if getattr(side, end) > most:
                 yield Inconsistency(f"directions.{name}.{end}", "above the guarantee's upper bound")
+    for index, kind in enumerate(data.records or ()):
+        if kind.epsilon_lower > kind.epsilon:
+            message = f"at most {kind.epsilon!r} and at least {kind.epsilon_lower!r}: the bounds cross"
+            yield Inconsistency(f"records[{index}].epsilon", message)
+        if kind.epsilon > guarantee.epsilon:
+            yield Inconsistency(f"records[{index}].epsilon", "above the guarantee's upper bound, which is the largest")
     profiles = {"profile": data.profile, **{f"directions.{name}.profile": side.profile for name, side in sides.items()}}
     for path, points in profiles.items():
         for index, point in enumerate(points):

@@ -12,6 +12,7 @@ from pyaccount.certificate.model import (
     BufferRecord,
     CertificateModel,
     Contrast,
+    KindOfRecord,
     MatrixRecord,
     MechanismRecord,
     PhaseRecord,
@@ -21,6 +22,7 @@ from pyaccount.certificate.model import (
     Utility,
     WorkloadUtility,
 )
+from pyaccount.certificate.numbers import ordered
 from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.risk import from_guarantee, risk_record
 from pyaccount.certificate.sampled import sampled
@@ -98,6 +100,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
         ),
         holds=evidence.holds,
         guarantee=numbers.guarantee,
+        records=_records(evidence) if isinstance(evidence, Evidence) else None,
         risk=risk,
         solved=numbers.solved,
         privacy=unit,
@@ -142,6 +145,14 @@ def _risk(asked: Document, evidence: Evidence | SampledEvidence, numbers: Certif
         return risk_record(budget, value, (guarantee.epsilon, guarantee.epsilon_lower, guarantee.delta))
     assert evidence.told is not None
     return risk_record(budget, from_guarantee(budget, guarantee, numbers.directions), evidence.told)
+
+
+def _records(evidence: Evidence) -> list[KindOfRecord] | None:
+    """Return the guarantee for each kind of record; None if all records are of one kind."""
+    return [
+        KindOfRecord(name=one.name, epsilon=one.upper, epsilon_lower=ordered(one.lower, one.upper, f"ε of {one.name}"))
+        for one in evidence.records
+    ] or None
 
 
 def _claim(document: Document) -> tuple[float, float] | None:
@@ -199,7 +210,7 @@ def _mechanism(document: Document, body: Body) -> MechanismRecord | None:
     stated: Any = document.to_mapping()
     for part in body.path:
         stated = stated[part]
-    keys = {"phases": stated["phases"]} if body.inner else dict(stated["mechanism"])
+    keys = {body.within_key: stated[body.within_key]} if body.inner else dict(stated["mechanism"])
     keys.pop("kind", None)
     if body.draws_groups:
         keys["draws"] = stated["sampler"]["draws"]

@@ -218,7 +218,7 @@ class MechanismRecord(Record):
 
     kind: str = Field(
         description="The kind of mechanism, as in the document; `phases` for phases that are run together, `select` for a "
-        "selection of one of their runs."
+        "selection of one of their runs, `parallel` for disjoint parts."
     )
     stated: dict[str, Any] = Field(
         description="Its other keys, as in the document; `draws`, if its sampler draws clients; and `noise`, if the document has "
@@ -403,10 +403,21 @@ class Contrast(Record):
     delta: Probability = Field(description="The δ of this bound.")
 
 
+class KindOfRecord(Record):
+    """The guarantee for records of one kind, at the delta of the guarantee."""
+
+    name: str = Field(
+        description="The kind in words: the part that the record is in; for groups and for records that are replaced, where the "
+        "records are."
+    )
+    epsilon: NonNegative = Field(description="Upper bound on ε for records of this kind.")
+    epsilon_lower: NonNegative = Field(description="Lower bound: no smaller ε holds for records of this kind.")
+
+
 class CertificateModel(LaterRecord):
     """A privacy certificate, format version 1."""
 
-    later: ClassVar[tuple[str, ...]] = ("risk", "content_sha256")
+    later: ClassVar[tuple[str, ...]] = ("risk", "records", "content_sha256")
 
     # The meaning of a field never changes; a new meaning gets a new name or a new format version.
     pyaccount: Literal[1] = Field(description="The version of the certificate format.")
@@ -415,6 +426,11 @@ class CertificateModel(LaterRecord):
     statement: str = Field(description="The guarantee in one English sentence.")
     holds: bool = Field(description="Whether the claim of the document is certified.")
     guarantee: Guarantee = Field(description="The guarantee.")
+    records: list[KindOfRecord] | None = Field(
+        default=None,
+        description="The guarantee for each kind of record, if the document says that records differ, as those of disjoint parts "
+        "do. The guarantee of the certificate is the largest of them. Absent if all records are of one kind.",
+    )
     risk: RiskRecord | None = Field(
         default=None,
         description="The budget of risk, if the document has one instead of ε and δ; absent otherwise. For a "
@@ -441,11 +457,12 @@ class CertificateModel(LaterRecord):
     group_lemma: Contrast | None = Field(
         description='What the generic lemma for groups gives ("black box"); null for single records.'
     )
-    not_computed: list[Literal["search", "lower ends", "profile", "curve", "group lemma"]] = Field(
+    not_computed: list[Literal["search", "lower ends", "profile", "curve", "group lemma", "records"]] = Field(
         default_factory=list,
         description="What was left out because the time limit ended after the guarantee was known. search: the rest "
         "of the search for a smaller value; lower ends: the lower bounds, which are then 0; profile: the "
-        "profile, which is then empty; curve: the curve; group lemma: the comparison with the group lemma.",
+        "profile, which is then empty; curve: the curve; group lemma: the comparison with the group lemma; "
+        "records: the guarantee for each kind of record.",
     )
     document: dict[str, Any] = Field(description="The document that was certified, without defaults.")
     document_sha256: str = Field(description="The SHA-256 of the canonical JSON of the document.")

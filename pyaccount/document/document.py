@@ -19,6 +19,7 @@ from pyaccount.document.rules import broken_rules
 from pyaccount.document.sections import Risk
 from pyaccount.document.validation import validate
 from pyaccount.document.views import Mechanism, bodies_of, shared_noise_of
+from pyaccount.document.words import Adjacency
 from pyaccount.errors import DocumentError, Path, Problem, path_text
 
 
@@ -133,6 +134,12 @@ class Document(Mechanism):
         document.bodies = tuple(body.in_iterations() for body in bodies_of(model))
         document.stated_privacy = model.privacy
         document.privacy = target(model.privacy, document.bodies)
+        return document
+
+    def protecting(self, adjacency: Adjacency, group_size: int) -> Document:
+        """Return the document for another change of the data, for the analysis of a part of it. It is not validated again."""
+        document = copy.copy(self)
+        document.privacy = self.privacy.model_copy(update={"adjacency": adjacency, "group_size": group_size})
         return document
 
     @property

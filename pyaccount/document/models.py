@@ -122,9 +122,57 @@ class SelectedPhases(_NamedPhase):
     )
 
 
-AnyPhase = Phase | MechanismPhase | SampledPhases | SelectedPhases
+_OnOneData = Phase | MechanismPhase | SampledPhases | SelectedPhases
+_ON_ONE_DATA = KeyedShapes(Phase, {"mechanism": MechanismPhase, "select": SelectedPhases, "phases": SampledPhases})
+
+
+class PartPhases(_NamedPhase):
+    """A part with several phases, which are run one after the other on the records of this part."""
+
+    phases: Annotated[tuple[Annotated[_OnOneData, _ON_ONE_DATA], ...], Items(ranges.INNER_PHASES)] = Field(
+        description="The phases that are run on the records of this part."
+    )
+    count: Annotated[int, Number(ranges.COUNT, whole=True)] = Field(
+        default=1, description="The number of times that all of them are run."
+    )
+
+
+class _PartShapes(KeyedShapes):
+    """The shapes of a part: those of a phase, and phases without a sampler, which are all run on the whole part."""
+
+    @property
+    def members(self) -> tuple[type[Section], ...]:
+        """All shapes, the usual one first."""
+        return (*super().members, PartPhases)
+
+    def member(self, value: object) -> type[Section]:
+        """Return the shape that reads a raw value."""
+        shape = super().member(value)
+        return PartPhases if shape is SampledPhases and isinstance(value, dict) and "sampler" not in value else shape
+
+
+class DisjointPhases(_NamedPhase):
+    """Phases on disjoint parts of the data, such as silos or shards: every record is in exactly one part."""
+
+    parallel: Annotated[
+        tuple[
+            Annotated[_OnOneData | PartPhases, _PartShapes(_ON_ONE_DATA.usual, _ON_ONE_DATA.by_key)],
+            ...,
+        ],
+        Items(ranges.PARTS),
+    ] = Field(
+        description="What is run on each part. The guarantee is that of the worst part together with all other phases, not the "
+        "sum over the parts. To which part a record belongs depends on this record alone."
+    )
+    count: Annotated[int, Number(ranges.COUNT, whole=True)] = Field(
+        default=1, description="The number of times that all of it is run, each time on the same parts."
+    )
+
+
+AnyPhase = _OnOneData | DisjointPhases
+AnyPart = _OnOneData | PartPhases
 #: The shapes of a phase.
-PHASE_SHAPES = KeyedShapes(Phase, {"mechanism": MechanismPhase, "select": SelectedPhases, "phases": SampledPhases})
+PHASE_SHAPES = KeyedShapes(Phase, {"parallel": DisjointPhases, **_ON_ONE_DATA.by_key})
 
 
 class _Head(Section):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyaccount.document.blanks import choices_compare_noise, one_blank, searches_have_a_target
+from pyaccount.document.disjoint import disjoint_problems
 from pyaccount.document.epochs import epochs_text, iterations_of
 from pyaccount.document.fields import SOLVE
 from pyaccount.document.mechanisms import MechanismKind
@@ -36,6 +37,7 @@ def broken_rules(document: Mechanism) -> Iterator[Problem]:
     yield from choices_compare_noise(document)
     yield from searches_have_a_target(document)
     for body in document.every_body():
+        yield from disjoint_problems(document, body)
         yield from _length_is_given(document, body)
         yield from _epochs_say_iterations(document, body)
         yield from schedule_problems(document, body)

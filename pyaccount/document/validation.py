@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from pyaccount.document import numerals
 from pyaccount.document.asking import AlsoCalled
+from pyaccount.document.disjoint import AT_THE_TOP, INSIDE
 from pyaccount.document.fields import listed
 from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import REPORTED, Node, Table, find, located, plain_value
@@ -126,6 +127,10 @@ class _Review:
         if not parent and key in self.shape.body_keys and "phases" in self.shape.model_fields:
             message = "a document with phases cannot have this key at the top level: move it into a phase"
             return located(self.root, Problem("contradiction", message, path), key=True)
+        if self.shape.body_keys and key == "parallel" and (not parent or isinstance(parent[-1], int)):
+            expected = ("phases",) if not parent else ("training", "sampler", "noise", "mechanism")
+            self.meant.update((*parent, name) for name in expected)
+            return located(self.root, Problem("contradiction", INSIDE if parent else AT_THE_TOP, path), key=True)
         fields = keys_at(self.shape, parent, self.raw)
         if self.shape.body_keys and (replaced := _in_its_place(str(key), fields)) is not None:
             return located(self.root, Problem("contradiction", replaced, path), key=True)
@@ -170,7 +175,7 @@ class _Review:
 
     def stated(self, parent: Path) -> dict[str, object]:
         """Return the values of all sections of the body around a key, with keys in lower case and with underscores."""
-        body = value_at(self.raw, parent[:2] if parent[:1] == ("phases",) else ())
+        body = value_at(self.raw, _body_around(parent))
         body = body if isinstance(body, dict) else {}
         sections = [section for section in body.values() if isinstance(section, dict)]
         return {as_key(str(key)): value for section in (body, *sections) for key, value in section.items()}
@@ -300,7 +305,7 @@ def _meant_field(key: str, parent: Path, fields: list[str], mechanism: bool) -> 
         # This document does not have the sections of mechanism documents.
         like = nearest(key, fields, cutoff=_LIKE)
         return (*parent, like) if like else None
-    body = parent[:2] if parent[:1] == ("phases",) else ()
+    body = _body_around(parent)
     alias = alias_of(key) or alias_of(key, _also_called()) or _homes().get(key)
     if alias is not None:
         return (*parent, alias[-1]) if alias[-1] in fields else _absolute(alias, body)
@@ -308,6 +313,14 @@ def _meant_field(key: str, parent: Path, fields: list[str], mechanism: bool) -> 
         return (*parent, like)
     elsewhere = nearest(key, _homes(), cutoff=_SLIP)
     return _absolute(_homes()[elsewhere], body) if elsewhere else None
+
+
+def _body_around(path: Path) -> Path:
+    """Return the path of the phase, or of the phase inside of a phase, that contains a path; () for a single body."""
+    end = 0
+    while path[end : end + 1] in (("phases",), ("parallel",)) and isinstance((*path, None, None)[end + 1], int):
+        end += 2
+    return path[:end]
 
 
 def _absolute(home: Path, body: Path) -> Path:

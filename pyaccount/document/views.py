@@ -17,12 +17,15 @@ from pyaccount.document.epochs import iterations_of
 from pyaccount.document.fields import SOLVE, Solve
 from pyaccount.document.matrices import Identity, MatrixKind
 from pyaccount.document.mechanisms import MechanismKind
-from pyaccount.document.mechanisms.base import OfPhases
+from pyaccount.document.mechanisms.base import OfParts, OfPhases
 from pyaccount.document.models import (
     AnyDocument,
+    AnyPart,
     AnyPhase,
+    DisjointPhases,
     MechanismDocument,
     MechanismPhase,
+    PartPhases,
     PhasedDocument,
     SampledPhases,
     SelectedPhases,
@@ -46,7 +49,7 @@ from pyaccount.document.written import Written
 from pyaccount.errors import Path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
 
@@ -79,7 +82,7 @@ class Body:
     workload: StatedWorkload | None = None
     #: The noise as the body states it, without the factor of all phases; None means that there is no such factor.
     stated_noise: AnyNoise | None = None
-    #: The phases that are run together in one run of this body; empty for most bodies.
+    #: The phases that are run together in one run of this body, or its disjoint parts; empty for most bodies.
     inner: tuple[Body, ...] = ()
     #: Whether what the sampler draws are groups that contain the protected records, instead of the records themselves.
     draws_groups: bool = False
@@ -90,6 +93,10 @@ class Body:
         """Return the document path of something in this body."""
         return (*self.path, self.rates, *path[1:]) if path[0] == "training" else (*self.path, *path)
 
+    def contains(self, path: Path) -> bool:
+        """Return whether something at a document path is in this body."""
+        return path[: len(self.path)] == self.path
+
     def schedules(self) -> dict[Path, Scheduled]:
         """Return what differs from round to round, by its document path."""
         values = {
@@ -99,6 +106,21 @@ class Body:
         }
         kinds = ScheduledMultiplier | ScheduledProbability | ScheduledBatch
         return {path: value for path, value in values.items() if isinstance(value, kinds)}
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether the bodies inside of this one are run on disjoint parts of the data."""
+        return isinstance(self.noise, OfParts)
+
+    @property
+    def released(self) -> str:
+        """The key of what this body releases if it has a mechanism, or phases, in place of training."""
+        return "select" if self.select is not None else self.within_key if self.inner else "mechanism"
+
+    @property
+    def within_key(self) -> str:
+        """The key of the list of bodies inside of this one."""
+        return "parallel" if self.disjoint else "phases"
 
     def within(self) -> Iterator[Body]:
         """Yield the bodies inside of this one, at any depth, each followed by those that are inside it."""
@@ -246,7 +268,11 @@ def shared_noise_of(model: AnyDocument) -> SharedNoise | None:
     return stated if isinstance(stated, SharedNoise) else None
 
 
-def _body_of(model: AnyDocument | AnyPhase, path: Path, name: str | None) -> Body:
+def _body_of(model: AnyDocument | AnyPhase | AnyPart, path: Path, name: str | None) -> Body:
+    if isinstance(model, DisjointPhases):
+        return _unsampled(path, name, OfParts(), model.count, _inner(model.parallel, (*path, "parallel")))
+    if isinstance(model, PartPhases):
+        return _unsampled(path, name, OfPhases(), model.count, _inner(model.phases, (*path, "phases")))
     if isinstance(model, MechanismDocument | MechanismPhase | SampledPhases | SelectedPhases):
         return _mechanism_body(model, path, name)
     assert not isinstance(model, PhasedDocument)
@@ -260,6 +286,14 @@ def _body_of(model: AnyDocument | AnyPhase, path: Path, name: str | None) -> Bod
 _ALL, _DRAWN = Deterministic(kind="none"), Poisson(kind="poisson")
 
 
+def _unsampled(path: Path, name: str | None, mechanism: MechanismKind, count: int, inner: tuple[Body, ...]) -> Body:
+    """Return a body of which one run is that of the bodies inside, on all records or on disjoint parts of them."""
+    return replace(
+        Body(path, name, Training(iterations=1), _ALL, Identity(kind="identity"), mechanism, count, rates="sampler"),
+        inner=inner,
+    )
+
+
 def _mechanism_body(
     model: MechanismDocument | MechanismPhase | SampledPhases | SelectedPhases, path: Path, name: str | None
 ) -> Body:
@@ -269,7 +303,7 @@ def _mechanism_body(
     inner: tuple[Body, ...] = ()
     if isinstance(model, SampledPhases | SelectedPhases):
         mechanism: MechanismKind = OfPhases()
-        inner = _inner(model, path)
+        inner = _inner(model.phases, (*path, "phases"))
     else:
         mechanism = model.mechanism if _was_read(model.mechanism) else MechanismKind()
     rate = number_or_none(getattr(draw, "sampling_probability", None))
@@ -280,14 +314,11 @@ def _mechanism_body(
     return replace(body, inner=inner, draws_groups=getattr(draw, "draws", "records") == "clients", select=chosen)
 
 
-def _inner(model: SampledPhases | SelectedPhases, path: Path) -> tuple[Body, ...]:
-    """Return the bodies of the phases inside a phase; empty if they could not be read."""
-    if not isinstance(model.phases, tuple):
+def _inner(models: Sequence[AnyPart] | object, path: Path) -> tuple[Body, ...]:
+    """Return the bodies of a list of phases, or parts, inside of a phase; empty if they could not be read."""
+    if not isinstance(models, tuple):
         return ()
-    return tuple(
-        _body_of(phase, (*path, "phases", index), phase.name).in_iterations()
-        for index, phase in enumerate(model.phases)
-    )
+    return tuple(_body_of(model, (*path, index), model.name).in_iterations() for index, model in enumerate(models))
 
 
 def sampler_of(model: HasSampler) -> SamplerKind:

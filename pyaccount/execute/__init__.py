@@ -16,7 +16,7 @@ from pyaccount import _core
 from pyaccount.directions import DIRECTIONS
 from pyaccount.errors import LimitError
 from pyaccount.execute.curve import CurvePoint, curves
-from pyaccount.execute.engine import RESOLVED, Answer, Engine, Question, asked_at, finite
+from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, asked_at, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
 from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, profile_tolerance, read_profile
 from pyaccount.execute.measure import MeasuredRisk, risk_attained
@@ -45,6 +45,7 @@ __all__ = [
     "Engine",
     "Evidence",
     "Question",
+    "RecordGuarantee",
     "RunOptions",
     "asked_at",
     "run",
@@ -57,6 +58,14 @@ CONTRAST_TOLERANCE = 1e-6
 class DirectionInterval(NamedTuple):
     """An interval for one direction: the true value is at least `lower` and at most `upper`."""
 
+    lower: float
+    upper: float
+
+
+class RecordGuarantee(NamedTuple):
+    """An interval for ε at the certified δ, for one kind of record: it is at least `lower` and at most `upper`."""
+
+    name: str
     lower: float
     upper: float
 
@@ -94,11 +103,18 @@ class PinnedClaim:
 
     def direction(self, direction: Direction) -> DirectionInterval:
         """Return the interval for ε in one direction, at the certified δ."""
-        found, asked = self.at_delta.directions[direction], given(self.at_delta.question.delta)
-        return DirectionInterval(
-            lower=found.lower if asked >= self.delta else 0.0,
-            # A bound for the claim holds in each of the two directions.
-            upper=min(found.upper, self.epsilon) if asked <= self.delta else self.epsilon,
+        return DirectionInterval(*self._ends(self.at_delta.directions[direction]))
+
+    def record(self, name: str, found: Answer) -> RecordGuarantee:
+        """Return the interval for ε of one kind of record, at the certified δ, from the answer to the same question."""
+        return RecordGuarantee(name, *self._ends(found))
+
+    def _ends(self, found: Answer | DirectedAnswer) -> tuple[float, float]:
+        asked = given(self.at_delta.question.delta)
+        return (
+            found.lower if asked >= self.delta else 0.0,
+            # A bound for the claim holds in each of the two directions, and for each kind of record.
+            min(found.upper, self.epsilon) if asked <= self.delta else self.epsilon,
         )
 
 
@@ -131,6 +147,8 @@ class Evidence:
     risk: CertifiedRisk | None = None
     #: For each direction whose rounds are enclosed by laws: the lower bound on δ by the laws below, at the certified ε.
     inner: dict[Direction, float] = field(default_factory=dict)
+    #: The guarantee for each kind of record, if records are of several kinds.
+    records: tuple[RecordGuarantee, ...] = ()
 
     @property
     def document(self) -> Document:
@@ -235,6 +253,11 @@ def _with_profile(guarantee: _Guarantee, engine: Engine, tolerance: float, repor
     missing: list[NotComputed] = []
     # A time limit may leave out any of the following; the guarantee holds without it.
     attained = 0.0
+    records: tuple[RecordGuarantee, ...] = ()
+    try:
+        records = _records(instance, engine, claim)
+    except LimitError:
+        missing.append("records")
     if risk is not None:
         try:
             attained = risk_attained(engine, bounds, risk.budget, tolerance)
@@ -259,8 +282,16 @@ def _with_profile(guarantee: _Guarantee, engine: Engine, tolerance: float, repor
     report("done", 3, 3)
     certified = None if risk is None else CertifiedRisk(risk, min(attained, risk.upper))
     return Evidence(
-        instance, bounds, holds, claim, solution, profile, unamplified, lemma, more, tuple(missing), certified, inner
+        *(instance, bounds, holds, claim, solution, profile, unamplified, lemma, more, tuple(missing)),
+        *(certified, inner, records),
     )
+
+
+def _records(instance: Instance, engine: Engine, claim: PinnedClaim) -> tuple[RecordGuarantee, ...]:
+    """Return the guarantee for each kind of record at the certified δ; empty if all records are of one kind."""
+    kinds, question = instance.alternatives(), claim.at_delta.question
+    answers = engine.ask_all([(kind.bounds, question) for kind in kinds]) if kinds else []
+    return tuple(claim.record(kind.name, answer) for kind, answer in zip(kinds, answers, strict=True))
 
 
 def _inner(engine: Engine, bounds: DirectedBounds, claim: PinnedClaim) -> dict[Direction, float]:

@@ -7,14 +7,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
 from pyaccount.document.ranges import SMALLEST_DELTA
 from pyaccount.errors import TIME_IS_UP, LimitError, NumericsError
 from pyaccount.plan.largest_loss import largest_loss, losses_bounded
-from pyaccount.plan.rounds import DirectedBounds
+from pyaccount.plan.rounds import DirectedBounds, compositions
 
 if TYPE_CHECKING:
     from pyaccount.plan.rounds import Part, Rounds
@@ -40,7 +40,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class DirectedAnswer:
-    """A proven interval for one direction, and the core's own intervals for the upper and the lower rounds."""
+    """A proven interval for one direction, and the core's own intervals for the upper and the lower rounds.
+
+    If records are of several kinds, the core's intervals are those of the kind with the largest upper end.
+    """
 
     lower: float
     upper: float
@@ -74,6 +77,13 @@ class Answer:
         )
 
 
+class _Worst(NamedTuple):
+    """A proven interval for the worst of several compositions: its lower end, and the interval with the largest upper end."""
+
+    lower: float
+    account: _core.ProvenInterval
+
+
 class Engine:
     """The core on this machine, with a number of threads and one deadline for all questions together."""
 
@@ -95,20 +105,31 @@ class Engine:
             for direction in DIRECTIONS:
                 for rounds in (bounds[direction].upper, bounds[direction].lower):
                     wanted.setdefault((rounds, question), len(wanted))
-        intervals = self._intervals(list(wanted))
+        intervals = self._worst(list(wanted))
         answers = []
         for bounds, question in items:
             directions: dict[Direction, DirectedAnswer] = {}
             for direction in DIRECTIONS:
                 above = intervals[wanted[bounds[direction].upper, question]]
                 below = intervals[wanted[bounds[direction].lower, question]]
-                if below.lower > above.upper:
+                if below.lower > above.account.upper:
                     raise NumericsError(
-                        f"the lower bound {below.lower!r} is above the upper bound {above.upper!r}: "
+                        f"the lower bound {below.lower!r} is above the upper bound {above.account.upper!r}: "
                         "this is a defect, nothing is certified"
                     )
-                directions[direction] = DirectedAnswer(below.lower, above.upper, above, below)
+                directions[direction] = DirectedAnswer(below.lower, above.account.upper, above.account, below.account)
             answers.append(Answer(question, directions))
+        return answers
+
+    def _worst(self, wanted: Sequence[tuple[tuple[Rounds, ...], Question]]) -> list[_Worst]:
+        """Return the interval of the worst composition for each item; most have only one."""
+        single = list(dict.fromkeys((one, question) for rounds, question in wanted for one in compositions(rounds)))
+        intervals = dict(zip(single, self._intervals(single), strict=True))
+        answers = []
+        for rounds, question in wanted:
+            found = [intervals[one, question] for one in compositions(rounds)]
+            account = max(found, key=lambda interval: (interval.upper, interval.lower))
+            answers.append(_Worst(max(interval.lower for interval in found), account))
         return answers
 
     def _intervals(self, wanted: Sequence[tuple[tuple[Rounds, ...], Question]]) -> list[_core.ProvenInterval]:
@@ -138,17 +159,19 @@ class Engine:
         They are as narrow as the relative tolerance where δ is above `ignored`. Each curve comes with the number of
         times that its rounds were composed.
         """
+        single = [(one, epsilons) for rounds, epsilons in items for one in compositions(rounds)]
         with self._counting():
             curves = _core.curve_all(
                 [
                     ([(self._profile(r.part), r.count) for r in rounds], list(epsilons), tolerance, ignored)
-                    for rounds, epsilons in items
+                    for rounds, epsilons in single
                 ],
                 threads=self._threads,
                 time_limit=self._remaining(),
             )
         self.compositions += sum(count for _, count in curves)
-        return curves
+        found = iter(curves)
+        return [_highest([next(found) for _ in compositions(rounds)]) for rounds, _ in items]
 
     def log_moment(
         self, mechanism: _core.Sampled, order: int, *, most_busy: int | None = None, gap: float = 1e-3
@@ -183,6 +206,17 @@ class Engine:
         if remaining <= 0.0:
             raise LimitError(TIME_IS_UP)
         return remaining
+
+
+def _highest(curves: Sequence[tuple[list[tuple[float, float]], int]]) -> tuple[list[tuple[float, float]], int]:
+    """Return the maximum of several curves at each ε, and how often their rounds were composed in all."""
+    if len(curves) == 1:
+        return curves[0]
+    points = [
+        (max(lower for lower, _ in bounds), max(upper for _, upper in bounds))
+        for bounds in zip(*(curve for curve, _ in curves), strict=True)
+    ]
+    return points, sum(count for _, count in curves)
 
 
 def asked_at(bounds: DirectedBounds, delta: float) -> float:

@@ -81,7 +81,7 @@ def _single(document: Document, group: int) -> Document:
     if document.privacy.adjacency != "add-remove":
         return single
     # The chain of neighbours contains smaller data sets, in which a batch of the same size is a larger share.
-    for body in document.bodies:
+    for body in document.every_body():
         if body.sampler.fixed_draws and body.training.dataset_size is not None:
             sizes: dict[str, object] = {"dataset_size": body.training.dataset_size - group + 1}
             if not body.rates_scheduled:

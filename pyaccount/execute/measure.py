@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
-from pyaccount.plan.rounds import reversed_rounds
+from pyaccount.plan.rounds import alternatives_of, reversed_rounds
 from pyaccount.risk.budget import Enclosure, attained_at_least
 
 if TYPE_CHECKING:
@@ -38,13 +38,25 @@ class MeasuredRisk:
 
 
 def risk_of_bound(engine: Engine, bounds: DirectedBounds, budget: Budget, tolerance: float) -> MeasuredRisk:
-    """Return the risk of the rounds that bound the mechanism from above; its upper end bounds the mechanism's risk."""
-    rounds = {side: bounds[side].upper for side in DIRECTIONS}
-    return _narrowed(engine, rounds, budget, tolerance, budget.at_least)
+    """Return the risk of the rounds that bound the mechanism from above; its upper end bounds the mechanism's risk.
+
+    If records are of several kinds, it is the largest risk of one kind: an attack is about records of one kind.
+    """
+    found = [
+        _narrowed(engine, {side: one[side].upper for side in DIRECTIONS}, budget, tolerance, budget.at_least)
+        for one in alternatives_of(bounds)
+    ]
+    worst = max(found, key=lambda risk: (risk.upper, risk.lower))
+    return replace(worst, lower=max(risk.lower for risk in found))
 
 
 def risk_attained(engine: Engine, bounds: DirectedBounds, budget: Budget, tolerance: float) -> float:
     """Return a lower bound on the mechanism's risk: that of two data sets, or of the bound itself if it is attained."""
+    return max(_attained(engine, one, budget, tolerance) for one in alternatives_of(bounds))
+
+
+def _attained(engine: Engine, bounds: DirectedBounds, budget: Budget, tolerance: float) -> float:
+    """Return a lower bound on the risk for records of one kind."""
     rounds = {side: bounds[side].lower for side in DIRECTIONS}
 
     def at_least(points: Points) -> float:

@@ -150,14 +150,16 @@ def _solve(search: Search) -> Solution:
     if name in NOISE_BLANKS:
         return _smallest_noise(search)
     if name == "iterations":
-        body = next(body for body in document.bodies if body.at("training", "iterations") == search.path)
+        body = next(body for body in document.every_body() if body.at("training", "iterations") == search.path)
         return _largest_whole(search, int(ITERATIONS.maximum), "iteration", sampler_plan(body).rounds_at_a_time(body))
     if name == "group_size":
-        sizes = [body.training.dataset_size for body in document.bodies if body.sampler.fixed_draws]
+        sizes = [body.training.dataset_size for body in document.every_body() if body.sampler.fixed_draws]
         return _largest_whole(
             search, min([int(GROUP_SIZE.maximum), *(size for size in sizes if size is not None)]), "record"
         )
-    body = next(body for body in document.bodies if (*body.path, "training", "expected_batch_size") == search.path)
+    body = next(
+        body for body in document.every_body() if (*body.path, "training", "expected_batch_size") == search.path
+    )
     return _largest_whole(search, sampler_plan(body).largest_batch(document, body), "record in a batch")
 
 

@@ -281,7 +281,7 @@ def _end(path: Path) -> End | None:
     if top == "risk":
         ends: dict[Any, End] = {"value": "upper", "value_lower": "lower", "epsilon": "upper", "epsilon_lower": "lower"}
         return ends.get(leaf)
-    if top not in ("guarantee", "directions", "profile"):
+    if top not in ("guarantee", "directions", "profile", "records"):
         return None
     if leaf in ("epsilon_lower", "delta_lower"):
         return "lower"

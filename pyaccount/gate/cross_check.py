@@ -54,7 +54,7 @@ class ComposedCrossCheck:
     instance: Instance
     engine: Engine
     tolerance: float
-    _known: dict[Question, Answer] = field(default_factory=dict)
+    _known: dict[tuple[Question, int | None], Answer] = field(default_factory=dict)
     #: The rounds of the instance, not grouped.
     bounds: DirectedBounds = field(init=False)
 
@@ -74,7 +74,7 @@ class ComposedCrossCheck:
             return self.claim(stated).fails, "cross-checked: whether the claim fails with it"
         while True:
             # At a narrower interval, fewer rounds of a long schedule are grouped as nearly alike.
-            bounds = self.instance.bounds(None if tolerance <= FINEST else 0.5 * tolerance)
+            bounds = self._bounds(path, None if tolerance <= FINEST else 0.5 * tolerance)
             answer = self._ask(path, bounds, tolerance)
             held, bound = self._ends(answer, bounds, path)
             if leaf.endswith("_lower"):
@@ -90,6 +90,12 @@ class ComposedCrossCheck:
             if tolerance <= FINEST or not (answer.within_tolerance or composed_alike(bounds)):
                 return False, f"could not be confirmed: recomputed {held!r}, and no finer result is possible"
             tolerance = max(FINEST, 0.1 * tolerance)
+
+    def _bounds(self, path: Path, width: float | None) -> DirectedBounds:
+        """Return the rounds that a field is about: those of one kind of record, or all."""
+        if path[0] != "records":
+            return self.instance.bounds(width)
+        return self.instance.alternatives()[int(path[1])].bounds
 
     def _risk(self, stated: float, *, lower: bool) -> tuple[bool, str]:
         """Return whether a bound on a risk measure holds, and the reason."""
@@ -140,9 +146,10 @@ class ComposedCrossCheck:
         else:
             delta = asked_at(self.bounds, guarantee["delta"])
         question = Question(epsilon, delta, tolerance)
-        if question not in self._known:
-            self._known[question] = self.engine.ask(bounds, question)
-        return self._known[question]
+        key = (question, int(path[1]) if path[0] == "records" else None)
+        if key not in self._known:
+            self._known[key] = self.engine.ask(bounds, question)
+        return self._known[key]
 
     @staticmethod
     def _ends(answer: Answer, bounds: DirectedBounds, path: Path) -> tuple[float, float]:

@@ -158,4 +158,6 @@ def _as_far(fresh: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
         cut["unamplified"] = {**fresh["unamplified"], "epsilon": wider}
     if "group lemma" in missing:
         cut["group_lemma"] = None
+    if "records" in missing:
+        cut.pop("records", None)
     return cut

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 from pyaccount.document.fields import NOISE_BLANKS
@@ -10,7 +11,7 @@ from pyaccount.errors import path_text
 from pyaccount.plan.alike import MANY, grouped_alike
 from pyaccount.plan.common import length_text
 from pyaccount.plan.drawing import NEWEST, DrawingRule
-from pyaccount.plan.rounds import DirectedBounds, combine
+from pyaccount.plan.rounds import Alternative, DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.scheduled_rounds import kinds_of
 from pyaccount.risk.budgets import budget_of
@@ -123,17 +124,46 @@ class Instance:
         parts = [part for part in self.parts() if part is not None]
         return combine(parts, merge_gaussians=self.merges) if parts else None
 
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """Return the name and the rounds of each kind of record, the rest of the document included.
+
+        Empty for documents all of whose records are of one kind.
+        """
+        if all(analysis.alternatives is None for analysis in self.analyses):
+            return ()
+        kinds: list[tuple[Alternative, ...]] = []
+        for analysis, body in zip(self.analyses, self.document.bodies, strict=True):
+            assert analysis.bounds is not None, "documents whose records differ are not sampled"
+            if analysis.alternatives is None:
+                kinds.append((Alternative("", analysis.bounds(self.document, body)),))
+            else:
+                kinds.append(analysis.alternatives(self.document, body))
+        return tuple(
+            Alternative(
+                ", and ".join(one.name for one in choice if one.name),
+                combine([one.bounds for one in choice], merge_gaussians=self.merges),
+            )
+            for choice in product(*kinds)
+        )
+
     def bounds_beside(self, path: Path) -> DirectedBounds | None:
-        """Return the rounds of all phases except the one that contains `path`.
+        """Return the rounds of all phases except the one that contains `path`; of disjoint parts only that part is left out.
 
         Returns None if no phase contains it, if there is no other phase, or if another phase is sampled.
         """
-        own = [bool(body.path) and path[: len(body.path)] == body.path for body in self.document.bodies]
-        if not any(own):
+        if not any(body.path and body.contains(path) for body in self.document.bodies):
             return None
-        rest = [part for part, alone in zip(self.parts(), own, strict=True) if not alone]
-        parts = [part for part in rest if part is not None]
-        return combine(parts, merge_gaussians=self.merges) if parts and len(parts) == len(rest) else None
+        rest = []
+        for analysis, body in zip(self.analyses, self.document.bodies, strict=True):
+            left = body
+            if body.contains(path):
+                left = replace(body, inner=tuple(part for part in body.inner if not part.contains(path)))
+                if not body.disjoint or not left.inner:
+                    continue
+            if analysis.bounds is None:
+                return None
+            rest.append(analysis.bounds(self.document, left))
+        return combine(rest, merge_gaussians=self.merges) if rest else None
 
     def mechanism(self) -> SampledMechanism:
         """Return the sampled phases as one mechanism, without the rounds that are composed with them."""

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiled import CompiledDocument, worded
+from pyaccount.plan.disjoint import kinds_refusals
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.noises import analysis_of, noise_plan
+from pyaccount.plan.noises.parts import ONE_EACH
 from pyaccount.plan.samplers import PLANS, sampler_plan
 from pyaccount.plan.scheduled import ScheduledRounds, schedule_refusals
 from pyaccount.risk.budgets import budget_of
@@ -59,7 +61,9 @@ def _compile_one(document: Document, kind: type[Compiled]) -> Compiled:
             for problem in _search_refusals(document, body)
         ]
     )
+    _refuse(kinds_refusals(document))
     analyses = tuple(_analysis(document, body) for body in document.bodies)
+    _refuse(_sampled_beside_parts(document, analyses))
     plan = kind(document, analyses, worded(document, analyses))
     if document.accounting.method == "monte-carlo" and not plan.sampled:
         message = (
@@ -85,6 +89,23 @@ def _compile_one(document: Document, kind: type[Compiled]) -> Compiled:
             # Refusals that depend on a file or on an inverse are raised here, too.
             strategy(document, body)
     return plan
+
+
+def _sampled_beside_parts(document: Document, analyses: tuple[Analysis, ...]) -> list[Problem]:
+    """Refuse phases that are analysed by drawing samples in a document whose records are of several kinds."""
+    if all(analysis.alternatives is None for analysis in analyses):
+        return []
+    return [
+        document.problem(
+            "no-valid-bound",
+            body.at("sampler", "kind"),
+            f"{body.sampler.kind} sampling is analysed by drawing samples, which is not implemented beside disjoint parts: "
+            f"{ONE_EACH}",
+            allowed="a sampler whose rounds compose",
+        )
+        for analysis, body in zip(analyses, document.bodies, strict=True)
+        if analysis.mechanism is not None
+    ]
 
 
 def _moment_refusals(plan: CompiledDocument) -> list[Problem]:

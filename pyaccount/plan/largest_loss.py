@@ -11,6 +11,8 @@ ln(p/q)). If runs draw the record with probability q, losses become ln(1 − q +
 −ln(1 − q + q·e^{−ℓ}) in the direction add. Logarithms are enclosed: their
 errors are a few units of rounding, of the arguments too.
 
+If records are of several kinds, the largest loss of the worst kind is the smallest ε at δ = 0 for all of them.
+
 S is summed in fractions, without rounding. Numbers are taken as the decimals that documents and certificates show: 0.3 is
 3/10, not the double nearest to it. So three releases of scale 10 are exactly (0.3, 0)-differentially private. The decimal is
 within half a unit in the last place of the double.
@@ -104,6 +106,10 @@ def _loss(part: Part) -> _Enclosed | None:  # noqa: PLR0911 - one case for each 
             return _enclosed(log, 1e-15 * (1.0 + size))
         case "composed", parts:
             return _total((_loss(one[0]), int(one[1])) for one in parts if _with_count(one))  # type: ignore[index, arg-type]
+        case "worst", alternatives:
+            ends = [_loss(one) for one in alternatives if isinstance(one, Part)]
+            known = [loss for loss in ends if loss is not None]
+            return (max(loss[0] for loss in known), max(loss[1] for loss in known)) if len(known) == len(ends) else None
         case "sometimes", (inner, _) if isinstance(inner, Part):
             loss = _loss(inner)
             return None if loss is None else (max(Fraction(0), loss[0]), max(Fraction(0), loss[1]))

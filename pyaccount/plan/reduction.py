@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.document.views import Body
     from pyaccount.errors import Path, Problem
-    from pyaccount.plan.rounds import DirectedBounds
+    from pyaccount.plan.rounds import Alternative, DirectedBounds
     from pyaccount.plan.sampled import SampledMechanism
 
 
@@ -59,3 +59,5 @@ class Analysis:
     gaussian: bool = False
     #: Whether a round with less noise and a larger rate is an upper bound of a round: see `pyaccount.plan.alike`.
     alike: bool = False
+    #: The rounds for each kind of record, if records are of several kinds; `bounds` are those of the worst kind.
+    alternatives: Callable[[Document, Body], tuple[Alternative, ...]] | None = field(default=None, repr=False)

@@ -4,14 +4,20 @@
 equal and are counted together. `Bounds` holds, for each direction, the rounds whose composition bounds the mechanism
 from above, and the rounds of a concrete pair of data sets that bounds it from below. The two are the same if the
 theorem is tight.
+
+If records are of several kinds, such as those of disjoint parts, each kind has a composition of its own, and the guarantee is
+the worst of them. `worst_of` packs them into one `Bounds` for each direction, and `alternatives_of` unpacks them. Nothing is
+composed with the maximum of profiles: `combine` composes each kind with everything else, and the maximum is taken last.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, product
+from typing import TypeGuard
 
 from pyaccount import _core
 from pyaccount.directions import DIRECTIONS, Direction
@@ -69,6 +75,85 @@ class Bounds:
 DirectedBounds = dict[Direction, Bounds]
 
 
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """The rounds for one kind of record, such as those of one part, with everything else that the record takes part in."""
+
+    name: str
+    bounds: DirectedBounds
+
+
+#: The constructor of a part that stands for the worst of several compositions. The core never makes it.
+_WORST = "worst"
+
+
+def compositions(rounds: tuple[Rounds, ...]) -> tuple[tuple[Rounds, ...], ...]:
+    """Return the compositions whose worst is meant by `rounds`: the rounds themselves, unless `worst_of` made them."""
+    if len(rounds) != 1 or rounds[0].part.constructor != _WORST:
+        return (rounds,)
+    return tuple(
+        tuple(Rounds(item[0], item[1]) for item in one.arguments if _is_counted(item))
+        for one in rounds[0].part.arguments
+        if isinstance(one, Part)
+    )
+
+
+def _is_counted(argument: object) -> TypeGuard[tuple[Part, int]]:
+    return isinstance(argument, tuple) and bool(argument) and isinstance(argument[0], Part)
+
+
+def alternatives_of(bounds: DirectedBounds) -> tuple[DirectedBounds, ...]:
+    """Return the bounds for each kind of record, in one order for both directions; usually there is one kind."""
+    split = {
+        direction: (
+            compositions(one.upper),
+            compositions(one.lower),
+            None if one.inner is None else compositions(one.inner),
+        )
+        for direction, one in bounds.items()
+    }
+    count = max(len(upper) for upper, _, _ in split.values())
+    if count == 1:
+        return (bounds,)
+    return tuple(
+        {
+            direction: Bounds(upper[index], lower[index], None if inner is None else inner[index])
+            for direction, (upper, lower, inner) in split.items()
+        }
+        for index in range(count)
+    )
+
+
+def worst_of(alternatives: Sequence[DirectedBounds]) -> DirectedBounds:
+    """Return the bounds of the worst of several kinds of records; equal kinds count once.
+
+    The profile is the maximum of those of the kinds: every pair of neighbouring data sets differs in records of one kind,
+    and is bounded by the profile of this kind. The lower end is the maximum too, since each kind has data sets of its own.
+    """
+    distinct: list[DirectedBounds] = []
+    for one in alternatives:
+        if one not in distinct:
+            distinct.append(one)
+    if len(distinct) == 1:
+        return distinct[0]
+    worst: DirectedBounds = {}
+    for direction in DIRECTIONS:
+        sides = [one[direction] for one in distinct]
+        inner = None
+        if any(side.inner is not None for side in sides):
+            inner = _packed([side.inner or side.upper for side in sides])
+        upper = _packed([side.upper for side in sides])
+        same = all(side.lower == side.upper for side in sides)
+        worst[direction] = Bounds(upper, upper if same else _packed([side.lower for side in sides]), inner)
+    return worst
+
+
+def _packed(sides: Iterable[tuple[Rounds, ...]]) -> tuple[Rounds, ...]:
+    """Return one round that stands for the worst of several compositions."""
+    parts = (Part("composed", tuple((item.part, item.count) for item in rounds)) for rounds in sides)
+    return (Rounds(Part(_WORST, tuple(parts)), 1),)
+
+
 def tight(remove: Part, add: Part, count: int) -> DirectedBounds:
     """Return bounds whose upper and lower rounds are the same: `count` rounds of one profile for each direction."""
     rounds = {"remove": (Rounds(remove, count),), "add": (Rounds(add, count),)}
@@ -119,25 +204,58 @@ def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> Direct
     Equal rounds are counted together, in a fixed order, so that `count: k` and k equal phases are one computation. With
     `merge_gaussians` all Gaussian rounds become one: the composition of Gaussian mechanisms with sensitivities s_i and
     noise σ_i is exactly the Gaussian mechanism with (s/σ)² = Σ (s_i/σ_i)² (Dong, Roth & Su 2022, Corollary 3.3). Bounds on
-    Rényi divergences are added before they are converted to one profile.
+    Rényi divergences are added before they are converted to one profile. If records are of several kinds in a body, each kind
+    is combined with everything else.
     """
     bodies = list(parts)
+    kinds = [alternatives_of(body) for body in bodies]
+    if any(len(of_body) > 1 for of_body in kinds):
+        return worst_of([combine(choice, merge_gaussians=merge_gaussians) for choice in product(*kinds)])
     combined: DirectedBounds = {}
-    for direction in DIRECTIONS:
-        upper = counted_rounds(rounds for body in bodies for rounds in body[direction].upper)
-        same = all(body[direction].lower is body[direction].upper for body in bodies)
-        lower = upper if same else counted_rounds(rounds for body in bodies for rounds in body[direction].lower)
-        inner = None
-        if any(body[direction].inner is not None for body in bodies):
-            inner = counted_rounds(
-                rounds for body in bodies for rounds in body[direction].inner or body[direction].upper
-            )
+    for direction, one in in_turn(bodies).items():
+        upper = counted_rounds(one.upper)
+        lower = upper if one.lower is one.upper else counted_rounds(one.lower)
+        inner = None if one.inner is None else counted_rounds(one.inner)
         upper = _added(upper)
         if merge_gaussians:
             upper, lower = _merged(upper, rounding=1.0), _merged(lower, rounding=-1.0)
             inner = None if inner is None else _merged(inner, rounding=-1.0)
         combined[direction] = Bounds(upper, lower, inner)
     return combined
+
+
+def in_turn(bodies: Sequence[DirectedBounds]) -> DirectedBounds:
+    """Return the rounds of bodies that run in sequence, all for one kind of record, as they are: nothing is merged."""
+    joined: DirectedBounds = {}
+    for direction in DIRECTIONS:
+        sides = [body[direction] for body in bodies]
+        upper = tuple(chain.from_iterable(side.upper for side in sides))
+        same = all(side.lower is side.upper for side in sides)
+        inner = None
+        if any(side.inner is not None for side in sides):
+            inner = tuple(chain.from_iterable(side.inner or side.upper for side in sides))
+        lower = upper if same else tuple(chain.from_iterable(side.lower for side in sides))
+        joined[direction] = Bounds(upper, lower, inner)
+    return joined
+
+
+def repeated(run: DirectedBounds, count: int) -> DirectedBounds:
+    """Return `count` runs, from the rounds of one run. A record is of the same kind in all of them."""
+
+    def times(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...]:
+        return tuple(Rounds(item.part, count * item.count) for item in rounds)
+
+    kinds: list[DirectedBounds] = []
+    for one in alternatives_of(run):
+        many: DirectedBounds = {}
+        for direction, side in one.items():
+            upper = times(side.upper)
+            lower = upper if side.lower is side.upper else times(side.lower)
+            many[direction] = replace(
+                side, upper=upper, lower=lower, inner=None if side.inner is None else times(side.inner)
+            )
+        kinds.append(many)
+    return worst_of(kinds)
 
 
 def counted_rounds(rounds: Iterable[Rounds]) -> tuple[Rounds, ...]:

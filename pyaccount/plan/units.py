@@ -17,7 +17,6 @@ If a run has several rounds, h is their composed profile, which the core bounds 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
@@ -51,18 +50,6 @@ def sampled(run: DirectedBounds, body: Body) -> DirectedBounds:
         )
         bounds[direction] = Bounds((Rounds(upper, body.count),), (Rounds(lower, body.count),))
     return bounds
-
-
-def repeated(run: DirectedBounds, count: int) -> DirectedBounds:
-    """Return `count` runs, from the rounds of one run."""
-    return {
-        direction: replace(
-            bounds,
-            upper=tuple(Rounds(item.part, count * item.count) for item in bounds.upper),
-            lower=tuple(Rounds(item.part, count * item.count) for item in bounds.lower),
-        )
-        for direction, bounds in run.items()
-    }
 
 
 def sampling_assumptions(document: Document, body: Body) -> tuple[str, ...]:

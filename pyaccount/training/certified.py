@@ -91,18 +91,25 @@ def certified(source: RunSource, asked: Document | None = None) -> Certified:
     return _certified(document, None, None, None)
 
 
+_OF_ANOTHER = (
+    "a run draws the batches and the noise of training phases, and this phase is another mechanism, which its own library "
+    "releases: certify the whole document, and give the run a document with its training phases alone, with the multipliers of "
+    "the certificate"
+)
+_OF_PARTS = (
+    "a run draws the batches and the noise of training phases on one data set, and this phase has disjoint parts: certify the "
+    "whole document, and give the run of each part a document with the training phases of this part alone, with the multipliers "
+    "of the certificate"
+)
+
+
 def _refuse_mechanisms(document: Document) -> None:
     """Raise `DocumentError` for a document with a phase that is no training run: no batch and no noise of it is drawn here."""
     for body in document.bodies:
         if isinstance(body.noise, MechanismKind):
-            key = "select" if body.select is not None else "phases" if body.inner else "mechanism"
-            message = (
-                "a run draws the batches and the noise of training phases, and this phase is another mechanism, which its own "
-                "library releases: certify the whole document, and give the run a document with its training phases alone, with "
-                "the multipliers of the certificate"
-            )
+            message = _OF_PARTS if body.disjoint else _OF_ANOTHER
             raise DocumentError(
-                [document.problem("not-drawn", body.at(key), message, allowed="training, sampler and noise")]
+                [document.problem("not-drawn", body.at(body.released), message, allowed="training, sampler and noise")]
             )
 
 

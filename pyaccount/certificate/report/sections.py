@@ -50,6 +50,7 @@ from pyaccount.pages.page import (
     Literally,
     Page,
     PageSection,
+    PageTable,
     Paragraph,
     Quantity,
     already_rounded,
@@ -100,7 +101,7 @@ def certificate_page(data: CertificateModel, contradictions: Sequence[str] = ())
         statement=data.statement,
         headline=_headline(data),
         sections=(
-            PageSection("guarantee", "The guarantee", (FactList(_guarantee_facts(data)),)),
+            PageSection("guarantee", "The guarantee", (FactList(_guarantee_facts(data)), *_by_kind(data))),
             attack_section(data, consequences),
             profile_section(data),
             PageSection("mechanism", "The mechanism", _mechanism(data)),
@@ -263,6 +264,28 @@ def _guarantee_facts(data: CertificateModel) -> tuple[Fact, ...]:
     if data.solved is not None:
         rows.append(_solved(data, data.solved))
     return tuple(rows)
+
+
+def _by_kind(data: CertificateModel) -> tuple[Block, ...]:
+    """Return the table of the guarantee for each kind of record; empty if all records are of one kind."""
+    if data.records is None:
+        return ()
+    origin, lower = origin_of(data), lower_origin_of(data)
+    at_delta = every_digit(data.guarantee.delta, "probability", origin)
+    caption: Content = (
+        "Guarantee by kind of record, at δ = ",
+        at_delta,
+        ": everything that a record of this kind takes part in. The guarantee of the certificate is the largest.",
+    )
+    rows = tuple(
+        (
+            (Literally(kind.name),),
+            directed(at_most(kind.epsilon, "nats", origin)),
+            directed(at_least(kind.epsilon_lower, "nats", lower)),
+        )
+        for kind in data.records
+    )
+    return (PageTable(caption, ("kind of record", "ε", "lower end of ε"), rows, words=("kind of record",)),)
 
 
 def _risk(data: CertificateModel) -> list[Fact]:

@@ -64,6 +64,15 @@ class OfPhases(MechanismKind):
         return True
 
 
+class OfParts(OfPhases):
+    """The worst of several disjoint parts of the data, each with phases of its own; the parts are in the body."""
+
+    @property
+    def kind(self) -> str:
+        """The key by which documents state it."""
+        return "parallel"
+
+
 class Selection(MechanismKind):
     """A mechanism that selects one of several candidates by their utility, and releases only which one it selected."""
 

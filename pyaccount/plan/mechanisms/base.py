@@ -15,8 +15,8 @@ from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.plan.common import neighbours_assumption, number
 from pyaccount.plan.noises.base import NoisePlan
 from pyaccount.plan.reduction import Analysis, Reduction
-from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds
-from pyaccount.plan.units import repeated, sampled, sampling_assumptions, sampling_refusals, sampling_source
+from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, repeated
+from pyaccount.plan.units import sampled, sampling_assumptions, sampling_refusals, sampling_source
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 
 from pyaccount.document.kinds import Section
 from pyaccount.document.noise import Gaussian, Laplace
+from pyaccount.errors import DocumentError
 from pyaccount.plan import mechanisms
+from pyaccount.plan.disjoint import bounds_by_kind, crossing_refusals
 from pyaccount.plan.noises import gaussian, laplace
 from pyaccount.plan.noises.base import NoisePlan
 from pyaccount.plan.noises.best import Best, law_of
+from pyaccount.plan.noises.parts import Disjoint, InTurn
 from pyaccount.plan.noises.together import Together
-from pyaccount.plan.rounds import combine
+from pyaccount.plan.rounds import combine, repeated, worst_of
 from pyaccount.plan.scheduled_rounds import composed
 from pyaccount.plan.selection import selected
-from pyaccount.plan.units import repeated
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -32,14 +34,30 @@ PLANS: dict[type[Section], NoisePlan] = {Gaussian: gaussian.PLAN, Laplace: lapla
 
 def analysis_of(document: Document, body: Body) -> Analysis:
     """Return the analysis of a body. Raises `DocumentError` for a sampler that is not covered."""
-    if body.inner:
-        inner = tuple(analysis_of(document, one) for one in body.inner)
-        return (Together(inner) if body.select is None else Best(inner)).analysis()
-    return noise_plan(body).analysis(document, body)
+    if not body.inner:
+        return noise_plan(body).analysis(document, body)
+    if body.disjoint and (problems := crossing_refusals(document, body)):
+        raise DocumentError(problems)
+    inner = tuple(analysis_of(document, one) for one in body.inner)
+    if body.select is not None:
+        return Best(inner).analysis()
+    if not body.disjoint:
+        return (Together(inner) if body.sampler.kind == "poisson" else InTurn(inner)).analysis()
+    crossing: tuple[Analysis, ...] = ()
+    if document.privacy.adjacency == "replace-one":
+        moved = document.protecting("add-remove", 1)
+        crossing = tuple(analysis_of(moved, one) for one in body.inner)
+    return Disjoint(inner, crossing).analysis()
 
 
 def public_bounds(document: Document, body: Body) -> DirectedBounds:
     """Return the rounds of a body if participations are public and as bad as they can be, whatever its schedules."""
+    if body.disjoint:
+
+        def of_part(index: int, asked: Document, _: bool) -> DirectedBounds:
+            return repeated(public_bounds(asked, body.inner[index]), body.count)
+
+        return worst_of([one.bounds for one in bounds_by_kind(document, body, of_part)])
     if body.inner:
         runs = combine([public_bounds(document, one) for one in body.inner], merge_gaussians=True)
         return repeated(runs, body.count) if body.select is None else selected(runs, law_of(body), body.count)

@@ -1,0 +1,228 @@
+"""Disjoint parts of the data: the worst of them, each composed with everything else, not their sum.
+
+Every record belongs to exactly one part of a phase, by a rule that depends on this record alone. Let P_1, …, P_m be what is
+run on the parts, and R everything else in the document.
+
+- **One record** that is added, removed, or set to zero, in part j: given what was released before, the laws of what is run on
+  the other parts are the same for both data sets, since it does not use the record. So the pair of the whole document is
+  dominated by that of R composed with P_j, also if the parts and the later phases look at what the others released
+  (Zhu, Dong & Wang 2022, arXiv:2106.08567, Theorem 10). The profile is the maximum over j of these compositions. Whether two
+  kinds of records exist is public, so an attack is about one kind. A record that is set to zero stays where it is.
+- **The maximum is taken last.** The maximum of the profiles of the P_j, composed with R or with itself, bounds the same, but
+  loosely: it would be attained by a record that is in the worst part for every ε at once.
+- **A group of k records** may be spread: for k_1 + … + k_m = k the pair is dominated by the composition of R for k records with
+  P_i for k_i records, each for k_i records that are all added, all removed, or all set to zero.
+- **A record that is replaced** by one of the same part: P_j under replace-one. By one of another part: P_a from which a record is
+  removed, and P_b to which one is added, both under add-remove, with R under replace-one. The other order is the reversed pair,
+  which is the other direction of the same kind.
+- **Several such phases**, whose rules may differ: every combination.
+
+A lower end is the maximum of those of the kinds, each of which is about two data sets that exist.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from pyaccount.document.mechanisms import MechanismKind
+from pyaccount.errors import DocumentError
+from pyaccount.plan.common import number
+from pyaccount.plan.rounds import Alternative, in_turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+    from pyaccount.errors import Problem
+    from pyaccount.plan.rounds import DirectedBounds
+
+#: The most kinds of records of a document.
+MOST_KINDS = 256
+#: The most equal parts that are named one by one.
+MOST_NAMES = 3
+
+
+class Share(NamedTuple):
+    """What happens in one part: `records` records change there, as the adjacency says, or one leaves it or joins it."""
+
+    part: int
+    records: int
+    change: Literal["stays", "leaves", "joins"] = "stays"
+
+
+class RecordKind(NamedTuple):
+    """Where the protected records are: the parts in which something changes."""
+
+    name: str
+    shares: tuple[Share, ...]
+
+
+def record_kinds(document: Document, body: Body) -> tuple[RecordKind, ...]:
+    """Return where the protected records can be, at most one kind more than `MOST_KINDS`. Equal parts are one."""
+    classes = _equal_parts(body)
+    kinds: list[RecordKind] = []
+    for kind in _kinds(document, body, classes):
+        kinds.append(kind)
+        if len(kinds) > MOST_KINDS:
+            break
+    return tuple(kinds)
+
+
+def _kinds(document: Document, body: Body, classes: Sequence[Sequence[int]]) -> Iterator[RecordKind]:
+    group = number(document.privacy.group_size)
+    names = [_called(body, parts) for parts in classes]
+    if group == 1:
+        for name, parts in zip(names, classes, strict=True):
+            yield RecordKind(name, (Share(parts[0], 1),))
+        if document.privacy.adjacency != "replace-one":
+            return
+        for index, parts in enumerate(classes):
+            for other in range(index, len(classes)):
+                second = classes[other][1:] if other == index else classes[other]
+                if second:
+                    name = f"{names[index]}, replaced by one of {names[other] if other != index else 'an equal part'}"
+                    yield RecordKind(name, (Share(parts[0], 1, "leaves"), Share(second[0], 1, "joins")))
+        return
+    for spread in _spreads(group, [len(parts) for parts in classes]):
+        shares = [
+            (Share(parts[place], records), name)
+            for parts, name, counts in zip(classes, names, spread, strict=True)
+            for place, records in enumerate(counts)
+        ]
+        name = ", ".join(f"{share.records} in {name}" for share, name in shares)
+        yield RecordKind(name, tuple(share for share, _ in shares))
+
+
+def _spreads(records: int, sizes: Sequence[int]) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Yield the ways to spread records over classes of equal parts: for each class the counts of its parts, decreasing."""
+    if not sizes:
+        if records == 0:
+            yield ()
+        return
+    for here in range(records, -1, -1):
+        if here < records and len(sizes) == 1:
+            return
+        for counts in _partitions(here, sizes[0], here):
+            for rest in _spreads(records - here, sizes[1:]):
+                yield (counts, *rest)
+
+
+def _partitions(records: int, parts: int, most: int) -> Iterator[tuple[int, ...]]:
+    """Yield decreasing positive counts with this sum, at most `parts` of them, each at most `most`."""
+    if records == 0:
+        yield ()
+        return
+    if parts == 0:
+        return
+    for first in range(min(records, most), 0, -1):
+        for rest in _partitions(records - first, parts - 1, first):
+            yield (first, *rest)
+
+
+def _equal_parts(body: Body) -> list[list[int]]:
+    """Return the indices of the parts, those that differ only in their names together."""
+    classes: dict[int, list[int]] = {}
+    plain = [_nameless(part) for part in body.inner]
+    for index, part in enumerate(plain):
+        first = next(other for other in range(index + 1) if plain[other] == part)
+        classes.setdefault(first, []).append(index)
+    return list(classes.values())
+
+
+def _nameless(body: Body) -> Body:
+    """Return the body without its place and name, and likewise those inside of it."""
+    return replace(body, path=(), name=None, inner=tuple(_nameless(one) for one in body.inner))
+
+
+def part_name(body: Body, index: int) -> str:
+    """Return the name of a part in words."""
+    return body.inner[index].name or f"part {index + 1}"
+
+
+def _called(body: Body, parts: Sequence[int]) -> str:
+    if len(parts) > MOST_NAMES:
+        return f"{part_name(body, parts[0])} or {len(parts) - 1} equal parts"
+    return " or ".join(part_name(body, part) for part in parts)
+
+
+def bounds_by_kind(
+    document: Document, body: Body, of_part: Callable[[int, Document, bool], DirectedBounds]
+) -> tuple[Alternative, ...]:
+    """Return the rounds of all runs of a phase with disjoint parts, for each kind of record.
+
+    Args:
+        document: The document, with a number of records in its group.
+        body: The phase.
+        of_part: Returns the rounds of a part, given its index, the document that says what changes in it, and whether a
+            record leaves or joins it.
+    """
+    _refuse_many(document)
+    found = []
+    for kind in record_kinds(document, body):
+        changed = []
+        for share in kind.shares:
+            if share.change == "stays":
+                asked = document.protecting(document.privacy.adjacency, share.records)
+                changed.append(of_part(share.part, asked, False))
+                continue
+            one = of_part(share.part, document.protecting("add-remove", 1), True)
+            changed.append(one if share.change == "leaves" else {"remove": one["add"], "add": one["remove"]})
+        found.append(Alternative(kind.name, in_turn(changed)))
+    return tuple(found)
+
+
+def kinds_refusals(document: Document) -> list[Problem]:
+    """Refuse documents with too many kinds of records; empty while the size of the group is the blank."""
+    bodies = [body for body in document.bodies if body.disjoint]
+    if not bodies or document.privacy.group_size == "solve":
+        return []
+    if math.prod(len(record_kinds(document, body)) for body in bodies) <= MOST_KINDS:
+        return []
+    message = (
+        f"more than {MOST_KINDS} compositions would be compared, one for every way in which the protected records can be in the "
+        "parts: give the smaller parts the noise of one of them, since equal parts count once, or certify one document for each "
+        "part, with everything else, and state the largest guarantee"
+    )
+    path = bodies[-1].at("parallel")
+    return [document.problem("no-valid-bound", path, message, allowed=f"at most {MOST_KINDS} combinations")]
+
+
+def _refuse_many(document: Document) -> None:
+    if problems := kinds_refusals(document):
+        raise DocumentError(problems)
+
+
+def crossing_refusals(document: Document, body: Body) -> list[Problem]:
+    """Refuse what is not covered if a record may be replaced by one of another part; empty for other adjacencies."""
+    privacy = document.privacy
+    if privacy.adjacency != "replace-one":
+        return []
+    if privacy.group_size != 1:
+        message = (
+            "no bound is implemented for groups of records that are replaced by records of other parts: use add-remove, where 2k "
+            "records cover k that are replaced"
+        )
+        return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
+    problems = []
+    for one in body.within():
+        if isinstance(one.noise, MechanismKind) and not one.inner:
+            message = (
+                "under replace-one this states what the mechanism reveals if a record is replaced by one of the same part, but a "
+                "record may also leave the part, or join it: use add-remove, where 2 records cover one that is replaced, or "
+                "zero-out"
+            )
+            path, allowed = one.at("mechanism"), "training, sampler and noise; or another adjacency"
+        elif one.sampler.fixed_draws or getattr(one.sampler, "truncate_to", None) is not None:
+            message = (
+                "under replace-one a record may be replaced by one of another part, so the number of records in a part is not "
+                "fixed, which this sampler's bound needs: use add-remove or zero-out, or a sampler that draws each record "
+                "independently"
+            )
+            path, allowed = one.at("sampler", "kind"), "poisson or none; or another adjacency"
+        else:
+            continue
+        problems.append(document.problem("no-valid-bound", path, message, allowed=allowed))
+    return problems
