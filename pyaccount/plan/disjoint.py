@@ -45,7 +45,7 @@ MOST_KINDS = 256
 MOST_NAMES = 3
 
 
-class Share(NamedTuple):
+class _Share(NamedTuple):
     """What happens in one part: `records` records change there, as the adjacency says, or one leaves it or joins it."""
 
     part: int
@@ -53,17 +53,17 @@ class Share(NamedTuple):
     change: Literal["stays", "leaves", "joins"] = "stays"
 
 
-class RecordKind(NamedTuple):
+class _RecordKind(NamedTuple):
     """Where the protected records are: the parts in which something changes."""
 
     name: str
-    shares: tuple[Share, ...]
+    shares: tuple[_Share, ...]
 
 
-def record_kinds(document: Document, body: Body) -> tuple[RecordKind, ...]:
+def _record_kinds(document: Document, body: Body) -> tuple[_RecordKind, ...]:
     """Return where the protected records can be, at most one kind more than `MOST_KINDS`. Equal parts are one."""
     classes = _equal_parts(body)
-    kinds: list[RecordKind] = []
+    kinds: list[_RecordKind] = []
     for kind in _kinds(document, body, classes):
         kinds.append(kind)
         if len(kinds) > MOST_KINDS:
@@ -71,12 +71,12 @@ def record_kinds(document: Document, body: Body) -> tuple[RecordKind, ...]:
     return tuple(kinds)
 
 
-def _kinds(document: Document, body: Body, classes: Sequence[Sequence[int]]) -> Iterator[RecordKind]:
+def _kinds(document: Document, body: Body, classes: Sequence[Sequence[int]]) -> Iterator[_RecordKind]:
     group = number(document.privacy.group_size)
     names = [_called(body, parts) for parts in classes]
     if group == 1:
         for name, parts in zip(names, classes, strict=True):
-            yield RecordKind(name, (Share(parts[0], 1),))
+            yield _RecordKind(name, (_Share(parts[0], 1),))
         if document.privacy.adjacency != "replace-one":
             return
         for index, parts in enumerate(classes):
@@ -84,16 +84,16 @@ def _kinds(document: Document, body: Body, classes: Sequence[Sequence[int]]) -> 
                 second = classes[other][1:] if other == index else classes[other]
                 if second:
                     name = f"{names[index]}, replaced by one of {names[other] if other != index else 'an equal part'}"
-                    yield RecordKind(name, (Share(parts[0], 1, "leaves"), Share(second[0], 1, "joins")))
+                    yield _RecordKind(name, (_Share(parts[0], 1, "leaves"), _Share(second[0], 1, "joins")))
         return
     for spread in _spreads(group, [len(parts) for parts in classes]):
         shares = [
-            (Share(parts[place], records), name)
+            (_Share(parts[place], records), name)
             for parts, name, counts in zip(classes, names, spread, strict=True)
             for place, records in enumerate(counts)
         ]
         name = ", ".join(f"{share.records} in {name}" for share, name in shares)
-        yield RecordKind(name, tuple(share for share, _ in shares))
+        yield _RecordKind(name, tuple(share for share, _ in shares))
 
 
 def _spreads(records: int, sizes: Sequence[int]) -> Iterator[tuple[tuple[int, ...], ...]]:
@@ -161,7 +161,7 @@ def bounds_by_kind(
     """
     _refuse_many(document)
     found = []
-    for kind in record_kinds(document, body):
+    for kind in _record_kinds(document, body):
         changed = []
         for share in kind.shares:
             if share.change == "stays":
@@ -179,7 +179,7 @@ def kinds_refusals(document: Document) -> list[Problem]:
     bodies = [body for body in document.bodies if body.disjoint]
     if not bodies or document.privacy.group_size == "solve":
         return []
-    if math.prod(len(record_kinds(document, body)) for body in bodies) <= MOST_KINDS:
+    if math.prod(len(_record_kinds(document, body)) for body in bodies) <= MOST_KINDS:
         return []
     message = (
         f"more than {MOST_KINDS} compositions would be compared, one for every way in which the protected records can be in the "

@@ -23,6 +23,7 @@ TRAINING = {
         ({"mechanism": {"kind": "gaussian", "sigma": 3}}, "phases[1].mechanism"),
         ({"sampler": {"kind": "poisson", "sampling_probability": 0.1}, "phases": [TRAINING]}, "phases[1].phases"),
         ({"select": {"kind": "poisson", "mean": 2}, "phases": [TRAINING]}, "phases[1].select"),
+        ({"parallel": [TRAINING, TRAINING]}, "phases[1].parallel"),
     ],
 )
 def test_a_phase_that_is_no_training_run_is_refused(phase: dict[str, Any], path: str, tmp_path: Path) -> None:
@@ -32,4 +33,5 @@ def test_a_phase_that_is_no_training_run_is_refused(phase: dict[str, Any], path:
         TrainingRun(document, tmp_path / "run", records=10)
     (problem,) = caught.value.problems
     assert (problem.path_text, problem.slug) == (path, "not-drawn")
+    assert ("the run of each part" in problem.message) == path.endswith("parallel")
     assert not (tmp_path / "run").exists()

@@ -18,7 +18,7 @@ from pyaccount.plan.noises.base import NoisePlan
 from pyaccount.plan.noises.best import Best, law_of
 from pyaccount.plan.noises.parts import Disjoint, InTurn
 from pyaccount.plan.noises.together import Together
-from pyaccount.plan.rounds import combine, repeated, worst_of
+from pyaccount.plan.rounds import combine, in_turn, repeated, worst_of
 from pyaccount.plan.scheduled_rounds import composed
 from pyaccount.plan.selection import selected
 
@@ -58,6 +58,8 @@ def public_bounds(document: Document, body: Body) -> DirectedBounds:
             return repeated(public_bounds(asked, body.inner[index]), body.count)
 
         return worst_of([one.bounds for one in bounds_by_kind(document, body, of_part)])
+    if body.inner and body.select is None and body.sampler.kind == "none":
+        return repeated(in_turn([public_bounds(document, one) for one in body.inner]), body.count)
     if body.inner:
         runs = combine([public_bounds(document, one) for one in body.inner], merge_gaussians=True)
         return repeated(runs, body.count) if body.select is None else selected(runs, law_of(body), body.count)

@@ -25,6 +25,11 @@ SPREAD = "A group of records may be spread over several parts: the worst way to 
 MOVED = "A record may be replaced by one of another part: a record then leaves the one and joins the other, under add-remove."
 
 
+#: The way forward for a phase that is sampled, inside of a part and beside parts.
+ONE_EACH = "certify one document for each part, with everything else; the guarantee is the largest of them"
+USERS = f"no bound is implemented for users whose records are in parts: {ONE_EACH}"
+
+
 @dataclass(frozen=True, slots=True)
 class Disjoint:
     """The analysis of disjoint parts.
@@ -97,23 +102,18 @@ class Disjoint:
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
         """Refuse what the parts refuse, phases that are analysed by drawing samples, and users."""
-        problems = _inner_refusals(self.inner, document, body, PART_SAMPLED)
+        users = [
+            document.problem("no-valid-bound", phase.at("sampler", "kind"), USERS)
+            for phase in body.within()
+            if phase.sampler.protects_users
+        ]
+        if users:
+            return users
+        problems = _inner_refusals(self.inner, document, body)
         for one, part in zip(self.crossing, body.inner, strict=False):
             if one.refusals is not None:
                 problems += one.refusals(document.protecting("add-remove", 1), part)
-        for phase in body.within():
-            if phase.sampler.protects_users:
-                message = (
-                    "no bound is implemented for users whose records are in parts: certify one document for each part, with "
-                    "everything else; the guarantee is the largest of them"
-                )
-                problems.append(document.problem("no-valid-bound", phase.at("sampler", "kind"), message))
         return list({(problem.path, problem.message): problem for problem in problems}.values())
-
-
-#: The way forward for a phase that is sampled, inside of a part and beside parts.
-ONE_EACH = "certify one document for each part, with everything else; the guarantee is the largest of them"
-PART_SAMPLED = f"which is not implemented inside of disjoint parts: {ONE_EACH}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +155,18 @@ class InTurn:
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
         """Refuse what the phases refuse, and phases that are analysed by drawing samples."""
-        return _inner_refusals(self.inner, document, body, PART_SAMPLED)
+        return _inner_refusals(self.inner, document, body)
 
 
-def _inner_refusals(inner: tuple[Analysis, ...], document: Document, body: Body, sampled: str) -> list[Problem]:
+def _inner_refusals(inner: tuple[Analysis, ...], document: Document, body: Body) -> list[Problem]:
     problems = []
     for one, part in zip(inner, body.inner, strict=True):
         problems += [] if one.refusals is None else one.refusals(document, part)
         if one.bounds is None:
-            message = f"{part.sampler.kind} sampling is analysed by drawing samples, {sampled}"
+            message = (
+                f"{part.sampler.kind} sampling is analysed by drawing samples, which is not implemented inside of disjoint "
+                f"parts: {ONE_EACH}"
+            )
             path = part.at("sampler", "kind")
             problems.append(document.problem("no-valid-bound", path, message, allowed="a sampler whose rounds compose"))
     return problems

@@ -1,0 +1,257 @@
+"""Documents with disjoint parts: what is read, what is refused at which place, and what certificates and pages say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyaccount
+from pyaccount.certificate.consistency import inconsistencies
+from pyaccount.errors import DocumentError, Problem
+
+HEAD = {"pyaccount": 1, "name": "parts"}
+TRAINING = {"training": {"iterations": 3}, "sampler": {"kind": "none"}, "noise": {"multiplier": 2}}
+SAMPLED = {
+    "training": {"sampling_probability": 0.1, "iterations": 10},
+    "sampler": {"kind": "poisson"},
+    "noise": {"multiplier": 2},
+}
+BINS = {"training": {"iterations": 20}, "sampler": {"kind": "balls-in-bins", "bins": 5}, "noise": {"multiplier": 2}}
+B_MIN_SEP = {
+    "training": {"iterations": 20, "sampling_probability": 0.1},
+    "sampler": {"kind": "b-min-sep", "min_separation": 3},
+    "matrix": {"kind": "banded-square-root", "bands": 3},
+    "noise": {"multiplier": 2},
+}
+FIXED = {
+    "training": {"dataset_size": 100, "expected_batch_size": 10, "iterations": 5},
+    "sampler": {"kind": "fixed-size"},
+    "noise": {"multiplier": 2},
+}
+LAPLACE = {"mechanism": {"kind": "laplace", "scale": 20}}
+SAMPLE = {"kind": "poisson", "sampling_probability": 0.1}
+
+
+def problems(*phases: dict[str, Any], **privacy: Any) -> list[Problem]:
+    """Return the problems of a document with these phases, when it is read or compiled; empty if there are none."""
+    target = {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6} | privacy
+    try:
+        pyaccount.compile({**HEAD, "privacy": target, "phases": list(phases)})
+    except DocumentError as error:
+        return error.problems
+    return []
+
+
+def parts(*of: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return a phase with these parts."""
+    return {"parallel": list(of), **more}
+
+
+@pytest.mark.parametrize(
+    ("phases", "privacy", "path", "slug", "words"),
+    [
+        ([parts(TRAINING)], {}, "phases[0].parallel", "contradiction", "every record is in it"),
+        ([parts()], {}, "phases[0].parallel", "out-of-range", "1"),
+        (
+            [parts(TRAINING | {"name": "North"}, LAPLACE | {"name": "north "})],
+            {},
+            "phases[0].parallel[1].name",
+            "contradiction",
+            "may not overlap",
+        ),
+        (
+            [parts(TRAINING, {"parallel": [TRAINING, LAPLACE]})],
+            {},
+            "phases[0].parallel[1].parallel",
+            "contradiction",
+            "not inside of another phase",
+        ),
+        (
+            [{"sampler": SAMPLE, "phases": [parts(TRAINING, LAPLACE)]}],
+            {},
+            "phases[0].phases[0].parallel",
+            "contradiction",
+            "every part as an entry of one list",
+        ),
+        (
+            [parts(TRAINING, {"phases": [TRAINING, {"mechanism": {"kind": "laplace", "scael": 2, "scale": 3}}]})],
+            {},
+            "phases[0].parallel[1].phases[1].mechanism.scael",
+            "unknown-key",
+            "scale",
+        ),
+        ([parts(TRAINING, LAPLACE, sampler=SAMPLE)], {}, "phases[0].sampler", "unknown-key", "name, parallel, count"),
+        (
+            [parts(B_MIN_SEP, TRAINING)],
+            {},
+            "phases[0].parallel[0].sampler.kind",
+            "no-valid-bound",
+            "one document for each part",
+        ),
+        (
+            [B_MIN_SEP, parts(LAPLACE, TRAINING)],
+            {},
+            "phases[0].sampler.kind",
+            "no-valid-bound",
+            "one document for each part",
+        ),
+        (
+            [parts(TRAINING, TRAINING | {"name": "b", "noise": {"multiplier": 3}})],
+            {"adjacency": "replace-one", "group_size": 2},
+            "privacy.group_size",
+            "no-valid-bound",
+            "use add-remove",
+        ),
+        (
+            [parts(TRAINING, LAPLACE)],
+            {"adjacency": "replace-one"},
+            "phases[0].parallel[1].mechanism",
+            "no-valid-bound",
+            "2 records cover one",
+        ),
+        (
+            [parts(TRAINING, FIXED)],
+            {"adjacency": "replace-one"},
+            "phases[0].parallel[1].sampler.kind",
+            "no-valid-bound",
+            "not fixed",
+        ),
+        (
+            [parts(*(LAPLACE | {"mechanism": {"kind": "laplace", "scale": s}} for s in range(1, 20)))],
+            {"group_size": 3},
+            "phases[0].parallel",
+            "no-valid-bound",
+            "equal parts count once",
+        ),
+        (
+            [parts(*(LAPLACE | {"mechanism": {"kind": "laplace", "scale": s}} for s in range(1, 20)))] * 2,
+            {},
+            "phases[1].parallel",
+            "no-valid-bound",
+            "one document for each part",
+        ),
+        (
+            [
+                parts(
+                    TRAINING,
+                    {
+                        "training": {"iterations": 30, "sampling_probability": 0.01},
+                        "sampler": {
+                            **{"kind": "user-b-min-sep", "records_per_user": 2, "min_separation": 2},
+                            "attribution": "shared",
+                        },
+                        "matrix": {"kind": "banded-square-root", "bands": 2},
+                        "noise": {"multiplier": 2},
+                    },
+                )
+            ],
+            {"adjacency": "zero-out"},
+            "phases[0].parallel[1].sampler.kind",
+            "no-valid-bound",
+            "one document for each part",
+        ),
+        (
+            [parts(LAPLACE, TRAINING | {"noise": {"multiplier": {"schedule": [2, 2, 3]}}})],
+            {},
+            "phases[0].parallel[1].noise.multiplier",
+            "no-valid-bound",
+            "one value",
+        ),
+        (
+            [parts(LAPLACE | {"name": "a"}, {"name": "b", "phases": [SAMPLED | {"noise": {"multiplier": "solve"}}]})],
+            {},
+            "phases[0].parallel[1].phases[0].noise.multiplier",
+            "several-blanks",
+            "at most one blank",
+        ),
+    ],
+)
+def test_each_mistake_has_a_place_and_a_way_forward(
+    phases: list[dict[str, Any]], privacy: dict[str, Any], path: str, slug: str, words: str
+) -> None:
+    found = problems(*phases, **privacy)
+    assert [(one.path_text, one.slug) for one in found] == [(path, slug)]
+    assert words in f"{found[0].message} {found[0].allowed} {found[0].suggestion}"
+
+
+def test_parts_belong_into_a_phase() -> None:
+    with pytest.raises(DocumentError, match=r"write `phases: \[\{parallel") as error:
+        pyaccount.load(
+            {**HEAD, "privacy": {"adjacency": "add-remove", "epsilon": 1, "delta": 1e-6}, **parts(TRAINING, LAPLACE)}
+        )
+    assert [one.slug for one in error.value.problems] == ["contradiction"]
+
+
+@pytest.mark.parametrize(
+    ("part", "privacy"),
+    [
+        (LAPLACE, {}),
+        (SAMPLED, {"adjacency": "replace-one"}),
+        (FIXED, {"adjacency": "zero-out"}),
+        (FIXED, {"group_size": 3}),
+        ({"sampler": SAMPLE, "phases": [TRAINING, LAPLACE]}, {}),
+        ({"select": {"kind": "geometric", "stopping_probability": 0.2}, "phases": [SAMPLED]}, {}),
+        ({"phases": [SAMPLED, {"sampler": SAMPLE, "phases": [LAPLACE]}], "count": 3}, {}),
+        (BINS, {}),
+    ],
+)
+def test_a_part_is_what_a_phase_is(part: dict[str, Any], privacy: dict[str, Any]) -> None:
+    """A part alone, of two equal ones, is the phase; beside a better part too."""
+    target = {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6} | privacy
+    phases = part["phases"] * part["count"] if "count" in part else [part]
+    alone = pyaccount.certify({**HEAD, "privacy": target, "phases": phases})
+    light = TRAINING | {"noise": {"multiplier": 1e6}, "name": "light"}
+    both = pyaccount.certify({**HEAD, "privacy": target, "phases": [parts(part, light)]})
+    assert both.epsilon == pytest.approx(alone.epsilon, rel=1e-3)
+    assert next(one.name for one in both.data.records or ()) in ("part 1", f"{target.get('group_size')} in part 1")
+
+
+def test_what_a_certificate_says_of_parts() -> None:
+    target = {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-6}
+    phases = [
+        parts(TRAINING | {"name": "north"}, LAPLACE | {"name": "south"}, name="silos"),
+        LAPLACE | {"name": "count"},
+    ]
+    certificate = pyaccount.certify({**HEAD, "privacy": target, "phases": phases})
+    data = certificate.data
+    assert data.phases[0].mechanism is not None
+    assert data.phases[0].mechanism.kind == "parallel"
+    assert data.phases[0].mechanism.stated == {"parallel": phases[0]["parallel"]}
+    assumed = "\n".join(data.assumptions)
+    assert "silos: Each record belongs to exactly one part, by a rule that depends on this record alone" in assumed
+    assert "neither equal folds of a shuffled data set nor clusters" in assumed
+    assert "A record whose contribution is replaced by zero stays in its part." in assumed
+    assert "silos: south: The noise of every number is Laplace noise" in assumed
+    records = {one.name: one for one in data.records or ()}
+    assert list(records) == ["north", "south"]
+    assert data.guarantee.epsilon == max(one.epsilon for one in records.values())
+    plain = pyaccount.certify({**HEAD, "privacy": target, "phases": phases[1:]})
+    assert "records" not in plain.to_dict()
+
+
+def test_the_page_shows_each_part(tmp_path: Path) -> None:
+    target = {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6}
+    certificate = pyaccount.certify(
+        {**HEAD, "privacy": target, "phases": [parts(TRAINING | {"name": "north"}, LAPLACE | {"name": "south"})]}
+    )
+    for ending in ("txt", "md", "html"):
+        path = tmp_path / f"certificate.{ending}"
+        certificate.save(path)
+        text = path.read_text(encoding="utf-8")
+        assert "Guarantee by kind of record" in text
+        assert "north" in text
+
+
+def test_an_interval_of_a_part_fits_the_guarantee() -> None:
+    target = {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6}
+    data = pyaccount.certify({**HEAD, "privacy": target, "phases": [parts(TRAINING, LAPLACE)]}).data
+    assert data.records is not None
+    for change, message in (
+        ({"epsilon": 1.01 * data.guarantee.epsilon}, "above the guarantee"),
+        ({"epsilon_lower": 1.01 * data.records[0].epsilon}, "the bounds cross"),
+    ):
+        changed = data.model_copy(update={"records": [data.records[0].model_copy(update=change), data.records[1]]})
+        found = {one.path: one.message for one in inconsistencies(changed)}
+        assert message in found["records[0].epsilon"]
