@@ -137,3 +137,22 @@ def test_a_forged_claim_is_not_hidden_behind_what_is_missing(tmp_path: Path) -> 
     stated["solved"]["value"] = stated["guarantee"]["epsilon"]
     stated["not_computed"] = ["profile", "curve", "group lemma"]
     assert not pyaccount.verify(save(tmp_path, stated)).agrees
+
+
+def test_a_guarantee_stands_without_those_of_the_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    parts = [{"mechanism": {"kind": "laplace", "scale": scale}} for scale in (10, 20)]
+    privacy = {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6}
+    document = {"pyaccount": 1, "name": "parts", "privacy": privacy, "phases": [{"parallel": parts}]}
+    whole = pyaccount.certify(document)
+
+    def up(*_: Any, **__: Any) -> Any:
+        raise LimitError(TIME_IS_UP)
+
+    with monkeypatch.context() as limited:
+        limited.setattr("pyaccount.execute._records", up)
+        certificate = pyaccount.certify(document)
+    assert certificate.data.not_computed == ["records"]
+    assert certificate.data.records is None
+    assert certificate.data.guarantee == whole.data.guarantee
+    path = save(tmp_path, json.loads(certificate.to_json()))
+    assert pyaccount.verify(path).agrees, pyaccount.verify(path).to_text()

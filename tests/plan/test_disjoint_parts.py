@@ -404,6 +404,20 @@ def test_blanks_of_one_part_and_of_all() -> None:
     assert both.value == pytest.approx(float(single.value), rel=1e-3)
 
 
+def test_iterations_inside_of_another_phase_can_be_the_blank() -> None:
+    target = {"adjacency": "add-remove", "epsilon": 2.0, "delta": 1e-6}
+    open_north = NORTH | {"training": NORTH["training"] | {"iterations": "solve"}, "noise": {"multiplier": 2.0}}
+    alone = pyaccount.certify(document(open_north, **target)).data.solved
+    for phase, path in (
+        ({"parallel": [COUNT, open_north]}, "phases[0].parallel[1]"),
+        ({"parallel": [COUNT, {"phases": [open_north]}]}, "phases[0].parallel[1].phases[0]"),
+    ):
+        solved = pyaccount.certify(document(phase, **target)).data.solved
+        assert solved is not None
+        assert alone is not None
+        assert (solved.path, solved.value) == (f"{path}.training.iterations", alone.value)
+
+
 def test_a_blank_that_cannot_help_says_what_the_other_parts_cost() -> None:
     target = {"adjacency": "add-remove", "epsilon": 0.5, "delta": 1e-6}
     parts = [NORTH | {"noise": {"multiplier": "solve"}}, SOUTH]
