@@ -11,6 +11,8 @@ from pyaccount.errors import path_text
 from pyaccount.plan.samplers import Worst, sampler_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyaccount.document.document import Document
     from pyaccount.document.views import Body
 
@@ -32,8 +34,17 @@ def worst(document: Document, body: Body) -> Worst:
 def contrast_words(document: Document) -> str:
     """Describe the worst participations of a document: one phrase, or one for each phase that has its own."""
     holders: dict[str, list[str]] = {}
-    for body in document.bodies:
+    for body in (one for whole in document.bodies for one in _on_whole_parts(whole)):
         holders.setdefault(worst(document, body).words, []).append(body.name or path_text(body.path))
     if len(holders) == 1:
         return next(iter(holders))
     return "; ".join(f"{', '.join(dict.fromkeys(named))}: {words}" for words, named in holders.items())
+
+
+def _on_whole_parts(body: Body) -> Iterator[Body]:
+    """Yield what is run on disjoint parts, and on a part one after the other; another body as it is."""
+    if not body.inner or body.select is not None or body.sampler.kind != "none":
+        yield body
+        return
+    for one in body.inner:
+        yield from _on_whole_parts(one)

@@ -227,6 +227,12 @@ def test_what_a_certificate_says_of_parts() -> None:
     records = {one.name: one for one in data.records or ()}
     assert list(records) == ["north", "south"]
     assert data.guarantee.epsilon == max(one.epsilon for one in records.values())
+    words = "every record in every round, without sampling"
+    assert data.unamplified.description == words
+    drawn = pyaccount.certify(
+        {**HEAD, "privacy": target, "phases": [parts(SAMPLED | {"name": "north"}, LAPLACE | {"name": "south"})]}
+    )
+    assert drawn.data.unamplified.description == f"north: every record in every round; south: {words}"
     plain = pyaccount.certify({**HEAD, "privacy": target, "phases": phases[1:]})
     assert "records" not in plain.to_dict()
 

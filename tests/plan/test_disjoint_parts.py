@@ -345,6 +345,17 @@ def test_the_worst_part_is_the_guarantee_and_order_does_not_matter() -> None:
     assert numbers(COUNT, {"parallel": [SOUTH, NORTH]}) == found
 
 
+def test_what_is_known_by_divergences_is_added_before_the_maximum_is_taken() -> None:
+    """ρ of everything else is added to that of each part."""
+    known = [{"mechanism": {"kind": "stated", "rho": rho}} for rho in (0.1, 0.2, 0.25)]
+    sums = [numbers({"mechanism": {"kind": "stated", "rho": rho}})[0].epsilon for rho in (0.35, 0.45)]
+    certificate = pyaccount.certify(
+        document({"parallel": known[:2]}, known[2], adjacency="add-remove", epsilon="solve", delta=1e-6)
+    )
+    assert [one.epsilon for one in certificate.data.records or ()] == pytest.approx(sums, rel=1e-6)
+    assert certificate.epsilon == pytest.approx(sums[1], rel=1e-6)
+
+
 def test_several_partitions_are_combined() -> None:
     """Two phases with parts: a record is in one part of each, and every combination counts."""
     phases = [
