@@ -43,6 +43,18 @@ MORE: dict[str, dict[str, Any]] = {
         "training": {"dataset_size": 1000, "expected_batch_size": "solve", "iterations": 12},
     },
     "bins": {"sampler": {"kind": "balls-in-bins", "bins": 4}, "training": {"dataset_size": 1000, "iterations": 12}},
+    "parts": {
+        "phases": [
+            {
+                "name": "silos",
+                "parallel": [
+                    {"name": "north", "mechanism": {"kind": "laplace", "scale": 2}},
+                    {"name": "south", "mechanism": {"kind": "laplace", "scale": 3}},
+                ],
+            },
+            {"training": {"iterations": 2}, "sampler": {"kind": "none"}, "noise": {"multiplier": 2.0}},
+        ],
+    },
     "replaced": {
         "privacy": {"adjacency": "replace-one", "epsilon": "solve", "delta": 1e-5},
         "sampler": {"kind": "fixed-size"},
@@ -64,6 +76,8 @@ _PLAIN: dict[str, Any] = {
 def fresh(name: str) -> pyaccount.Certificate:
     """Return the certificate for a name of these additions."""
     document = {**_PLAIN, **MORE[name]}
+    if "phases" in document:
+        document = {key: value for key, value in document.items() if key not in ("training", "sampler", "noise")}
     if "risk" in document["privacy"]:
         document["noise"] = {"multiplier": "solve"}
     return pyaccount.certify(document)
