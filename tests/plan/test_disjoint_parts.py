@@ -459,6 +459,9 @@ def test_a_certificate_with_parts_is_recomputed() -> None:
         stated = data.model_copy(update={"records": changed})
         stated = stated.model_copy(update={"content_sha256": content_sha256(stated)})
         assert pyaccount.verify(pyaccount.Certificate(stated)).agrees == agrees
+    without = data.model_copy(update={"records": None})
+    without = without.model_copy(update={"content_sha256": content_sha256(without)})
+    assert not pyaccount.verify(pyaccount.Certificate(without)).agrees
 
 
 def test_laws_around_a_likelihood_ratio_stay_on_their_sides() -> None:
