@@ -17,6 +17,7 @@ import click
 from pydantic.fields import FieldInfo
 
 from pyaccount.document import fields as readers
+from pyaccount.document import ranges
 from pyaccount.document.amplification import AmplificationModel
 from pyaccount.document.kinds import Section, word_of
 from pyaccount.document.models import (
@@ -32,11 +33,12 @@ from pyaccount.document.models import (
     SingleDocument,
 )
 from pyaccount.document.noise import SharedNoise
+from pyaccount.document.own_probabilities import OwnProbabilities, StratumProbabilities
 from pyaccount.document.policy import Accepted, PolicyModel
 from pyaccount.document.schedules import (
     Column,
     Decaying,
-    NumberOrSchedule,
+    NumberOrMapping,
     ScheduledMultiplier,
     ScheduleFile,
     ScheduleValues,
@@ -138,6 +140,7 @@ def _sections(title: str, model: type[Section]) -> Iterator[str]:
             yield from ("", "Beside `phases`, `noise` has only this key:")
             yield from _fields(SharedNoise.model_fields)
             yield from _schedules(title)
+            yield from _own_probabilities(title)
         elif section is not None:
             yield from _section(title, key, field, section)
 
@@ -154,6 +157,17 @@ def _schedules(title: str) -> Iterator[str]:
     for section in (ScheduleFile, Decaying):
         yield from ("", _paragraph(section))
         yield from _fields(section.model_fields)
+
+
+def _own_probabilities(title: str) -> Iterator[str]:
+    """Yield the keys of a sampling probability that is not the same for all records."""
+    yield from ("", f"### {title}: probabilities of single records", "")
+    yield (
+        "`training.sampling_probability` and the `sampling_probability` of a mechanism's sampler may be a mapping with one of "
+        "these keys, if records are drawn independently of one another: "
+        "[when this is a bound](../samplers.md#records-with-different-probabilities)."
+    )
+    yield from _fields(OwnProbabilities.model_fields)
 
 
 def _phases(title: str, field: FieldInfo) -> Iterator[str]:
@@ -229,7 +243,7 @@ def _read(reader: readers.FieldReader) -> tuple[str, str, str]:
     if isinstance(reader, readers.Number):
         number, unit = _number(reader)
         extra = (["`solve`"] if reader.blank else []) + (["`choose:` with a list"] if reader.choose else [])
-        extra += ["a schedule"] if isinstance(reader, NumberOrSchedule) else []
+        extra += [readers.listed(reader.shapes)] if isinstance(reader, NumberOrMapping) else []
         found = number, unit, "; or ".join([reader.range.describe(), *extra])
     elif isinstance(reader, readers.Numbers):
         allowed = f"{reader.range.describe()}; a list of {reader.length.describe()}"
@@ -244,6 +258,8 @@ def _read(reader: readers.FieldReader) -> tuple[str, str, str]:
         found = "text", "", reader.allowed
     elif isinstance(reader, ScheduleValues):
         found = "schedule", reader.range.measure, "a list, each " + reader.range.describe() + "; or a mapping, as below"
+    elif isinstance(reader, StratumProbabilities):
+        found = "mapping", ranges.PROBABILITY.measure, reader.allowed
     elif isinstance(reader, Column):
         found = "text or number", "", reader.allowed
     else:

@@ -62,7 +62,7 @@ def _rounded(phase: RawPhase, bits: int) -> dict[str, Any]:
     rates = {
         field: min(_of(training[field], bits, math.ceil), max(training[field], most(training)))
         for field, most in RATES.items()
-        if field in training
+        if isinstance(training.get(field), int | float)
     }
     return rounded | {"training": training | rates}
 

@@ -223,6 +223,6 @@ def _cut(document: Document, body: Body, stated: dict[str, Any], rounds: int) ->
     cut["sampler"] |= sampler_plan(body).cut(body, rounds)
     for section, key in _SCHEDULED:
         value = cut[section].get(key)
-        if isinstance(value, dict):
+        if isinstance(value, dict) and "schedule" in value:
             cut[section][key] = value | {"schedule": _first(value["schedule"], rounds)}
     return cut | matrix_plan(body).leading_block(strategy(document, body), body, cut["noise"], rounds)

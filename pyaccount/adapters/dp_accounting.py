@@ -308,6 +308,12 @@ def _without_event(described: Document, body: Body) -> list[Problem]:
                 allowed="poisson, fixed-size, with-replacement, none",
             )
         )
+    if body.own_probabilities is not None:
+        message = (
+            "an event has one sampling probability for all records: write the largest one as a number, which is a bound"
+        )
+        stated = body.at("training", "sampling_probability")
+        problems.append(described.problem("no-equivalent", stated, message, allowed="one number"))
     if isinstance(body.noise, MechanismKind):
         message = (
             "no event is written for a mechanism in place of training, for phases on a sample, or for disjoint parts: events of "

@@ -45,6 +45,7 @@ _BEGINNINGS: tuple[tuple[re.Pattern[str], Beginning], ...] = (
     (re.compile(r"evidence\.sampling\.tests\[\d+\]\.second_moment"), _on(27, 4, 5)),
     (re.compile(r"content_sha256"), _on(27, 22, 5)),
     (re.compile(r"phases\[\d+\]\.schedules"), _on(28, 4, 0)),
+    (re.compile(r"phases\[\d+\]\.probabilities"), _on(28, 12, 0)),
 )
 
 

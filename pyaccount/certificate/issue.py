@@ -17,6 +17,7 @@ from pyaccount.certificate.model import (
     MechanismRecord,
     PhaseRecord,
     PrivacyUnit,
+    ProbabilitiesRecord,
     ReductionRecord,
     ReleaseRecord,
     Utility,
@@ -174,7 +175,7 @@ def _assumptions(document: Document, reductions: Sequence[Reduction]) -> list[st
 
 def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
     plan, draws, also = sampler_plan(body), body.draws_per_iteration(), body.noise.also
-    sigma, one_rate = constant_multiplier(document, body), not body.rates_scheduled
+    sigma, one_rate = constant_multiplier(document, body), body.has_one_rate
     # With a matrix, no single release is as private as all of a batch together.
     joined = (
         []
@@ -194,12 +195,24 @@ def _phase(document: Document, body: Body, asked: Body) -> PhaseRecord:
         also=[ReleaseRecord(what=one.what, noise_multiplier=one.multiplier) for one in also] or None,
         effective_noise_multiplier=effective(joined)[0] if joined else None,
         sampling_probability=body.sampling_probability() if plan.states_probability and one_rate else None,
+        probabilities=_probabilities(body),
         draws_per_iteration=None if draws == 1 else draws,
         participation_rate=body.participation_rate() if body.sampler.common_rate and one_rate else None,
         expected_batch_size=body.expected_batch_size(),
         distinct_records=plan.distinct_records(body) if one_rate else None,
         noise=None if isinstance(body.noise, MechanismKind) else body.noise.kind,
         matrix=matrix_record(body, strategy(document, body), asked),
+    )
+
+
+def _probabilities(body: Body) -> ProbabilitiesRecord | None:
+    """Return the probabilities of single records; None if all of them are drawn with the same one."""
+    own = body.own_probabilities
+    if own is None:
+        return None
+    return ProbabilitiesRecord(
+        largest=body.sampling_probability(),
+        strata={stratum.name: stratum.probability for stratum in own.named()} or None,
     )
 
 

@@ -213,6 +213,19 @@ class ScheduleRecord(Record):
     )
 
 
+class ProbabilitiesRecord(LaterRecord):
+    """The probabilities with which records are drawn that do not all have the same one."""
+
+    later: ClassVar[tuple[str, ...]] = ("strata",)
+
+    largest: Finite = Field(description="The largest probability of a record, for which the guarantee is computed.")
+    strata: dict[str, Finite] | None = Field(
+        default=None,
+        description="The probability of the records of each stratum, by its name. Absent if the document states only the "
+        "largest one.",
+    )
+
+
 class MechanismRecord(Record):
     """A mechanism that takes the place of training, sampler, matrix and noise."""
 
@@ -231,7 +244,7 @@ class PhaseRecord(LaterRecord):
 
     later: ClassVar[tuple[str, ...]] = (
         *("epochs", "draws_per_iteration", "also", "effective_noise_multiplier", "chosen"),
-        *("mechanism", "schedules"),
+        *("mechanism", "schedules", "probabilities"),
     )
 
     name: str | None = Field(description="The name of the phase in the document; null for a document without phases.")
@@ -275,7 +288,11 @@ class PhaseRecord(LaterRecord):
         description="The probability with which the sampler draws. For b-min-sep: of an available record; for cyclic "
         "Poisson: of a record of the current part; if an iteration has several draws: in one of them. Null for samplers "
         "that do not draw with one probability: without sampling, with replacement, in two stages, random allocation "
-        "and balls in bins; and if rounds have different ones: see schedules."
+        "and balls in bins; if rounds have different ones: see schedules; and if records have: see probabilities."
+    )
+    probabilities: ProbabilitiesRecord | None = Field(
+        default=None,
+        description="The probabilities of single records. Absent if all of them are drawn with the same one.",
     )
     draws_per_iteration: int | None = Field(
         default=None,
@@ -285,7 +302,7 @@ class PhaseRecord(LaterRecord):
     participation_rate: Finite | None = Field(
         description="The long-run share of iterations in which a record takes part. (With replacement, and with "
         "several draws in an iteration: the expected number of times that it is drawn in one.) Null without "
-        "sampling, for users, who differ, and if rounds have different rates."
+        "sampling, for users, who differ, and if rounds or records have different rates."
     )
     expected_batch_size: Finite | None = Field(
         description="The expected number of records in a batch, or of draws if a record may be drawn several times. Null if it "

@@ -15,6 +15,7 @@ from pyaccount.document.kinds import KeyedShapes, Kind, Kinds, Section
 from pyaccount.document.matrices import Identity, Matrix
 from pyaccount.document.mechanisms import AnyMechanism
 from pyaccount.document.noise import AnyNoise, SharedNoise
+from pyaccount.document.own_probabilities import OwnProbabilities, ProbabilityOrMapping
 from pyaccount.document.samplers import AnySampler
 from pyaccount.document.sections import Accounting, Privacy, Training
 from pyaccount.document.selection import AnyRuns
@@ -48,8 +49,12 @@ class PoissonUnits(Kind):
     aliases = "bernoulli poisson-sampling poisson-subsampling iid"
 
     kind: Literal["poisson"] = Field(description="Each record (or user) joins each run independently.")
-    sampling_probability: Annotated[float, Number(ranges.PROBABILITY)] = Field(
-        description="The probability that a record (or a client) joins a run."
+    sampling_probability: Annotated[
+        float | OwnProbabilities,
+        ProbabilityOrMapping(ranges.PROBABILITY, shapes={"max": OwnProbabilities, "strata": OwnProbabilities}),
+    ] = Field(
+        description="The probability that a record (or a client) joins a run. A mapping with `max` or `strata` is for records "
+        "(or clients) with different probabilities."
     )
     draws: Annotated[Literal["records", "clients"], Choice(("records", "clients"))] = Field(
         default="records",

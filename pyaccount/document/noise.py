@@ -9,12 +9,12 @@ from pydantic import Field
 from pyaccount.document.fields import SOLVE, Items, Number, Solve, Text
 from pyaccount.document.kinds import Kinds, Section
 from pyaccount.document.ranges import NAME_LENGTH, NOISE_MULTIPLIER, NOISE_SCALE, RELEASES
-from pyaccount.document.schedules import NumberOrSchedule, ScheduledMultiplier
+from pyaccount.document.schedules import NumberOrMapping, ScheduledMultiplier
 from pyaccount.document.unknown_kinds import NOISES
 
 Multiplier = Annotated[
     float | Solve | ScheduledMultiplier,
-    NumberOrSchedule(NOISE_MULTIPLIER, blank=True, scheduled=ScheduledMultiplier),
+    NumberOrMapping(NOISE_MULTIPLIER, blank=True, shapes={"a schedule": ScheduledMultiplier}),
 ]
 
 

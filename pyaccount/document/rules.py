@@ -15,6 +15,7 @@ from pyaccount.document.disjoint import disjoint_problems
 from pyaccount.document.epochs import epochs_text, iterations_of
 from pyaccount.document.fields import SOLVE
 from pyaccount.document.mechanisms import MechanismKind
+from pyaccount.document.own_probability_rules import own_probability_problems
 from pyaccount.document.ranges import DELTA, ITERATIONS
 from pyaccount.document.risk import one_budget, one_target
 from pyaccount.document.schedule_rules import schedule_problems, shared_noise_problems
@@ -41,6 +42,7 @@ def broken_rules(document: Mechanism) -> Iterator[Problem]:
         yield from _length_is_given(document, body)
         yield from _epochs_say_iterations(document, body)
         yield from schedule_problems(document, body)
+        yield from own_probability_problems(document, body)
         yield from body.matrix.problems(document, body)
         yield from body.sampler.problems(document, body)
         if isinstance(body.noise, MechanismKind):

@@ -6,14 +6,25 @@ reads schedules. `schedule_rules` has the rules about them, and the plan reads t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from pyaccount.document import ranges
-from pyaccount.document.fields import NUMBER_TEXT, FieldReader, JsonSchema, Number, Solve, Text, refuse, wrong_type
+from pyaccount.document.fields import (
+    NUMBER_TEXT,
+    FieldReader,
+    JsonSchema,
+    Number,
+    Solve,
+    Text,
+    listed,
+    refuse,
+    wrong_type,
+)
 from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import REPORTED
 from pyaccount.document.ranges import Range
@@ -168,37 +179,59 @@ Scheduled = ScheduledMultiplier | ScheduledProbability | ScheduledBatch
 
 
 @dataclass(frozen=True)
-class NumberOrSchedule(Number):
-    """Reads a number as `Number` does, or a mapping with a schedule."""
+class NumberOrMapping(Number):
+    """Reads a number as `Number` does, or a mapping in one of several shapes, which have no key in common."""
 
-    scheduled: type[Section] = Section
+    #: The shapes, each by the words for what such a mapping has; a mapping with none of their keys is of the first shape.
+    shapes: Mapping[str, type[Section]] = field(default_factory=dict)
+
+    @property
+    def sections(self) -> tuple[type[Section], ...]:
+        """The shapes, each once."""
+        return tuple(dict.fromkeys(self.shapes.values()))
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys of all shapes."""
+        return {key for section in self.sections for key in section.model_fields}
 
     def _read(self, value: object) -> object:
-        if isinstance(value, dict) and "choose" not in value:
-            return self.scheduled.model_validate(value)
-        return super()._read(value)
+        if not isinstance(value, dict) or "choose" in value:
+            return super()._read(value)
+        if len(mixed := self._shapes_of(value)) > 1:
+            keys = [next(key for key in section.model_fields if key in value) for section in mixed]
+            message = f"{' and '.join(keys)} cannot be combined: leave all but one of them out"
+            raise refuse("contradiction", message, self.allowed)
+        section = self.member(value)
+        assert section is not None
+        return section.model_validate(value)
 
     def member(self, value: object) -> type[Section] | None:
-        """Return the section with the schedule."""
-        return self.scheduled
+        """Return the section that reads a mapping; the first one for other values."""
+        return next(iter(self._shapes_of(value)), self.sections[0])
+
+    def _shapes_of(self, value: object) -> list[type[Section]]:
+        """Return the shapes of which a mapping has keys."""
+        keys = set(value) if isinstance(value, dict) else set()
+        return [section for section in self.sections if keys & set(section.model_fields)]
 
     @property
     def allowed(self) -> str:
         """The accepted values, in words."""
-        return f"{super().allowed}, or a mapping with a schedule"
+        return f"{super().allowed}, or a mapping with {listed(self.shapes)}"
 
     def _json_schema(self) -> JsonSchema:
         described = super()._json_schema()
-        return {"anyOf": [*described["anyOf"], _section_schema(self.scheduled)]}
+        return {"anyOf": [*described["anyOf"], *map(_section_schema, self.sections)]}
 
 
 def _section_schema(section: type[Section]) -> JsonSchema:
     """Return the JSON Schema of a section whose fields are all read by a `FieldReader`."""
     properties: dict[str, Any] = {}
-    for name, field in section.model_fields.items():
-        reader = next(annotation for annotation in field.metadata if isinstance(annotation, FieldReader))
-        default = {} if field.is_required() or field.default is None else {"default": field.default}
-        properties[name] = {"description": field.description, **reader._json_schema(), **default}
+    for name, described in section.model_fields.items():
+        reader = next(annotation for annotation in described.metadata if isinstance(annotation, FieldReader))
+        default = {} if described.is_required() or described.default is None else {"default": described.default}
+        properties[name] = {"description": described.description, **reader._json_schema(), **default}
     return {
         "type": "object",
         "properties": properties,

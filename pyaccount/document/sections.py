@@ -9,7 +9,8 @@ from pydantic import ConfigDict, Field
 from pyaccount.document import ranges
 from pyaccount.document.fields import Choice, Duration, Items, Number, Solve
 from pyaccount.document.kinds import Section
-from pyaccount.document.schedules import NumberOrSchedule, ScheduledBatch, ScheduledProbability
+from pyaccount.document.own_probabilities import OwnProbabilities, ProbabilityOrMapping
+from pyaccount.document.schedules import NumberOrMapping, ScheduledBatch, ScheduledProbability
 from pyaccount.document.words import ADJACENCIES, Adjacency
 
 Method = Literal["auto", "pld", "monte-carlo", "renyi"]
@@ -107,20 +108,23 @@ class Training(Section):
     )
     expected_batch_size: Annotated[
         float | Solve | ScheduledBatch | None,
-        NumberOrSchedule(ranges.EXPECTED_BATCH_SIZE, blank=True, scheduled=ScheduledBatch),
+        NumberOrMapping(ranges.EXPECTED_BATCH_SIZE, blank=True, shapes={"a schedule": ScheduledBatch}),
     ] = Field(
         default=None,
         description="The expected number of records in a round, over all of its draws and on all ranks together. For "
         "samplers with a fixed number of draws: that number. A mapping with a `schedule` gives each round its own.",
     )
     sampling_probability: Annotated[
-        float | ScheduledProbability | None,
-        NumberOrSchedule(ranges.PROBABILITY, scheduled=ScheduledProbability),
+        float | ScheduledProbability | OwnProbabilities | None,
+        ProbabilityOrMapping(
+            ranges.PROBABILITY,
+            shapes={"a schedule": ScheduledProbability, "max": OwnProbabilities, "strata": OwnProbabilities},
+        ),
     ] = Field(
         default=None,
         description="The probability that an available record joins a round. For cyclic-poisson: a record of the "
         "current part. With several draws_per_iteration: the probability of joining one of the draws. A mapping with a "
-        "`schedule` gives each round its own.",
+        "`schedule` gives each round its own; one with `max` or `strata` is for records with different probabilities.",
     )
     participation_rate: Annotated[float | None, Number(ranges.PROBABILITY)] = Field(
         default=None,

@@ -16,11 +16,11 @@ NOT_AMPLIFIED = (
 
 #: The message about draws with weights, whether a sampler's kind or another key asks for them.
 WEIGHTED = (
-    "no bound for draws with weights is implemented. If every record is drawn independently of the others, with a "
-    "probability that depends only on this record, Poisson sampling with the largest of these probabilities is a bound: write "
-    "`kind: poisson` with that as sampling_probability. It is not a bound for a fixed number of draws with weights (as in "
-    "WeightedRandomSampler), nor for weights that depend on other records, such as the size of a class: weight the losses of "
-    "the records instead, before their gradients are clipped"
+    "no bound for a batch that is drawn with weights is implemented. If every record is drawn independently of the others, with "
+    "a probability that depends only on this record, write `kind: poisson` with `sampling_probability: {max: …}` or `{strata: "
+    "{name: probability, …}}`, and the largest of these probabilities is a bound. It is not a bound for a fixed number of draws "
+    "with weights (as in WeightedRandomSampler), nor for weights that depend on other records, such as the size of a class: "
+    "weight the losses of the records instead, before their gradients are clipped"
 )
 
 SAMPLERS = {SHUFFLE: NOT_AMPLIFIED, "weighted": WEIGHTED}
@@ -68,7 +68,8 @@ ALIASES: dict[str, str] = {
     alias: kind
     for kind, aliases in {
         "weighted": "weights weighted-random weighted-sampling weighted-random-sampler weightedrandomsampler weighted-poisson "
-        "importance importance-sampling class-balanced class-weighted balanced oversampling oversampled stratified",
+        "importance importance-sampling class-balanced class-weighted class-weights class-weight balanced oversampling "
+        "oversampled stratified stratified-sampling strata",
         "discrete-gaussian": "discretegaussian gaussian-discrete discrete-normal dgauss",
         "distributed-discrete-gaussian": "ddgauss sum-of-discrete-gaussians secagg",
         "sparse-vector": "svt above-threshold abovethreshold sparse-vector-technique numeric-sparse",

@@ -32,6 +32,7 @@ from pyaccount.document.models import (
 )
 from pyaccount.document.nodes import REPORTED
 from pyaccount.document.noise import AnyNoise, SharedNoise, scaled
+from pyaccount.document.own_probabilities import OwnProbabilities
 from pyaccount.document.samplers import Deterministic, Poisson, SamplerKind, UnreadSampler
 from pyaccount.document.schedules import (
     Scheduled,
@@ -88,6 +89,9 @@ class Body:
     draws_groups: bool = False
     #: The law of the number of runs of which the best one is released; None if all runs are.
     select: RunsKind | None = None
+    #: The probabilities of records that are not all drawn with the same one; None if they are. `training` then has the largest
+    #: of them, unless the sampler needs one probability for all records.
+    own_probabilities: OwnProbabilities | None = None
 
     def at(self, *path: str) -> Path:
         """Return the document path of something in this body."""
@@ -142,6 +146,11 @@ class Body:
         rates = (self.training.sampling_probability, self.training.expected_batch_size)
         return any(isinstance(rate, ScheduledProbability | ScheduledBatch) for rate in rates)
 
+    @property
+    def has_one_rate(self) -> bool:
+        """Whether all records take part equally often in all rounds. If not, rates of the body are the largest ones."""
+        return not self.rates_scheduled and self.own_probabilities is None
+
     def bands(self) -> int | None:
         """Return the number of non-zero diagonals of the matrix; None while it is a choice, and for one that is not banded."""
         return self.matrix.diagonals()
@@ -186,7 +195,7 @@ class Body:
 
     def epoch(self) -> Fraction | None:
         """Return the exact number of rounds of an epoch, or None if the body does not determine it."""
-        return self.sampler.epoch(self)
+        return self.sampler.epoch(self) if self.own_probabilities is None else None
 
     def bins(self) -> int:
         """Return T of balls in bins. Raises `ValueError` if nothing states it."""
@@ -204,7 +213,7 @@ class Body:
         training = self.training
         if training.expected_batch_size is not None:
             return number_or_none(training.expected_batch_size)
-        if training.dataset_size is None or not self.sampler.common_rate or self.rates_scheduled:
+        if training.dataset_size is None or not self.sampler.common_rate or not self.has_one_rate:
             return None
         return self.participation_rate() * training.dataset_size
 
@@ -279,7 +288,17 @@ def _body_of(model: AnyDocument | AnyPhase | AnyPart, path: Path, name: str | No
     # What could not be read was reported. The rules continue with a matrix about which nothing is known.
     matrix = model.matrix if _was_read(model.matrix) else MatrixKind()
     workload = model.workload if _was_read(model.workload) else None
-    return Body(path, name, model.training, sampler_of(model), matrix, model.noise, model.count, workload=workload)
+    sampler, training = sampler_of(model), model.training
+    own = _own_probabilities(training.sampling_probability)
+    if own is not None and not sampler.one_probability and own.largest() is not None:
+        training = training.model_copy(update={"sampling_probability": own.largest()})
+    body = Body(path, name, training, sampler, matrix, model.noise, model.count, workload=workload)
+    return replace(body, own_probabilities=own)
+
+
+def _own_probabilities(stated: object) -> OwnProbabilities | None:
+    """Return the probabilities of single records, if the document states them in place of one number."""
+    return stated if isinstance(stated, OwnProbabilities) else None
 
 
 #: The sampler of a mechanism that is run on all records, and that of one whose records are drawn.
@@ -306,12 +325,15 @@ def _mechanism_body(
         inner = _inner(model.phases, (*path, "phases"))
     else:
         mechanism = model.mechanism if _was_read(model.mechanism) else MechanismKind()
-    rate = number_or_none(getattr(draw, "sampling_probability", None))
+    stated = getattr(draw, "sampling_probability", None)
+    own = _own_probabilities(stated)
+    rate = number_or_none(stated) if own is None else own.largest()
     training = Training(iterations=1) if rate is None else Training(iterations=1, sampling_probability=rate)
     sampler = _ALL if draw is None else _DRAWN if rate is not None else UnreadSampler()
     body = Body(path, name, training, sampler, Identity(kind="identity"), mechanism, model.count, rates="sampler")
     chosen = select if isinstance(select, RunsKind) else None
-    return replace(body, inner=inner, draws_groups=getattr(draw, "draws", "records") == "clients", select=chosen)
+    groups = getattr(draw, "draws", "records") == "clients"
+    return replace(body, inner=inner, draws_groups=groups, select=chosen, own_probabilities=own)
 
 
 def _inner(models: Sequence[AnyPart] | object, path: Path) -> tuple[Body, ...]:

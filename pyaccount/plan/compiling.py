@@ -11,6 +11,7 @@ from pyaccount.plan.disjoint import kinds_refusals
 from pyaccount.plan.matrices import matrix_plan, strategy, workload_error
 from pyaccount.plan.noises import analysis_of, noise_plan
 from pyaccount.plan.noises.parts import ONE_EACH
+from pyaccount.plan.own_probabilities import own_probability_refusals
 from pyaccount.plan.samplers import PLANS, sampler_plan
 from pyaccount.plan.scheduled import ScheduledRounds, schedule_refusals
 from pyaccount.risk.budgets import budget_of
@@ -51,6 +52,7 @@ def compile_as(document: Document, kind: type[Compiled]) -> Compiled:
 
 def _compile_one(document: Document, kind: type[Compiled]) -> Compiled:
     _refuse([problem for body in document.every_body() for problem in schedule_refusals(document, body)])
+    _refuse([problem for body in document.every_body() for problem in own_probability_refusals(document, body)])
     _refuse([problem for body in document.every_body() for problem in matrix_plan(body).refusals(document, body)])
     _refuse(_dependent_rounds(document))
     _refuse(

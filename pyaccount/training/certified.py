@@ -18,6 +18,7 @@ from pyaccount.document.loading import load
 from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.errors import DocumentError, PlanExceededError
 from pyaccount.plan.common import number
+from pyaccount.training.undrawn import refuse_own_probabilities
 
 if TYPE_CHECKING:
     from pyaccount.document.views import Body
@@ -119,6 +120,8 @@ def _certified(document: Document, digest: str | None, statement: str | None, gu
     document = document.pinned()
     planned(document)
     _refuse_mechanisms(document)
+    for body in document.bodies:
+        refuse_own_probabilities(document, body)
     body_runs: list[BodyRun] = []
     start = 0
     for place, body in enumerate(document.bodies):

@@ -110,3 +110,24 @@ def test_what_is_certified_one_by_one_fits_into_a_document() -> None:
     # Each value and each mapping is one node.
     nodes = 1 + sum(1 + len(section) for section in phase.values())
     assert ledger.MOST * nodes < MOST_NODES
+
+
+def test_probabilities_of_single_records_stay_as_they_are() -> None:
+    """Only the noise of rounds with a mapping is rounded: its largest probability is a bound already."""
+    phase = {
+        "training": {"sampling_probability": {"max": 0.03}, "iterations": 1},
+        "sampler": {"kind": "poisson"},
+        "noise": {"multiplier": 1.0},
+    }
+    phases = [{**phase, "noise": {"multiplier": 1.0 + step / 10_000}} for step in range(3000)]
+    fewer, change = alike.fewer_kinds(phases)
+    assert len(fewer) <= alike.KINDS
+    assert change > 0.0
+    assert {one["training"]["sampling_probability"]["max"] for one in fewer} == {0.03}
+
+
+def test_rounds_are_added_with_the_largest_probability() -> None:
+    mixed, largest = (Accountant(adjacency="add-remove", delta=DELTA) for _ in range(2))
+    mixed.step(10, noise_multiplier=1.0, sampling_probability={"max": 0.03})
+    largest.step(10, noise_multiplier=1.0, sampling_probability=0.03)
+    assert mixed.epsilon_spent() == largest.epsilon_spent()

@@ -76,6 +76,14 @@ def test_the_factor_stays_beside_mechanisms(steps: int) -> None:
     assert bounds(plan.prefix(steps)) == bounds({**head(), "phases": expected})
 
 
+@pytest.mark.parametrize("probability", [{"max": 0.04}, {"strata": {"rare": 0.04, "common": 0.01}}])
+def test_records_with_different_probabilities_keep_them(probability: dict[str, Any]) -> None:
+    plan = planned(pyaccount.load(document("poisson", NOISES, 5, sampling_probability=probability)))
+    prefix = plan.prefix(3)
+    assert prefix.bodies[0].own_probabilities == plan.document.bodies[0].own_probabilities
+    assert bounds(prefix) == bounds(document("poisson", NOISES[:3], 3, sampling_probability=0.04))
+
+
 def test_rounds_are_added_one_by_one_without_a_schedule() -> None:
     accountant = pyaccount.Accountant(adjacency="zero-out", delta=1e-5)
     with pytest.raises(pyaccount.DocumentError, match="a schedule is that of a whole run"):

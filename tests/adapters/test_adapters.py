@@ -492,6 +492,11 @@ def test_every_event_of_the_library_is_read_or_refused_by_name() -> None:
         ({"sampler": {"kind": "b-min-sep", "min_separation": 3}}, "sampler.kind", "no-equivalent"),
         ({"sampler": {"kind": "cyclic-poisson", "partitions": 2}}, "sampler.kind", "no-equivalent"),
         ({"privacy": {**BASE["privacy"], "group_size": 2}}, "privacy.group_size", "no-equivalent"),
+        (
+            {"training": {"sampling_probability": {"max": 0.1}, "iterations": 20}},
+            "training.sampling_probability",
+            "no-equivalent",
+        ),
         ({"noise": {"multiplier": "solve"}}, "noise.multiplier", "unfilled-blank"),
     ],
 )

@@ -112,6 +112,8 @@ def _mechanism_phase(path: str, phase: PhaseRecord, body: object) -> Iterator[In
     yield from _same(f"{path}.mechanism.stated", record and record.stated, stated)
     yield from _same(f"{path}.count", phase.count, at(body, "count", default=1))
     yield from _same(f"{path}.sampler", phase.sampler, at(body, "sampler", "kind", default="none"))
+    yield from _probabilities(path, phase, rate)
+    rate = None if isinstance(rate, dict) else rate
     yield from _same(f"{path}.sampling_probability", phase.sampling_probability, rate)
     yield from _same(f"{path}.participation_rate", phase.participation_rate, rate)
     yield from _same(f"{path}.iterations", phase.iterations, 1)
@@ -207,6 +209,19 @@ def _draws(body: object) -> float:
     return stated if is_number(stated) and stated >= 1 else 1
 
 
+def _probabilities(path: str, phase: PhaseRecord, written: object) -> Iterator[Inconsistency]:
+    """Check the probabilities of single records, which the document writes as a mapping."""
+    record, strata, largest = phase.probabilities, at(written, "strata"), at(written, "max")
+    stated = None if record is None else (record.largest, record.strata)
+    if isinstance(strata, dict) and strata and all(map(is_number, strata.values())):
+        expected: object = (float(max(strata.values())), {name: float(value) for name, value in strata.items()})
+    else:
+        expected = (float(largest), None) if is_number(largest) else None
+    if stated != expected:
+        message = f"{quoted(stated)}, where the document says {quoted(expected)}"
+        yield Inconsistency(f"{path}.probabilities", message)
+
+
 def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
     """Check how often a record takes part, if that is stated or a quotient of stated numbers; such numbers agree to the last bit.
 
@@ -214,6 +229,7 @@ def _rates(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistenc
     """
     names = ("sampling_probability", "participation_rate", "expected_batch_size", "dataset_size")
     stated = {name: at(body, "training", name) for name in names}
+    yield from _probabilities(path, phase, stated["sampling_probability"])
     given = {name: float(value) for name, value in stated.items() if is_number(value)}
     if "expected_batch_size" in given:
         yield from _same(f"{path}.expected_batch_size", phase.expected_batch_size, given["expected_batch_size"])

@@ -26,6 +26,10 @@ MORE: dict[str, dict[str, Any]] = {
         "training": {"sampling_probability": {"schedule": [0.1, 0.2, 0.3]}, "iterations": 3},
         "noise": {"multiplier": {"schedule": {"start": 2, "decay": 0.75, "every": 1}, "scale": 1.5}},
     },
+    "probabilities": {
+        "sampler": {"kind": "poisson"},
+        "training": {"sampling_probability": {"strata": {"rare": 0.2, "common": 0.1}}, "iterations": 2},
+    },
     "buffers": {"sampler": _NONE, "matrix": {"kind": "blt", "scales": [0.2, 0.1], "decays": [0.9, 0.5]}},
     "workload": {
         "sampler": _NONE,

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from pyaccount.document.loading import load
 from pyaccount.errors import DocumentError
 from pyaccount.training import TrainingRun
+from pyaccount.training.batches import batches_of
+from pyaccount.training.key import RunKey
 
 TRAINING = {
     "training": {"iterations": 2, "dataset_size": 10, "expected_batch_size": 2},
@@ -35,3 +38,23 @@ def test_a_phase_that_is_no_training_run_is_refused(phase: dict[str, Any], path:
     assert (problem.path_text, problem.slug) == (path, "not-drawn")
     assert ("the run of each part" in problem.message) == path.endswith("parallel")
     assert not (tmp_path / "run").exists()
+
+
+def test_records_with_different_probabilities_are_not_drawn(tmp_path: Path) -> None:
+    """A run knows records by their numbers, and not to which stratum each belongs."""
+    training = {"iterations": 2, "dataset_size": 10, "sampling_probability": {"strata": {"rare": 0.2, "common": 0.1}}}
+    document = {
+        "pyaccount": 1,
+        "name": "run",
+        "privacy": {"adjacency": "zero-out", "epsilon": 9, "delta": 1e-5},
+        **TRAINING,
+        "training": training,
+    }
+    with pytest.raises(DocumentError, match="draw each record by a coin of its own with a secret generator") as caught:
+        TrainingRun(document, tmp_path / "run", records=10, normaliser=2)
+    (problem,) = caught.value.problems
+    assert (problem.path_text, problem.slug) == ("training.sampling_probability", "not-drawn")
+    assert not (tmp_path / "run").exists()
+    loaded = load(document)
+    with pytest.raises(DocumentError, match="does not know the stratum"):
+        batches_of(loaded, loaded.bodies[0], RunKey(bytes(range(32))).derive("batches", 0))

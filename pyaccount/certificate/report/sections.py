@@ -425,6 +425,7 @@ def _training_phase(data: CertificateModel, phase: PhaseRecord, index: int) -> E
         number = exact(phase.sampling_probability, "probability", "document")
         of = probability_words(phase.sampler) if phase.draws_per_iteration is None else "for each record in each draw"
         rows.append(Fact("sampling probability", (number,), (of,)))
+    rows += _probabilities(phase)
     if phase.participation_rate is not None:
         share = exact(phase.participation_rate, "participations per iteration", "document")
         rows.append(Fact("participation rate", (share,), ("long-run participations of a record per iteration",)))
@@ -476,6 +477,20 @@ def _schedule(schedule: ScheduleRecord) -> Fact:
     )
 
 
+def _probabilities(phase: PhaseRecord) -> list[Fact]:
+    """Return the largest probability of a record, and that of each stratum, if records have different ones."""
+    stated = phase.probabilities
+    if stated is None:
+        return []
+    largest = exact(stated.largest, "probability", "document")
+    rows = [Fact("largest probability", (largest,), ("of a record to be drawn: records have different ones",))]
+    for name, probability in (stated.strata or {}).items():
+        rows.append(
+            Fact("stratum", (name, ": ", exact(probability, "probability", "document")), ("for each of its records",))
+        )
+    return rows
+
+
 def _mechanism_phase(phase: PhaseRecord, index: int) -> Entry:
     """Return the phase of a mechanism: its keys as in the document, and how often it is run on which records."""
     mechanism = phase.mechanism
@@ -489,9 +504,9 @@ def _mechanism_phase(phase: PhaseRecord, index: int) -> Entry:
     if phase.sampling_probability is not None:
         drawn = exact(phase.sampling_probability, "probability", "document")
         rows.append(Fact("sampling probability", (drawn,), ("for each record in each run",)))
-    return Entry(
-        phase.name or f"Phase {index + 1}", "" if phase.sampling_probability is None else phase.sampler, tuple(rows)
-    )
+    rows += _probabilities(phase)
+    drawn_by = "" if phase.sampling_probability is None and phase.probabilities is None else phase.sampler
+    return Entry(phase.name or f"Phase {index + 1}", drawn_by, tuple(rows))
 
 
 def _width(matrix: MatrixRecord) -> Content:

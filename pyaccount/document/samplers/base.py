@@ -50,6 +50,11 @@ class SamplerKind(Kind):
     protects_users = False
     #: Whether the batches have a fixed number of draws.
     fixed_draws = False
+    #: Why all records must be drawn with the same probability; empty if each record may have one of its own.
+    one_probability = (
+        "this sampler does not draw each record with a probability of its own in each round. Write one number, or draw every "
+        "record independently of the others (kind: poisson)"
+    )
     #: To whom and when the sampling probability applies, in words.
     drawn = "for each record in each iteration"
     #: Whether a document of kind amplification may use this sampler.
@@ -312,6 +317,8 @@ class UnreadSampler(SamplerKind):
     """Replaces a sampler that could not be read, which was reported. Only mistakes in `training` that are mistakes
     under every sampler are reported.
     """
+
+    one_probability = ""
 
     def epoch(self, body: StatedBody) -> Fraction | None:
         """Return None, because the sampler is unknown."""

@@ -26,6 +26,7 @@ class CyclicPoisson(SpacedByRate):
 
     aliases = "cyclicpoisson cyclic"
     drawn = "within the current part"
+    one_probability = ""
     spacing = "partitions"
     spacing_called = "partitions"
 

@@ -25,6 +25,12 @@ class FixedDraws(SamplerKind):
 
     fixed_draws = True
     single_draw = True
+    one_probability = (
+        "a batch has a fixed number of draws, so with weights the chance of a record depends on the weights of all other "
+        "records, and the largest one is not a bound: for one draw with σ = 0.5 and a largest chance of 0.01, δ(1) is 6.7e-3, "
+        "and 2.7e-4 if records were drawn independently. Write one number, or draw every record independently of the others "
+        "(kind: poisson)"
+    )
 
     def participation_rate(self, body: StatedBody) -> float:
         """Return the expected number of times that a record is drawn in a round."""

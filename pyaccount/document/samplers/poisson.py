@@ -27,6 +27,7 @@ class Poisson(Truncatable):
 
     aliases = "bernoulli poisson-sampling poisson-subsampling iid"
     single_draw = True
+    one_probability = ""
 
     kind: Literal["poisson"] = Field(description="Each record joins each round independently.")
     draws_per_iteration: Annotated[int, Number(DRAWS_PER_ITERATION, whole=True)] = Field(

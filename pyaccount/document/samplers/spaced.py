@@ -39,6 +39,11 @@ class Spaced(Truncatable):
 
     spacing = "min_separation"
     spaced = True
+    one_probability = (
+        "a record that was drawn is not available for some rounds, so a record that is drawn less often is available more "
+        "often, and the bound for the largest probability is not proven for it. Write one number, or draw every record "
+        "independently in each round (kind: poisson, or cyclic-poisson with a matrix)"
+    )
 
     @property
     def stated_separation(self) -> object:

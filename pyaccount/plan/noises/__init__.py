@@ -18,6 +18,7 @@ from pyaccount.plan.noises.base import NoisePlan
 from pyaccount.plan.noises.best import Best, law_of
 from pyaccount.plan.noises.parts import Disjoint, InTurn
 from pyaccount.plan.noises.together import Together
+from pyaccount.plan.own_probabilities import LargestBounds
 from pyaccount.plan.rounds import combine, in_turn, repeated, worst_of
 from pyaccount.plan.scheduled_rounds import composed
 from pyaccount.plan.selection import selected
@@ -34,6 +35,12 @@ PLANS: dict[type[Section], NoisePlan] = {Gaussian: gaussian.PLAN, Laplace: lapla
 
 def analysis_of(document: Document, body: Body) -> Analysis:
     """Return the analysis of a body. Raises `DocumentError` for a sampler that is not covered."""
+    analysis = _usual(document, body)
+    return analysis if body.own_probabilities is None else LargestBounds(analysis).analysis()
+
+
+def _usual(document: Document, body: Body) -> Analysis:
+    """Return the analysis of a body whose records are all drawn with the same probability."""
     if not body.inner:
         return noise_plan(body).analysis(document, body)
     if body.disjoint and (problems := crossing_refusals(document, body)):

@@ -260,7 +260,7 @@ class PoissonPlan(Renewal):
     def distinct_records(self, body: Body) -> float | None:
         """Return N(1 − (1 − p)^m), the expected number of distinct records in m draws; None without a data set size."""
         draws, records = body.draws_per_iteration(), body.training.dataset_size
-        if draws == 1 or records is None:
+        if draws == 1 or records is None or not body.has_one_rate:
             return super().distinct_records(body)
         return records * _at_least_once(body.sampling_probability(), draws)
 

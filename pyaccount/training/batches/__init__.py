@@ -32,6 +32,7 @@ from pyaccount.training.batches.attribution import attributed
 from pyaccount.training.batches.base import Batches, Drawing
 from pyaccount.training.batches.batch import Batch
 from pyaccount.training.batches.repeated import Repeated
+from pyaccount.training.undrawn import refuse_own_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,6 +80,7 @@ def batches_of(
     """
     if refused := schedule_refusals(document, body):
         raise DocumentError(refused)
+    refuse_own_probabilities(document, body)
     unknown = [path for path in (document.blank, *document.choices) if path is not None]
     if unknown:
         message = "batches can only be drawn from a document without blanks: certify it first, and use the certificate"

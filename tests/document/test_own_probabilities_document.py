@@ -1,0 +1,151 @@
+"""Mappings with probabilities of single records: what they accept, and one mistake each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pyaccount
+from pyaccount.errors import DocumentError, Problem
+
+
+def problems(probability: object, **sections: Any) -> list[Problem]:
+    """Return the problems of a document with this sampling probability."""
+    stated = {
+        "pyaccount": 1,
+        "name": "own-probabilities",
+        "privacy": {"adjacency": "add-remove", "epsilon": 8, "delta": 1e-5},
+        "training": {"iterations": 10},
+        "sampler": {"kind": "poisson"},
+        "noise": {"multiplier": 1},
+    } | sections
+    stated["training"] = stated["training"] | {"sampling_probability": probability}
+    with pytest.raises(DocumentError) as caught:
+        pyaccount.load(stated)
+    return caught.value.problems
+
+
+def body(probability: object) -> Any:
+    """Return the body of a document with this sampling probability."""
+    training = {"iterations": 10, "sampling_probability": probability, "dataset_size": 1000}
+    privacy = {"adjacency": "add-remove", "epsilon": 8, "delta": 1e-5}
+    head = {"pyaccount": 1, "name": "own-probabilities", "privacy": privacy}
+    stated = head | {"training": training, "sampler": {"kind": "poisson"}, "noise": {"multiplier": 1}}
+    return pyaccount.load(stated).bodies[0]
+
+
+def test_a_body_has_the_largest_probability_and_no_common_rate() -> None:
+    mixed = body({"strata": {"rare": "2e-2", "common": 0.001}})
+    assert mixed.sampling_probability() == mixed.training.sampling_probability == 0.02
+    assert mixed.own_probabilities.named() == (("rare", 0.02), ("common", 0.001))
+    assert mixed.expected_batch_size() is None
+    assert mixed.epoch() is None
+    assert not mixed.has_one_rate
+    assert body({"max": 0.3}).own_probabilities.largest() == 0.3
+    assert body(0.3).has_one_rate
+
+
+def test_a_document_is_equal_to_its_mapping() -> None:
+    """Strata are a mapping there too, and their order does not matter."""
+
+    def document(probability: object) -> pyaccount.Document:
+        training = {"iterations": 10, "sampling_probability": probability}
+        head = {"pyaccount": 1, "name": "own", "privacy": {"adjacency": "add-remove", "epsilon": 8, "delta": 1e-5}}
+        return pyaccount.load(head | {"training": training, "sampler": {"kind": "poisson"}, "noise": {"multiplier": 1}})
+
+    one = document({"strata": {"b": 0.02, "a": 1.0}})
+    assert one.to_mapping()["training"]["sampling_probability"] == {"strata": {"b": 0.02, "a": 1}}
+    assert pyaccount.load(one.to_mapping()) == one == document({"strata": {"a": 1, "b": "2e-2"}})
+    assert one != document({"strata": {"a": 1, "c": 0.02}})
+    assert one != document({"max": 1})
+
+
+MISTAKES: dict[str, tuple[Any, dict[str, Any], str, str, str]] = {
+    "no section between": ({"a": 0.1, "b": 0.2}, {}, "wrong-type", "training.sampling_probability", "strata: {name:"),
+    "both": (
+        {"max": 0.2, "strata": {"a": 0.1}},
+        {},
+        "contradiction",
+        "training.sampling_probability.max",
+        "leave one of the two out",
+    ),
+    "a schedule too": (
+        {"strata": {"a": 0.1}, "schedule": [0.1] * 10},
+        {},
+        "contradiction",
+        "training.sampling_probability",
+        "schedule and strata cannot be combined",
+    ),
+    "not a probability": (
+        {"strata": {"a": 0.1, "b": 1.5}},
+        {},
+        "out-of-range",
+        "training.sampling_probability.strata.b",
+        "greater than 0 and at most 1",
+    ),
+    "a name that is none": (
+        {"strata": {" ": 0.1}},
+        {},
+        "out-of-range",
+        "training.sampling_probability.strata",
+        "the name of a stratum",
+    ),
+    "no strata": ({"strata": {}}, {}, "out-of-range", "training.sampling_probability.strata", "must be a mapping with"),
+    "a list": ({"strata": [0.1]}, {}, "wrong-type", "training.sampling_probability.strata", "must be a mapping with"),
+    "another key": ({"max": 0.1, "mean": 0.05}, {}, "unknown-key", "training.sampling_probability.mean", ""),
+    "a batch size": (
+        {"max": 0.1},
+        {"training": {"iterations": 10, "dataset_size": 100, "expected_batch_size": 10}},
+        "contradiction",
+        "training.expected_batch_size",
+        "leave this out",
+    ),
+    "a rate": (
+        {"strata": {"a": 0.1}},
+        {"training": {"iterations": 10, "participation_rate": 0.1}},
+        "contradiction",
+        "training.participation_rate",
+        "sampling_probability has strata",
+    ),
+    "epochs": (
+        {"max": 0.1},
+        {"training": {"epochs": 3, "dataset_size": 100}},
+        "contradiction",
+        "training.epochs",
+        "give iterations instead",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes(mistake: str) -> None:
+    probability, sections, slug, path, words = MISTAKES[mistake]
+    (problem,) = problems(probability, **sections)
+    assert (problem.slug, problem.path_text) == (slug, path)
+    assert words in problem.message
+
+
+def test_an_empty_mapping_beside_a_mechanism() -> None:
+    stated = {
+        "pyaccount": 1,
+        "name": "own-probabilities",
+        "privacy": {"adjacency": "add-remove", "epsilon": 8, "delta": 1e-5},
+        "mechanism": {"kind": "laplace", "scale": 1},
+        "sampler": {"kind": "poisson", "sampling_probability": {}},
+    }
+    with pytest.raises(DocumentError, match="give max, or strata"):
+        pyaccount.load(stated)
+    stated["sampler"] = {"kind": "poisson", "sampling_probability": {"schedule": [0.1]}}
+    with pytest.raises(DocumentError, match="unknown-key"):
+        pyaccount.load(stated)
+
+
+@pytest.mark.parametrize(
+    "kind", ["weighted", "class-weights", "class_weights", "stratified", "strata", "WeightedRandomSampler"]
+)
+def test_weights_are_refused_with_what_to_write(kind: str) -> None:
+    (problem,) = problems(0.1, sampler={"kind": kind})
+    assert problem.slug == "unknown-kind"
+    assert "`sampling_probability: {max: …}`" in problem.message
+    assert "weight the losses" in problem.message
