@@ -36,7 +36,10 @@ class Stratum(NamedTuple):
 
 @dataclass(frozen=True)
 class StratumProbabilities(FieldReader):
-    """Reads a mapping of names to probabilities as a tuple of strata, in the order of the document."""
+    """Reads a mapping of names to probabilities as a tuple of strata, those with the largest probabilities first.
+
+    The order of a document's keys has no meaning, so equal documents have equal tuples.
+    """
 
     @property
     def allowed(self) -> str:
@@ -58,7 +61,11 @@ class StratumProbabilities(FieldReader):
                 wrong.append({"type": error, "loc": (name,), "input": stated})
         if wrong:
             raise ValidationError.from_exception_data("strata", wrong)
-        return tuple(Stratum(name, probability) for name, probability in read)  # type: ignore[arg-type]
+        strata = [Stratum(name, stated) for name, stated in read if isinstance(stated, float)]
+        if len(strata) < len(read):
+            # What was reported is neither more nor less than a number.
+            return tuple(Stratum(name, stated) for name, stated in read)  # type: ignore[arg-type]
+        return tuple(sorted(strata, key=lambda stratum: (-stratum.probability, stratum.name)))
 
     def _check(self, name: object) -> None:
         """Raise the error of the whole mapping if one of its names cannot be one."""

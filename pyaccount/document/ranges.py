@@ -155,7 +155,7 @@ PHASES = Range(1, 10_000, unit="entries")
 INNER_PHASES = Range(1, 100, unit="entries")
 PARTS = Range(1, 1000, unit="entries")
 #: The number of strata of a sampler.
-STRATA = Range(1, 1000, unit="entries")
+STRATA = Range(1, 100, unit="entries")
 #: The number of releases of a batch in addition to the main sum.
 RELEASES = Range(1, 100, unit="entries")
 

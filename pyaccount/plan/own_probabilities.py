@@ -41,7 +41,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyaccount.document.mechanisms import MechanismKind
+from pyaccount.plan.common import NORMALISATION
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
@@ -59,9 +59,10 @@ _CLIENTS = (
     "The stated probability of {largest} is the largest one. The probability of a client depends neither on its records nor on "
     "other clients, nor on how many are like it."
 )
+#: The assumption in place of that about the expected batch size, which depends on how many records have which probability.
 _CONSTANT = (
-    "The constant by which sums are normalised does not follow from the numbers of records with each probability, unless these "
-    "numbers are public."
+    "Sums are normalised by a constant that is fixed before the run, never by the size of the batch drawn, nor by one that "
+    "follows from how many records have which probability."
 )
 #: The number of strata that are listed in words.
 _LISTED = 5
@@ -88,11 +89,7 @@ class LargestBounds:
             subject=f"{usual.subject}, {unit} with different probabilities",
             source=f"{usual.source}; smaller probabilities by joint convexity",
             remark=" ".join(filter(None, (usual.remark, _remark(own, unit)))),
-            assumptions=(
-                *usual.assumptions,
-                assumption,
-                *([] if isinstance(body.noise, MechanismKind) else [_CONSTANT]),
-            ),
+            assumptions=(*(_CONSTANT if text == NORMALISATION else text for text in usual.assumptions), assumption),
         )
 
 

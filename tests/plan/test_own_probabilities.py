@@ -379,7 +379,8 @@ def test_the_certificate_states_the_probabilities_and_what_they_depend_on() -> N
     assert phase.probabilities is not None
     assert (phase.probabilities.largest, phase.probabilities.strata) == (0.3, STRATA)
     assert any("depends on this record alone" in text for text in certificate.data.assumptions)
-    assert any("does not follow from the numbers of records" in text for text in certificate.data.assumptions)
+    assert any("a constant that is fixed before the run" in text for text in certificate.data.assumptions)
+    assert not any("expected batch size" in text for text in certificate.data.assumptions)
     assert "rare 0.3, usual 0.12, common 0.05" in str(certificate.data.reductions[0].remark)
     (phase,) = pyaccount.certify(document({"max": 0.3})).data.phases
     assert phase.probabilities is not None
