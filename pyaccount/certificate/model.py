@@ -424,8 +424,8 @@ class KindOfRecord(Record):
     """The guarantee for records of one kind, at the delta of the guarantee."""
 
     name: str = Field(
-        description="The kind in words: the part that the record is in; for groups and for records that are replaced, where the "
-        "records are."
+        description="The kind in words: the part, or the stratum, that the record is in; for groups and for records that are "
+        "replaced, where the records are."
     )
     epsilon: NonNegative = Field(description="Upper bound on ε for records of this kind.")
     epsilon_lower: NonNegative = Field(description="Lower bound: no smaller ε holds for records of this kind.")
@@ -446,7 +446,7 @@ class CertificateModel(LaterRecord):
     records: list[KindOfRecord] | None = Field(
         default=None,
         description="The guarantee for each kind of record, if the document says that records differ, as those of disjoint parts "
-        "do. The guarantee of the certificate is the largest of them. Absent if all records are of one kind.",
+        "and of strata do. The guarantee of the certificate holds for all of them. Absent if all records are of one kind.",
     )
     risk: RiskRecord | None = Field(
         default=None,

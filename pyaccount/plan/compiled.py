@@ -10,7 +10,9 @@ from pyaccount.document.fields import NOISE_BLANKS
 from pyaccount.errors import path_text
 from pyaccount.plan.alike import MANY, grouped_alike
 from pyaccount.plan.common import length_text
+from pyaccount.plan.disjoint import MOST_KINDS
 from pyaccount.plan.drawing import NEWEST, DrawingRule
+from pyaccount.plan.own_probabilities import strata_of
 from pyaccount.plan.rounds import Alternative, DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.scheduled_rounds import kinds_of
@@ -127,8 +129,23 @@ class Instance:
     def alternatives(self) -> tuple[Alternative, ...]:
         """Return the name and the rounds of each kind of record, the rest of the document included.
 
-        Empty for documents all of whose records are of one kind.
+        A kind is a part, a stratum, or a stratum in a part. Empty for documents all of whose records are of one kind. Strata
+        are left out if there would be very many kinds, and beside phases that are sampled.
         """
+        strata, sampled = strata_of(self.document), any(analysis.bounds is None for analysis in self.analyses)
+        if sampled or len(strata) < 2:
+            return () if sampled else self._of_parts()
+        kinds: list[Alternative] = []
+        for stratum in strata:
+            filled = replace(self, document=stratum.document)
+            inside = filled._of_parts() or (Alternative("", filled.bounds()),)
+            kinds += [Alternative(", and ".join(filter(None, (stratum.name, one.name))), one.bounds) for one in inside]
+            if len(kinds) > MOST_KINDS:
+                return self._of_parts()
+        return tuple(kinds)
+
+    def _of_parts(self) -> tuple[Alternative, ...]:
+        """Return the kinds of records by the parts that they are in; empty if there are no disjoint parts."""
         if all(analysis.alternatives is None for analysis in self.analyses):
             return ()
         kinds: list[tuple[Alternative, ...]] = []

@@ -39,7 +39,7 @@ this record, given which other records are drawn. (Under replace-one, if it is r
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyaccount.plan.common import NORMALISATION
 from pyaccount.rounding import shortest
@@ -91,6 +91,43 @@ class LargestBounds:
             remark=" ".join(filter(None, (usual.remark, _remark(own, unit)))),
             assumptions=(*(_CONSTANT if text == NORMALISATION else text for text in usual.assumptions), assumption),
         )
+
+
+class FilledStratum(NamedTuple):
+    """The records of a stratum in words, and the document in which all records are drawn as these are."""
+
+    name: str
+    document: Document
+
+
+def strata_of(document: Document) -> tuple[FilledStratum, ...]:
+    """Return the strata of a document, those with the largest probabilities first; the blank of the document is filled.
+
+    Strata with the same name in several phases are the same stratum. A phase that does not name it counts with its
+    largest probability.
+    """
+    stated = {
+        body.at("training", "sampling_probability"): body.own_probabilities
+        for body in document.every_body()
+        if body.own_probabilities is not None
+    }
+    largest: dict[str, float] = {}
+    for stratum in (stratum for own in stated.values() for stratum in own.named()):
+        largest[stratum.name] = max(stratum.probability, largest.get(stratum.name, 0.0))
+    found = []
+    for name in sorted(largest, key=lambda name: (-largest[name], name)):
+        filled = document
+        for path, own in stated.items():
+            filled = filled.with_value(path, dict(own.named()).get(name, own.largest()))
+        found.append(FilledStratum(_called(document, name), filled))
+    return tuple(found)
+
+
+def _called(document: Document, name: str) -> str:
+    """Return the protected records of a stratum in words."""
+    privacy = document.privacy
+    called = name if privacy.group_size == 1 else f"{privacy.group_size} records of {name}"
+    return f"{called}, replaced within the stratum" if privacy.adjacency == "replace-one" else called
 
 
 def own_probability_refusals(document: Document, body: Body) -> list[Problem]:

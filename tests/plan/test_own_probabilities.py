@@ -387,6 +387,70 @@ def test_the_certificate_states_the_probabilities_and_what_they_depend_on() -> N
     assert (phase.probabilities.largest, phase.probabilities.strata) == (0.3, None)
 
 
+def test_the_guarantee_of_each_stratum_is_that_of_its_probability() -> None:
+    """Also if phases have other strata: a phase that does not name a stratum counts with its largest probability."""
+    first, second = {"strata": {"a": 0.3, "b": 0.05}}, {"strata": {"b": 0.2, "c": 0.1}}
+    target = {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5}
+
+    def certified(*probabilities: object) -> pyaccount.Certificate:
+        phases = [
+            {"training": {"sampling_probability": one, "iterations": 4}, "sampler": {"kind": "poisson"}, "noise": NOISE}
+            for one in probabilities
+        ]
+        return pyaccount.certify({"pyaccount": 1, "name": "two", "privacy": target, "phases": phases})
+
+    told = certified(first, second).data.records
+    assert told is not None
+    assert [one.name for one in told] == ["a", "b", "c"]
+    for one, probabilities in zip(told, [(0.3, 0.2), (0.05, 0.2), (0.3, 0.1)], strict=True):
+        own = certified(*probabilities).data.guarantee
+        assert max(one.epsilon_lower, own.epsilon_lower) <= min(one.epsilon, own.epsilon)
+        assert one.epsilon == pytest.approx(own.epsilon, rel=1e-3)
+
+
+def test_strata_are_told_with_the_blank_filled_and_in_the_words_of_the_adjacency() -> None:
+    privacy = {"adjacency": "replace-one", "epsilon": 3, "delta": 1e-5, "group_size": 2}
+    mixed = document(MIXED, privacy=privacy, noise={"multiplier": "solve"})
+    certificate = pyaccount.certify(mixed)
+    told = certificate.data.records
+    assert told is not None
+    names = ["2 records of rare, replaced within the stratum", "2 records of common, replaced within the stratum"]
+    assert [one.name for one in told] == names
+    assert told[0].epsilon == certificate.epsilon > told[1].epsilon
+    assert "Guarantee by kind of record" in certificate.to_markdown()
+
+
+def test_a_stratum_alone_is_no_kind_of_its_own() -> None:
+    for probability in ({"max": 0.3}, {"strata": {"all": 0.3}}):
+        assert pyaccount.certify(document(probability)).data.records is None
+
+
+def test_strata_in_a_part() -> None:
+    """A record is in one part and in one stratum; a part without the stratum is as it is."""
+    parts = [
+        {
+            "name": "north",
+            "training": {"sampling_probability": 0.1, "iterations": 4},
+            "sampler": {"kind": "poisson"},
+            "noise": NOISE,
+        },
+        {
+            "name": "south",
+            "training": {"sampling_probability": MIXED, "iterations": 4},
+            "sampler": {"kind": "poisson"},
+            "noise": NOISE,
+        },
+    ]
+    target = {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5}
+    certificate = pyaccount.certify(
+        {"pyaccount": 1, "name": "parts", "privacy": target, "phases": [{"parallel": parts}]}
+    )
+    told = {one.name: one.epsilon for one in certificate.data.records or ()}
+    assert list(told) == ["rare, and north", "rare, and south", "common, and north", "common, and south"]
+    assert told["rare, and north"] == told["common, and north"] == certificate.epsilon
+    assert told["common, and south"] < told["rare, and south"] < told["rare, and north"]
+
+
 def test_a_certificate_is_verified() -> None:
     certificate = pyaccount.certify(document({"strata": STRATA}))
     assert certificate.data.document["training"]["sampling_probability"] == {"strata": STRATA}

@@ -275,7 +275,7 @@ def _by_kind(data: CertificateModel) -> tuple[Block, ...]:
     caption: Content = (
         "Guarantee by kind of record, at δ = ",
         at_delta,
-        ": everything that a record of this kind takes part in. The guarantee of the certificate is the largest.",
+        ": everything that a record of this kind takes part in. The guarantee of the certificate holds for all kinds.",
     )
     rows = tuple(
         (
