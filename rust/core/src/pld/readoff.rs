@@ -38,12 +38,14 @@ pub struct Readoff {
     length: usize,
     /// The relative error of the finite part.
     relative: f64,
-    /// Coefficients of `e^{K − λε}`: transform rounding; mass wrapped from above and from below (lower side only).
+    /// A bound on the rounding error of every entry of the composed law.
+    entry_error: f64,
+    /// Coefficients of `e^{K − λε}`: transform rounding; mass wrapped from above and from below (for lower bounds only).
     transform: f64,
     wrapped_above: f64,
     wrapped_below: f64,
-    /// Absolute terms: mass wrapped from below (lower side only, the alternative to `wrapped_below`), mass above the
-    /// window (upper side only), mass at infinity.
+    /// Absolute terms: mass wrapped from below (for lower bounds only, the alternative to `wrapped_below`), mass above
+    /// the window (upper side only), mass at infinity.
     wrapped_below_weighed: f64,
     above: f64,
     read_from: f64,
@@ -129,6 +131,7 @@ impl Readoff {
                 + scale_rounding
                 + exponent_rounding
                 + 8.0 * UNIT_ROUNDOFF * (n as f64 + 8.0 + AFRESH as f64),
+            entry_error: composed.entry_error,
             transform: composed.entry_error * lattice_sum,
             wrapped_above: composed.wrapped_above / (tilt + 1.0),
             wrapped_below: composed.wrapped_below / (tilt + 1.0),
@@ -158,8 +161,18 @@ impl Readoff {
         index * self.spacing
     }
 
+    /// Returns the tilt λ.
+    pub(super) fn tilt(&self) -> f64 {
+        self.tilt
+    }
+
+    /// Returns a position, inside of the part that may be read, at which δ is at most that at this ε.
+    pub(super) fn position_below(&self, epsilon: f64) -> f64 {
+        (epsilon - self.origin.loss + self.origin.error(epsilon)).max(self.read_from).max(self.loss(0))
+    }
+
     /// Returns `e^{K − λε}`, where ε is a position, as below.
-    fn unit(&self, epsilon: f64) -> f64 {
+    pub(super) fn unit(&self, epsilon: f64) -> f64 {
         (self.log_unit - self.tilt * (epsilon - self.center)).exp()
     }
 
@@ -170,21 +183,55 @@ impl Readoff {
     }
 
     /// Returns the finite part at ε as computed, without any allowance for error; ε is inside the table or right of it.
-    fn finite(&self, epsilon: f64) -> f64 {
+    pub(super) fn finite(&self, epsilon: f64) -> f64 {
+        let Some((s, x)) = self.cell(epsilon) else { return 0.0 };
+        if self.spacing > WIDE {
+            return self.log_unit.exp() * self.delta[if self.side == Side::Upper { s } else { s + 1 }];
+        }
+        self.log_unit.exp() * (self.delta[s + 1] + self.slope[s] * x.exp() * (self.spacing - x).max(0.0).exp_m1())
+    }
+
+    /// Returns the entry at or left of ε and the distance from it; None right of the table.
+    fn cell(&self, epsilon: f64) -> Option<(usize, f64)> {
         let last = self.delta.len() - 1;
         if epsilon >= self.loss(last) {
-            return 0.0;
+            return None;
         }
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // inside the table
         let mut s = (((epsilon - self.loss(0)) / self.spacing).floor() as usize).min(last - 1);
         if self.loss(s) > epsilon && s > 0 {
             s -= 1;
         }
-        if self.spacing > WIDE {
-            return self.log_unit.exp() * self.delta[if self.side == Side::Upper { s } else { s + 1 }];
+        Some((s, (epsilon - self.loss(s)).max(0.0)))
+    }
+
+    /// Returns a lower bound on the finite part of δ at a position that may be read, for the law of these masses.
+    pub(super) fn finite_at_least(&self, epsilon: f64) -> f64 {
+        let errors = (self.unit(epsilon) * self.transform + self.aliasing(epsilon)) * (1.0 + 1e-9 + self.relative);
+        self.finite(epsilon) * (1.0 - self.relative) - errors
+    }
+
+    /// Returns an upper bound on `E[|1 − e^{ε−L}|; |L − ε| ≤ t]` for the law of these masses, at a position ε; None if
+    /// the table does not hold these losses.
+    ///
+    /// With D(x) = δ and T(x) = e^x Q(L > x) it is `D(ε) − D(ε+t) − (1 − e^{−t})T(ε+t)` on the right, and
+    /// `D(ε) − D(ε−t) + (e^t − 1)T(ε−t)` on the left. Both D and T have the relative error of the masses, and mass that
+    /// wrapped around only adds to the result.
+    pub(super) fn near(&self, epsilon: f64, distance: f64) -> Option<f64> {
+        let (left, right) = (epsilon - distance, epsilon + distance);
+        if self.spacing > WIDE || distance > WIDE || left < self.loss(0) {
+            return None;
         }
-        let x = (epsilon - self.loss(s)).max(0.0);
-        self.log_unit.exp() * (self.delta[s + 1] + self.slope[s] * x.exp() * (self.spacing - x).max(0.0).exp_m1())
+        let slope = |at: f64| self.cell(at).map_or(0.0, |(s, x)| self.log_unit.exp() * self.slope[s] * x.exp());
+        let [before, at, after] = [left, epsilon, right].map(|place| self.finite(place));
+        let (rise, fall) = ((epsilon - left).exp_m1() * slope(left), -(epsilon - right).exp_m1() * slope(right));
+        let value = (at - before + rise) + (at - after - fall);
+        let size = 2.0 * at + before + after + rise + fall;
+        let entries = 2.0 * distance / self.spacing + 3.0;
+        let errors = self.unit(left) * self.entry_error * entries * distance.exp_m1() * (1.0 + 1e-9 + self.relative);
+        let bound = value.max(0.0) + size * (self.relative + 64.0 * UNIT_ROUNDOFF) + errors;
+        // The maximum ignores a NaN, which must not become a bound.
+        (value.is_finite() && bound.is_finite()).then_some(bound)
     }
 
     /// Returns a bound on the composed δ at ε, from this law's side, in [0, 1].
@@ -199,12 +246,7 @@ impl Readoff {
                 let errors = self.unit(epsilon) * self.transform + self.above + self.at_infinity;
                 (self.finite(epsilon) * (1.0 + self.relative) + errors * (1.0 + 1e-9 + self.relative) + 1e-300).min(1.0)
             }
-            Side::Lower => {
-                let epsilon = epsilon.max(start);
-                let errors =
-                    (self.unit(epsilon) * self.transform + self.aliasing(epsilon)) * (1.0 + 1e-9 + self.relative);
-                (self.finite(epsilon) * (1.0 - self.relative) - errors).max(0.0) + self.at_infinity
-            }
+            Side::Lower => self.finite_at_least(epsilon.max(start)).max(0.0) + self.at_infinity,
         }
     }
 

@@ -10,6 +10,7 @@ use crate::pld::answer::{check_arguments, single, total_variation, Answer, Budge
 use crate::pld::basic;
 use crate::pld::compose::{compose, Transforms, BEYOND_LATTICES};
 use crate::pld::cumulant::Groups;
+use crate::pld::from_upper::{FromUpper, Splits};
 use crate::pld::largest::ends;
 use crate::pld::masses::{Masses, Side};
 use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node};
@@ -40,6 +41,8 @@ const FORGONE: f64 = 4.0;
 const COARSEST: f64 = 4096.0;
 /// A window that loses more than this fraction of δ was too short.
 const ESCAPED: f64 = 0.1;
+/// A part of the wanted width that no answer shows.
+const UNNOTICED: f64 = 0.01;
 /// The maximum number of attempts at narrowing the interval before it is reported as it is.
 const ATTEMPTS: usize = 5;
 
@@ -524,23 +527,37 @@ impl<'a> Search<'a> {
         let transforms = Transforms::new(grid.length);
         let origin = self.origin(meshes);
         let placed = grid.without(origin.loss);
-        let side = |side: Side| {
-            let masses: Vec<Masses> = meshes
-                .iter()
-                .zip(self.rounds)
-                .map(|(mesh, round)| Masses::new(side, round.profile.as_ref(), mesh))
-                .collect();
+        let laws = |side: Side| -> Vec<Masses> {
+            let profiles = meshes.iter().zip(self.rounds);
+            profiles.map(|(mesh, round)| Masses::new(side, round.profile.as_ref(), mesh)).collect()
+        };
+        let read = |side: Side, masses: &[Masses]| {
             let groups: Vec<(&Masses, u64)> = masses.iter().zip(self.rounds.iter().map(|r| r.count)).collect();
             compose(side, &groups, &placed, &transforms, self.run)
                 .map(|composed| Readoff::new(&composed, origin, center))
         };
-        let (upper, lower) = rayon::join(|| side(Side::Upper), || side(Side::Lower));
-        let (upper, lower) = (upper?, lower?);
-        seen(&|epsilon| (lower.delta(epsilon), upper.delta(epsilon)));
-        let (low, high) = match self.query {
+        let above = || {
+            let masses = laws(Side::Upper);
+            read(Side::Upper, &masses).map(|law| (law, masses))
+        };
+        let (upper, lower) = rayon::join(above, || read(Side::Lower, &laws(Side::Lower)));
+        let ((upper, masses), lower) = (upper?, lower?);
+        let (mut low, high) = match self.query {
             Query::Delta(epsilon) => (lower.delta(epsilon), upper.delta(epsilon)),
             Query::Epsilon(delta) => (lower.epsilon(delta), upper.epsilon(delta)),
         };
+        let splits = self.splits(meshes, &masses, grid.tilt, (low, high));
+        let split = splits.as_ref().and_then(|splits| self.split_bound(splits, &upper, high));
+        seen(&|epsilon| {
+            let least = split.as_ref().map_or(0.0, |split| split.delta(epsilon));
+            (lower.delta(epsilon).max(least), upper.delta(epsilon))
+        });
+        if let Some(split) = &split {
+            low = low.max(match self.query {
+                Query::Delta(epsilon) => split.delta(epsilon),
+                Query::Epsilon(delta) => split.epsilon(delta, high),
+            });
+        }
         let at = match self.query {
             Query::Delta(epsilon) => epsilon,
             Query::Epsilon(_) if high.is_finite() => high,
@@ -564,6 +581,33 @@ impl<'a> Search<'a> {
             transform_length: grid.length,
             tilt: grid.tilt,
         })
+    }
+
+    /// Returns how the upper laws were split, if the interval is wider than wanted; None if it is not, or if rounding
+    /// hides it.
+    fn splits(&self, meshes: &[Mesh], masses: &[Masses], tilt: f64, (low, high): (f64, f64)) -> Option<Splits> {
+        let delta = match self.query {
+            Query::Delta(_) => high,
+            Query::Epsilon(delta) => delta,
+        };
+        let wanted = wanted(&Answer { upper: high, ..Answer::default() }, self.query, self.tolerance);
+        if !high.is_finite() || high - low <= wanted || delta <= SMALLEST_DELTA {
+            return None;
+        }
+        let laws = meshes.iter().zip(masses).zip(self.rounds);
+        let laws: Vec<(&Mesh, &Masses, u64, f64)> = laws
+            .map(|((mesh, masses), round)| (mesh, masses, round.count, round.profile.delta_at_infinity()))
+            .collect();
+        Splits::of(&laws, tilt, delta * self.tolerance * UNNOTICED / self.total)
+    }
+
+    /// Returns the bound from below that the upper law gives near the answer, whose upper end is `high`.
+    fn split_bound<'b>(&self, splits: &'b Splits, upper: &'b Readoff, high: f64) -> Option<FromUpper<'b>> {
+        let (epsilon, width) = match self.query {
+            Query::Delta(epsilon) => (epsilon, self.tolerance),
+            Query::Epsilon(_) => (high, self.tolerance * high.max(SMALLEST_EPSILON)),
+        };
+        splits.bound(upper, epsilon, UNNOTICED * width)
     }
 
     /// Returns a mesh on which the relative error of the moment tilted by `saddle`, summed over all cells and rounds,
