@@ -207,6 +207,8 @@ def first(seconds: str) -> Iterator[tuple[str, str]]:
 
 def interrupted() -> Iterator[tuple[str, str]]:
     """Send SIGINT to children in the middle of a call."""
+    # A shell that starts tests in the background has them ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     QUESTIONS["certify"]()
     for name in ("certify", "certify_async"):
 
