@@ -13,7 +13,8 @@
 //! the profile falls to 0, only τ helps: it moves the line.) H is the hull of δ̂
 //! from above on the kinks, which means: an outcome of δ̂'s pair with masses p and q, whose loss L lies in the cell
 //! (l_j, l_{j+1}), becomes two outcomes with the losses l_j and l_{j+1}, with the same sums of p and of q. With L′ for
-//! the loss of one of them and D = L′ − L this says that `E[e^{−D} | L] = 1`. Outcomes left of l_0 move to l_0.
+//! the loss of one of them and D = L′ − L this says that `E[e^{−D} | L] = 1`. The slope of ℓ_m is a mass at l_m that is not
+//! split, and what ℓ_0 leaves of 1 at α = 0 is mass of H at l_0 that is not δ̂'s.
 //!
 //! Losses of +∞ are taken apart first. The profile's own, d = δ(∞), are those of the composition with the probability
 //! `1 − Π(1 − d)`, which is added in the end. H is the law of its finite losses alone, so it is lowered by its mass at +∞,
@@ -22,7 +23,7 @@
 //! # What a composition gains
 //!
 //! Let L, L′ and D be sums over all rounds from now on, δ′ the composed δ of H, and A the event that no round's outcome is
-//! in a cell that is left out: left of l_0, or one of those that have hardly any mass. The payoff `g(x) = (1 − e^ε x)_+` at x = e^{−L} is convex with one kink, and x′ = e^{−L′} has the mean
+//! left out: the mass at l_0 that is not δ̂'s, and cells that have hardly any mass. The payoff `g(x) = (1 − e^ε x)_+` at x = e^{−L} is convex with one kink, and x′ = e^{−L′} has the mean
 //! x. So on A the splitting gains exactly `E[|1 − e^{ε−L′}|; ε lies between L and L′]`, and
 //!
 //! `δ̂(ε) ≥ δ′(ε) − E[g(x′); not A] − E[|1 − e^{ε−L′}|; |L′ − ε| ≤ t] − R − S`, for any t > 0, where
@@ -46,16 +47,22 @@
 //! Composition is monotone, so in the end
 //! `δ(ε) ≥ δ̂(ε + Σ τ)·Π(1 + ρ)^{−1} − (Π(1 + κ) − 1) + 1 − Π(1 − d)`.
 
+use std::collections::BTreeMap;
+
 use crate::pld::cumulant::Groups;
-use crate::pld::masses::Masses;
+use crate::pld::masses::{upper_values, Masses};
 use crate::pld::mesh::{Mesh, Node};
 use crate::pld::readoff::Readoff;
 use crate::special::UNIT_ROUNDOFF;
 
 /// Shares are raised by this factor: it covers their rounding, and that of the cumulants that they are divided by.
 const RAISED: f64 = 1.0 + 1e-9;
-/// The relative error of a round's masses up to which [`RAISED`] covers it.
+/// The relative error of a round's masses, and the largest exponent under the tilt, up to which [`RAISED`] covers their
+/// rounding.
 const ROUNDED: f64 = 1e-10;
+const STEEPEST: f64 = 1e6;
+/// With more kinds of rounds than this, choosing takes longer than composing.
+const MOST_KINDS: usize = 256;
 /// The values of t that are tried, relative to that at which the tails are as small as wanted; and of s, relative to
 /// the best for one width of all cells.
 const TRIED_DISTANCES: [f64; 5] = [0.5, 0.7, 0.85, 1.0, 1.3];
@@ -64,6 +71,8 @@ const TRIED_TILTS: [f64; 6] = [0.4, 0.6, 0.8, 1.0, 1.3, 1.8];
 /// The cells of about one width.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Class {
+    /// Of a cell's number of lattice steps, the logarithm to base 2, rounded down.
+    steps: u32,
     /// The largest width, in nats.
     width: f64,
     /// An upper bound on the part of the round's tilted mass that was split in these cells.
@@ -113,6 +122,10 @@ impl Splits {
     /// the number of rounds.
     #[must_use]
     pub fn of(rounds: &[(&Mesh, &Masses, u64, f64)], tilt: f64, negligible: f64) -> Option<Self> {
+        let largest = rounds.iter().flat_map(|round| &round.1.epsilon).fold(0.0_f64, |most, at| most.max(at.abs()));
+        if rounds.len() > MOST_KINDS || tilt * largest > STEEPEST {
+            return None;
+        }
         let groups = Groups::new(rounds.iter().map(|(_, masses, count, _)| (*masses, *count)));
         let logs = groups.values(tilt);
         let mut splits = Self { kinds: Vec::new(), log_excess: 0.0, absolute: 0.0, shift: 0.0, at_infinity: 0.0 };
@@ -137,7 +150,7 @@ impl Splits {
     /// fraction of δ. None if the law cannot be read there.
     #[must_use]
     pub fn bound<'a>(&'a self, upper: &'a Readoff, epsilon: f64, fraction: f64) -> Option<FromUpper<'a>> {
-        let at = upper.position_below(epsilon + self.shift);
+        let at = self.position(upper, epsilon);
         let unit = upper.unit(at);
         let delta = upper.finite(at);
         let log_ratio = (unit / (delta * fraction)).ln();
@@ -163,7 +176,7 @@ impl Splits {
                 });
                 let choice = Choice { distance, tilts: [tails[0].1, tails[1].1], widest };
                 let lost = self.lost(upper, at, &choice);
-                if best.is_none_or(|(least, _)| lost < least) {
+                if lost < best.map_or(f64::INFINITY, |(least, _)| least) {
                     best = Some((lost, choice));
                 }
             }
@@ -172,12 +185,19 @@ impl Splits {
         (lost < delta).then_some(FromUpper { splits: self, upper, choice })
     }
 
-    /// Returns the widths of all classes.
+    /// Returns the position of ε + Σ τ on the lattice, or one further right.
+    fn position(&self, upper: &Readoff, epsilon: f64) -> f64 {
+        upper.position_below(if self.shift > 0.0 { (epsilon + self.shift).next_up() } else { epsilon })
+    }
+
+    /// Returns the widths up to which cells may be counted: for each class the largest of all kinds of rounds.
     fn widths(&self) -> Vec<f64> {
-        let mut widths: Vec<f64> = self.kinds.iter().flat_map(|kind| &kind.classes).map(|class| class.width).collect();
-        widths.sort_by(f64::total_cmp);
-        widths.dedup();
-        widths
+        let mut widths: BTreeMap<u32, f64> = BTreeMap::new();
+        for class in self.kinds.iter().flat_map(|kind| &kind.classes) {
+            let widest = widths.entry(class.steps).or_insert(0.0);
+            *widest = widest.max(class.width);
+        }
+        widths.into_values().collect()
     }
 
     /// Returns Σ w² over rounds and cells up to a width, weighted with their shares. This is for choices.
@@ -191,7 +211,7 @@ impl Splits {
         let y = if larger { (tilt + s) * (tilt + s + 1.0) } else { (1.0 + s) * (1.0 + s) } / 8.0;
         let logs: f64 = self.kinds.iter().map(|kind| kind.count * kind.log_moment(y, widest)).sum();
         let size = s * distance + logs;
-        let bound = (logs - s * distance + 16.0 * UNIT_ROUNDOFF * size).exp();
+        let bound = (logs - s * distance + 16.0 * UNIT_ROUNDOFF * size).exp().max(f64::MIN_POSITIVE);
         RAISED * if larger { bound / (tilt + 1.0) } else { bound }
     }
 
@@ -202,7 +222,7 @@ impl Splits {
         let left_out: f64 = self.kinds.iter().map(|kind| kind.count * kind.left_out(widest)).sum();
         let tails = self.tail(upper.tilt(), tilts[0], distance, widest, true)
             + self.tail(upper.tilt(), tilts[1], distance, widest, false);
-        near + upper.unit(at) * RAISED * (left_out / (upper.tilt() + 1.0) + tails)
+        near + upper.unit_at_most(at) * RAISED * (left_out / (upper.tilt() + 1.0) + tails)
     }
 }
 
@@ -218,7 +238,7 @@ impl FromUpper<'_> {
     /// Returns a lower bound on δ at any ε ≥ 0.
     #[must_use]
     pub fn delta(&self, epsilon: f64) -> f64 {
-        let at = self.upper.position_below(epsilon + self.splits.shift);
+        let at = self.splits.position(self.upper, epsilon);
         let least = self.upper.finite_at_least(at) - self.splits.lost(self.upper, at, &self.choice);
         let finite = least * (-self.splits.log_excess).exp() * (2.0 - RAISED) - self.splits.absolute;
         // The comparison is false for a NaN, which is no bound.
@@ -291,10 +311,8 @@ struct Excess {
 }
 
 impl Excess {
-    /// Allows for a line that is above the profile by at most `excess`, on a range on which the profile is at least
-    /// `least`, and the line's slope at least `slope` (0 if the line must not be moved).
-    ///
-    /// A supporting line falls by at least (1 − e^{−τ})·slope on the way from ε − τ to ε.
+    /// Allows for a line that is above a supporting line of the profile by at most `excess`, on a range on which the
+    /// profile is at least `least`, and the supporting line falls by at least (1 − e^{−τ})·`slope` from ε − τ to ε.
     fn add(&mut self, excess: f64, least: f64, slope: f64, negligible: f64) -> Option<()> {
         let per = |whole: f64| if whole > 0.0 { excess / whole } else { f64::INFINITY };
         let (relative, shift) = (per(least), per(slope));
@@ -326,13 +344,17 @@ impl<'a> Hull<'a> {
             return None;
         }
         let mut kinks = masses.index.iter().peekable();
-        let is_kink = |node: &&Node| kinks.next_if(|index| **index == node.index).is_some();
-        let nodes: Vec<&Node> = mesh.nodes.iter().filter(is_kink).collect();
+        let nodes = mesh.nodes.iter().zip(upper_values(mesh));
+        let (nodes, values): (Vec<&Node>, Vec<f64>) =
+            nodes.filter(|(node, _)| kinks.next_if(|index| **index == node.index).is_some()).unzip();
         if nodes.len() != masses.index.len() || nodes.is_empty() {
             return None;
         }
-        let values: Vec<f64> = nodes.iter().map(|node| (node.point.delta + node.point.delta_error).min(1.0)).collect();
         let last = nodes.len() - 1;
+        // The hull falls to its mass at +∞, so that this is its value at the last kink.
+        if values[last].to_bits() != masses.at_infinity.to_bits() {
+            return None;
+        }
         let between = |j: usize| (values[j] - values[j + 1]) / (nodes[j + 1].epsilon - nodes[j].epsilon).exp_m1();
         let slopes = (0..nodes.len())
             .map(|j| {
@@ -366,7 +388,9 @@ impl<'a> Hull<'a> {
             // On the left the line may be too steep, and on the right too flat.
             let backward = if j == 0 { 1.0 } else { self.cell(j - 1).1 };
             let left = errors(point.slope) + (slope - point.slope + point.slope_error).max(0.0) * backward;
-            excess.add(left, point.delta - point.delta_error - at_infinity, 0.0, negligible)?;
+            // In the cell on the left α is at least e^{−w} times that of the node.
+            let falling = (point.slope - point.slope_error) * (1.0 - backward) * (1.0 - 8.0 * UNIT_ROUNDOFF);
+            excess.add(left, point.delta - point.delta_error - at_infinity, falling, negligible)?;
             if let Some(next) = self.nodes.get(j + 1).map(|node| &node.point) {
                 let forward = self.cell(j).0;
                 let right =
@@ -390,7 +414,7 @@ impl<'a> Hull<'a> {
         let last = self.nodes.len() - 1;
         // Left of the first kink is what its line leaves of 1.
         let outside = tilted((1.0 - self.values[0] - self.slopes[0]).max(0.0) + 4.0 * UNIT_ROUNDOFF, 0);
-        let mut classes: std::collections::BTreeMap<i64, Class> = std::collections::BTreeMap::new();
+        let mut classes: BTreeMap<u32, Class> = BTreeMap::new();
         for j in 0..last {
             let (forward, backward, width) = self.cell(j);
             let drop = self.values[j] - self.values[j + 1];
@@ -398,9 +422,9 @@ impl<'a> Hull<'a> {
             let down = (self.slopes[j] * forward - drop).max(0.0) + rounding * (1.0 + forward);
             let up = (drop - self.slopes[j + 1] * backward).max(0.0) + rounding;
             let share = tilted(down / forward, j) + tilted(up / backward, j + 1);
-            // Widths of one class differ by less than a factor of two.
-            let steps = self.nodes[j + 1].index - self.nodes[j].index;
-            let class = classes.entry(i64::from(steps.ilog2())).or_insert(Class { width: 0.0, share: 0.0 });
+            let steps = (self.nodes[j + 1].index - self.nodes[j].index).ilog2();
+            // A share that underflows must not be lost.
+            let class = classes.entry(steps).or_insert(Class { steps, width: 0.0, share: f64::MIN_POSITIVE });
             class.width = class.width.max(width);
             class.share += share;
         }
@@ -415,7 +439,7 @@ mod tests {
     use super::*;
     use crate::pair::discrete::DiscretePair;
     use crate::pair::gaussian::GaussianPair;
-    use crate::pair::Profile;
+    use crate::pair::{Profile, ProfilePoint};
     use crate::pld::answer::Round;
     use crate::pld::compose::{compose, Transforms};
     use crate::pld::masses::Side;
@@ -483,6 +507,7 @@ mod tests {
             rounds: total,
             longest: 1 << 20,
             spread: true,
+            room: 0.0,
         };
         let chosen = choose(&Groups::new(groups.iter().copied()), tilt, &goal);
         // The table begins further left, so that it holds what is near the smallest ε.
@@ -490,16 +515,17 @@ mod tests {
         let grid = Grid { spacing, length: 4 * chosen.length, first: chosen.first - more, ..chosen };
         let transforms = Transforms::new(grid.length);
         let composed = compose(Side::Upper, &groups, &grid, &transforms, &run).unwrap();
-        let read = Readoff::new(&composed, LatticeOrigin::default(), goal.epsilon);
+        let read = Readoff::new(&composed, LatticeOrigin::default(), goal.epsilon, 1e4);
         let laws: Vec<_> = meshes
             .iter()
             .zip(&masses)
             .zip(rounds)
             .map(|((mesh, masses), round)| (mesh, masses, round.count, round.profile.delta_at_infinity()))
             .collect();
-        let splits = Splits::of(&laws, grid.tilt, 1e-18).unwrap();
+        let splits = Splits::of(&laws, grid.tilt, 1e-18);
         let one = |&epsilon: &f64| {
-            let low = splits.bound(&read, epsilon, 1e-6).map_or(0.0, |bound| bound.delta(epsilon));
+            let bound = splits.as_ref().and_then(|splits| splits.bound(&read, epsilon, 1e-6));
+            let low = bound.map_or(0.0, |bound| bound.delta(epsilon));
             (low, read.delta(epsilon))
         };
         at.iter().map(one).collect()
@@ -578,6 +604,32 @@ mod tests {
             let exact = enumerated(&[(finite.clone(), 9)], epsilon) + 1.0 - (1.0_f64 - shown).powi(9);
             assert!(low <= exact + 1e-13 && exact <= high + 1e-13, "{epsilon} {low} {exact} {high}");
             assert!(low > exact - 2e-3 * exact, "{epsilon} {low} {exact}");
+        }
+    }
+
+    /// A pair whose values are known less well where they are 0.
+    #[derive(Debug)]
+    struct Unsure(DiscretePair, f64);
+
+    impl Profile for Unsure {
+        fn at_within(&self, epsilon: f64, bracket: (f64, f64)) -> ProfilePoint {
+            let point = self.0.at_within(epsilon, bracket);
+            let error = if point.delta > 0.0 { point.delta_error } else { self.1 };
+            ProfilePoint { delta_error: error, ..point }
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_less_sure_than_one_before_adds_nothing() {
+        let p = 1.0 / (1.0 + (-0.5_f64).exp());
+        let kinds = [(vec![(0.5, p), (-0.5, 1.0 - p)], 3)];
+        for error in [1e-9, 1e-4, 0.9] {
+            let made = rounds(vec![(Arc::new(Unsure(pair(&kinds[0].0), error)), 3)]);
+            let at: Vec<f64> = (1..30).map(|k| 0.05 * f64::from(k)).collect();
+            for (&epsilon, (low, high)) in at.iter().zip(bounds(&made, 1e-2, 2.0, 1.0, &at)) {
+                let exact = enumerated(&kinds, epsilon);
+                assert!(low <= exact + 1e-15 && exact <= high + 1e-15, "{error} {epsilon} {low} {exact} {high}");
+            }
         }
     }
 }

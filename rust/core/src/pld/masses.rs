@@ -5,7 +5,7 @@
 //! `p_i = D_{i−1}/(1 − e^{−(ε_i−ε_{i−1})}) − D_i/(e^{ε_{i+1}−ε_i} − 1)`, in which no e^ε appears, so large losses do
 //! not overflow.
 //!
-//! * **Upper.** Let U_i ≥ δ(ε_i). The lower convex hull of the points (α_i, U_i) is convex, and still at least δ: δ is
+//! * **Upper.** Let U_i ≥ δ(ε_i) fall with i ([`upper_values`]). The lower convex hull of the points (α_i, U_i) is convex, and still at least δ: δ is
 //!   convex and at most U at the nodes, and the hull is the largest such function. Right of the last node it stays
 //!   constant (m_∞).
 //! * **Lower.** Between two nodes the profile lies above its two supporting lines there; let a and b be how far the
@@ -65,13 +65,18 @@ impl Masses {
 }
 
 fn upper(mesh: &Mesh) -> Masses {
-    let value = |i: usize| {
-        let point = &mesh.nodes[i].point;
-        (point.delta + point.delta_error).min(1.0)
-    };
-    let values: Vec<f64> = (0..mesh.nodes.len()).map(value).collect();
+    let values = upper_values(mesh);
     let last = values[values.len() - 1];
     hull(mesh, 1.0, &values, last)
+}
+
+/// Returns the upper bounds U on δ at the nodes: the smallest known there or further left, since δ falls.
+pub(super) fn upper_values(mesh: &Mesh) -> Vec<f64> {
+    let least = |least: &mut f64, node: &Node| {
+        *least = least.min(node.point.delta + node.point.delta_error);
+        Some(*least)
+    };
+    mesh.nodes.iter().scan(1.0, least).collect()
 }
 
 /// If a value would be lowered by more than this fraction of it, lowering the other end of the cell is considered.

@@ -65,7 +65,8 @@ const LARGEST_EXPONENT: f64 = 600.0;
 const WIDE: f64 = 600.0;
 
 impl Readoff {
-    /// Prepares `composed`, whose position 0 is the loss `origin`, for questions around the ε `center`.
+    /// Prepares `composed`, whose position 0 is the loss `origin`, for questions around the ε `center`, with `room` entries
+    /// left of ε = 0 if the law has them.
     #[must_use]
     #[allow(
         clippy::cast_precision_loss,
@@ -73,14 +74,14 @@ impl Readoff {
         clippy::cast_sign_loss,
         clippy::cast_possible_wrap
     )] // lattice positions below 2^50
-    pub fn new(composed: &Composed, origin: LatticeOrigin, center: f64) -> Self {
+    pub fn new(composed: &Composed, origin: LatticeOrigin, center: f64, room: f64) -> Self {
         let center = center - origin.loss;
         let (h, tilt) = (composed.spacing, composed.tilt);
         let length = composed.tilted.len();
         // The table starts where weights are representable; questions with this tilt never concern points further left.
         let lowest = if tilt > 0.0 { center - LARGEST_EXPONENT / tilt } else { f64::NEG_INFINITY };
-        let skip =
-            ((lowest.max(-origin.loss) / h).floor() as i64 - composed.first - 1).clamp(0, length as i64 - 1) as usize;
+        let skip = ((lowest.max(-origin.loss - room * h) / h).floor() as i64 - composed.first - 1)
+            .clamp(0, length as i64 - 1) as usize;
         let first = composed.first + skip as i64;
         let n = length - skip;
         let (mut delta, mut slope) = (vec![0.0; n], vec![0.0; n]);
@@ -182,6 +183,11 @@ impl Readoff {
         unit * self.wrapped_above + self.wrapped_below_weighed.min(unit * self.wrapped_below)
     }
 
+    /// Returns an upper bound on `e^{K − λε}` for the law of these masses.
+    pub(super) fn unit_at_most(&self, epsilon: f64) -> f64 {
+        self.unit(epsilon) * (1.0 + 1e-9 + self.relative)
+    }
+
     /// Returns the finite part at ε as computed, without any allowance for error; ε is inside the table or right of it.
     pub(super) fn finite(&self, epsilon: f64) -> f64 {
         let Some((s, x)) = self.cell(epsilon) else { return 0.0 };
@@ -212,13 +218,15 @@ impl Readoff {
     }
 
     /// Returns an upper bound on `E[|1 − e^{ε−L}|; |L − ε| ≤ t]` for the law of these masses, at a position ε; None if
-    /// the table does not hold these losses.
+    /// the table begins too far right. What lies above the table is missing, here and in [`Self::finite`], where it counts
+    /// at least as much.
     ///
     /// With D(x) = δ and T(x) = e^x Q(L > x) it is `D(ε) − D(ε+t) − (1 − e^{−t})T(ε+t)` on the right, and
-    /// `D(ε) − D(ε−t) + (e^t − 1)T(ε−t)` on the left. Both D and T have the relative error of the masses, and mass that
-    /// wrapped around only adds to the result.
+    /// `D(ε) − D(ε−t) + (e^t − 1)T(ε−t)` on the left. D and T have the relative error of a round's profile and slope: both
+    /// P(L > x) and Q(L > x) of each round have it for every x, and a convolution keeps that. Mass that wrapped around
+    /// only adds to the result.
     pub(super) fn near(&self, epsilon: f64, distance: f64) -> Option<f64> {
-        let (left, right) = (epsilon - distance, epsilon + distance);
+        let (left, right) = ((epsilon - distance).next_down(), (epsilon + distance).next_up());
         if self.spacing > WIDE || distance > WIDE || left < self.loss(0) {
             return None;
         }
@@ -228,7 +236,8 @@ impl Readoff {
         let value = (at - before + rise) + (at - after - fall);
         let size = 2.0 * at + before + after + rise + fall;
         let entries = 2.0 * distance / self.spacing + 3.0;
-        let errors = self.unit(left) * self.entry_error * entries * distance.exp_m1() * (1.0 + 1e-9 + self.relative);
+        let largest = (epsilon - left).exp_m1() * (1.0 + 1e-9 + self.relative);
+        let errors = self.unit(left) * self.entry_error * entries * largest;
         let bound = value.max(0.0) + size * (self.relative + 64.0 * UNIT_ROUNDOFF) + errors;
         // The maximum ignores a NaN, which must not become a bound.
         (value.is_finite() && bound.is_finite()).then_some(bound)
@@ -371,7 +380,8 @@ mod tests {
             (1.0, 800.0, &[(19, 0.0), (20, -700.0)]),
         ];
         for (spacing, tilt, masses) in cases {
-            let read = |side| Readoff::new(&law(side, spacing, tilt, masses), LatticeOrigin::default(), 20.0 * spacing);
+            let read =
+                |side| Readoff::new(&law(side, spacing, tilt, masses), LatticeOrigin::default(), 20.0 * spacing, 0.0);
             let (lower, upper) = (read(Side::Lower), read(Side::Upper));
             for place in [0.0, 1.5, 2.0, 2.5, 3.0, 10.0, 18.0, 18.5, 18.999, 19.0, 19.5, 20.0, 39.999, 40.0, 50.0] {
                 let epsilon = place * spacing;

@@ -41,6 +41,9 @@ const FORGONE: f64 = 4.0;
 const COARSEST: f64 = 4096.0;
 /// A window that loses more than this fraction of δ was too short.
 const ESCAPED: f64 = 0.1;
+/// The room left of the window that [`crate::pld::from_upper`] needs on a lattice, in steps for each √n of n rounds. A first
+/// attempt has none: most need none.
+const ROOM: f64 = 6.0;
 /// A part of the wanted width that no answer shows.
 const UNNOTICED: f64 = 0.01;
 /// The maximum number of attempts at narrowing the interval before it is reported as it is.
@@ -346,6 +349,7 @@ impl<'a> Search<'a> {
         let mut effort = 1.0;
         let mut best: Option<Answer> = None;
         let (mut previous, mut idle, mut spread, mut tried) = (f64::INFINITY, 0, false, None::<(Grid, f64)>);
+        let mut room = 0.0;
         for attempt in 0..ATTEMPTS {
             // The answer may be this wide in ε: d ln δ/dε is about −λ near the saddle point.
             let width = match self.query {
@@ -364,6 +368,7 @@ impl<'a> Search<'a> {
                 rounds: self.total,
                 longest: LONGEST,
                 spread,
+                room,
             };
             let grid = choose(&groups, saddle, &goal);
             let repeats = |grid: &Grid| tried.is_some_and(|(earlier, place)| grid.repeats(&earlier, place));
@@ -378,7 +383,8 @@ impl<'a> Search<'a> {
             if repeats(&grid) {
                 break;
             }
-            let attempted = self.attempt(&grid, &meshes, center, seen)?;
+            let attempted = self.attempt(&grid, &meshes, center, room, seen)?;
+            room = ROOM * self.total.sqrt();
             // This is the position at which the law was read, if it is inside the range that could be read.
             let place = if let Query::Epsilon(_) = self.query { attempted.lower } else { center };
             tried = Some((grid, place));
@@ -519,7 +525,7 @@ impl<'a> Search<'a> {
     }
 
     /// Composes both sides once.
-    fn attempt(&self, grid: &Grid, meshes: &[Mesh], center: f64, seen: &mut Seen<'_>) -> Result<Answer> {
+    fn attempt(&self, grid: &Grid, meshes: &[Mesh], center: f64, room: f64, seen: &mut Seen<'_>) -> Result<Answer> {
         let mut profile_error = 0.0_f64;
         for node in meshes.iter().flat_map(|mesh| &mesh.nodes).filter(|n| n.point.delta > SMALLEST_DELTA) {
             profile_error = profile_error.max(node.point.delta_error / node.point.delta);
@@ -534,7 +540,7 @@ impl<'a> Search<'a> {
         let read = |side: Side, masses: &[Masses]| {
             let groups: Vec<(&Masses, u64)> = masses.iter().zip(self.rounds.iter().map(|r| r.count)).collect();
             compose(side, &groups, &placed, &transforms, self.run)
-                .map(|composed| Readoff::new(&composed, origin, center))
+                .map(|composed| Readoff::new(&composed, origin, center, room))
         };
         let above = || {
             let masses = laws(Side::Upper);

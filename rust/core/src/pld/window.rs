@@ -35,6 +35,8 @@ pub struct Goal {
     pub longest: usize,
     /// Whether the window has room for the spread of the lattice itself, in addition to that of the rounds.
     pub spread: bool,
+    /// How many lattice steps left of its start the window is to begin.
+    pub room: f64,
 }
 
 /// A part of the lattice, a tilt, and the Markov parameters that bound the mass outside.
@@ -104,7 +106,8 @@ pub fn choose(groups: &Groups, saddle: f64, goal: &Goal) -> Grid {
     // Transforms have power-of-two lengths, so all of the required one is used.
     #[allow(clippy::cast_precision_loss)] // a transform length
     let longest = goal.longest as f64;
-    let width_of = |one: &Candidate| (1.02 * one.width).max(58.0 * goal.finest);
+    let room = goal.room * goal.spacing.max(goal.finest);
+    let width_of = |one: &Candidate| (1.02 * one.width).max(58.0 * goal.finest) + room;
     let needed_by = |one: &Candidate| (width_of(one) / goal.spacing.max(goal.finest)).max(64.0);
     let spread = if goal.spread { lattice_variance(goal, goal.spacing.max(goal.finest)) } else { 0.0 };
     let mut best = candidate(groups, saddle, goal, read_from, goal.slack, spread);
@@ -125,7 +128,7 @@ pub fn choose(groups: &Groups, saddle: f64, goal: &Goal) -> Grid {
     Grid {
         tilt: best.tilt,
         spacing,
-        first: (best.start / spacing).floor() as i64 - 2,
+        first: ((best.start - room) / spacing).floor() as i64 - 2,
         length: length as usize,
         read_from,
         theta: best.theta,
