@@ -56,7 +56,8 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
     """Write a commented mechanism document to FILE [training.yaml], or to stdout if FILE is -.
 
     On a terminal the command asks for the values that the options do not give. Without a terminal, or with --yes, conventions
-    take their defaults; facts about the training run have no defaults, and it is an error if one is missing.
+    take their defaults; facts about the training run have no defaults, and it is an error if one is missing. If more than the
+    training run is released of the data, such as counts or a vendor's model, --also says what, and each has a phase of its own.
 
     \b
     Examples:
@@ -68,6 +69,9 @@ def init(file: str, yes: bool, force: bool, **given: str | None) -> int:
       pyaccount init shuffled.yaml --sampler none --epochs 10 --max-participations 10 --adjacency zero-out \\
           --dataset-size 50_000 --batch-size 256 --noise-multiplier 2
       pyaccount init - --yes --sampling-probability 0.01 --iterations 2000 --noise-multiplier 1
+      pyaccount init - --yes --sampling-probability 0.01 --iterations 2000 --epsilon 8 --delta 1e-6 \\
+          --also counts,stated --counts-noise laplace --counts-scale 20 --counts-moved 3 \\
+          --stated-epsilon 0.5 --stated-delta 1e-8
     """
     target = None if file == STDOUT else Path(file)
     if target is not None:
@@ -208,10 +212,10 @@ def _prompt(question: DraftQuestion, answers: Answers) -> str:
     def read(text: str) -> str:
         if usual is None and not text.strip():
             raise ValueError("an answer is needed: there is no default")
-        if words and text.strip().isdecimal() and 0 < int(text) <= len(words):
-            return list(words)[int(text) - 1]
-        answer = question.read(text, answers)
-        if words and answer not in words:
+        given = [one.strip() for one in text.split(",")] if question.several else [text.strip()]
+        numbered = {str(number): word for number, word in enumerate(words, start=1)}
+        answer = question.read(", ".join(numbered.get(one, one) for one in given), answers)
+        if words and not set(answer.split(", ") if question.several else [answer]) <= set(words):
             raise ValueError(f"no analysis covers this with the other answers; choose {', '.join(words)}")
         return answer
 

@@ -9,7 +9,8 @@ from pyaccount.document.nodes import Table
 from pyaccount.document.reader import read_tree
 from pyaccount.draft.interview import needed, offered
 from pyaccount.draft.questions import QUESTIONS, Answers, DraftQuestion, answer_to, meanings
-from pyaccount.draft.writing import draft_text
+from pyaccount.draft.releases import path_in_run
+from pyaccount.draft.writing import draft_text, mapping_of
 from pyaccount.errors import Problem
 from pyaccount.plan.compiling import compile_document
 
@@ -68,4 +69,5 @@ def drafted(answers: Answers) -> str:
 
 def question_of(problem: Problem, answers: Answers) -> DraftQuestion | None:
     """Return the question whose answer a problem is about, or `None` if the problem is not about an answer."""
-    return next((QUESTIONS[name] for name in answers if QUESTIONS[name].path == problem.path), None)
+    path = path_in_run(problem.path, mapping_of(answers))
+    return next((QUESTIONS[name] for name in answers if QUESTIONS[name].path == path), None)

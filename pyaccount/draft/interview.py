@@ -18,6 +18,7 @@ from pyaccount.document.samplers import SamplerKind
 from pyaccount.document.words import ADJACENCIES
 from pyaccount.draft.questions import (
     NOTHING,
+    PHASE_KINDS,
     QUESTIONS,
     SAMPLER_CHOICES,
     Answers,
@@ -28,6 +29,7 @@ from pyaccount.draft.questions import (
     kinds_of,
     meanings,
 )
+from pyaccount.draft.releases import NONE, misplaced, release_questions
 from pyaccount.draft.writing import mapping_of
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiling import compile_document
@@ -53,6 +55,7 @@ def needed(answers: Answers) -> list[DraftQuestion]:
         names |= of_matrix
         if of_matrix and sampler.spacing:
             names.add(sampler.spacing)
+    names |= {"also"} | release_questions(answers)
     return [question for name, question in QUESTIONS.items() if name in names and name != blank]
 
 
@@ -66,10 +69,14 @@ def _sampler(answers: Answers) -> type[SamplerKind]:
 def offered(name: str, answers: Answers) -> dict[str, str]:
     """Return the words that can be analysed together with the other choices, each with a description."""
     words = meanings(QUESTIONS[name])
-    if name in SAMPLER_CHOICES:
+    if name in SAMPLER_CHOICES or QUESTIONS[name].path[:1] in _PHASES:
         return words
     chosen = {key: answers[key] for key in (*SAMPLER_CHOICES, "adjacency", "solve", "matrix") if key in answers}
     return {word: line for word, line in words.items() if _analysed(tuple(sorted({**chosen, name: word}.items())))}
+
+
+#: The beginnings of the paths of questions about what else is released.
+_PHASES = [(name,) for name in PHASE_KINDS]
 
 
 @lru_cache(maxsize=4096)
@@ -83,7 +90,7 @@ def _analysed(chosen: tuple[tuple[str, str], ...]) -> bool:
 def _compiles(choices: Answers) -> bool:
     # Choosing the matrix here keeps `needed` from asking which matrices are offered, which would call this function
     # again.
-    answers = {"matrix": "identity", **choices}
+    answers = {"matrix": "identity", "also": NONE, **choices}
     for question in [QUESTIONS["group_size"], *needed(answers)]:
         if question.trial is not None and question.name != blank_of(answers):
             answers.setdefault(question.name, question.trial)
@@ -151,6 +158,7 @@ _DEFAULTS: dict[str, Callable[[Answers], str | None]] = {
     "adjacency": _adjacency,
     "matrix": _matrix,
     "group_size": lambda _: "1",
+    "also": lambda _: NONE,
     "bands": _usual_bands,
     "bins": _usual_bins,
     "delta": _usual_delta,
@@ -178,6 +186,8 @@ def out_of_place(answers: Answers) -> list[str]:
                 f"--epochs {text}: with --solve iterations, pyaccount computes how long training goes on; give only "
                 "one of the two options"
             )
+        if section in PHASE_KINDS and (reason := misplaced(name, answers)):
+            wrong.append(f"{question.flag} {text}: {reason}")
         if name == blank:
             wrong.append(
                 f"{question.flag} {text}: this is the value that --solve leaves blank; give only one of the two options"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from pyaccount.document.asking import Asked
 from pyaccount.document.fields import SOLVE, FieldReader, listed
 from pyaccount.document.kinds import Kinds, Section, word_of
-from pyaccount.document.models import SingleDocument
+from pyaccount.document.models import PhasedDocument, SingleDocument
 from pyaccount.document.numerals import parse_scalar
 from pyaccount.document.risk import AT_A_RATE, MEASURES
 from pyaccount.document.shape import field_at, reader_of, union_of
@@ -23,6 +23,7 @@ from pyaccount.document.shuffling import means_shuffling, shuffled_as_options
 from pyaccount.document.spelling import meant_kind, nearest_value
 from pyaccount.document.typography import odd_characters_note
 from pyaccount.document.words import ADJACENCIES
+from pyaccount.draft.releases import COUNT_NOISES, NONE, RELEASES, SCORES, SELECTIONS
 from pyaccount.errors import Path
 
 #: The type of answers: by the name of their question, as they were written.
@@ -54,6 +55,8 @@ class DraftQuestion:
     #: The help text of the option, and the placeholder for its value.
     help: str = ""
     metavar: str = "N"
+    #: Whether several words can be answered, separated by commas.
+    several: bool = False
 
     @property
     def flag(self) -> str:
@@ -66,6 +69,8 @@ class DraftQuestion:
         if self.name == "iterations" and (epochs := _EPOCHS.fullmatch(text)):
             return f"{QUESTIONS['epochs'].read(epochs[1], answers)} epochs"
         words = meanings(self)
+        if self.several:
+            return self._read_several(text)
         if words:
             spelled = re.sub("[ _]+", "-", text.lower())
             if text in words or spelled in words:
@@ -94,8 +99,20 @@ class DraftQuestion:
             ) from None
         return text
 
+    def _read_several(self, text: str) -> str:
+        """Return the words in the order of the list, separated by commas."""
+        one = replace(self, several=False)
+        given = [one.read(word, {}) for word in text.split(",")]
+        if len(set(given)) < len(given):
+            raise ValueError("a word is given twice: give each one once")
+        if NONE in given and len(given) > 1:
+            raise ValueError(f"{NONE} contradicts the other words: leave it out")
+        return ", ".join(word for word in self.words if word in given)
+
     def _reader(self, answers: Answers) -> FieldReader:
         """Return the annotation of the field to which the answer belongs."""
+        if self.path[0] in PHASE_KINDS:
+            return self._reader_in_phase(answers)
         kinds = {section: {"kind": answers.get(section)} for section in ("sampler", "matrix")}
         field = field_at(SingleDocument, self.path, {**kinds, "noise": {}})
         if field is None:
@@ -109,8 +126,27 @@ class DraftQuestion:
         assert reader is not None, self.name
         return reader
 
+    def _reader_in_phase(self, answers: Answers) -> FieldReader:
+        """Return the annotation of a field of another release; one that its kind does not have is read by another kind."""
+        name, *inside = self.path
+        kind = answers.get(*PHASE_KINDS[str(name)])
+        for one in (kind, *COUNT_NOISES):
+            field = field_at(PhasedDocument, ("phases", 0, *inside), {"phases": [{inside[0]: {"kind": one}}]})
+            reader = None if field is None else reader_of(field)
+            if reader is not None:
+                return reader
+        raise AssertionError(self.name)
+
 
 _ADJACENCIES = {str(word): words.meaning for word, words in ADJACENCIES.items()}
+#: The question that chooses the kind of each further release, and the kind if it is not answered.
+PHASE_KINDS = {
+    "selection": ("selection_kind", "exponential"),
+    "tuning": ("", "geometric"),
+    "score": ("", "laplace"),
+    "counts": ("counts_noise", "laplace"),
+    "stated": ("", "stated"),
+}
 #: The sections whose kind is chosen.
 _KINDS = ("sampler", "matrix")
 
@@ -279,6 +315,114 @@ QUESTIONS = {
             "1",
             help="σ, the noise multiplier, in units of the clip norm.",
             metavar="S",
+        ),
+        DraftQuestion(
+            "also",
+            (),
+            "What else is released that was computed from the same data (several: separated by commas)",
+            words={NONE: "nothing: the training run is all that is released", **RELEASES},
+            help=f"What else is released that was computed from the same data: {listed(RELEASES)}, or several of them, "
+            f"separated by commas [{NONE}].",
+            metavar="WORDS",
+            several=True,
+        ),
+        *(
+            DraftQuestion(name, path, ask, trial, words, f"{ask}{more}.", metavar)
+            for name, path, ask, trial, words, more, metavar in (
+                (
+                    "selection_kind",
+                    ("selection", "mechanism", "kind"),
+                    "How candidates are selected",
+                    "exponential",
+                    SELECTIONS,
+                    f": {listed(SELECTIONS)}",
+                    "KIND",
+                ),
+                ("selection_epsilon", ("selection", "mechanism", "epsilon"), "ε of one selection", "0.1", {}, "", "E"),
+                ("selection_count", ("selection", "count"), "Number of selections, as of words", "1", {}, "", "N"),
+                (
+                    "tuning_stopping_probability",
+                    ("tuning", "select", "stopping_probability"),
+                    "Probability to stop after each run of the tuning (1/n for n runs on average)",
+                    "0.1",
+                    {},
+                    "",
+                    "P",
+                ),
+                (
+                    "tuning_score",
+                    ("score",),
+                    "What the score of a tuning run is",
+                    "public",
+                    SCORES,
+                    f": {listed(SCORES)}",
+                    "WORD",
+                ),
+                (
+                    "tuning_score_scale",
+                    ("score", "mechanism", "scale"),
+                    "Scale of the Laplace noise on the score, in units of what one record changes it by",
+                    "10",
+                    {},
+                    "",
+                    "B",
+                ),
+                (
+                    "counts_noise",
+                    ("counts", "mechanism", "kind"),
+                    "The noise of the counts",
+                    "laplace",
+                    COUNT_NOISES,
+                    f": {listed(COUNT_NOISES)}",
+                    "KIND",
+                ),
+                (
+                    "counts_scale",
+                    ("counts", "mechanism", "scale"),
+                    "Scale b of the noise of each count",
+                    "10",
+                    {},
+                    "",
+                    "B",
+                ),
+                (
+                    "counts_sigma",
+                    ("counts", "mechanism", "sigma"),
+                    "σ of the noise of each count, in counts",
+                    "10",
+                    {},
+                    "",
+                    "S",
+                ),
+                (
+                    "counts_moved",
+                    ("counts", "mechanism", "moved"),
+                    "Number of counts that one record can change, each by at most 1",
+                    "1",
+                    {},
+                    "",
+                    "N",
+                ),
+                (
+                    "counts_change",
+                    ("counts", "mechanism", "sensitivity"),
+                    "Maximum change of the vector of counts by one record, in Euclidean norm",
+                    "1",
+                    {},
+                    ", with Gaussian noise",
+                    "D",
+                ),
+                ("stated_epsilon", ("stated", "mechanism", "epsilon"), "ε that is stated of it", "0.1", {}, "", "E"),
+                (
+                    "stated_delta",
+                    ("stated", "mechanism", "delta"),
+                    "δ that is stated with this ε (0 for pure differential privacy)",
+                    "1e-8",
+                    {},
+                    "",
+                    "D",
+                ),
+            )
         ),
     )
 }

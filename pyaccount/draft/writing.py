@@ -8,11 +8,12 @@ import textwrap
 from typing import Any
 
 from pyaccount.document.fields import SOLVE
-from pyaccount.document.models import SingleDocument
+from pyaccount.document.models import SHAPES, SingleDocument
 from pyaccount.document.numerals import parse_scalar
 from pyaccount.document.sections import Accounting
-from pyaccount.document.shape import field_at, member_at
+from pyaccount.document.shape import field_at, member_at, value_at
 from pyaccount.draft.questions import BLANKS, NOTHING, QUESTIONS, Answers, blank_of, has_budget, meanings
+from pyaccount.draft.releases import fixed_parts, with_phases
 from pyaccount.errors import Path
 
 #: The sections of a document, in the order in which they are written.
@@ -40,43 +41,28 @@ def mapping_of(answers: Answers) -> dict[str, Any]:
     blank = blank_of(answers)
     if blank != NOTHING:
         values[blank] = SOLVE
-    for name, question in QUESTIONS.items():
-        if name in values and len(question.path) > 1:
-            *sections, key = map(str, question.path)
+    parts: dict[Path, str] = {**fixed_parts(answers)}
+    parts |= {question.path: values[name] for name, question in QUESTIONS.items() if name in values}
+    for path, value in parts.items():
+        if len(path) > 1:
+            *sections, key = map(str, path)
             parent = mapping
             for section in sections:
                 parent = parent.setdefault(section, {})
-            parent[key] = values[name]
+            parent[key] = value
     if mapping["matrix"].get("kind", "identity") == "identity":
         del mapping["matrix"]
-    return mapping
-
-
-def _order(section: str, mapping: dict[str, Any]) -> list[str]:
-    shape = member_at(SingleDocument, (section,), mapping)
-    return [key for key in (shape.model_fields if shape else ()) if key in mapping[section]]
+    return with_phases(mapping, answers)
 
 
 def draft_text(answers: Answers) -> str:
     """Return the document as YAML text, with the descriptions of the models as comments."""
     mapping = mapping_of(answers)
     lines = [HEAD.rstrip(), ""]
-    for key in ("pyaccount", "name"):
-        lines += [*_comment((key,), mapping), f"{key}: {_spelled(key, mapping[key])}"]
-    for section in SECTIONS:
-        if section not in mapping:
-            continue
-        lines += ["", *_comment((section,), mapping), f"{section}:"]
-        for key in _order(section, mapping):
-            lines += _comment((section, key), mapping, "  ")
-            value = mapping[section][key]
-            if isinstance(value, dict):
-                lines.append(f"  {key}:")
-                for name, entry in value.items():
-                    lines += [*_comment((section, key, name), mapping, "    "), f"    {name}: {_spelled(name, entry)}"]
-                continue
-            text = _spelled(key, value)
-            lines.append(f"  {key}: {text}" + (f"  # to be computed: {_blank(answers)}" if text == SOLVE else ""))
+    for key in _order((), mapping):
+        # Sections are set apart by an empty line.
+        lines += [""] if isinstance(mapping[key], dict | list) else []
+        lines += _keyed((key,), mapping[key], mapping, answers)
     lines += [
         "",
         *_wrapped("Optional. " + str(SingleDocument.model_fields["accounting"].description), "# "),
@@ -88,6 +74,35 @@ def draft_text(answers: Answers) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _keyed(path: Path, value: Any, mapping: dict[str, Any], answers: Answers, indent: str = "") -> list[str]:
+    """Return the lines of a key with its value, and of everything that is in the value."""
+    key = str(path[-1])
+    lines = _comment(path, mapping, indent)
+    if isinstance(value, dict):
+        lines.append(f"{indent}{key}:")
+        for name in _order(path, mapping):
+            lines += _keyed((*path, name), value[name], mapping, answers, f"{indent}  ")
+    elif isinstance(value, list):
+        lines.append(f"{indent}{key}:")
+        for position, entry in enumerate(value):
+            inner = (*path, position)
+            lines.append(f"{indent}  - name: {entry['name']}")
+            for name in _order(inner, mapping):
+                if name != "name":
+                    lines += _keyed((*inner, name), entry[name], mapping, answers, f"{indent}    ")
+    else:
+        text = _spelled(key, value)
+        lines.append(f"{indent}{key}: {text}" + (f"  # to be computed: {_blank(answers)}" if text == SOLVE else ""))
+    return lines
+
+
+def _order(path: Path, mapping: dict[str, Any]) -> list[str]:
+    """Return the keys of the section at a path, its kind first, then in the order of the models."""
+    shape, inside = member_at(SHAPES.member(mapping), path, mapping), value_at(mapping, path)
+    assert shape is not None
+    return sorted((key for key in shape.model_fields if key in inside), key=lambda key: key != "kind")
+
+
 def _blank(answers: Answers) -> str:
     """Return the description of the value to be computed."""
     words = BLANKS[blank_of(answers)]
@@ -96,11 +111,12 @@ def _blank(answers: Answers) -> str:
 
 def _comment(path: Path, mapping: dict[str, Any], indent: str = "") -> list[str]:
     """Return the comment about a key: its description in the models and, for the sampler, the other kinds."""
-    field = field_at(SingleDocument, path, mapping)
+    field = field_at(SHAPES.member(mapping), path, mapping)
     assert field is not None
     lines = _wrapped(str(field.description), f"{indent}# ")
-    if path == ("sampler", "kind"):
-        rest = [word for word in meanings(QUESTIONS["sampler"]) if word != mapping["sampler"]["kind"]]
+    if path[-2:] == ("sampler", "kind"):
+        kind = value_at(mapping, path)
+        rest = [word for word in meanings(QUESTIONS["sampler"]) if word != kind]
         lines += _wrapped(f"Other kinds: {', '.join(rest)}.", f"{indent}# ")
     return lines
 

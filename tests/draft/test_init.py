@@ -34,8 +34,10 @@ FACTS = {
     "min_separation": "10", "bands": "5", "buffers": "2", "records_per_user": "3", "attribution": "single",
     "iterations_per_allocation": "100",
     "epsilon": "4", "delta": "1e-6", "noise_multiplier": "1.5",
+    "also": "nothing",
 }  # fmt: skip
 BASIC = ["--dataset-size", "50_000", "--batch-size", "500", "--iterations", "2000", "--epsilon", "8"]
+TUNING = ["--tuning-score", "noisy", "--tuning-score-scale", "9", "--tuning-stopping-probability", "0.5"]
 
 
 def loaded(text: str, folder: Path) -> Document:
@@ -253,6 +255,45 @@ def test_a_dash_is_stdout(capsys: pytest.CaptureFixture[str], tmp_path: Path, mo
             ["--batch-size 500", "at most 1/200", "batch of at most 250"],
         ),
         (["--name", "", *BASIC], ["--name", "1 to 200"]),
+        (["--also", "cuonts", *BASIC], ["--also cuonts", "did you mean counts?"]),
+        (["--also", "counts,counts", *BASIC], ["--also counts,counts", "given twice"]),
+        (["--also", "nothing,counts", *BASIC], ["--also nothing,counts", "contradicts"]),
+        (["--counts-scale", "3", *BASIC], ["--counts-scale 3", "--also does not name counts"]),
+        (
+            ["--also", "counts", "--counts-noise", "laplace", "--counts-sigma", "3", *BASIC],
+            ["--counts-sigma 3", "laplace noise has no such value"],
+        ),
+        (
+            ["--also", "tuning", "--tuning-score", "public", "--tuning-score-scale", "3", *BASIC],
+            ["--tuning-score-scale 3", "a public score has no noise"],
+        ),
+        (
+            ["--also", "tuning,stated", "--tuning-stopping-probability", "1", *BASIC],
+            ["--tuning-stopping-probability 1", "less than 1"],
+        ),
+        (
+            ["--also", "selection, counts, stated, tuning", *BASIC],
+            [
+                "--selection-kind",
+                "--selection-count",
+                "--counts-noise",
+                "--stated-delta",
+                "--tuning-score",
+                "no default",
+            ],
+        ),
+        (
+            ["--also", "tuning", "--tuning-score", "public", "--tuning-stopping-probability", "0.5"],
+            ["--dataset-size", "--iterations"],
+        ),
+        (
+            ["--sampler", "b-min-sep", "--min-separation", "8", "--also", "tuning", *BASIC, *TUNING],
+            ["--sampler b-min-sep"],
+        ),
+        (
+            ["--also", "tuning", *BASIC, "--batch-size", "60_000", *TUNING],
+            ["--batch-size 60_000", "larger than the data"],
+        ),
     ],
 )
 def test_what_is_missing_or_wrong_is_told_by_its_option(
@@ -317,6 +358,7 @@ def test_on_a_terminal_it_asks_what_it_was_not_told(tmp_path: Path) -> None:
         "\n",  # as many bands as rounds between participations
         "8\n",
         "\n",  # δ
+        "\n",  # nothing else is released
     ]  # fmt: skip
     code, seen = typed(tmp_path, ["bandmf.yaml", "--iterations", "2000"], answers)
     assert code == 0, seen
@@ -342,7 +384,7 @@ def test_on_a_terminal_there_is_a_way_back(tmp_path: Path) -> None:
         "back\n",  # nothing is before the first question
         "b-min-sep\n", "back\n", "Poisson\n",  # another sampler, and the questions that follow from it
         "zero-out\n", "epsilon\n", "50_000\n", "500\n", "Back\n", "Back\n", "40_000\n", "400\n",
-        "1e-5\n", "2\n",
+        "1e-5\n", "2\n", "\n",
     ]  # fmt: skip
     code, seen = typed(tmp_path, ["x.yaml", "--iterations", "10"], answers)
     assert code == 0, seen
@@ -355,7 +397,7 @@ def test_on_a_terminal_there_is_a_way_back(tmp_path: Path) -> None:
 
 def test_on_a_terminal_what_does_not_fit_is_asked_again(tmp_path: Path) -> None:
     arguments = ["--sampler", "poisson", "--adjacency", "add-remove", "--solve", "epsilon", "--iterations", "10"]
-    answers = ["100\n", "1000\n", "1e-5\n", "2\n", "50\n"]
+    answers = ["100\n", "1000\n", "1e-5\n", "2\n", "\n", "50\n"]
     code, seen = typed(tmp_path, [*arguments, "small.yaml"], answers)
     assert code == 0, seen
     assert "larger than the data set" in seen
@@ -364,7 +406,7 @@ def test_on_a_terminal_what_does_not_fit_is_asked_again(tmp_path: Path) -> None:
 
 def test_on_a_terminal_a_blank_answer_is_told_to_be_needed(tmp_path: Path) -> None:
     arguments = ["--sampler", "poisson", "--adjacency", "add-remove", "--solve", "epsilon", "--iterations", "10"]
-    code, seen = typed(tmp_path, [*arguments, "small.yaml"], ["\n", "1000\n", "50\n", "1e-5\n", "2\n"])
+    code, seen = typed(tmp_path, [*arguments, "small.yaml"], ["\n", "1000\n", "50\n", "1e-5\n", "2\n", "\n"])
     assert code == 0, seen
     assert seen.count("needed: there is no default") == 1
     assert pyaccount.load(tmp_path / "small.yaml").to_mapping()["training"]["dataset_size"] == 1000
@@ -403,3 +445,87 @@ def test_half_a_budget_of_rates_is_missing_the_other_half(capsys: pytest.Capture
     half = ["--sampling-probability", "0.01", "--iterations", "100", "--true-positive-rate", "0.1"]
     assert cli.run(["init", "-", "--yes", *half]) == 2
     assert "--false-positive-rate: False-positive rate to which --true-positive-rate applies" in capsys.readouterr().err
+
+
+#: Answers about everything else that may be released.
+RELEASED = {
+    "also": "selection, tuning, counts, stated", "selection_kind": "exponential", "selection_epsilon": "0.01",
+    "selection_count": "50", "tuning_stopping_probability": "0.1", "tuning_score": "noisy", "tuning_score_scale": "40",
+    "counts_noise": "discrete-gaussian", "counts_sigma": "30", "counts_scale": "20", "counts_moved": "3",
+    "counts_change": "2", "stated_epsilon": "0.2", "stated_delta": "1e-8",
+}  # fmt: skip
+
+
+def test_other_releases_are_phases(tmp_path: Path) -> None:
+    ask = lambda question, answers: (FACTS | RELEASED | {"sampler": "poisson"}).get(  # noqa: E731
+        question.name, default(question, answers)
+    )
+    said = loaded(drafted({**completed({}, ask), "name": "all of it"}), tmp_path).to_mapping()
+    training = {
+        "name": "training",
+        "training": {"dataset_size": 10_000, "expected_batch_size": 100, "iterations": 200},
+        "sampler": {"kind": "poisson"},
+        "noise": {"multiplier": "solve"},
+    }
+    assert said["phases"] == [
+        {"name": "selection", "mechanism": {"kind": "exponential", "epsilon": 0.01}, "count": 50},
+        {
+            "name": "tuning",
+            "select": {"kind": "geometric", "stopping_probability": 0.1},
+            "phases": [training, {"name": "score", "mechanism": {"kind": "laplace", "scale": 40}}],
+        },
+        {"name": "counts", "mechanism": {"kind": "discrete-gaussian", "sigma": 30, "moved": 3}},
+        {"name": "stated", "mechanism": {"kind": "stated", "epsilon": 0.2, "delta": 1e-8}},
+    ]
+
+
+@pytest.mark.parametrize("sampler", meanings(QUESTIONS["sampler"]))
+def test_every_other_release_that_is_offered_compiles(sampler: str, tmp_path: Path) -> None:
+    run = completed({"sampler": sampler, "also": "nothing"}, lambda question, _: (FACTS | {
+        "adjacency": "zero-out", "solve": "noise-multiplier", "matrix": "identity", "attribution": "single",
+    })[question.name])  # fmt: skip
+    del run["also"]
+    words = offered("also", run)
+    # A guarantee composes with every run but those that protect users, and a selection is of runs whose rounds compose.
+    assert ({"counts", "stated", "selection"} <= set(words)) is (sampler != "user-b-min-sep")
+    assert ("tuning" in words) is (sampler not in ("b-min-sep", "user-b-min-sep"))
+    for word in words:
+        answers = completed({**run, "also": word}, lambda question, _: RELEASED[question.name])
+        document = loaded(drafted({**answers, "name": "x"}), tmp_path)
+        assert document.blank is not None
+        assert document.blank[-2:] == ("noise", "multiplier")
+        assert (word != "nothing") == ("phases" in document.to_mapping())
+
+
+def test_each_noise_of_counts_is_asked_for_what_it_has(tmp_path: Path) -> None:
+    keys = {
+        "laplace": {"scale", "moved"}, "discrete-laplace": {"scale", "moved"},
+        "discrete-gaussian": {"sigma", "moved"}, "gaussian": {"sigma", "sensitivity"},
+    }  # fmt: skip
+    assert set(meanings(QUESTIONS["counts_noise"])) == set(keys)
+    for noise, expected in keys.items():
+        answers = completed(
+            {"sampler": "poisson", "also": "counts", "counts_noise": noise, "name": "x"},
+            lambda question, answers: default(question, answers) or (FACTS | RELEASED)[question.name],
+        )
+        counts = loaded(drafted(answers), tmp_path).to_mapping()["phases"][1]["mechanism"]
+        assert set(counts) == {"kind", *expected}
+
+
+def test_on_a_terminal_other_releases_are_asked_for_and_checked(tmp_path: Path) -> None:
+    arguments = ["--sampler", "poisson", "--adjacency", "add-remove", "--solve", "epsilon", "--iterations", "10"]
+    answers = [
+        "1000\n", "50\n", "1e-5\n", "2\n",
+        "6\n", "counts and more\n", "4, counts\n",  # slips
+        "4, stated\n", "back\n", "4,5\n",  # the fourth and the fifth word of the list
+        "1\n",  # Laplace noise
+        "none\n", "10\n", "2\n", "0.5\n", "2\n", "0\n",
+    ]  # fmt: skip
+    code, seen = typed(tmp_path, [*arguments, "x.yaml"], answers)
+    assert code == 0, seen
+    for words in ("must be nothing, selection,", "given twice", "must be a number", "at most 1"):
+        assert words in " ".join(seen.split()), seen
+    phases = pyaccount.load(tmp_path / "x.yaml").to_mapping()["phases"]
+    assert [phase["name"] for phase in phases] == ["training", "counts", "stated"]
+    assert phases[1]["mechanism"] == {"kind": "laplace", "scale": 10, "moved": 2}
+    assert phases[2]["mechanism"] == {"kind": "stated", "epsilon": 0.5, "delta": 0}
