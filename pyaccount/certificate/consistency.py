@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.certificate.statement import statement
+from pyaccount.certificate.statement import only_training, statement
 from pyaccount.directions import sampled_directions
 from pyaccount.document.canonical import integral, sha256_of
 from pyaccount.errors import printable, quoted
@@ -107,6 +107,7 @@ def _statement(data: CertificateModel) -> Iterator[Inconsistency]:
         claim=_claim_of(data.document),
         sampling=data.evidence.sampling,
         risk=data.risk,
+        training=only_training(data.phases),
     )
     if data.statement != derived:
         yield Inconsistency("statement", f"the fields of the certificate say: {derived}")

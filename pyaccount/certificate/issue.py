@@ -28,7 +28,7 @@ from pyaccount.certificate.provenance import now, versions
 from pyaccount.certificate.risk import from_guarantee, risk_record
 from pyaccount.certificate.sampled import sampled
 from pyaccount.certificate.schedules import schedule_records
-from pyaccount.certificate.statement import statement, unit_of
+from pyaccount.certificate.statement import only_training, statement, unit_of
 from pyaccount.document.epochs import epochs_of
 from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.document.releases import effective
@@ -86,6 +86,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
         group_size=number(document.privacy.group_size),
         unit=unit_of(document),
     )
+    phases = [_phase(document, body, one) for body, one in zip(document.bodies, asked.bodies, strict=True)]
     made = CertificateModel(
         pyaccount=1,
         kind="certificate",
@@ -98,6 +99,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
             claim=_claim(asked),
             sampling=numbers.evidence.sampling,
             risk=risk,
+            training=only_training(phases),
         ),
         holds=evidence.holds,
         guarantee=numbers.guarantee,
@@ -107,7 +109,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
         privacy=unit,
         noise_multiplier=noises.pop() if len(noises) == 1 else None,
         noise_convention=conventions(document),
-        phases=[_phase(document, body, one) for body, one in zip(document.bodies, asked.bodies, strict=True)],
+        phases=phases,
         directions=numbers.directions,
         profile=numbers.profile,
         utility=_utility(document),

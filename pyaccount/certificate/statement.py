@@ -8,14 +8,21 @@ from pyaccount.document.words import ADJACENCIES
 from pyaccount.rounding import down, shortest, up
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyaccount.certificate.evidence import SamplingRecord
-    from pyaccount.certificate.model import Guarantee, PrivacyUnit, RiskRecord
+    from pyaccount.certificate.model import Guarantee, PhaseRecord, PrivacyUnit, RiskRecord
     from pyaccount.document.document import Document
 
 
 def unit_of(document: Document) -> Literal["record", "user"]:
     """Return what is protected: users if a sampler of the document knows users, otherwise records."""
     return "user" if any(body.sampler.protects_users for body in document.bodies) else "record"
+
+
+def only_training(phases: Iterable[PhaseRecord]) -> bool:
+    """Return whether every phase is a training run, with no mechanism in its place."""
+    return all(phase.mechanism is None for phase in phases)
 
 
 def statement(  # noqa: PLR0913 - everything that the sentence depends on
@@ -27,14 +34,17 @@ def statement(  # noqa: PLR0913 - everything that the sentence depends on
     claim: tuple[float, float] | None,
     sampling: SamplingRecord | None,
     risk: RiskRecord | None = None,
+    training: bool = True,
 ) -> str:
     """Return the guarantee as one English sentence, in which every number is rounded so that the sentence stays true.
 
     `claim` is the (ε, δ) of a document that has no blank in them. If there is a `sampling`, the lower bounds, which
-    refute a claim, come from samples, even if the guarantee is proven. The sentence depends only on fields of the
+    refute a claim, come from samples, even if the guarantee is proven. `training` says whether every phase is a training run. The
+    sentence depends only on fields of the
     certificate, so that it can be derived from them to check it. Its words are part of the certificate format and must
     not change.
     """
+    subject = f"The training run “{name}”" if training else f"What “{name}” releases"
     group = f"one {privacy.unit}" if privacy.group_size == 1 else f"up to {privacy.group_size} {privacy.unit}s"
     others = "an arbitrary other one" if privacy.group_size == 1 else "arbitrary others"
     neighbours = ADJACENCIES[privacy.adjacency].change.format(group=group, others=others)
@@ -54,10 +64,10 @@ def statement(  # noqa: PLR0913 - everything that the sentence depends on
         from pyaccount.certificate.risk import exceeded, kept  # few documents have a risk budget
 
         if holds:
-            return f"The training run “{name}” is {proven}; then {kept(risk)}."
-        return f"The training run “{name}” {exceeded(risk, chance)}; it is {proven}, and then {kept(risk)}."
+            return f"{subject} is {proven}; then {kept(risk)}."
+        return f"{subject} {exceeded(risk, chance)}; it is {proven}, and then {kept(risk)}."
     if holds or claim is None:
-        return f"The training run “{name}” is {proven}."
+        return f"{subject} is {proven}."
     epsilon, delta = claim
     claimed = f"({shortest(epsilon)}, {shortest(delta)})-differentially private"
     # ε(δ) and δ(ε) are decreasing: what is refuted at one δ is refuted at every smaller δ, and likewise for ε.
@@ -69,4 +79,4 @@ def statement(  # noqa: PLR0913 - everything that the sentence depends on
         verdict = f"is not {claimed}: {refuted}{chance}"
     else:
         verdict = f"could not be certified as {claimed}"
-    return f"The training run “{name}” {verdict}; it is {proven}."
+    return f"{subject} {verdict}; it is {proven}."

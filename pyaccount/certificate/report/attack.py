@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate.meaning import failure_probability, point_failure_probability
 from pyaccount.certificate.report import curves
+from pyaccount.certificate.report.mechanisms import note_on_stated
 from pyaccount.certificate.words import HYPOTHESES
 from pyaccount.pages.page import (
     Block,
@@ -112,6 +113,8 @@ def _rates(meaning: Meaning, presence: str, absence: str) -> PageTable:
 
 def _notes(data: CertificateModel, meaning: Meaning) -> list[Block]:
     notes: list[Block] = []
+    if (about := note_on_stated(data)) is not None:
+        notes.append(Paragraph(about))
     if meaning.failure_probability > 0.0:
         failure = at_most(meaning.failure_probability, "probability", "histogram", 2)
         text = "The profile was sampled: all bounds of this section hold together, except with a probability of "

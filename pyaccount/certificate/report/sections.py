@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -16,8 +15,10 @@ from pyaccount.certificate.report.evidence import (
     origin_of,
     provenance_section,
 )
+from pyaccount.certificate.report.mechanisms import mechanism_phase, probability_facts
 from pyaccount.certificate.report.origins import AS_STATED, MADE_FROM, ORIGINS
 from pyaccount.certificate.report.yaml_text import yaml_text
+from pyaccount.certificate.statement import only_training
 from pyaccount.certificate.words import (
     CONTRADICTED,
     CONTRADICTS,
@@ -105,7 +106,7 @@ def certificate_page(data: CertificateModel, contradictions: Sequence[str] = ())
             attack_section(data, consequences),
             profile_section(data),
             PageSection("mechanism", "The mechanism", _mechanism(data)),
-            PageSection("assumptions", "What must be true of the training run", _assumptions(data)),
+            PageSection("assumptions", f"What must be true of {_what_is_run(data)[0]}", _assumptions(data)),
             PageSection("contrast", "The same run without sampling", (FactList(_contrasts(data)),)),
             PageSection("theorems", "Theorems used", _theorems(data)),
             evidence_section(data),
@@ -399,7 +400,7 @@ def _left_out(records: int, what: str) -> Paragraph:
 
 
 def _phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
-    return _training_phase(data, phase, index) if phase.mechanism is None else _mechanism_phase(phase, index)
+    return _training_phase(data, phase, index) if phase.mechanism is None else mechanism_phase(phase, index)
 
 
 def _training_phase(data: CertificateModel, phase: PhaseRecord, index: int) -> Entry:
@@ -425,7 +426,7 @@ def _training_phase(data: CertificateModel, phase: PhaseRecord, index: int) -> E
         number = exact(phase.sampling_probability, "probability", "document")
         of = probability_words(phase.sampler) if phase.draws_per_iteration is None else "for each record in each draw"
         rows.append(Fact("sampling probability", (number,), (of,)))
-    rows += _probabilities(phase)
+    rows += probability_facts(phase)
     if phase.participation_rate is not None:
         share = exact(phase.participation_rate, "participations per iteration", "document")
         rows.append(Fact("participation rate", (share,), ("long-run participations of a record per iteration",)))
@@ -477,38 +478,6 @@ def _schedule(schedule: ScheduleRecord) -> Fact:
     )
 
 
-def _probabilities(phase: PhaseRecord) -> list[Fact]:
-    """Return the largest probability of a record, and that of each stratum, if records have different ones."""
-    stated = phase.probabilities
-    if stated is None:
-        return []
-    largest = exact(stated.largest, "probability", "document")
-    rows = [Fact("largest probability", (largest,), ("of a record to be drawn: records have different ones",))]
-    for name, probability in (stated.strata or {}).items():
-        rows.append(
-            Fact("stratum", (name, ": ", exact(probability, "probability", "document")), ("for each of its records",))
-        )
-    return rows
-
-
-def _mechanism_phase(phase: PhaseRecord, index: int) -> Entry:
-    """Return the phase of a mechanism: its keys as in the document, and how often it is run on which records."""
-    mechanism = phase.mechanism
-    assert mechanism is not None
-    rows = [Fact("mechanism", (mechanism.kind,), ("in place of training, sampler, matrix and noise",))]
-    for key, value in mechanism.stated.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        shown = chosen_value(value, "as stated") if number else Literally(json.dumps(value, ensure_ascii=False))
-        rows.append(Fact(key.replace("_", " "), (shown,)))
-    rows.append(Fact("runs", (chosen_value(phase.count, "runs"),)))
-    if phase.sampling_probability is not None:
-        drawn = exact(phase.sampling_probability, "probability", "document")
-        rows.append(Fact("sampling probability", (drawn,), ("for each record in each run",)))
-    rows += _probabilities(phase)
-    drawn_by = "" if phase.sampling_probability is None and phase.probabilities is None else phase.sampler
-    return Entry(phase.name or f"Phase {index + 1}", drawn_by, tuple(rows))
-
-
 def _width(matrix: MatrixRecord) -> Content:
     """Return the width of a matrix, in the parameter by which its kind is given."""
     if matrix.inverse_bands is not None:
@@ -557,8 +526,17 @@ def _errors(mse: float, rmse: float, largest: float) -> tuple[Fact, ...]:
 
 
 def _assumptions(data: CertificateModel) -> tuple[Block, ...]:
-    opening = "The guarantee is for a run of which all of this is true. Check each point against the training code."
+    opening = (
+        f"The guarantee is for a run of which all of this is true. Check each point against {_what_is_run(data)[1]}."
+    )
     return Paragraph((opening,)), Checklist(tuple(data.assumptions))
+
+
+def _what_is_run(data: CertificateModel) -> tuple[str, str]:
+    """Return what a certificate is about in words, and the code of it."""
+    if only_training(data.phases):
+        return "the training run", "the training code"
+    return "everything that is released", "the code of each phase, or against what its vendor states"
 
 
 def _contrasts(data: CertificateModel) -> tuple[Fact, ...]:

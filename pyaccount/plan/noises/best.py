@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.plan.mechanisms.base import FRESH
-from pyaccount.plan.noises.together import inner_refusals, one_run
+from pyaccount.plan.noises.together import inner_refusals, one_run, pairs_of_run
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.selection import RunLaw, selected
 from pyaccount.rounding import shortest
@@ -62,7 +62,7 @@ class Best:
                     ]
                 )
             ),
-            pair=f"one run: {', and '.join(f'{part.rounds} × {part.pair}' for part in parts)}",
+            pair=f"one run: {pairs_of_run(self.inner, parts)}",
             rounds=str(body.count),
             tight=False,
             remark=None,

@@ -39,7 +39,7 @@ class Together:
             subject=f"phases on a Poisson sample of the {unit}s: {', then '.join(part.subject for part in parts)}",
             theorem="composition of the phases of a run, sampled",
             source="; ".join(dict.fromkeys([*(part.source for part in parts), sampling_source(body)])),
-            pair=f"{', and '.join(f'{part.rounds} × {part.pair}' for part in parts)}; all of them with probability "
+            pair=f"{pairs_of_run(self.inner, parts)}; all of them with probability "
             f"{shortest(body.sampling_probability())}",
             rounds=str(body.count),
             tight=all(part.tight for part in parts),
@@ -56,6 +56,13 @@ class Together:
     def refusals(self, document: Document, body: Body) -> list[Problem]:
         """Refuse what the phases or their sample refuse, and phases that are analysed by drawing samples."""
         return [*sampling_refusals(document, body), *inner_refusals(self.inner, document, body)]
+
+
+def pairs_of_run(inner: tuple[Analysis, ...], parts: list[Reduction]) -> str:
+    """Return the pairs of one run of all phases in words; rounds that are one Gaussian mechanism have one pair."""
+    return ", and ".join(
+        part.pair if one.gaussian else f"{part.rounds} × {part.pair}" for one, part in zip(inner, parts, strict=True)
+    )
 
 
 def one_run(inner: tuple[Analysis, ...], document: Document, body: Body) -> DirectedBounds:
