@@ -6,6 +6,9 @@ largest column norm of the matrix, so the adapter divides by that norm.
 
 `KOutOfT` with `allocation="block"` places a record once in each of k neighbouring blocks, so every block is an allocation of its
 own; with "total" a record takes part in k of t rounds. opake's `BallsInBins` and `CyclicPoisson` describe whole runs.
+
+`EpsDelta` is the worst mechanism with a stated (ε, δ) in both. It is the only process of opake that is no training run: opake has
+no other mechanisms, no selection, and no sampler for an `EpsDelta`.
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ from typing import Any
 from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole_in
 from pyaccount.document.nodes import DEEPEST
 from pyaccount.document.ranges import (
+    BASE_DELTA,
     BINS,
     COUNT,
     DATASET_SIZE,
     DRAWS_PER_ITERATION,
+    EPSILON,
     ITERATIONS,
     LARGEST_BATCH,
     NOISE_MULTIPLIER,
@@ -34,8 +39,12 @@ _RATE, _SPREAD = Range(0, 1), Range(1e-12, 1e12)
 #: Processes that no document describes, each with the reason.
 _REFUSED = {
     "NonPrivate": "a release without noise has no guarantee; leave it out only if nothing was released",
-    "EpsDelta": "an (ε, δ) guarantee does not say which mechanism was run; describe that one",
 }
+#: The reason why a stated guarantee is refused below a sampler.
+_NOT_SAMPLED = (
+    "opake samples no mechanism of which only (ε, δ) is known; write a phase with `mechanism: {kind: stated}` and a sampler "
+    "yourself"
+)
 
 
 def from_process(  # noqa: PLR0913 - the head of the document, which a process does not have
@@ -51,7 +60,7 @@ def from_process(  # noqa: PLR0913 - the head of the document, which a process d
 
     The adapter reads `Gaussian`, `AdaClip`, `Poisson`, `ParallelPoisson` and `KOutOfT` of opake-dpsgd; `MfGaussian`,
     `CyclicPoisson`, `BMinSep` and `BallsInBins` of opake-dpftrl with `IdentityStrategy`, `BandMfStrategy` or `BsrStrategy` (those
-    with a matrix only as objects, because a state does not contain the coefficients); and `Composed`, `Repeated`,
+    with a matrix only as objects, because a state does not contain the coefficients); and `EpsDelta`, `Composed`, `Repeated`,
     `CachedProcess` and `Identity`.
 
     Raises `DocumentError` with the path in the process, such as `inner.noise_multiplier`, if no document describes a part.
@@ -91,6 +100,8 @@ def _repeated(body: BodyMapping, count: int) -> BodyMapping:
     """Return a body for `count` runs of a body: with more rounds if rounds are drawn independently, else with a `count`."""
     if count == 1:
         return body
+    if "mechanism" in body:
+        return body | {"count": count}
     rounds = body["training"]["iterations"] * count
     if body["sampler"]["kind"] in ("poisson", "random-allocation") and rounds in ITERATIONS:
         return body | {"training": body["training"] | {"iterations": rounds}}
@@ -109,6 +120,17 @@ def _leaf(node: object, kind: str, path: Path) -> list[BodyMapping]:
 
 def _gaussian(node: object, path: Path) -> list[BodyMapping]:
     return [{"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": _noise(node, path)}]
+
+
+def _guarantee(node: object, path: Path) -> list[BodyMapping]:
+    """Return the body of an (ε, δ), which is none for (0, 0): this releases nothing."""
+    epsilon = real(_field(node, "epsilon", path), EPSILON, (*path, "epsilon"))
+    delta = real(_field(node, "delta", path), BASE_DELTA, (*path, "delta"))
+    if delta == 1.0:
+        no_equivalent((*path, "delta"), "δ = 1 is no guarantee; leave it out only if nothing was released", value=delta)
+    if epsilon == delta == 0.0:
+        return []
+    return [{"mechanism": {"kind": "stated", "epsilon": epsilon} | ({"delta": delta} if delta else {})}]
 
 
 def _poisson(node: object, path: Path) -> list[BodyMapping]:
@@ -238,6 +260,7 @@ def _with_matrix(
 _READERS: dict[str, Callable[[object, Path], list[BodyMapping]]] = {
     "Gaussian": _gaussian,
     "AdaClip": _gaussian,
+    "EpsDelta": _guarantee,
     "Poisson": _poisson,
     "ParallelPoisson": _parallel_poisson,
     "KOutOfT": _k_out_of_t,
@@ -265,9 +288,12 @@ def _noise(node: object, path: Path) -> BodyMapping:
             counts = [{**count, "what": f"clipped counts of group {group}"} for group, count in enumerate(counts, 1)]
         return noise | {"also": counts}
     if kind not in ("Gaussian", "MfGaussian"):
-        no_equivalent(
-            path, _REFUSED.get(kind, "only Gaussian noise is described below a sampler"), value=kind, allowed="Gaussian"
+        reason = (
+            _NOT_SAMPLED
+            if kind == "EpsDelta"
+            else _REFUSED.get(kind, "only Gaussian noise is described below a sampler")
         )
+        no_equivalent(path, reason, value=kind, allowed="Gaussian")
     multiplier = real(_field(node, "noise_multiplier", path), NOISE_MULTIPLIER, (*path, "noise_multiplier"))
     return {"multiplier": multiplier}
 

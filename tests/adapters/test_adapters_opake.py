@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.metadata
+import importlib.util
 from typing import Any
 
 import pytest
@@ -20,6 +22,12 @@ class Gaussian:
 @dataclasses.dataclass(frozen=True)
 class NonPrivate:
     pass
+
+
+@dataclasses.dataclass(frozen=True)
+class EpsDelta:
+    epsilon: float
+    delta: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,6 +208,67 @@ def test_whole_runs() -> None:
     same(bare, {"sampler": {"kind": "none", "min_separation": 2, "max_participations": 3}} | matrix)
 
 
+#: ε of processes with stated guarantees by the extension module of opake-accounting 0.16.1, on its grid of 1e-4.
+STATED = [
+    (Repeated(EpsDelta(0.5, 1e-7), 3), 1e-5, 1.4999902999500148),
+    (Repeated(EpsDelta(0.5, 1e-7), 10), 1e-5, 4.99999099995005),
+    (Composed(Repeated(EpsDelta(0.5, 1e-7), 2), Repeated(STEP, 600)), 1e-5, 2.182186564196878),
+    (Composed(EpsDelta(2.0, 0.0), Gaussian(2.0)), 1e-5, 3.993091407009454),
+]
+
+
+def native() -> Any:
+    """The extension module of opake's accountant, which loads without torch."""
+    reason = "opake-accounting is not installed: stated guarantees are compared with recorded values alone"
+    try:
+        files = importlib.metadata.files("opake-accounting") or []
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(reason)
+    (path,) = (file.locate() for file in files if file.name.startswith("opake_accounting.") and file.suffix == ".so")
+    spec = importlib.util.spec_from_file_location("opake_accounting", str(path))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def distribution(library: Any, process: Any) -> Any:
+    """The privacy loss distribution of a process by opake's extension module."""
+    config = library.DiscretizationConfig(discretization=1e-4)
+    if isinstance(process, Composed):
+        return distribution(library, process.left).compose(distribution(library, process.right))
+    if isinstance(process, Repeated):
+        return distribution(library, process.inner).self_compose(process.count)
+    if isinstance(process, EpsDelta):
+        return library.eps_delta_pld(process.epsilon, process.delta, config)
+    if isinstance(process, Poisson):
+        return library.poisson_pld(distribution(library, process.inner), process.sample_rate)
+    return library.gaussian_pld(process.noise_multiplier, config)
+
+
+@pytest.mark.parametrize(("process", "delta", "recorded"), STATED, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize("as_state", [False, True])
+def test_stated_guarantees_are_those_of_opake(process: Any, delta: float, recorded: float, as_state: bool) -> None:
+    """opake's grid lies above: its ε is at least the exact one, and here it exceeds it by at most a tenth."""
+    found = opake.from_process(state(process) if as_state else process, adjacency="add-remove", delta=delta)
+    certificate = pyaccount.certify(found)
+    assert certificate.epsilon <= recorded * (1 + 1e-9)
+    assert recorded <= 1.1 * certificate.epsilon_lower
+
+
+@pytest.mark.parametrize(("process", "delta", "recorded"), STATED, ids=lambda value: str(value)[:40])
+def test_recorded_values_are_those_of_the_installed_opake(process: Any, delta: float, recorded: float) -> None:
+    assert distribution(native(), process).epsilon_at(delta) == pytest.approx(recorded, rel=1e-9)
+
+
+def test_stated_guarantees_are_phases() -> None:
+    assert read(EpsDelta(2.0, 0.0)) == {"mechanism": {"kind": "stated", "epsilon": 2.0}}
+    found = read(Composed(Repeated(EpsDelta(1.0, 1e-7), 3), Composed(EpsDelta(0.0, 0.0), STEP)))
+    assert found["phases"][0] == {"mechanism": {"kind": "stated", "epsilon": 1.0, "delta": 1e-7}, "count": 3}
+    assert len(found["phases"]) == 2
+
+
 @pytest.mark.parametrize(
     ("process", "path", "words"),
     [
@@ -208,6 +277,10 @@ def test_whole_runs() -> None:
         (Poisson(NonPrivate(), 0.1), "inner", "no guarantee"),
         (Poisson(Gaussian(-1.0), 0.1), "inner.noise_multiplier", "noise_multiplier"),
         (Poisson(Gaussian(1.0), 1.5), "sample_rate", "sample_rate"),
+        (Poisson(EpsDelta(1.0, 1e-6), 0.1), "inner", "only (ε, δ) is known"),
+        (EpsDelta(1.0, 1.0), "delta", "no guarantee"),
+        (EpsDelta(-1.0, 0.0), "epsilon", "epsilon"),
+        (EpsDelta(0.0, 0.0), "", "releases nothing"),
         (object(), "", "no document describes this process"),
         ({"type": "Poisson", "sample_rate": 0.1}, "", "no field"),
         ({"sample_rate": 0.1}, "", "does not say its type"),
