@@ -23,6 +23,7 @@ from pyaccount.adapters.dp_accounting_mechanisms import (
     type_name,
     with_empty_records,
 )
+from pyaccount.adapters.dp_accounting_mixtures import of_mixture
 from pyaccount.adapters.reading import BodyMapping, document, no_equivalent, real, whole_in, wrong_type_error
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
@@ -57,14 +58,11 @@ _TREE_FROM_ZERO = Range(0, TREE_ROUNDS.maximum)
 _REFUSED = {
     "NonPrivateDpEvent": "a release without noise has no guarantee; leave it out only if nothing was released",
     "UnsupportedDpEvent": "this event states that its mechanism is unknown, so it has no guarantee",
-    "MixtureOfGaussiansDpEvent": (
-        "a mixture does not say which sampler makes it: describe the sampler, such as PoissonSampledDpEvent with a group_size"
-    ),
 }
 _READ = (
     "GaussianDpEvent, LaplaceDpEvent, SelfComposedDpEvent, ComposedDpEvent, PoissonSampledDpEvent, "
     "SampledWithoutReplacementDpEvent, SampledWithReplacementDpEvent, TruncatedSubsampledGaussianDpEvent, "
-    "SingleEpochTreeAggregationDpEvent, RepeatAndSelectDpEvent, NoOpDpEvent, "
+    "SingleEpochTreeAggregationDpEvent, MixtureOfGaussiansDpEvent, RepeatAndSelectDpEvent, NoOpDpEvent, "
     f"{', '.join(MECHANISMS)}"
 )
 
@@ -84,6 +82,9 @@ def from_event(  # noqa: PLR0913 - the head of the document, which an event does
     Raises `DocumentError` with the path in the tree, such as `events[0].event.noise_multiplier`, if no document describes a part.
     """
     bodies = _bodies(event, (), 1)
+    if adjacency == "replace-one" and (place := _mixture_in(event, ())) is not None:
+        message = "a mixture does not describe a record that is replaced by another one: use add-remove or zero-out"
+        no_equivalent(place, message, value=adjacency, allowed="add-remove or zero-out")
     if adjacency == "zero-out":
         with_empty_records(bodies)
     if not bodies:
@@ -117,6 +118,16 @@ def to_event(source: Source) -> Any:
     return events[0] if len(events) == 1 else dp_accounting.ComposedDpEvent(events)
 
 
+def _mixture_in(event: object, path: Path) -> Path | None:
+    """Return the path of a mixture in a tree that was read; None if there is none."""
+    if type_name(event) == "MixtureOfGaussiansDpEvent":
+        return path
+    parts: list[tuple[object, Path]] = [(one, ("events", i)) for i, one in enumerate(getattr(event, "events", ()))]
+    parts += [(event.event, ("event",))] if hasattr(event, "event") else []
+    places = (_mixture_in(one, (*path, *place)) for one, place in parts)
+    return next((place for place in places if place is not None), None)
+
+
 def _bodies(event: object, path: Path, count: int) -> list[BodyMapping]:
     """Return the bodies of `count` runs of an event, whose path in the tree is `path`."""
     kind = type_name(event)
@@ -142,6 +153,7 @@ def _leaf(event: object, kind: str, path: Path, count: int) -> list[BodyMapping]
     alone = {
         "TruncatedSubsampledGaussianDpEvent": _truncated,
         "SingleEpochTreeAggregationDpEvent": _tree,
+        "MixtureOfGaussiansDpEvent": of_mixture,
         "RepeatAndSelectDpEvent": _selected,
     }
     if kind in alone:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections import Counter
+from fractions import Fraction
 from typing import Any
 
 import dp_accounting as dp  # type: ignore[import-untyped]
@@ -24,6 +26,7 @@ from pyaccount.errors import DocumentError, MissingExtraError
 from pyaccount.plan.selection import RunLaw
 
 G, L = dp.GaussianDpEvent, dp.LaplaceDpEvent
+MIX = dp.dp_event.MixtureOfGaussiansDpEvent
 P, Many, All = dp.PoissonSampledDpEvent, dp.SelfComposedDpEvent, dp.ComposedDpEvent
 OPACUS = json.loads((GOLDEN / "opacus.json").read_text(encoding="utf-8"))
 # Opacus.
@@ -372,7 +375,12 @@ def test_a_tree_of_no_steps_releases_nothing() -> None:
         (P(0.1, Many(P(0.1, All([G(1.0), L(1.0)])), 2)), "event", "another sample"),
         (dp.RandomizedResponseDpEvent(0.0, 2), "noise_parameter", "always released"),
         (dp.dp_event.DiscreteLaplaceDpEvent(0.0, 1), "noise_parameter", "infinite"),
-        (dp.dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]), "", "sampler"),
+        (MIX(1.0, [0.0, 1.0, 2.0], [0.5, 0.3, 0.2]), "sampling_probs", "not binomial"),
+        (MIX(1.0, [0.0, 1.0, 2.5], [0.25, 0.5, 0.25]), "sensitivities", "not binomial"),
+        (MIX(1.0, [0.0, 1.0, 3.0], [0.25, 0.5, 0.25]), "sensitivities", "not binomial"),
+        (MIX(1.0, [1.0, 2.0], [0.5, 0.5]), "sensitivities", "not binomial"),
+        (MIX(1.0, [0.0, 1.0], [0.5]), "sampling_probs", "one for each"),
+        (MIX(1.0, [0.0, 1.0], [0.5, 0.4]), "sampling_probs", "add up to 0.9"),
         (
             dp.SampledWithReplacementDpEvent(10, 2, dp.SingleEpochTreeAggregationDpEvent(1.0, 4)),
             "event",
@@ -544,6 +552,97 @@ def test_several_draws_are_a_mixture(adjacency: str, draws: int) -> None:
     )
     theirs.compose(event)
     assert pyaccount.certify(raw).epsilon == pytest.approx(theirs.get_epsilon(DELTA), rel=1e-3)
+
+
+def binomial(draws: int, rate: float) -> list[float]:
+    """The binomial law, from exact fractions."""
+    p = Fraction(rate)
+    return [float(math.comb(draws, j) * p**j * (1 - p) ** (draws - j)) for j in range(draws + 1)]
+
+
+@pytest.mark.parametrize(
+    ("sigma", "sensitivities", "law", "described"),
+    [
+        (2.0, [1.0], [1.0], ("none", None, None, 2.0)),
+        (2.0, [0.5, 3.0], [1.0, 0.0], ("none", None, None, 4.0)),
+        (2.0, [0.0, 1.0], [0.99, 0.01], ("poisson", 0.01, None, 2.0)),
+        (3.0, [2.0, 0.0], [0.25, 0.75], ("poisson", 0.25, None, 1.5)),
+        (1.0, [0.0, 0.7, 1.4, 2.1], binomial(3, 0.05), ("poisson", 0.05, 3, 1.0 / 0.7)),
+        (1.0, [2.0, 1.0, 0.0], binomial(2, 0.5)[::-1], ("poisson", 0.5, 2, 1.0)),
+        (0.8, [float(j) for j in range(41)], binomial(40, 1e-3), ("poisson", 1e-3, 40, 0.8)),
+        (5.0, [float(j) for j in range(201)], binomial(200, 0.9), ("poisson", 0.9, 200, 5.0)),
+    ],
+)
+def test_binomial_mixtures_are_draws(
+    sigma: float, sensitivities: list[float], law: list[float], described: tuple[str, float | None, int | None, float]
+) -> None:
+    kind, rate, draws, multiplier = described
+    found = dp_accounting.from_event(Many(MIX(sigma, sensitivities, law), 7), adjacency="zero-out", delta=DELTA)
+    training, sampler = found["training"], found["sampler"]
+    assert (training["iterations"], sampler["kind"]) == (7, kind)
+    assert training.get("sampling_probability") == (None if rate is None else pytest.approx(rate, rel=2e-10))
+    assert rate is None or training["sampling_probability"] >= rate
+    assert sampler.get("draws_per_iteration", 1) == (draws or 1)
+    assert found["noise"]["multiplier"] <= multiplier
+    assert found["noise"]["multiplier"] == pytest.approx(multiplier, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "sensitivities", "law", "count"),
+    [
+        (1.0, [0.0, 1.0, 2.0], binomial(2, 0.1), 1),
+        (2.0, [0.0, 0.5, 1.0, 1.5], binomial(3, 0.02), 10),
+        (0.7, [0.0, 1.0], [0.9, 0.1], 3),
+        (1.5, [2.0], [1.0], 2),
+    ],
+)
+def test_the_accountant_of_mixtures_finds_the_same(
+    sigma: float, sensitivities: list[float], law: list[float], count: int
+) -> None:
+    """Its grid rounds up, so that its ε is above our lower end, and ours is at most its ε."""
+    event = Many(MIX(sigma, sensitivities, law), count)
+    for adjacency, relation in (("add-remove", "ADD_OR_REMOVE_ONE"), ("zero-out", "REPLACE_SPECIAL")):
+        # On a grid of 1e-4 it takes minutes.
+        theirs = PLDAccountant(dp.NeighboringRelation[relation], 5e-3).compose(event).get_epsilon(DELTA)
+        document = dp_accounting.from_event(event, adjacency=adjacency, delta=DELTA)
+        certificate = pyaccount.certify({**document, "accounting": {"tolerance": 1e-6}})
+        assert certificate.epsilon_lower <= theirs
+        assert certificate.epsilon <= theirs * (1.0 + 1e-9)
+        assert theirs == pytest.approx(certificate.epsilon_lower, rel=2e-2)
+
+
+@pytest.mark.parametrize(
+    ("event", "path", "slug"),
+    [
+        (MIX(1.0, [0.0, -1.0], [0.5, 0.5]), "sensitivities[1]", "out-of-range"),
+        (MIX(1.0, [0.0, 1.0], [0.5, 1.5]), "sampling_probs[1]", "out-of-range"),
+        (MIX(0.0, [0.0, 1.0], [0.5, 0.5]), "standard_deviation", "out-of-range"),
+        (MIX(1.0, 3.0, [1.0]), "sensitivities", "wrong-type"),
+        (MIX(1.0, [0.0, "one"], [0.5, 0.5]), "sensitivities[1]", "wrong-type"),
+    ],
+)
+def test_numbers_of_mixtures_are_checked_in_place(event: Any, path: str, slug: str) -> None:
+    problem = only_problem(dp_accounting.from_event, event, adjacency="zero-out", delta=DELTA)
+    assert (problem.path_text, problem.slug) == (path, slug)
+
+
+def test_mixtures_of_the_same_shape_that_are_almost_binomial_are_refused() -> None:
+    law = binomial(2, 0.1)
+    law[0], law[1] = law[0] + 1e-6, law[1] - 1e-6
+    problem = only_problem(dp_accounting.from_event, MIX(1.0, [0.0, 1.0, 2.0], law), adjacency="zero-out", delta=DELTA)
+    assert "not binomial" in problem.message
+
+
+@pytest.mark.parametrize("event", [MIX(1.0, [1.0], [1.0]), All([G(1.0), Many(MIX(1.0, [0.0, 1.0], [0.5, 0.5]), 3)])])
+def test_mixtures_under_replacement_are_refused(event: Any) -> None:
+    problem = only_problem(dp_accounting.from_event, event, adjacency="replace-one", delta=DELTA)
+    assert problem.path_text in ("", "events[1].event")
+    assert "replaced by another one" in problem.message
+
+
+def test_mixtures_that_move_nothing_release_nothing() -> None:
+    found = dp_accounting.from_event(All([MIX(1.0, [0.0], [1.0]), G(1.0)]), adjacency="add-remove", delta=DELTA)
+    assert found["training"] == {"iterations": 1}
 
 
 def test_several_draws_under_replacement_have_no_event() -> None:
