@@ -26,6 +26,9 @@ def blanks(document: Mechanism) -> list[Path]:
             found.append(body.at("noise", "multiplier"))
         if isinstance(multiplier, ScheduledMultiplier) and multiplier.scale == SOLVE:
             found.append(body.at("noise", "multiplier", "scale"))
+        for section, field in (path for path in BLANKS if path[0] == "mechanism"):
+            if getattr(body.noise, field, None) == SOLVE:
+                found.append(body.at(section, field))
         for section, field in (path for path in BLANKS if path[0] == "training"):
             if getattr(getattr(body, section), field, None) == SOLVE:
                 found.append(body.at(section, field))
@@ -44,7 +47,7 @@ def one_blank(document: Mechanism) -> Iterator[Problem]:
             "`count` or with all of their iterations. If they differ, give all but one a number, and try several "
             "values with `pyaccount sweep`"
         )
-        if shared in NOISE_BLANKS:
+        if shared in NOISE_BLANKS and found[0][-2] != "mechanism":
             remedy += "; or give each a number, and write `noise: {scale: solve}` beside `phases`, which finds one factor for all"
     for extra in found[1:]:
         rest = " and ".join(path_text(path) for path in found if path != extra)

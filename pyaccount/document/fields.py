@@ -40,9 +40,11 @@ BLANKS: tuple[tuple[str, ...], ...] = (
     ("training", "iterations"),
     ("privacy", "group_size"),
     ("training", "expected_batch_size"),
+    ("mechanism", "sigma"),
+    ("mechanism", "scale"),
 )
 #: The last keys of the blanks of which a larger value means more noise.
-NOISE_BLANKS = ("multiplier", "scale")
+NOISE_BLANKS = ("multiplier", "scale", "sigma")
 #: The blanks whose value is a whole number.
 WHOLE_BLANKS = ("iterations", "group_size")
 #: The measures that count something, but need not be whole: an average, or a part of the data set.

@@ -83,7 +83,8 @@ class DraftQuestion:
             near = nearest_value(text, words) if kinds is None else meant_kind(text, words, kinds.aliases)
             raise ValueError(f"must be {listed(words)}" + (f"; did you mean {near}?" if near else ""))
         if text == SOLVE:
-            raise ValueError(f"must be a value; to leave it blank use --solve {self.flag[2:]}")
+            blank = f"; to leave it blank use --solve {self.flag[2:]}" if self.name in BLANKS else ""
+            raise ValueError(f"must be a value{blank}")
         reader = self._reader(answers)
         try:
             reader.read(text if self.name == "name" else parse_scalar(text))

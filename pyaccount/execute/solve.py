@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyaccount.document.fields import NOISE_BLANKS
-from pyaccount.document.ranges import GROUP_SIZE, ITERATIONS, NOISE_MULTIPLIER
+from pyaccount.document.mechanisms.discrete import OnLattice
+from pyaccount.document.ranges import GROUP_SIZE, ITERATIONS, NOISE_MULTIPLIER, SCALE
 from pyaccount.errors import DocumentError, NumericsError, path_text
 from pyaccount.execute.engine import NOISE_RANGE, Engine
 from pyaccount.execute.progress import Report, knowing
 from pyaccount.execute.target import Found, target_of
+from pyaccount.plan.mechanisms.additive import LAPLACE_STEPS
 from pyaccount.plan.samplers import sampler_plan
 from pyaccount.plan.scheduled_rounds import multipliers_of_blank
 from pyaccount.rounding import down, up
@@ -207,8 +209,15 @@ def _noise_range(search: Search) -> tuple[float, float, float]:
     """Return the least and the largest value of a noise blank that are tried, and the first one.
 
     A scale is tried from where the smallest σ is the least one to where it is the largest one, if no other σ then
-    exceeds the range of noise multipliers.
+    exceeds the range of noise multipliers. The noise of a mechanism is tried in units of its sensitivity.
     """
+    if search.path[-2] == "mechanism":
+        body = next(one for one in search.document.every_body() if one.at("mechanism") == search.path[:-1])
+        unit = float(getattr(body.noise, "sensitivity", 1.0))
+        low, high = (min(max(end * unit, SCALE.minimum), SCALE.maximum) for end in NOISE_RANGE)
+        if isinstance(body.noise, OnLattice):
+            low, high = (end * body.noise.step for end in LAPLACE_STEPS)
+        return low, high, min(max(unit, low), high)
     if search.path[-1] != "scale":
         return *NOISE_RANGE, 1.0
     least, most = multipliers_of_blank(search.document)

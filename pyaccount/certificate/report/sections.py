@@ -353,12 +353,22 @@ def _beyond(data: CertificateModel, solved: Solved) -> Content:
     index = re.match(r"phases\[(\d{1,5})\]", solved.path)
     if index is not None and int(index[1]) < len(data.phases):
         phases = [data.phases[int(index[1])]]
-    called = "scale" if solved.path.endswith("scale") else symbol(phases[0]) if phases else ""
+    called = (
+        "scale"
+        if solved.path.endswith("scale")
+        else "σ"
+        if solved.path.endswith("sigma")
+        else symbol(phases[0])
+        if phases
+        else ""
+    )
     name = (f"{called} = ",) if is_noise(solved.path) and called else ()
     return (before, *name, value, after)
 
 
 def _unit(path: str) -> str:
+    if path.endswith(("mechanism.sigma", "mechanism.scale")):
+        return "unit of the release"
     units = {
         "epsilon": "nats",
         "delta": "probability",

@@ -10,6 +10,11 @@ from pyaccount.document.fields import Number
 from pyaccount.document.mechanisms.discrete import OnLattice
 from pyaccount.document.ranges import SCALE
 
+_UNSOLVED = (
+    "no search is implemented for discrete Gaussian noise, because it is not proven that more of it is always more private: "
+    "solve for the sigma of a gaussian mechanism, which is nearly the same from a few steps on, and claim this ε and δ with it"
+)
+
 
 class DiscreteGaussian(OnLattice):
     """Integers, or multiples of a step, with discrete Gaussian noise (Canonne, Kamath & Steinke 2020)."""
@@ -17,7 +22,7 @@ class DiscreteGaussian(OnLattice):
     aliases = "gaussian-discrete discrete-normal dgauss discretegaussian"
 
     kind: Literal["discrete-gaussian"] = Field(description="Integers with discrete Gaussian noise.")
-    sigma: Annotated[float, Number(SCALE)] = Field(
+    sigma: Annotated[float, Number(SCALE, unsolved=_UNSOLVED)] = Field(
         description="The parameter σ of the noise, in the unit of the number: x has probability proportional to "
         "exp(−x²/(2σ²)). The noise must be drawn from this law itself: a sum of discrete Gaussians of several parties "
         "does not have it."

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Number
+from pyaccount.document.fields import Number, Solve
 from pyaccount.document.mechanisms.discrete import OnLattice
 from pyaccount.document.ranges import SCALE
 
@@ -17,6 +17,6 @@ class DiscreteLaplace(OnLattice):
     aliases = "geometric two-sided-geometric double-geometric laplace-discrete discretelaplace"
 
     kind: Literal["discrete-laplace"] = Field(description="Integers with discrete Laplace noise.")
-    scale: Annotated[float, Number(SCALE)] = Field(
+    scale: Annotated[float | Solve, Number(SCALE, blank=True)] = Field(
         description="The scale b of the noise, in the unit of the number: x has probability proportional to exp(−|x|/b)."
     )

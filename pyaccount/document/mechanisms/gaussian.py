@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Number
+from pyaccount.document.fields import Number, Solve
 from pyaccount.document.mechanisms.base import MechanismKind, Sensitivity
 from pyaccount.document.ranges import SCALE
 
@@ -17,7 +17,7 @@ class GaussianMechanism(MechanismKind):
     aliases = "gaussian-mechanism normal gauss"
 
     kind: Literal["gaussian"] = Field(description="Numbers, or a vector, with Gaussian noise.")
-    sigma: Annotated[float, Number(SCALE)] = Field(
+    sigma: Annotated[float | Solve, Number(SCALE, blank=True)] = Field(
         description="The standard deviation σ of the noise on each number, in its unit."
     )
     sensitivity: Sensitivity = Field(

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pyaccount.document.fields import Number
+from pyaccount.document.fields import Number, Solve
 from pyaccount.document.mechanisms.base import (
     MOVED_TEXT,
     SENSITIVITY_TEXT,
@@ -24,7 +24,7 @@ class LaplaceMechanism(MechanismKind):
     aliases = "laplace-mechanism laplacian double-exponential"
 
     kind: Literal["laplace"] = Field(description="Numbers with Laplace noise.")
-    scale: Annotated[float, Number(SCALE)] = Field(
+    scale: Annotated[float | Solve, Number(SCALE, blank=True)] = Field(
         description="The scale b of the noise, in the unit of the number; its standard deviation is b√2."
     )
     sensitivity: Sensitivity = Field(default=1.0, description=f"{SENSITIVITY_TEXT} {TOTAL_TEXT}")

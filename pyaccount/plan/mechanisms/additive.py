@@ -4,6 +4,12 @@ For each number the pair is the law of the noise against its shift by the sensit
 shifts are dominated: a test of the shift Δ by a threshold has, at the smaller shift, the same first and a larger second
 error. Several numbers that one record changes have independent noise, and compose, whether or not their changes depend on one
 another. Numbers with Laplace noise whose changes are bounded in total are dominated by one number (`plan.mechanisms.paths`).
+
+More noise of these laws is never less private, so that the least noise can be searched for: it is the sum of less noise and of
+something independent. For Gaussian noise this is Gaussian. For Laplace noise of scales b < c it is 0 with probability b²/c², and
+Laplace noise of scale c otherwise: (1 + b²t²)/(1 + c²t²) = b²/c² + (1 − b²/c²)/(1 + c²t²). For discrete Laplace noise with
+u = e^(−1/b) < v = e^(−1/c) its law is a mixture of 0 and of the law ∝ v^|x|, since (1 − 2u·cos t + u²)/(1 − 2v·cos t + v²) is
+u/v + (1 − u/v)(1 − uv)/(1 − 2v·cos t + v²). For discrete Gaussian noise nothing like this is proven.
 """
 
 from __future__ import annotations
@@ -21,9 +27,12 @@ from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
+    from pyaccount.document.fields import Solve
     from pyaccount.document.views import Body
     from pyaccount.errors import Problem
 
+#: The scales of discrete Laplace noise for which the core has a profile, in steps.
+LAPLACE_STEPS = (1e-2, 1e6)
 NOTHING_ELSE = "Nothing else is released of the data, not even the number before it is rounded."
 
 
@@ -36,6 +45,11 @@ def _changes(sensitivity: float, moved: int) -> str:
     return f"{one}{'each ' if moved > 1 else ''}by at most {shortest(sensitivity)}, in its own unit, and nothing else of them."
 
 
+def _size(size: float | Solve, symbol: str) -> str:
+    """Return a scale as text for people: its symbol while it is the blank."""
+    return symbol if size == "solve" else shortest(size)
+
+
 def _drawn(law: str, resolution: str) -> str:
     return f"The noise of every number is {law}, drawn {resolution}, from a generator that cannot be predicted."
 
@@ -45,12 +59,12 @@ class LaplaceMechanismPlan(MechanismPlan[LaplaceMechanism]):
 
     def released(self, mechanism: LaplaceMechanism, group: int) -> Released:
         """Return the pair of one number, for all numbers that change."""
-        part = Part("laplace", (rounded_up(group * Fraction(repr(mechanism.sensitivity))), mechanism.scale))
+        part = Part("laplace", (rounded_up(group * Fraction(repr(mechanism.sensitivity))), number(mechanism.scale)))
         return Released(part, part, mechanism.moved)
 
     def described(self, mechanism: LaplaceMechanism) -> MechanismWords:
         """Return the theorem of the Laplace mechanism."""
-        shift, scale = shortest(mechanism.sensitivity), shortest(mechanism.scale)
+        shift, scale = shortest(mechanism.sensitivity), _size(mechanism.scale, "b")
         return MechanismWords(
             "numbers with Laplace noise",
             "the Laplace mechanism",
@@ -70,12 +84,12 @@ class GaussianMechanismPlan(MechanismPlan[GaussianMechanism]):
 
     def released(self, mechanism: GaussianMechanism, group: int) -> Released:
         """Return the pair of the vector, along the direction of its change."""
-        part = gaussian(rounded_up(group * Fraction(repr(mechanism.sensitivity))), mechanism.sigma)
+        part = gaussian(rounded_up(group * Fraction(repr(mechanism.sensitivity))), number(mechanism.sigma))
         return Released(part, part)
 
     def described(self, mechanism: GaussianMechanism) -> MechanismWords:
         """Return the theorem of the Gaussian mechanism."""
-        shift, sigma = shortest(mechanism.sensitivity), shortest(mechanism.sigma)
+        shift, sigma = shortest(mechanism.sensitivity), _size(mechanism.sigma, "σ")
         return MechanismWords(
             "numbers with Gaussian noise",
             "the Gaussian mechanism",
@@ -128,12 +142,13 @@ class DiscreteLaplacePlan(MechanismPlan[DiscreteLaplace], OnLatticePlan):
 
     def released(self, mechanism: DiscreteLaplace, group: int) -> Released:
         """Return the pair of one number, for all numbers that change."""
-        part = Part("discrete_laplace", (group * mechanism.shift(), mechanism.in_steps(mechanism.scale)))
+        part = Part("discrete_laplace", (group * mechanism.shift(), mechanism.in_steps(number(mechanism.scale))))
         return Released(part, part, mechanism.moved)
 
     def described(self, mechanism: DiscreteLaplace) -> MechanismWords:
         """Return the theorem of the geometric mechanism."""
-        b = shortest(mechanism.in_steps(mechanism.scale))
+        scale = mechanism.scale
+        b = "b" if scale == "solve" else shortest(mechanism.in_steps(scale))
         return MechanismWords(
             "integers with discrete Laplace noise"
             if mechanism.step == 1.0
@@ -144,14 +159,15 @@ class DiscreteLaplacePlan(MechanismPlan[DiscreteLaplace], OnLatticePlan):
             (
                 _changes(mechanism.sensitivity, mechanism.moved),
                 f"The released numbers and their noise are multiples of {shortest(mechanism.step)}.",
-                _drawn(f"discrete Laplace noise of scale {shortest(mechanism.scale)}", "exactly, not by rounding"),
+                _drawn(f"discrete Laplace noise of scale {_size(scale, 'b')}", "exactly, not by rounding"),
             ),
         )
 
     def own_refusals(self, document: Document, body: Body, mechanism: DiscreteLaplace) -> list[Problem]:
         """Refuse scales and groups out of the range of the core."""
-        size = mechanism.in_steps(mechanism.scale)
-        return self.lattice_refusals(document, body, mechanism.shift(), "scale", (size, (1e-2, 1e6)))
+        # A scale that is searched for is one of the range.
+        size = LAPLACE_STEPS[0] if mechanism.scale == "solve" else mechanism.in_steps(mechanism.scale)
+        return self.lattice_refusals(document, body, mechanism.shift(), "scale", (size, LAPLACE_STEPS))
 
 
 class DiscreteGaussianPlan(MechanismPlan[DiscreteGaussian], OnLatticePlan):
