@@ -10,6 +10,7 @@ from places import EXAMPLES
 
 import pyaccount
 from pyaccount.certificate.consistency import inconsistencies
+from pyaccount.pages.page import Entry, content_text
 
 TRAINING = {
     "training": {"sampling_probability": 0.01, "iterations": 20},
@@ -63,6 +64,16 @@ def test_phases_inside_of_a_selection_are_shown_in_words() -> None:
     ):
         assert line in text
     assert "{" not in text.partition("The mechanism")[2].partition("What must be true")[0]
+
+
+def test_parts_of_the_data_are_shown_in_words() -> None:
+    page = pyaccount.certify(EXAMPLES / "silos-and-a-count.yaml").page()
+    (section,) = (section for section in page.sections if section.name == "mechanism")
+    rows = [row for block in section.blocks if isinstance(block, Entry) for row in block.rows]
+    shown = {row.label: content_text(row.content) for row in rows}
+    assert shown["south: noise"] == "multiplier 1.25"
+    assert shown["islands: phase 1: mechanism"] == "exponential, epsilon 0.05"
+    assert shown["islands: phase 2: training"] == "dataset size 5000, expected batch size 100, iterations 600"
 
 
 def test_rounds_that_are_one_gaussian_mechanism_have_one_pair() -> None:

@@ -105,6 +105,17 @@ def test_the_noise_beside_training() -> None:
     assert exact * (1 - 1e-9) <= found <= exact * (1 + 4e-4)
 
 
+def test_the_noise_inside_of_other_phases() -> None:
+    """Of two disjoint parts the worst one counts; of a count on a sample, its map."""
+    one = {"mechanism": {"kind": "laplace", "scale": "solve"}}
+    parts = {"parallel": [{"name": "a", **one}, {"name": "b", "mechanism": {"kind": "laplace", "scale": 5}}]}
+    assert 1.0 <= solved(parts, delta=0) <= 1.0 + 2e-4
+    q = 0.1
+    sample = {"sampler": {"kind": "poisson", "sampling_probability": q}, "phases": [one]}
+    inner = math.log1p(math.expm1(1.0) / q)
+    assert 1 / inner * (1 - 1e-9) <= solved(sample, delta=0) <= 1 / inner * (1 + 2e-4)
+
+
 def test_plans_and_pages_name_the_blank() -> None:
     plan = pyaccount.compile(document({"name": "counts", "mechanism": {"kind": "laplace", "scale": "solve"}}))
     assert "the smallest phases[0].mechanism.scale with (1, 1e-6)-DP" in plan.to_text()

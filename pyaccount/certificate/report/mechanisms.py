@@ -11,6 +11,8 @@ from pyaccount.pages.page import Content, Entry, Fact, Literally, Quantity, chos
 if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel, PhaseRecord
 
+#: The keys of phases that are inside of a phase.
+_INNER = ("phases", "parallel")
 #: How many entries of a list are shown.
 _MOST_ENTRIES = 20
 
@@ -47,9 +49,9 @@ def probability_facts(phase: PhaseRecord) -> list[Fact]:
 def _facts(stated: Mapping[str, Any], of: str = "") -> Iterator[Fact]:
     """Yield a line for each key, and lines for the keys of each phase that is inside of this one."""
     for key, value in stated.items():
-        if key == "phases":
+        if key in _INNER:
             for number, inner in enumerate(value, start=1):
-                name = inner.get("name") or f"inner phase {number}"
+                name = inner.get("name") or f"phase {number}"
                 yield from _facts({word: held for word, held in inner.items() if word != "name"}, f"{of}{name}: ")
         else:
             yield Fact(of + key.replace("_", " "), tuple(_parts(value)))
@@ -58,7 +60,7 @@ def _facts(stated: Mapping[str, Any], of: str = "") -> Iterator[Fact]:
 def _parts(value: Any) -> Iterator[str | Quantity | Literally]:
     """Yield a value of a document in words: its kind, then each key with its value."""
     if isinstance(value, Mapping):
-        for position, (key, held) in enumerate(value.items()):
+        for position, (key, held) in enumerate(sorted(value.items(), key=lambda item: item[0] != "kind")):
             yield ", " if position else ""
             if key != "kind":
                 yield f"{key.replace('_', ' ')} "
@@ -95,5 +97,5 @@ def note_on_stated(data: CertificateModel) -> Content | None:
 
 def _is_stated(kind: str, keys: Mapping[str, Any]) -> bool:
     """Return whether a mechanism, or one of the phases inside of it, has a stated guarantee."""
-    inner = keys.get("phases", ())
+    inner = [one for key in _INNER for one in keys.get(key, ())]
     return kind == "stated" or any(_is_stated(one.get("mechanism", {}).get("kind", ""), one) for one in inner)
