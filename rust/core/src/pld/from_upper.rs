@@ -115,13 +115,14 @@ struct Choice {
 }
 
 impl Splits {
-    /// Returns how the upper laws were split, as seen under a tilt; None if rounding hides it. Each kind of rounds is
-    /// given as mesh, masses, count, and a lower bound on δ(∞) of a round.
+    /// Returns how the upper laws were split, as seen under a tilt; None if rounding hides it. Each kind of rounds whose
+    /// upper law is composed is given as mesh, masses, count, and a lower bound on δ(∞) of a round; `rest` has such bounds
+    /// and counts of the kinds that are composed as they are from below.
     ///
     /// δ̂ may exceed the profile by `negligible` in each round, which should be far less than the composed δ divided by
     /// the number of rounds.
     #[must_use]
-    pub fn of(rounds: &[(&Mesh, &Masses, u64, f64)], tilt: f64, negligible: f64) -> Option<Self> {
+    pub fn of(rounds: &[(&Mesh, &Masses, u64, f64)], rest: &[(f64, u64)], tilt: f64, negligible: f64) -> Option<Self> {
         let largest = rounds.iter().flat_map(|round| &round.1.epsilon).fold(0.0_f64, |most, at| most.max(at.abs()));
         if rounds.len() > MOST_KINDS || tilt * largest > STEEPEST {
             return None;
@@ -129,19 +130,19 @@ impl Splits {
         let groups = Groups::new(rounds.iter().map(|(_, masses, count, _)| (*masses, *count)));
         let logs = groups.values(tilt);
         let mut splits = Self { kinds: Vec::new(), log_excess: 0.0, absolute: 0.0, shift: 0.0, at_infinity: 0.0 };
-        let (mut absolute_sum, mut log_finite) = (0.0, 0.0);
+        let mut absolute_sum = 0.0;
         for ((mesh, masses, count, at_infinity), log) in rounds.iter().zip(logs) {
-            #[allow(clippy::cast_precision_loss)] // counts are at most 1e18; covered by the factors below
-            let count = *count as f64;
+            let count = real(*count);
             let hull = Hull::of(mesh, masses)?;
             let excess = hull.excess(*at_infinity, negligible)?;
             splits.log_excess += count * excess.relative * RAISED;
             splits.shift += count * excess.shift * RAISED;
             absolute_sum += count * excess.absolute * RAISED;
-            log_finite += count * (-at_infinity).ln_1p();
             splits.kinds.push(hull.split(count, tilt, log));
         }
         splits.absolute = absolute_sum.exp_m1() * RAISED;
+        let infinite = rounds.iter().map(|(_, _, count, mass)| (*mass, *count)).chain(rest.iter().copied());
+        let log_finite: f64 = infinite.map(|(mass, count)| real(count) * (-mass).ln_1p()).sum();
         splits.at_infinity = -log_finite.exp_m1() * (2.0 - RAISED);
         (splits.log_excess + splits.absolute + splits.shift).is_finite().then_some(splits)
     }
@@ -300,6 +301,11 @@ impl Kind {
         let wide = self.classes.iter().filter(|class| class.width > widest);
         self.outside + wide.map(|class| class.share).sum::<f64>()
     }
+}
+
+#[allow(clippy::cast_precision_loss)] // counts are at most 1e18; covered by the factor of the sums
+fn real(count: u64) -> f64 {
+    count as f64
 }
 
 /// By how much δ̂ may exceed a profile: ρ, κ and τ.
@@ -522,7 +528,7 @@ mod tests {
             .zip(rounds)
             .map(|((mesh, masses), round)| (mesh, masses, round.count, round.profile.delta_at_infinity()))
             .collect();
-        let splits = Splits::of(&laws, grid.tilt, 1e-18);
+        let splits = Splits::of(&laws, &[], grid.tilt, 1e-18);
         let one = |&epsilon: &f64| {
             let bound = splits.as_ref().and_then(|splits| splits.bound(&read, epsilon, 1e-6));
             let low = bound.map_or(0.0, |bound| bound.delta(epsilon));

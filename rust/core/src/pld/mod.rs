@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Where the law from below is too low, as that of mechanisms with few outcomes, δ is bounded from below by the law from
-//! above, less what that law gains (`from_upper`). Where one large loss makes up δ, that loss bounds it (`single_jump`). Where no lattice is fine enough for the losses
+//! above, less what that law gains (`from_upper`, for the rounds that `isolated` finds). Where one large loss makes up δ, that loss bounds it (`single_jump`). Where no lattice is fine enough for the losses
 //! of most rounds, the rounds are composed without one ([`doubling`]), from the hull above and from [`tangents`] below;
 //! so is what is drawn together, as a profile again ([`composition`]).
 //! Where losses are bounded, the largest ones bound every answer from both sides (`largest`); where losses are too
@@ -35,6 +35,7 @@ pub mod cumulant;
 pub mod curve;
 pub mod doubling;
 mod from_upper;
+mod isolated;
 mod largest;
 pub mod masses;
 pub mod mesh;

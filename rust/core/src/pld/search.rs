@@ -10,7 +10,7 @@ use crate::pld::answer::{check_arguments, single, total_variation, Answer, Budge
 use crate::pld::basic;
 use crate::pld::compose::{compose, Transforms, BEYOND_LATTICES};
 use crate::pld::cumulant::Groups;
-use crate::pld::from_upper::{FromUpper, Splits};
+use crate::pld::isolated::{Focus, Sides, ROOM};
 use crate::pld::largest::ends;
 use crate::pld::masses::{Masses, Side};
 use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node};
@@ -41,11 +41,6 @@ const FORGONE: f64 = 4.0;
 const COARSEST: f64 = 4096.0;
 /// A window that loses more than this fraction of δ was too short.
 const ESCAPED: f64 = 0.1;
-/// The room left of the window that [`crate::pld::from_upper`] needs on a lattice, in steps for each √n of n rounds. A first
-/// attempt has none: most need none.
-const ROOM: f64 = 6.0;
-/// A part of the wanted width that no answer shows.
-const UNNOTICED: f64 = 0.01;
 /// The maximum number of attempts at narrowing the interval before it is reported as it is.
 const ATTEMPTS: usize = 5;
 
@@ -98,7 +93,7 @@ fn judged(answer: Answer, query: Query, tolerance: f64) -> Answer {
 }
 
 /// Returns how wide an answer may be.
-fn wanted(answer: &Answer, query: Query, tolerance: f64) -> f64 {
+pub(super) fn wanted(answer: &Answer, query: Query, tolerance: f64) -> f64 {
     tolerance
         * match query {
             Query::Delta(_) => answer.upper,
@@ -305,6 +300,14 @@ impl<'a> Search<'a> {
         self.by_doubling(answer, seen)
     }
 
+    /// Returns the δ of the question, or of its answer with this upper end.
+    pub(super) fn delta(&self, upper: f64) -> f64 {
+        match self.query {
+            Query::Epsilon(delta) => delta,
+            Query::Delta(_) => upper,
+        }
+    }
+
     /// Returns the answer, with the flag whether it is as narrow as requested.
     pub(super) fn judged(&self, answer: Answer) -> Answer {
         judged(answer, self.query, self.tolerance)
@@ -348,8 +351,8 @@ impl<'a> Search<'a> {
         };
         let mut effort = 1.0;
         let mut best: Option<Answer> = None;
-        let (mut previous, mut idle, mut spread, mut tried) = (f64::INFINITY, 0, false, None::<(Grid, f64)>);
-        let mut room = 0.0;
+        let (mut previous, mut idle, mut tried) = (f64::INFINITY, 0, None::<(Grid, f64)>);
+        let (mut spread, mut focus) = (false, Focus::default());
         for attempt in 0..ATTEMPTS {
             // The answer may be this wide in ε: d ln δ/dε is about −λ near the saddle point.
             let width = match self.query {
@@ -368,7 +371,7 @@ impl<'a> Search<'a> {
                 rounds: self.total,
                 longest: LONGEST,
                 spread,
-                room,
+                room: focus.room,
             };
             let grid = choose(&groups, saddle, &goal);
             let repeats = |grid: &Grid| tried.is_some_and(|(earlier, place)| grid.repeats(&earlier, place));
@@ -376,15 +379,14 @@ impl<'a> Search<'a> {
                 break;
             }
             let (grid, meshes) = if grid.limited || grid.length > COSTLY {
-                self.coarser(&groups, grid, saddle, &goal, effort)?
+                self.coarser(&groups, grid, saddle, &goal, effort, &focus)?
             } else {
-                (grid, self.meshes(&grid, saddle, width)?)
+                (grid, self.meshes(&grid, saddle, width, &focus)?)
             };
             if repeats(&grid) {
                 break;
             }
-            let attempted = self.attempt(&grid, &meshes, center, room, seen)?;
-            room = ROOM * self.total.sqrt();
+            let attempted = self.attempt(&grid, &meshes, center, &mut focus, seen)?;
             // This is the position at which the law was read, if it is inside the range that could be read.
             let place = if let Query::Epsilon(_) = self.query { attempted.lower } else { center };
             tried = Some((grid, place));
@@ -398,11 +400,7 @@ impl<'a> Search<'a> {
             // Costly work that twice failed to narrow the interval is not repeated with more effort.
             let costly = attempted.transform_length > COSTLY || attempted.nodes > 1 << 15;
             // If rounds lose nearly the same with certainty, what the lattice spreads may leave the window.
-            let delta = match self.query {
-                Query::Epsilon(delta) => delta,
-                Query::Delta(_) => answer.upper,
-            };
-            let escaped = attempted.budget.window + attempted.budget.aliasing > ESCAPED * delta;
+            let escaped = attempted.budget.window + attempted.budget.aliasing > ESCAPED * self.delta(answer.upper);
             if escaped && spread && costly && self.worth_doubling(&answer) {
                 // This happened with room for the spread, too: no lattice resolves the losses of most rounds.
                 break;
@@ -466,6 +464,7 @@ impl<'a> Search<'a> {
         saddle: f64,
         goal: &Goal,
         effort: f64,
+        focus: &Focus,
     ) -> Result<(Grid, Vec<Mesh>)> {
         let at = groups.at(saddle);
         let deviation = at.variance.sqrt();
@@ -477,7 +476,7 @@ impl<'a> Search<'a> {
             Query::Delta(_) => (self.tolerance / hazard).min(0.25 * deviation),
         } / effort;
         let slack = (1e-2 * width * hazard).clamp(1e-9, 1e-3);
-        let meshes = self.meshes(&finest, saddle, width)?;
+        let meshes = self.meshes(&finest, saddle, width, focus)?;
         let best = self.sides(&meshes, saddle);
         let gap = best[0] - best[1];
         let limited = finest.limited && gap > 0.5 * width;
@@ -486,7 +485,7 @@ impl<'a> Search<'a> {
         let mut spacing = finest.spacing * COARSEST;
         while spacing > 2.0 * finest.spacing {
             let grid = choose(groups, saddle, &Goal { slack, spacing, ..*goal });
-            let coarse = self.meshes(&grid, saddle, width)?;
+            let coarse = self.meshes(&grid, saddle, width, focus)?;
             let sides = self.sides(&coarse, saddle);
             if sides[0] - best[0] <= 0.25 * width && best[1] - sides[1] <= 0.25 * width + forgone {
                 return Ok((Grid { limited, ..grid }, coarse));
@@ -513,10 +512,11 @@ impl<'a> Search<'a> {
 
     /// Returns each round's mesh on a grid, for an answer of this width in ε: the meshes may add as much as the lattice
     /// does.
-    fn meshes(&self, grid: &Grid, saddle: f64, width: f64) -> Result<Vec<Mesh>> {
+    fn meshes(&self, grid: &Grid, saddle: f64, width: f64, focus: &Focus) -> Result<Vec<Mesh>> {
         let budget = 0.25 * width * saddle.max(1.0);
         let steepest = grid.theta[0].max(grid.tilt + grid.theta[1]);
-        (0..self.rounds.len()).map(|group| self.mesh(group, grid.spacing, saddle, steepest, budget)).collect()
+        let mesh = |group: usize| self.mesh(group, grid.spacing, saddle, steepest, budget * focus.share(group));
+        (0..self.rounds.len()).map(mesh).collect()
     }
 
     /// Returns the loss at position 0 of the composed lattice.
@@ -524,8 +524,15 @@ impl<'a> Search<'a> {
         LatticeOrigin::new(meshes.iter().zip(self.rounds).map(|(mesh, round)| (mesh.offset, round.count)))
     }
 
-    /// Composes both sides once.
-    fn attempt(&self, grid: &Grid, meshes: &[Mesh], center: f64, room: f64, seen: &mut Seen<'_>) -> Result<Answer> {
+    /// Composes both sides once. `focus` is that of this attempt, and then of the next one.
+    fn attempt(
+        &self,
+        grid: &Grid,
+        meshes: &[Mesh],
+        center: f64,
+        focus: &mut Focus,
+        seen: &mut Seen<'_>,
+    ) -> Result<Answer> {
         let mut profile_error = 0.0_f64;
         for node in meshes.iter().flat_map(|mesh| &mesh.nodes).filter(|n| n.point.delta > SMALLEST_DELTA) {
             profile_error = profile_error.max(node.point.delta_error / node.point.delta);
@@ -533,27 +540,36 @@ impl<'a> Search<'a> {
         let transforms = Transforms::new(grid.length);
         let origin = self.origin(meshes);
         let placed = grid.without(origin.loss);
+        let room = focus.room;
         let laws = |side: Side| -> Vec<Masses> {
             let profiles = meshes.iter().zip(self.rounds);
             profiles.map(|(mesh, round)| Masses::new(side, round.profile.as_ref(), mesh)).collect()
         };
-        let read = |side: Side, masses: &[Masses]| {
-            let groups: Vec<(&Masses, u64)> = masses.iter().zip(self.rounds.iter().map(|r| r.count)).collect();
+        let read = |side: Side, masses: &[&Masses]| {
+            let groups: Vec<(&Masses, u64)> = masses.iter().copied().zip(self.rounds.iter().map(|r| r.count)).collect();
             compose(side, &groups, &placed, &transforms, self.run)
                 .map(|composed| Readoff::new(&composed, origin, center, room))
         };
-        let above = || {
-            let masses = laws(Side::Upper);
-            read(Side::Upper, &masses).map(|law| (law, masses))
+        let side = |side: Side| {
+            let masses = laws(side);
+            read(side, &masses.iter().collect::<Vec<_>>()).map(|law| (law, masses))
         };
-        let (upper, lower) = rayon::join(above, || read(Side::Lower, &laws(Side::Lower)));
-        let ((upper, masses), lower) = (upper?, lower?);
+        let (upper, lower) = rayon::join(|| side(Side::Upper), || side(Side::Lower));
+        let ((upper, above), (lower, below)) = (upper?, lower?);
         let (mut low, high) = match self.query {
             Query::Delta(epsilon) => (lower.delta(epsilon), upper.delta(epsilon)),
             Query::Epsilon(delta) => (lower.epsilon(delta), upper.epsilon(delta)),
         };
-        let splits = self.splits(meshes, &masses, grid.tilt, (low, high));
-        let split = splits.as_ref().and_then(|splits| self.split_bound(splits, &upper, high));
+        let sides = Sides { meshes, above: &above, below: &below, tilt: grid.tilt };
+        *focus = Focus { room: ROOM * self.total.sqrt(), isolated: self.isolated(&sides, (low, high)) };
+        // Rounds without isolated losses are composed as they are from below.
+        let mixed = if focus.isolated.iter().any(|isolated| *isolated) {
+            Some(read(Side::Upper, &sides.mixed(&focus.isolated))?)
+        } else {
+            None
+        };
+        let splits = mixed.as_ref().and_then(|_| self.splits(&sides, &focus.isolated, high));
+        let split = splits.as_ref().zip(mixed.as_ref()).and_then(|(splits, law)| self.split_bound(splits, law, high));
         seen(&|epsilon| {
             let least = split.as_ref().map_or(0.0, |split| split.delta(epsilon));
             (lower.delta(epsilon).max(least), upper.delta(epsilon))
@@ -587,33 +603,6 @@ impl<'a> Search<'a> {
             transform_length: grid.length,
             tilt: grid.tilt,
         })
-    }
-
-    /// Returns how the upper laws were split, if the interval is wider than wanted; None if it is not, or if rounding
-    /// hides it.
-    fn splits(&self, meshes: &[Mesh], masses: &[Masses], tilt: f64, (low, high): (f64, f64)) -> Option<Splits> {
-        let delta = match self.query {
-            Query::Delta(_) => high,
-            Query::Epsilon(delta) => delta,
-        };
-        let wanted = wanted(&Answer { upper: high, ..Answer::default() }, self.query, self.tolerance);
-        if !high.is_finite() || high - low <= wanted || delta <= SMALLEST_DELTA {
-            return None;
-        }
-        let laws = meshes.iter().zip(masses).zip(self.rounds);
-        let laws: Vec<(&Mesh, &Masses, u64, f64)> = laws
-            .map(|((mesh, masses), round)| (mesh, masses, round.count, round.profile.delta_at_infinity()))
-            .collect();
-        Splits::of(&laws, tilt, delta * self.tolerance * UNNOTICED / self.total)
-    }
-
-    /// Returns the bound from below that the upper law gives near the answer, whose upper end is `high`.
-    fn split_bound<'b>(&self, splits: &'b Splits, upper: &'b Readoff, high: f64) -> Option<FromUpper<'b>> {
-        let (epsilon, width) = match self.query {
-            Query::Delta(epsilon) => (epsilon, self.tolerance),
-            Query::Epsilon(_) => (high, self.tolerance * high.max(SMALLEST_EPSILON)),
-        };
-        splits.bound(upper, epsilon, UNNOTICED * width)
     }
 
     /// Returns a mesh on which the relative error of the moment tilted by `saddle`, summed over all cells and rounds,
