@@ -15,11 +15,13 @@ use crate::pld::search::{wanted, Search, SMALLEST_EPSILON};
 
 /// The room left of the window that the bound needs on a lattice, in steps for each √n of n rounds. A first attempt has
 /// none: most need none.
-pub(super) const ROOM: f64 = 6.0;
+const ROOM: f64 = 6.0;
 /// A part of the wanted width that no answer shows.
 const UNNOTICED: f64 = 0.01;
-/// The part of the wanted width that the law from below may cost a kind of rounds.
-const CHEAP: f64 = 0.05;
+/// The part of the wanted width that the law from below may cost a kind of rounds, and how many times what it costs a
+/// smooth law: the second-order error of n rounds on a lattice of spacing h is n(λ+1)h²/4 nats.
+const CHEAP: f64 = 0.5;
+const SECOND_ORDER: f64 = 8.0 * 0.25;
 /// Meshes of rounds with isolated losses may add this part of what others may add, because the bound takes the width of a
 /// cell for what it adds.
 const FINER: f64 = 0.01;
@@ -45,14 +47,14 @@ impl Focus {
 }
 
 /// The laws of all rounds from above and from below, on the same meshes, and the tilt under which they are compared.
-pub(super) struct Sides<'a> {
+pub(super) struct BothSides<'a> {
     pub meshes: &'a [Mesh],
     pub above: &'a [Masses],
     pub below: &'a [Masses],
     pub tilt: f64,
 }
 
-impl Sides<'_> {
+impl BothSides<'_> {
     /// Returns the laws from above of isolated losses, and those from below of all others.
     pub fn mixed(&self, isolated: &[bool]) -> Vec<&Masses> {
         let sides = self.above.iter().zip(self.below).zip(isolated);
@@ -61,13 +63,13 @@ impl Sides<'_> {
 }
 
 impl Search<'_> {
-    /// Returns for which rounds the law from below costs much, if the interval is wider than wanted; otherwise none.
-    pub(super) fn isolated(&self, sides: &Sides<'_>, (low, high): (f64, f64)) -> Vec<bool> {
-        let none = vec![false; self.rounds.len()];
+    /// Returns for which rounds the law from below costs much, if the interval is wider than wanted, and the room that
+    /// the bound needs then; otherwise nothing.
+    pub(super) fn focus(&self, sides: &BothSides<'_>, (low, high): (f64, f64)) -> Focus {
         let delta = self.delta(high);
         let wanted = wanted(&Answer { upper: high, ..Answer::default() }, self.query, self.tolerance);
         if !high.is_finite() || high - low <= wanted || delta <= SMALLEST_DELTA {
-            return none;
+            return Focus::default();
         }
         let width = match self.query {
             Query::Delta(_) => self.tolerance / sides.tilt.max(1.0),
@@ -78,14 +80,19 @@ impl Search<'_> {
                 [above, below].map(|law| Groups::new(std::iter::once((law, round.count))).at(sides.tilt));
             let by_value = if sides.tilt > 0.0 { (above.value - below.value) / sides.tilt } else { 0.0 };
             let cost = by_value.max(above.mean - below.mean);
+            #[allow(clippy::cast_precision_loss)] // a choice
+            let smooth = round.count as f64 * (sides.tilt + 1.0) * sides.meshes[0].spacing.powi(2);
             // A law from below without mass has no mean.
-            cost.is_nan() || below.mean.is_nan() || cost > CHEAP * width
+            cost.is_nan() || below.mean.is_nan() || cost > SECOND_ORDER * smooth + CHEAP * width
         });
-        isolated.collect()
+        let isolated: Vec<bool> = isolated.collect();
+        // Where no losses are isolated, the next attempt has the usual window.
+        let room = if isolated.contains(&true) { ROOM * self.total.sqrt() } else { 0.0 };
+        Focus { room, isolated }
     }
 
     /// Returns how the laws of isolated losses were split; None if rounding hides it. `high` is the upper end of the answer.
-    pub(super) fn splits(&self, sides: &Sides<'_>, isolated: &[bool], high: f64) -> Option<Splits> {
+    pub(super) fn splits(&self, sides: &BothSides<'_>, isolated: &[bool], high: f64) -> Option<Splits> {
         let delta = self.delta(high);
         let (mut laws, mut rest) = (Vec::new(), Vec::new());
         for (group, round) in self.rounds.iter().enumerate() {

@@ -10,7 +10,7 @@ use crate::pld::answer::{check_arguments, single, total_variation, Answer, Budge
 use crate::pld::basic;
 use crate::pld::compose::{compose, Transforms, BEYOND_LATTICES};
 use crate::pld::cumulant::Groups;
-use crate::pld::isolated::{Focus, Sides, ROOM};
+use crate::pld::isolated::{BothSides, Focus};
 use crate::pld::largest::ends;
 use crate::pld::masses::{Masses, Side};
 use crate::pld::mesh::{exact_spacing, extent, Defects, Mesh, Node};
@@ -560,8 +560,8 @@ impl<'a> Search<'a> {
             Query::Delta(epsilon) => (lower.delta(epsilon), upper.delta(epsilon)),
             Query::Epsilon(delta) => (lower.epsilon(delta), upper.epsilon(delta)),
         };
-        let sides = Sides { meshes, above: &above, below: &below, tilt: grid.tilt };
-        *focus = Focus { room: ROOM * self.total.sqrt(), isolated: self.isolated(&sides, (low, high)) };
+        let sides = BothSides { meshes, above: &above, below: &below, tilt: grid.tilt };
+        *focus = self.focus(&sides, (low, high));
         // Rounds without isolated losses are composed as they are from below.
         let mixed = if focus.isolated.iter().any(|isolated| *isolated) {
             Some(read(Side::Upper, &sides.mixed(&focus.isolated))?)
