@@ -22,6 +22,8 @@ const UNNOTICED: f64 = 0.01;
 /// smooth law: the second-order error of n rounds on a lattice of spacing h is n(λ+1)h²/4 nats.
 const CHEAP: f64 = 0.5;
 const SECOND_ORDER: f64 = 8.0 * 0.25;
+/// Wider answers need no lattice on which the bound is worth its time: there even smooth laws look isolated.
+const ROUGH: f64 = 1e-3;
 /// Meshes of rounds with isolated losses may add this part of what others may add, because the bound takes the width of a
 /// cell for what it adds.
 const FINER: f64 = 0.01;
@@ -68,7 +70,7 @@ impl Search<'_> {
     pub(super) fn focus(&self, sides: &BothSides<'_>, (low, high): (f64, f64)) -> Focus {
         let delta = self.delta(high);
         let wanted = wanted(&Answer { upper: high, ..Answer::default() }, self.query, self.tolerance);
-        if !high.is_finite() || high - low <= wanted || delta <= SMALLEST_DELTA {
+        if self.tolerance > ROUGH || !high.is_finite() || high - low <= wanted || delta <= SMALLEST_DELTA {
             return Focus::default();
         }
         let width = match self.query {
