@@ -153,6 +153,15 @@ class RoundProfile:
         """Every mechanism of bounded range r, in both directions: (e^(r/2) − e^(ε/2))²/(e^r − 1) for |ε| ≤ r."""
 
     @staticmethod
+    def exponential_runs(range: float, runs: int) -> RoundProfile:
+        """An upper bound for `runs` mechanisms of bounded range r in a row, chosen adaptively, in both directions.
+
+        h_k(α) = sup_t [p_t·h_{k−1}(αe^(−t)) + (1 − p_t)·h_{k−1}(αe^(r−t))], at most `most_exponential_runs(range)` runs. It is
+        an upper bound in any order with other rounds. The last results are kept. Raises `LimitError` at the deadline that was
+        entered.
+        """
+
+    @staticmethod
     def discrete_laplace(shift: int, scale: float) -> RoundProfile:
         """The law ∝ e^(−|x|/scale) on the integers against itself moved by `shift` ≥ 1, in both directions."""
 
@@ -222,6 +231,9 @@ def copies(
 
     `sampler` is fixed-size, with-replacement, must-ow or must-ww; the subset's size matters to the last two only.
     """
+
+def most_exponential_runs(range: float) -> int:
+    """The largest number of runs that `RoundProfile.exponential_runs` takes for this range: at least 1, at most 512."""
 
 def binomial_upper_tail(trials: int, probability: float, count: int) -> float:
     """An upper bound on Pr[Bin(trials, probability) ≥ count]: above it by at most 1e-9 relatively, and 2e-280."""

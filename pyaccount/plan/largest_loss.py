@@ -6,10 +6,10 @@ probability: δ(ε) = E[(1 − e^{ε − ΣL})_+] is 0 for ε ≥ S and positive
 composition of pure differential privacy (Dwork, McSherry, Nissim & Smith 2006), and its bound is attained.
 
 The same holds for other rounds with a largest loss ℓ_i: discrete Laplace noise (s/b as well), a stated ε at δ = 0, the
-exponential mechanism of range r (r; it is the supremum of losses that come arbitrarily near) and finite pairs (the largest
-ln(p/q)). If runs draw the record with probability q, losses become ln(1 − q + q·e^ℓ) in the direction remove, and
-−ln(1 − q + q·e^{−ℓ}) in the direction add. Logarithms are enclosed: their
-errors are a few units of rounding, of the arguments too.
+exponential mechanism of range r (r; it is the supremum of losses that come arbitrarily near; kr for k runs) and finite pairs
+(the largest ln(p/q)). If runs draw the record with probability q, losses become ln(1 − q + q·e^ℓ) in the direction remove, and
+−ln(1 − q + q·e^{−ℓ}) in the direction add. Logarithms are enclosed: their errors are a few units of rounding, of the arguments
+too.
 
 If records are of several kinds, the largest loss of the worst kind is the smallest ε at δ = 0 for all of them.
 
@@ -95,6 +95,8 @@ def _loss(part: Part) -> _Enclosed | None:  # noqa: PLR0911 - one case for each 
             return exact, exact
         case "exponential", (int() | float() as bound,):
             return _decimal(bound), _decimal(bound)
+        case "exponential_runs", (int() | float() as bound, int() | float() as runs):
+            return int(runs) * _decimal(bound), int(runs) * _decimal(bound)
         case "guarantees", (tuple() as points,):
             pure = [point[0] for point in points if isinstance(point, tuple) and point[1] == 0.0]
             return (_decimal(min(pure)), _decimal(min(pure))) if pure else None

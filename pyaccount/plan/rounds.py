@@ -176,7 +176,7 @@ def gaussian(sensitivity: float, noise_multiplier: float) -> Part:
 #: Profiles that are the same in both directions.
 SYMMETRIC = (
     *("gaussian", "laplace", "discrete_gaussian", "discrete_laplace"),
-    *("guarantees", "renyi", "zcdp", "exponential"),
+    *("guarantees", "renyi", "zcdp", "exponential", "exponential_runs"),
 )
 
 
@@ -204,8 +204,8 @@ def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> Direct
     Equal rounds are counted together, in a fixed order, so that `count: k` and k equal phases are one computation. With
     `merge_gaussians` all Gaussian rounds become one: the composition of Gaussian mechanisms with sensitivities s_i and
     noise σ_i is exactly the Gaussian mechanism with (s/σ)² = Σ (s_i/σ_i)² (Dong, Roth & Su 2022, Corollary 3.3). Bounds on
-    Rényi divergences are added before they are converted to one profile. If records are of several kinds in a body, each kind
-    is combined with everything else.
+    Rényi divergences are added before they are converted to one profile. Mechanisms of one bounded range are bounded together
+    (`in_blocks`). If records are of several kinds in a body, each kind is combined with everything else.
     """
     bodies = list(parts)
     kinds = [alternatives_of(body) for body in bodies]
@@ -216,7 +216,7 @@ def combine(parts: Iterable[DirectedBounds], *, merge_gaussians: bool) -> Direct
         upper = counted_rounds(one.upper)
         lower = upper if one.lower is one.upper else counted_rounds(one.lower)
         inner = None if one.inner is None else counted_rounds(one.inner)
-        upper = _added(upper)
+        upper, inner = in_blocks(_added(upper)), None if inner is None else in_blocks(inner)
         if merge_gaussians:
             upper, lower = _merged(upper, rounding=1.0), _merged(lower, rounding=-1.0)
             inner = None if inner is None else _merged(inner, rounding=-1.0)
@@ -265,6 +265,40 @@ def counted_rounds(rounds: Iterable[Rounds]) -> tuple[Rounds, ...]:
         counts[item.part] = counts.get(item.part, 0) + item.count
     order = sorted(counts, key=lambda part: (part.constructor, part.arguments, part.options))
     return tuple(Rounds(part, counts[part]) for part in order)
+
+
+def in_blocks(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...]:
+    """Return the rounds with mechanisms of one bounded range in blocks of as many runs as the core bounds together.
+
+    The profile of a block of k runs is the supremum over all choices of the two-point losses of each run, which may depend on
+    what was released before. Composed with all other rounds, blocks of the same and of other ranges among them, it bounds the
+    runs in any order with them; the proof is at the head of `rust/core/src/pair/exponential_runs.rs`. The composition of k
+    single runs bounds them too, but loosely, because no choice is the worst for every ε at once.
+    """
+    runs: dict[float, int] = {}
+    for item in rounds:
+        match item.part.constructor, item.part.arguments:
+            case "exponential", (int() | float() as bound,):
+                runs[bound] = runs.get(bound, 0) + item.count
+            case "exponential_runs", (int() | float() as bound, int() | float() as each):
+                runs[bound] = runs.get(bound, 0) + int(each) * item.count
+    if not any(count > 1 for count in runs.values()):
+        return rounds
+    rest = [item for item in rounds if item.part.constructor not in ("exponential", "exponential_runs")]
+    for bound, count in runs.items():
+        most = _core.most_exponential_runs(bound)
+        whole, left = divmod(count, most)
+        rest += [
+            Rounds(_of_bounded_range(bound, each), number)
+            for each, number in ((most, whole), (left, 1))
+            if number * each
+        ]
+    return counted_rounds(rest)
+
+
+def _of_bounded_range(bound: float, runs: int) -> Part:
+    """Return the profile of one run, or of several runs together."""
+    return Part("exponential", (bound,)) if runs == 1 else Part("exponential_runs", (bound, runs))
 
 
 def _added(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.plan.common import SECRET
-from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds
+from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, in_blocks
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -92,6 +92,8 @@ def _drawn(run: Part, rate: float, body: Body, *, add: bool) -> Part:
 
 def one_round(rounds: tuple[Rounds, ...], *, below: bool) -> Part:
     """Return the profile of one run: that of its only round, or the composed one."""
+    if not below:
+        rounds = in_blocks(rounds)
     if len(rounds) == 1 and rounds[0].count == 1:
         return rounds[0].part
     return Part("composed", tuple((item.part, item.count) for item in rounds), (("below", below),))

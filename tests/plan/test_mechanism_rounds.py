@@ -213,6 +213,76 @@ def test_no_exponential_mechanism_violates_its_profile_even_adaptively() -> None
         assert epsilon_of(both, 0.05) <= bounds.epsilon + 1e-9
 
 
+def test_no_order_of_selections_and_answers_violates_the_bound_of_several_selections() -> None:
+    """Three selections with an answer at any place between them; what is selected depends on everything before."""
+    draw = random.Random(20261130)
+    r, e = 0.8, math.exp(0.6)
+    answer = [(e / (1 + e), 1 / (1 + e)), (1 / (1 + e), e / (1 + e))]
+    selections = {"mechanism": {"kind": "exponential", "epsilon": r}, "count": 3}
+    stated = {"mechanism": {"kind": "stated", "epsilon": 0.6}}
+    bounds = certified(selections, stated, delta=0.05)
+
+    def two(t: float) -> list[tuple[float, float]]:
+        p = math.expm1(t - r) / math.expm1(-r)
+        return [(p, p * math.exp(-t)), (1 - p, (1 - p) * math.exp(r - t))]
+
+    def outcomes(order: list[str], p: float = 1.0, q: float = 1.0) -> list[tuple[float, float]]:
+        if not order or p == 0.0:
+            return [(p, q)]
+        # The best choice of a last run, and choices that are good before it.
+        last = min(max(0.5 * (r + bounds.epsilon - math.log(p / q)), 0.0), r)
+        choices = [0.0, r, draw.uniform(0.0, r), *[last if len(order) == 1 else 0.5 * r] * 7]
+        pair = answer if order[0] == "answer" else two(draw.choice(choices))
+        return [one for a, b in pair for one in outcomes(order[1:], p * a, q * b)]
+
+    largest = 0.0
+    for _ in range(200):
+        order = ["select"] * 3
+        order.insert(draw.randrange(4), "answer")
+        largest = max(largest, epsilon_of(outcomes(order), 0.05))
+    assert 0.9 * bounds.epsilon < largest <= bounds.epsilon + 1e-9
+
+
+def test_several_selections_are_bounded_together_wherever_they_stand() -> None:
+    select: dict[str, Any] = {"mechanism": {"kind": "exponential", "epsilon": 0.2}}
+    counts = {"mechanism": {"kind": "gaussian", "sigma": 3}}
+    together = certified(select | {"count": 50}, counts)
+    apart = certified(select | {"count": 20}, counts, select | {"count": 30})
+    assert together.epsilon == apart.epsilon
+    assert any("Several runs are bounded together" in (phase.remark or "") for phase in together.data.reductions)
+    # Below the composition of single runs (7.9e-5 at ε = 3) and below zCDP (3.1e-5).
+    alone = certified(select | {"count": 50}, delta=6.9e-6)
+    zcdp = certified({"mechanism": {"kind": "stated", "rho": 50 * 0.2**2 / 8}}, delta=6.9e-6)
+    assert 2.9 < alone.epsilon <= 3.0 < zcdp.epsilon
+    # The ε of pure differential privacy is that of δ = 0.
+    assert certified(select | {"count": 7}, delta=0).epsilon == pytest.approx(1.4, rel=1e-15)
+
+
+@pytest.mark.parametrize(("r", "count"), [(0.001, 100_000), (0.05, 3_000), (0.3, 1_100), (2.0, 60)])
+def test_many_selections_are_never_worse_than_zcdp(r: float, count: int) -> None:
+    many = certified({"mechanism": {"kind": "exponential", "epsilon": r}, "count": count})
+    zcdp = certified({"mechanism": {"kind": "stated", "rho": count * r * r / 8}})
+    gaussian = certified({"mechanism": {"kind": "stated", "mu": 0.5 * r * math.sqrt(count)}})
+    assert many.epsilon < zcdp.epsilon
+    # Gaussian differential privacy is what many small losses come to.
+    assert many.epsilon < 1.01 * gaussian.epsilon
+    assert many.data.guarantee.epsilon_lower <= many.epsilon
+
+
+def test_selections_on_samples_are_bounded_one_by_one_and_phases_on_one_sample_together() -> None:
+    sampler = {"kind": "poisson", "sampling_probability": 0.3}
+    select = {"mechanism": {"kind": "exponential", "epsilon": 0.5}}
+    each = certified(select | {"sampler": sampler, "count": 12})
+    one = certified({"sampler": sampler, "phases": [select | {"count": 12}]})
+    alone, sampled_alone = certified(select), certified(select | {"sampler": sampler})
+    assert sampled_alone.epsilon < alone.epsilon
+    assert not any("bounded together" in (phase.remark or "") for phase in each.data.reductions)
+    # On one sample: ln(1 + q(e^ε − 1)) of the twelve runs at δ/q, in the direction remove.
+    twelve = certified(select | {"count": 12}, delta=DELTA / 0.3).epsilon
+    expected = math.log1p(0.3 * math.expm1(twelve))
+    assert one.epsilon == pytest.approx(max(expected, one.epsilon), rel=1e-3)
+
+
 def test_a_scale_and_a_sensitivity_are_an_epsilon() -> None:
     stated = certified({"mechanism": {"kind": "exponential", "epsilon": 0.5}})
     scaled = certified({"mechanism": {"kind": "exponential", "utility_sensitivity": 1, "scale": 4}})

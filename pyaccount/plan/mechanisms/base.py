@@ -63,6 +63,8 @@ class MechanismWords:
     remark: str | None = None
     #: The two data sets of the lower bound, unless the bound is attained.
     lower_end: str | None = None
+    #: What bounds several runs better than their composition, unless they are sampled.
+    several: str | None = None
 
 
 class MechanismPlan(NoisePlan, Generic[Mechanism]):
@@ -91,7 +93,7 @@ class MechanismPlan(NoisePlan, Generic[Mechanism]):
         text, group = self.described(self._of(body)), document.privacy.group_size
         drawn = body.sampler.kind == "poisson"
         unit = "clients" if body.draws_groups else "records"
-        remark = text.remark
+        remark = text.several if text.several is not None and body.count > 1 and not drawn else text.remark
         if group != 1:
             grouped = f"For a group of {'k' if group == 'solve' else group} records the mechanism is that of the group."
             remark = grouped if remark is None else f"{remark} {grouped}"

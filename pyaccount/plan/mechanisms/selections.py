@@ -6,8 +6,9 @@ for a group of k it is k·r.
 - **Exponential mechanism** (and Gumbel noise): the losses of all candidates lie in an interval of length r. So the
   profile is at most that of the worst pair of losses t and t − r, h(α) = (e^{r/2} − √α)²/(e^r − 1) for |ln α| ≤ r (Dong,
   Durfee & Rogers 2020, arXiv:1909.13830). h is convex, and bounds every pair, so its composition bounds adaptive ones.
-  Every α is attained by some t. Two candidates whose utilities are exchanged have the losses ±r/2, which gives the lower
-  bound of several runs.
+  Every α is attained by some t. Several runs are bounded together, by the supremum over all choices of t that depend on what
+  was released before (`plan.rounds.in_blocks`). Two candidates whose utilities are exchanged have the losses ±r/2, which
+  gives the lower bound of several runs.
 - **Exponential noise** (and permute-and-flip, which has the same output: Ding et al. 2021, arXiv:2105.07260) **and
   Laplace noise**: the pair of Laplace noise of scale 1 at the distance r. The lemma of paths in `plan.mechanisms.paths`
   applies: let a set S of candidates be given, and A and B the largest noisy utilities in S and outside, in units of s.
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pyaccount.errors import Problem
 
 ONLY_WHICH = "Only the selected candidate is released: neither its utility nor that of another candidate."
+SEVERAL = "Several runs are bounded together: the worst t of each run may depend on what was released before."
 CANDIDATES = "The set of candidates is public and does not depend on the data."
 
 
@@ -112,6 +114,7 @@ def _bounded_range_words(called: str, r: float, assumptions: tuple[str, ...]) ->
         f"two-point losses t and t − {up(r)}, the worst t for each ε",
         assumptions,
         lower_end="two candidates whose utilities the record exchanges, which has the losses ±r/2",
+        several=SEVERAL,
     )
 
 

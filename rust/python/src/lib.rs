@@ -17,6 +17,7 @@ use pyaccount_core::pair::discrete::DiscretePair;
 use pyaccount_core::pair::discrete_gaussian::DiscreteGaussian;
 use pyaccount_core::pair::discrete_laplace::DiscreteLaplace;
 use pyaccount_core::pair::exponential::Exponential;
+use pyaccount_core::pair::exponential_runs;
 use pyaccount_core::pair::gaussian::GaussianPair;
 use pyaccount_core::pair::laplace::Laplace;
 use pyaccount_core::pair::mixture::MixturePair;
@@ -52,11 +53,13 @@ mod batches;
 mod errors;
 mod inspection;
 mod interruptible;
+mod kept;
 mod noise;
 mod sampling;
 mod values;
 
 use errors::raise;
+use kept::Kept;
 
 /// The profile of one direction of one round.
 #[pyclass(frozen, from_py_object, module = "pyaccount._core")]
@@ -74,6 +77,9 @@ impl RoundProfile {
         Ok(Self::of(if reverse { pair.reversed() } else { pair }))
     }
 }
+
+/// The last profiles of several mechanisms of bounded range, by the range and the number of runs.
+static EXPONENTIAL_RUNS: Kept<(f64, u64), Arc<Tabulated>> = Kept::new();
 
 fn sampler_of(name: &str, subset: u32) -> PyResult<Sampler> {
     match name {
@@ -293,6 +299,14 @@ impl RoundProfile {
         Exponential::new(range).map(Self::of).map_err(raise)
     }
 
+    /// Returns the profile of several mechanisms of one bounded range in a row; see `pair::exponential_runs`.
+    #[staticmethod]
+    fn exponential_runs(py: Python<'_>, range: f64, runs: u64) -> PyResult<Self> {
+        EXPONENTIAL_RUNS
+            .get(py, (range, runs), |(range, runs), run| exponential_runs::runs(*range, *runs, run).map(Arc::new))
+            .map(|profile| Self(profile))
+    }
+
     #[staticmethod]
     fn discrete_laplace(shift: u64, scale: f64) -> PyResult<Self> {
         DiscreteLaplace::new(shift, scale).map(Self::of).map_err(raise)
@@ -442,6 +456,12 @@ fn copies(
     let sampler = sampler_of(sampler, subset_size)?;
     let weights = sampler.copies(group_size, dataset_size, batch_size, &Run::default()).map_err(raise)?;
     Ok((weights.count, weights.log_probability, weights.relative_error))
+}
+
+/// Returns the largest number of runs that `RoundProfile.exponential_runs` takes for this range; at least 1.
+#[pyfunction]
+fn most_exponential_runs(range: f64) -> u64 {
+    exponential_runs::most_runs(range)
 }
 
 /// Returns an upper bound on Pr[Bin(trials, probability) ≥ count].
@@ -616,6 +636,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(curve_all, module)?)?;
     module.add_function(wrap_pyfunction!(copies, module)?)?;
     module.add_function(wrap_pyfunction!(binomial_upper_tail, module)?)?;
+    module.add_function(wrap_pyfunction!(most_exponential_runs, module)?)?;
     module.add_function(wrap_pyfunction!(amplify, module)?)?;
     module.add_function(wrap_pyfunction!(gram, module)?)?;
     module.add_function(wrap_pyfunction!(worst_rounds, module)?)?;

@@ -7,7 +7,8 @@
 //! `h(α) = sup_t p_t (1 − αe^{−t}) = (e^{r/2} − √α)²/(e^r − 1)` on [e^{−r}, e^r], at e^t = √α·e^{r/2};
 //!
 //! 1 − α below and 0 above. It is convex, as a supremum of convex functions, and its own reflection, so it is the
-//! profile of both directions. No single t attains it at every α: composed, it is an upper bound.
+//! profile of both directions. No single t attains it at every α: composed, it is an upper bound, and
+//! [`super::exponential_runs`] has a smaller one.
 //!
 //! With x = (r − ε)/2 this is `(1 − e^{−x})²/(1 − e^{−r})`, and −dh/dε = (1 − e^{−x})e^{−x}/(1 − e^{−r}): products of
 //! positive numbers, each known to a few units of rounding, since r is given and r − ε is rounded once.

@@ -10,10 +10,10 @@
 //! [`discrete`] (finite pairs), [`public`] (participation that the attacker knows), [`summed`] (what sums of rounds
 //! reveal about secret participation), [`allocation`] (one of several rounds, chosen in secret), [`truncated`] (Poisson
 //! sampling with truncated batches); [`discrete_laplace`] and [`discrete_gaussian`] (noise on the integers),
-//! [`exponential`] (mechanisms of bounded range), [`tabulated`] (stated values), [`renyi`] (stated Rényi bounds),
-//! [`subsampled`] (Poisson sampling of any of these), [`sometimes`] (draws of which the output may tell), [`selection`]
-//! (the best of a random number of their runs); [`amplification`] (one draw before any mechanism); [`batch`] has the
-//! laws of how many sensitive records a batch holds.
+//! [`exponential`] (mechanisms of bounded range), [`exponential_runs`] (several of these in a row), [`tabulated`] (stated
+//! values), [`renyi`] (stated Rényi bounds), [`subsampled`] (Poisson sampling of any of these), [`sometimes`] (draws of
+//! which the output may tell), [`selection`] (the best of a random number of their runs); [`amplification`] (one draw
+//! before any mechanism); [`batch`] has the laws of how many sensitive records a batch holds.
 
 pub mod allocation;
 pub mod amplification;
@@ -23,6 +23,7 @@ pub mod discrete;
 pub mod discrete_gaussian;
 pub mod discrete_laplace;
 pub mod exponential;
+pub mod exponential_runs;
 pub mod gaussian;
 pub mod hull;
 pub mod laplace;

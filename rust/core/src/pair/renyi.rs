@@ -90,24 +90,31 @@ pub fn zcdp(rho: f64) -> Result<Tabulated> {
     if !(rho > 0.0 && rho.is_finite()) {
         return Err(Error::Domain { name: "rho", value: rho, allowed: "a positive finite number" });
     }
-    let at = |k: f64, epsilon: f64| log_bound(k, (1.0 + k) * rho * (1.0 + 2.0 * UNIT_ROUNDOFF), epsilon);
-    tabulated(|epsilon| {
-        // d/dk of k(1+k)ρ − k ln(1 + 1/k) − ln(1 + k) − kε is (1 + 2k)ρ − ln(1 + 1/k) − ε, which rises with k.
-        let slope = |k: f64| (1.0 + 2.0 * k) * rho - (1.0 / k).ln_1p() - epsilon;
-        let (mut low, mut high) = (SMALLEST, SMALLEST);
-        while slope(high) < 0.0 {
-            (low, high) = (high, 2.0 * high);
+    tabulated(|epsilon| best_order(rho, epsilon))
+}
+
+/// Returns an upper bound on δ at ε ≥ 0 of a ρ-zCDP mechanism, for a positive finite ρ.
+pub(super) fn zcdp_bound(rho: f64, epsilon: f64) -> f64 {
+    (best_order(rho, epsilon).1.exp() * (1.0 + 4.0 * UNIT_ROUNDOFF)).clamp(NOTHING, 1.0)
+}
+
+/// Returns nearly the best k = a − 1 at ε for ρ-zCDP, and ln U there.
+fn best_order(rho: f64, epsilon: f64) -> (f64, f64) {
+    // d/dk of k(1+k)ρ − k ln(1 + 1/k) − ln(1 + k) − kε is (1 + 2k)ρ − ln(1 + 1/k) − ε, which rises with k.
+    let slope = |k: f64| (1.0 + 2.0 * k) * rho - (1.0 / k).ln_1p() - epsilon;
+    let (mut low, mut high) = (SMALLEST, SMALLEST);
+    while slope(high) < 0.0 {
+        (low, high) = (high, 2.0 * high);
+    }
+    for _ in 0..40 {
+        let middle = 0.5 * (low + high);
+        if slope(middle) < 0.0 {
+            low = middle;
+        } else {
+            high = middle;
         }
-        for _ in 0..40 {
-            let middle = 0.5 * (low + high);
-            if slope(middle) < 0.0 {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        (high, at(high, epsilon))
-    })
+    }
+    (high, log_bound(high, (1.0 + high) * rho * (1.0 + 2.0 * UNIT_ROUNDOFF), epsilon))
 }
 
 /// Returns the profile from `least`, which gives the best k = a − 1 at an ε, and ln U there.
