@@ -22,7 +22,10 @@ correlate the noise of different rounds, change nothing: contributions of 0 are 
 drawn record (or client) with probability 1 − q(x)/q, and then runs M on those that are left. With the same coins for both
 neighbours, M′ either runs M on neighbours or, if the record in which they differ is dropped, on equal data. So the
 profile of M′ is at most r·h + (1 − r)(1 − α)₊ ≤ h, where h is the profile of M and r the probability of being kept, and the
-theorem of A bounds the run. A record that is not drawn is to M′ like an absent one if it is to M. If clients are drawn, and
+theorem of A bounds the run. A record that is not drawn is to M′ like an absent one if it is to M. Under replace-one the record
+and the one in its place have different coins: M′ has a mixture of the laws with and without the record. This is covered if
+both are bounded (by what a removal reveals, or for any two data sets: `pyaccount.plan.replaced`), since profiles against the law
+without the record are convex. Otherwise it is refused, for the probability of the record may show. If clients are drawn, and
 one of their records is protected, the probability of a client must not depend on that record: whether a client takes part
 shows in the output.
 
