@@ -387,6 +387,16 @@ def test_the_certificate_states_the_probabilities_and_what_they_depend_on() -> N
     assert (phase.probabilities.largest, phase.probabilities.strata) == (0.3, None)
 
 
+def test_several_draws_of_strata_have_no_expected_batch_size() -> None:
+    several = {"kind": "poisson", "draws_per_iteration": 3}
+    certificate = pyaccount.certify(document({"strata": STRATA}, sampler=several))
+    assert any("For every iteration 3 batches are drawn" in text for text in certificate.data.assumptions)
+    assert not any("expected batch size" in text for text in certificate.data.assumptions)
+    assert any(
+        "expected batch size" in text for text in pyaccount.certify(document(0.3, sampler=several)).data.assumptions
+    )
+
+
 def test_the_guarantee_of_each_stratum_is_that_of_its_probability() -> None:
     """Also if phases have other strata: a phase that does not name a stratum counts with its largest probability."""
     first, second = {"strata": {"a": 0.3, "b": 0.05}}, {"strata": {"b": 0.2, "c": 0.1}}
