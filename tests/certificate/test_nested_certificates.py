@@ -48,7 +48,10 @@ def certified(case: str) -> pyaccount.Certificate:
     phase, head = CASES[case]
     blank = "solve" in str(CASES[case])
     privacy = {"adjacency": "add-remove", "epsilon": 2 if blank else "solve", "delta": 1e-6}
-    return pyaccount.certify({"pyaccount": 1, "name": "nested", "privacy": privacy, "phases": [phase, NUMBER], **head})
+    quick = {"accounting": {"tolerance": 0.05, "profile": [0.5]}}
+    return pyaccount.certify(
+        {"pyaccount": 1, "name": "nested", "privacy": privacy, "phases": [phase, NUMBER], **quick, **head}
+    )
 
 
 @pytest.mark.parametrize("case", CASES)
