@@ -39,6 +39,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "the best run": ({"select": {"kind": "geometric", "stopping_probability": 0.5}, "phases": [STEPS, NUMBER]}, {}),
     "parts": ({**PARTS, "count": 2, "name": "silos"}, {}),
     "a blank in a part": ({"parallel": [SOLVED, BATCHES]}, {}),
+    "a blank of a mechanism": ({"mechanism": {"kind": "gaussian", "sigma": "solve"}}, {}),
     "a factor of parts": (PARTS, {"noise": {"scale": "solve"}}),
 }
 
@@ -110,6 +111,7 @@ def test_what_is_stated_inside_and_was_changed_is_found(case: str, place: tuple[
     [
         ("a blank in a sample", "phases[0].phases[1].noise.multiplier"),
         ("a blank in a part", "phases[0].parallel[0].noise.multiplier"),
+        ("a blank of a mechanism", "phases[0].mechanism.sigma"),
     ],
 )
 def test_a_blank_inside_is_where_the_document_leaves_it(case: str, path: str) -> None:

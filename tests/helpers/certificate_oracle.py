@@ -374,8 +374,9 @@ def _blanks(data: CertificateModel) -> Iterator[tuple[str, float | None]]:
             ("training", "iterations"): phase.iterations,
             ("training", "expected_batch_size"): phase.expected_batch_size,
         }
+        record = None if phase.mechanism is None else phase.mechanism.stated
+        yield from _inner_blanks(f"{before}mechanism", at(body, "mechanism"), record)
         for key in _WITHIN if phased else ():
-            record = None if phase.mechanism is None else phase.mechanism.stated
             yield from _inner_blanks(f"{before}{key}", at(body, key), at(record, key))
         scales = [one.scale for one in phase.schedules or () if one.of == "noise.multiplier"]
         if at(body, "noise", "multiplier", "scale") == SOLVE:

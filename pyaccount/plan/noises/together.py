@@ -55,8 +55,7 @@ class Together:
             subject=f"phases on a Poisson sample of the {unit}s: {', then '.join(part.subject for part in parts)}",
             theorem="composition of the phases of a run, sampled",
             source="; ".join(dict.fromkeys([*(part.source for part in parts), source])),
-            pair=f"{pairs}; all of them with probability "
-            f"{shortest(body.sampling_probability())}",
+            pair=f"{pairs}; all of them with probability {shortest(body.sampling_probability())}",
             rounds=str(body.count),
             tight=all(part.tight for part in parts) and lower_end is None,
             remark=SHOWN if replaced and not self.removal else None,
