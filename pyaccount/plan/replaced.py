@@ -52,10 +52,11 @@ from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.document.mechanisms import MechanismKind
+from pyaccount.plan.largest_loss import largest_loss
 from pyaccount.plan.rounds import DirectedBounds, Part, Rounds, enclosed, one_round
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyaccount.document.views import Body
 
@@ -97,9 +98,12 @@ def _states_removal(body: Body, *, of_client: bool) -> bool:
 def replaced_in_sample(run: DirectedBounds, rate: float, count: int, *, gaussian: bool) -> DirectedBounds:
     """Return `count` runs on samples under replace-one, from the rounds of one run under add-remove.
 
+    From above these are rounds of (1 − q)R + qM against (1 − q)R + qM′ on [0, 1], R uniform, with the distribution functions U of
+    M and L of M′: see the head of the module, which has the proof. From below they are pairs of two data sets.
+
     Args:
         run: The rounds of one run on all records if a record is removed or added.
-        rate: The probability q that a record is drawn, at most 1.
+        rate: The probability q that a record is drawn, less than 1.
         count: The number of runs.
         gaussian: Whether the rounds from above and from below are one Gaussian mechanism each. The bound is then attained.
     """
@@ -123,8 +127,6 @@ def _of_gaussian(rounds: tuple[Rounds, ...], rate: float, side: int) -> Part:
     assert isinstance(noise_multiplier, int | float)
     assert only.part.constructor == "gaussian"
     assert only.count == 1
-    if rate >= 1.0:
-        return Part("gaussian", (2.0 * sensitivity, noise_multiplier))
     exact = Fraction(noise_multiplier) / Fraction(sensitivity)
     sigma = float(exact)
     if (Fraction(sigma) - exact) * side > 0:
@@ -135,7 +137,7 @@ def _of_gaussian(rounds: tuple[Rounds, ...], rate: float, side: int) -> Part:
 @lru_cache(maxsize=256)
 def _of_profiles(remove: tuple[Rounds, ...], add: tuple[Rounds, ...], rate: float) -> Part:
     """Return the finite pair that follows from upper bounds on the profiles of a removed and of an added record."""
-    of_drawn, of_other = (_frontier(_values(one_round(rounds, below=False).build().delta)) for rounds in (remove, add))
+    of_drawn, of_other = (_frontier(_values(rounds)) for rounds in (remove, add))
     # The second is R(A) as a function of M′(A) up to 1, so its inverse is L.
     inverse = {value: place for place, value in reversed(of_other)}
     cells = list(_cells(of_drawn, sorted(inverse.items())))
@@ -144,8 +146,12 @@ def _of_profiles(remove: tuple[Rounds, ...], add: tuple[Rounds, ...], rate: floa
     return Part("finite", (above, below), (("relative_error", _ROUNDING), ("reverse", False)))
 
 
-def _values(delta: Callable[[float], tuple[float, float]]) -> list[tuple[Fraction, Fraction]]:
-    """Return points (α, y) with y at least the profile at α, α ascending from 0, where every profile is 1."""
+def _values(rounds: tuple[Rounds, ...]) -> list[tuple[Fraction, Fraction]]:
+    """Return points (α, y) with y at least the profile at α, α ascending from 0, where every profile is 1.
+
+    If losses are bounded, the last point is at the largest one, where the profile is 0.
+    """
+    delta, largest = one_round(rounds, below=False).build().delta, largest_loss(rounds)
     remaining, most = max(_NEGLIGIBLE, 2.0 * delta(_MOST)[1]), 1e-3
     while most < _MOST and delta(most)[1] > remaining:
         most = min(2.0 * most, _MOST)
@@ -158,6 +164,9 @@ def _values(delta: Callable[[float], tuple[float, float]]) -> list[tuple[Fractio
         # The profile falls, and e^(loss − margin) is at most the rounded e^loss.
         margin = 1e-15 * (1.0 + abs(loss))
         points.append((Fraction(math.exp(loss)), Fraction(delta(loss - margin)[1])))
+    if largest is not None and largest.at_most < _MOST:
+        end = Fraction(math.exp(largest.at_most + 1e-15 * (1.0 + abs(largest.at_most))))
+        points = [*(point for point in points if point[0] < end), (end, Fraction(0))]
     return points
 
 

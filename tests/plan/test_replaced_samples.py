@@ -303,10 +303,6 @@ def test_gaussian_steps_on_a_sample_are_three_gaussians() -> None:
     reduction = pyaccount.certify(written({"sampler": sample(), "phases": [STEPS], "count": 10})).data.reductions[0]
     assert reduction.tight
     assert reduction.lower_end is None
-    always, never = (
-        pyaccount.certify(written(phase)).epsilon for phase in ({"sampler": sample(1), "phases": [STEPS]}, STEPS)
-    )
-    assert always == pytest.approx(never, rel=1e-9)
 
 
 def test_a_number_with_laplace_noise_on_a_sample_is_three_of_them() -> None:
@@ -319,6 +315,33 @@ def test_a_number_with_laplace_noise_on_a_sample_is_three_of_them() -> None:
     reduction = pyaccount.certify(written({"sampler": sample(), "phases": [NUMBER]})).data.reductions[0]
     assert not reduction.tight
     assert "contributes nothing" in (reduction.lower_end or "")
+
+
+def test_bounded_losses_stay_bounded() -> None:
+    """At δ = 0: the largest ratio is that of the outcomes above all three centres, e^θ to e^(−θ) where it was drawn."""
+    certificate = pyaccount.certify(written({"sampler": sample(), "phases": [NUMBER, NUMBER]}, delta=0))
+    theta = 1.0
+    ratio = (0.75 + 0.25 * math.exp(theta)) / (0.75 + 0.25 * math.exp(-theta))
+    assert certificate.epsilon == pytest.approx(math.log(ratio), rel=1e-9)
+    assert certificate.data.guarantee.epsilon_lower == pytest.approx(math.log(0.75 + 0.25 * math.exp(theta)), rel=1e-9)
+
+
+@pytest.mark.parametrize("phase", [STEPS, NUMBER])
+def test_records_that_are_always_drawn_are_not_sampled(phase: dict[str, Any]) -> None:
+    always, never = (
+        pyaccount.certify(written(one, delta=1e-3)).epsilon
+        for one in ({"sampler": sample(1), "phases": [phase]}, phase)
+    )
+    assert always == pytest.approx(never, rel=1e-4)
+
+
+def test_parts_may_have_samples_of_phases() -> None:
+    """A record of a part is replaced by one of the same part, or of the other one."""
+    parts = {"parallel": [{"name": "sampled", "sampler": sample(), "phases": [STEPS]}, {"name": "whole", **STEPS}]}
+    found = {one.name: one.epsilon for one in pyaccount.certify(written(parts)).data.records or ()}
+    assert found["sampled"] == pytest.approx(pyaccount.certify(written(parts["parallel"][0])).epsilon, rel=1e-3)
+    assert found["whole"] == pytest.approx(pyaccount.certify(written(STEPS)).epsilon, rel=1e-3)
+    assert found["sampled"] < found["sampled, replaced by one of whole"] < found["whole"]
 
 
 def test_phases_with_a_mechanism_are_bounded_as_if_the_draw_showed() -> None:

@@ -66,11 +66,11 @@ class Together:
 
     def bounds(self, document: Document, body: Body) -> DirectedBounds:
         """Return `count` rounds of the sampled composition."""
-        if not self.removal:
+        rate = body.sampling_probability()
+        if not self.removal or rate >= 1.0:
             return sampled(one_run(self.inner, document, body), document, body)
-        asked = document.protecting("add-remove", 1)
-        run = one_run(self.removal, asked, body)
-        return replaced_in_sample(run, body.sampling_probability(), body.count, gaussian=self._gaussian())
+        run = one_run(self.removal, document.protecting("add-remove", 1), body)
+        return replaced_in_sample(run, rate, body.count, gaussian=self._gaussian())
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
         """Refuse what the phases or their sample refuse, and phases that are analysed by drawing samples."""
