@@ -46,6 +46,8 @@ _BEGINNINGS: tuple[tuple[re.Pattern[str], Beginning], ...] = (
     (re.compile(r"content_sha256"), _on(27, 22, 5)),
     (re.compile(r"phases\[\d+\]\.schedules"), _on(28, 4, 0)),
     (re.compile(r"phases\[\d+\]\.probabilities"), _on(28, 12, 0)),
+    # Those of disjoint parts are as old as disjoint parts; those of strata are younger than strata.
+    (re.compile(r"records"), _on(28, 13, 30)),
 )
 
 

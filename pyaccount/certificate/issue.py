@@ -118,14 +118,14 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
         evidence=numbers.evidence,
         unamplified=Contrast(
             description=contrast_words(document),
-            epsilon=evidence.unamplified.upper,
+            epsilon=_finite(evidence.unamplified.upper),
             delta=evidence.unamplified.question.delta or 0.0,
         ),
         group_lemma=None
         if lemma is None
         else Contrast(
             description="the black-box lemma for groups applied to the guarantee for one record",
-            epsilon=lemma.epsilon,
+            epsilon=None if lemma.epsilon is None else _finite(lemma.epsilon),
             delta=lemma.delta,
         ),
         not_computed=list(evidence.not_computed),
@@ -135,6 +135,11 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
         created=now(),
     )
     return Certificate(made.model_copy(update={CONTENT: content_sha256(made)}))
+
+
+def _finite(epsilon: float) -> float | None:
+    """Return an ε of a comparison; None if no ε holds at its δ."""
+    return epsilon if math.isfinite(epsilon) else None
 
 
 def _risk(asked: Document, evidence: Evidence | SampledEvidence, numbers: CertificateNumbers) -> RiskRecord | None:

@@ -416,7 +416,9 @@ class Contrast(Record):
     """The same training run, analysed in another way for comparison."""
 
     description: str = Field(description="The other way in words.")
-    epsilon: NonNegative | None = Field(description="Upper bound on ε; null if none could be computed.")
+    epsilon: NonNegative | None = Field(
+        description="Upper bound on ε; null if no ε holds at this delta, or none could be computed."
+    )
     delta: Probability = Field(description="The δ of this bound.")
 
 

@@ -25,6 +25,7 @@ from pyaccount.document.fields import (
 )
 from pyaccount.document.kinds import Section
 from pyaccount.document.schedules import NumberOrMapping
+from pyaccount.document.spelling import nearest_value
 
 
 class Stratum(NamedTuple):
@@ -119,6 +120,10 @@ class OwnProbabilities(Section):
         return max((value for value in stated if isinstance(value, float)), default=None)
 
 
+#: Other words for the largest probability.
+_MAX = dict.fromkeys(("largest", "highest", "most", "upper", "upper-bound", "at-most", "bound", "limit"), "max")
+
+
 @dataclass(frozen=True)
 class ProbabilityOrMapping(NumberOrMapping):
     """Reads a probability, or a mapping with probabilities of single records."""
@@ -127,11 +132,16 @@ class ProbabilityOrMapping(NumberOrMapping):
         if isinstance(value, dict) and value and all(_is_probability(item) for item in value.values()):
             names = [str(name) for name in value]
             if not set(names) & self.keys:
+                strata = "probabilities of strata as `{strata: {name: probability, …}}`"
+                if len(names) > 1:
+                    message = f"has the keys {', '.join(names[:3])}{', …' if len(names) > 3 else ''}: write {strata}"
+                    raise refuse("wrong-type", message, self.allowed)
                 message = (
-                    f"has the keys {', '.join(names[:3])}{', …' if len(names) > 3 else ''}: write probabilities of strata as "
-                    "`{strata: {name: probability, …}}`"
+                    f"has the key {names[0]}: write the largest probability as `{{max: probability}}`, or {strata}"
                 )
-                raise refuse("wrong-type", message, self.allowed)
+                misspelt = nearest_value(names[0], ("max",), _MAX) is not None
+                suggestion = f"{{max: {next(iter(value.values()))}}}" if misspelt else None
+                raise refuse("wrong-type", message, self.allowed, suggestion)
         return super()._read(value)
 
 

@@ -28,6 +28,7 @@ from pyaccount.document.fields import (
 from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import REPORTED
 from pyaccount.document.ranges import Range
+from pyaccount.document.spelling import nearest
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,9 @@ class NumberOrMapping(Number):
         return section.model_validate(value)
 
     def member(self, value: object) -> type[Section] | None:
-        """Return the section that reads a mapping; the first one for other values."""
+        """Return the section that reads a mapping, or that its only key misspells; the first one for other values."""
+        if isinstance(value, dict) and len(value) == 1 and (key := nearest(str(*value), self.keys)) is not None:
+            value = {key: None}
         return next(iter(self._shapes_of(value)), self.sections[0])
 
     def _shapes_of(self, value: object) -> list[type[Section]]:

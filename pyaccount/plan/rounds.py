@@ -168,6 +168,15 @@ def enclosed(upper: tuple[Part, Part], lower: tuple[Part, Part], count: int) -> 
     }
 
 
+def one_round(rounds: tuple[Rounds, ...], *, below: bool) -> Part:
+    """Return the profile of one run: that of its only round, or the composed one."""
+    if not below:
+        rounds = in_blocks(rounds)
+    if len(rounds) == 1 and rounds[0].count == 1:
+        return rounds[0].part
+    return Part("composed", tuple((item.part, item.count) for item in rounds), (("below", below),))
+
+
 def gaussian(sensitivity: float, noise_multiplier: float) -> Part:
     """Return the Gaussian mechanism with this sensitivity and noise multiplier, both in units of the clip norm."""
     return Part("gaussian", (sensitivity, noise_multiplier))

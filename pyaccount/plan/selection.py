@@ -21,8 +21,7 @@ import math
 from typing import NamedTuple
 
 from pyaccount.directions import DIRECTIONS, Direction
-from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds
-from pyaccount.plan.units import one_round
+from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, one_round
 
 #: The laws of the number of runs, and what their parameters are called.
 LAWS: dict[str, tuple[str, ...]] = {

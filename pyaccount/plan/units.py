@@ -11,6 +11,8 @@ Let h be the profile of one run in a direction, q the probability that a unit is
   and one that is not drawn takes no part in either case: the laws are qP + (1 − q)R and qQ + (1 − q)R for the same R. By joint
   convexity their profile is at most q·h(α) + (1 − q)(1 − α)₊, for every adjacency. It is attained if the output shows who was
   drawn. The maps above do not hold: for randomized response at ε = 1 and q = 0.1, δ(0.3) is 0.0368, and they would give 0.
+- **A drawn record is replaced by another one**: `plan.replaced` has the theorems. The bound is that of clients, unless it is
+  known what is revealed if the record is removed.
 
 If a run has several rounds, h is their composed profile, which the core bounds from above and from below.
 """
@@ -21,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.directions import DIRECTIONS
 from pyaccount.plan.common import SECRET
-from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, in_blocks
+from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, one_round
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -32,41 +34,63 @@ _RECORDS = (
     "For every run each record (with all of its data) is drawn independently with the stated probability (Poisson sampling), and "
     "a record that is not drawn is treated like one that is {absent}."
 )
+_REPLACED = (
+    "For every run each record (with all of its data) is drawn independently (Poisson sampling), with the stated probability, "
+    "which is the same for every record, also for one that replaces another; a record that is not drawn takes no part in the run."
+)
 _CLIENTS = (
     "For every run each client is drawn independently with the stated probability (Poisson sampling); a record belongs to one "
     "client, and takes part in a run only if its client is drawn."
 )
 _SOURCE = "Poisson sampling of a pair: Zhu, Dong & Wang 2022 (arXiv:2106.08567), Theorem 11"
+#: What a reader should know of a bound that allows the output to show which records were drawn.
+SHOWN = (
+    "Under replace-one it is not stated what is revealed if a record is missing, so the output may show whether the record was "
+    "drawn: sampling makes large losses rarer, not smaller. Under add-remove and zero-out it makes them smaller, too."
+)
 
 
-def sampled(run: DirectedBounds, body: Body) -> DirectedBounds:
+def draw_may_show(document: Document, body: Body) -> bool:
+    """Return whether the output may show that a unit was drawn: a client, or a record that is then replaced."""
+    return body.draws_groups or document.privacy.adjacency == "replace-one"
+
+
+def sampled(run: DirectedBounds, document: Document, body: Body) -> DirectedBounds:
     """Return `count` runs of a body, each on a sample, from the rounds of one run on all units."""
     rate = body.sampling_probability()
     bounds: DirectedBounds = {}
     for direction in DIRECTIONS:
         upper, lower = (
-            _drawn(one_round(rounds, below=below), rate, body, add=direction == "add")
+            Part("sometimes", (one_round(rounds, below=below), rate))
+            if draw_may_show(document, body)
+            else Part("subsampled", (one_round(rounds, below=below), rate), (("reverse", direction == "add"),))
             for rounds, below in ((run[direction].upper, False), (run[direction].lower, True))
         )
         bounds[direction] = Bounds((Rounds(upper, body.count),), (Rounds(lower, body.count),))
     return bounds
 
 
-def sampling_assumptions(document: Document, body: Body) -> tuple[str, ...]:
-    """Return what must be true of the sample of a run."""
+def sampling_assumptions(document: Document, body: Body, *, removal: bool = False) -> tuple[str, ...]:
+    """Return what must be true of the sample of a run; `removal` says whether it is known what a removed record reveals."""
     if body.draws_groups:
         return (_CLIENTS, SECRET)
+    if document.privacy.adjacency == "replace-one" and not removal:
+        return (_REPLACED, SECRET)
     absent = "set to zero" if document.privacy.adjacency == "zero-out" else "absent"
     return (_RECORDS.format(absent=absent), SECRET)
 
 
-def sampling_source(body: Body) -> str:
+def sampling_source(document: Document, body: Body) -> str:
     """Return the source of the theorem about the sample."""
-    return "joint convexity of the hockey-stick divergence" if body.draws_groups else _SOURCE
+    return "joint convexity of the hockey-stick divergence" if draw_may_show(document, body) else _SOURCE
 
 
-def sampling_refusals(document: Document, body: Body) -> list[Problem]:
-    """Refuse groups of records, each of which is drawn independently, and records that are replaced if they are drawn."""
+def sampling_refusals(document: Document, body: Body, *, removal: bool = False) -> list[Problem]:
+    """Refuse groups of records, each of which is drawn independently, and what shows the probability of a record.
+
+    With `removal` it is known what is revealed if a record is removed, so records with smaller probabilities reveal less
+    (`plan.own_probabilities`). Without it, a record that is replaced by one with another probability shows how often it is drawn.
+    """
     problems = []
     if document.privacy.group_size != 1:
         message = (
@@ -74,26 +98,15 @@ def sampling_refusals(document: Document, body: Body) -> list[Problem]:
             "independently of the others: leave sampler out, which gives the bound without sampling"
         )
         problems.append(document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1"))
-    if document.privacy.adjacency == "replace-one" and not body.draws_groups:
+    if (
+        document.privacy.adjacency == "replace-one"
+        and body.own_probabilities is not None
+        and not (body.draws_groups or removal)
+    ):
         message = (
-            "no bound is implemented for runs on a sample of the records if a record is replaced by another one: use add-remove "
-            "or zero-out; or write draws: clients if the sampler draws clients with several records"
+            "under replace-one a record may be replaced by one with another probability, and the output of a run on a sample may "
+            "show which records were drawn: write one probability for all records, or use add-remove or zero-out"
         )
-        path = ("privacy", "adjacency")
-        problems.append(document.problem("no-valid-bound", path, message, allowed="add-remove or zero-out"))
+        path = body.at("sampler", "sampling_probability")
+        problems.append(document.problem("no-valid-bound", path, message, allowed="one number; or another adjacency"))
     return problems
-
-
-def _drawn(run: Part, rate: float, body: Body, *, add: bool) -> Part:
-    if body.draws_groups:
-        return Part("sometimes", (run, rate))
-    return Part("subsampled", (run, rate), (("reverse", add),))
-
-
-def one_round(rounds: tuple[Rounds, ...], *, below: bool) -> Part:
-    """Return the profile of one run: that of its only round, or the composed one."""
-    if not below:
-        rounds = in_blocks(rounds)
-    if len(rounds) == 1 and rounds[0].count == 1:
-        return rounds[0].part
-    return Part("composed", tuple((item.part, item.count) for item in rounds), (("below", below),))

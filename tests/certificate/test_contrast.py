@@ -11,6 +11,7 @@ import numpy as np
 import oracle
 import pytest
 from certificate_oracle import inconsistencies
+from report_samples import text_of
 
 import pyaccount
 
@@ -152,3 +153,24 @@ def test_the_smallest_of_a_loose_bound_is_the_bounds() -> None:
 
     loose = pyaccount.certify(document({"kind": "with-replacement"}, {"expected_batch_size": 10})).data
     assert smallest(loose) == "the smallest that the bound gives, rounded up"
+
+
+@pytest.mark.parametrize(("group", "runs"), [(1, 10), (3, 3)])
+def test_a_comparison_without_a_finite_epsilon_is_null(group: int, runs: int) -> None:
+    """Each release reveals everything with probability 0.02, so at δ = 1 − 0.98^10 no ε is known from an upper bound on it."""
+    release = {"mechanism": {"kind": "stated", "epsilon": 0.01, "delta": 0.02}, "count": runs}
+    target = {"adjacency": "add-remove", "epsilon": 2, "delta": "solve", "group_size": group}
+    certificate = pyaccount.certify({"pyaccount": 1, "name": "releases", "privacy": target, **release})
+    data = certificate.data
+    if group == 1:
+        assert data.guarantee.delta == pytest.approx(1 - 0.98**10, rel=1e-3)
+    assert data.unamplified.epsilon is None
+    assert data.unamplified.delta == data.guarantee.delta
+    assert (data.group_lemma is None) == (group == 1)
+    if data.group_lemma is not None:
+        assert data.group_lemma.epsilon is None
+    assert inconsistencies(data) == []
+    assert pyaccount.verify(certificate).agrees
+    page = text_of(certificate)
+    assert "no finite ε is proven at this δ" in page
+    assert ("no ε makes the δ for one record small enough" in page) == (group == 3)

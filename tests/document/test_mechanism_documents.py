@@ -103,10 +103,13 @@ def test_what_is_wrong_with_a_mechanism(mechanism: Any, path: str, slug: str, wo
             "independently",
         ),
         (
-            {"mechanism": {"kind": "laplace", "scale": 1}, "sampler": SAMPLE},
+            {
+                "mechanism": {"kind": "laplace", "scale": 1},
+                "sampler": {"kind": "poisson", "sampling_probability": {"max": 0.1}},
+            },
             {"adjacency": "replace-one"},
-            "privacy.adjacency",
-            "draws: clients",
+            "sampler.sampling_probability",
+            "one probability for all records",
         ),
         (
             {"mechanism": {"kind": "exponential", "utility_sensitivity": 1, "scale": 1, "monotone": True}},

@@ -63,6 +63,20 @@ def test_a_document_is_equal_to_its_mapping() -> None:
 
 MISTAKES: dict[str, tuple[Any, dict[str, Any], str, str, str]] = {
     "no section between": ({"a": 0.1, "b": 0.2}, {}, "wrong-type", "training.sampling_probability", "strata: {name:"),
+    "another word for the largest": (
+        {"maximum": 0.1},
+        {},
+        "wrong-type",
+        "training.sampling_probability",
+        "write the largest probability as `{max: probability}`, or probabilities of strata",
+    ),
+    "misspelt strata": (
+        {"stratum": {"a": 0.1}},
+        {},
+        "unknown-key",
+        "training.sampling_probability.stratum",
+        "its keys are max, strata",
+    ),
     "both": (
         {"max": 0.2, "strata": {"a": 0.1}},
         {},
@@ -124,6 +138,20 @@ def test_mistakes(mistake: str) -> None:
     (problem,) = problems(probability, **sections)
     assert (problem.slug, problem.path_text) == (slug, path)
     assert words in problem.message
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ({"maximum": 0.1}, "{max: 0.1}"),
+        ({"largest": 0.1}, "{max: 0.1}"),
+        ({"rare": 0.1}, None),
+        ({"starta": {"a": 0.1}}, "strata"),
+    ],
+)
+def test_a_single_key_is_taken_for_what_it_resembles(written: dict[str, Any], meant: str | None) -> None:
+    (problem,) = problems(written)
+    assert problem.suggestion == meant
 
 
 def test_an_empty_mapping_beside_a_mechanism() -> None:

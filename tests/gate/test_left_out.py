@@ -106,6 +106,16 @@ def test_a_lower_end_in_words_is_missed(tmp_path: Path) -> None:
     assert pyaccount.verify(save(tmp_path, older))
 
 
+def test_kinds_of_records_are_missed(tmp_path: Path) -> None:
+    """Certificates of strata did not have them at first, and agree."""
+    strata = {"sampling_probability": {"strata": {"rare": 0.02, "common": 0.01}}, "iterations": 12}
+    document = {**DOCUMENT, "training": strata, "sampler": {"kind": "poisson"}}
+    certificate: dict[str, Any] = json.loads(pyaccount.certify(document).to_json())
+    forged = without(certificate, "records")
+    assert refused(pyaccount.verify(save(tmp_path, forged))) == {"records"}
+    assert pyaccount.verify(save(tmp_path, changed(forged, created="2026-11-28T12:46:21+00:00")))
+
+
 #: A bound that is not attained: its lower end is of other data sets, in words.
 REPLACED = {**DOCUMENT, "privacy": {"adjacency": "replace-one", "epsilon": "solve", "delta": 1e-5}}
 

@@ -296,8 +296,8 @@ def whole(name: str, **privacy: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("adjacency", ["add-remove", "zero-out", "replace-one"])
 @pytest.mark.parametrize("name", [*CASES, *PHASES])
 def test_bounds_are_those_of_the_largest_probability(name: str, adjacency: str) -> None:
-    if adjacency == "replace-one" and name in ("a mechanism", "phases on a sample", "inside of a sample"):
-        pytest.skip("records that are drawn and replaced are refused for a mechanism on a sample")
+    if adjacency == "replace-one" and name == "a mechanism":
+        pytest.skip("different probabilities are refused for a mechanism on a sample if a record is replaced")
     if name == "a limit that no batch reaches" and adjacency != "zero-out":
         pytest.skip("a limit is refused for other adjacencies, whether or not a batch reaches it")
     mixed = whole(name, adjacency=adjacency)
@@ -387,6 +387,16 @@ def test_the_certificate_states_the_probabilities_and_what_they_depend_on() -> N
     assert (phase.probabilities.largest, phase.probabilities.strata) == (0.3, None)
 
 
+def test_several_draws_of_strata_have_no_expected_batch_size() -> None:
+    several = {"kind": "poisson", "draws_per_iteration": 3}
+    certificate = pyaccount.certify(document({"strata": STRATA}, sampler=several))
+    assert any("For every iteration 3 batches are drawn" in text for text in certificate.data.assumptions)
+    assert not any("expected batch size" in text for text in certificate.data.assumptions)
+    assert any(
+        "expected batch size" in text for text in pyaccount.certify(document(0.3, sampler=several)).data.assumptions
+    )
+
+
 def test_the_guarantee_of_each_stratum_is_that_of_its_probability() -> None:
     """Also if phases have other strata: a phase that does not name a stratum counts with its largest probability."""
     first, second = {"strata": {"a": 0.3, "b": 0.05}}, {"strata": {"b": 0.2, "c": 0.1}}
@@ -406,6 +416,72 @@ def test_the_guarantee_of_each_stratum_is_that_of_its_probability() -> None:
         own = certified(*probabilities).data.guarantee
         assert max(one.epsilon_lower, own.epsilon_lower) <= min(one.epsilon, own.epsilon)
         assert one.epsilon == pytest.approx(own.epsilon, rel=1e-3)
+
+
+def in_phases(*probabilities: object, adjacency: str = "add-remove", **target: Any) -> pyaccount.Certificate:
+    """Return the certificate of a phase for each probability."""
+    phases = [
+        {"training": {"sampling_probability": one, "iterations": 40}, "sampler": {"kind": "poisson"}, "noise": NOISE}
+        for one in probabilities
+    ]
+    privacy = {"adjacency": adjacency, "epsilon": "solve", "delta": 1e-5} | target
+    return pyaccount.certify({"pyaccount": 1, "name": "strata", "privacy": privacy, "phases": phases})
+
+
+def test_the_guarantee_is_that_of_the_worst_stratum_if_all_phases_name_the_same() -> None:
+    """The order of the strata changes between the phases; one of them is nowhere the most drawn one."""
+    first = {"strata": {"a": 0.3, "b": 0.05, "c": 0.04}}
+    second = {"strata": {"a": 0.02, "b": 0.2, "c": 0.15}}
+    found = in_phases(first, second, 0.1)
+    each = {name: in_phases(*pair, 0.1).data.guarantee for name, pair in {"a": (0.3, 0.02), "b": (0.05, 0.2)}.items()}
+    guarantee = found.data.guarantee
+    assert guarantee.epsilon == pytest.approx(max(one.epsilon for one in each.values()), rel=1e-3)
+    assert guarantee.epsilon_lower <= max(one.epsilon for one in each.values())
+    assert guarantee.epsilon < 0.95 * in_phases(0.3, 0.2, 0.1).epsilon
+    assert found.data.records is not None
+    assert max(one.epsilon for one in found.data.records) == pytest.approx(guarantee.epsilon, rel=1e-3)
+    assert any("with the same name in every phase" in text for text in found.data.assumptions)
+    assert "the worst stratum counts" in str(found.data.reductions[0].remark)
+    assert pyaccount.verify(found).agrees
+
+
+@pytest.mark.parametrize(
+    ("second", "privacy"),
+    [
+        ({"strata": {"a": 0.2, "b": 0.05}}, {}),
+        ({"strata": {"a": 0.05, "c": 0.2}}, {}),
+        ({"max": 0.2}, {}),
+        ({"strata": {"a": 0.05, "b": 0.2}}, {"adjacency": "replace-one"}),
+        ({"strata": {"a": 0.05, "b": 0.2}}, {"group_size": 2}),
+    ],
+    ids=["one order", "other names", "only the largest", "another stratum's record", "records of several strata"],
+)
+def test_otherwise_the_largest_probability_of_each_phase_counts(second: object, privacy: dict[str, Any]) -> None:
+    found, largest = in_phases({"strata": {"a": 0.3, "b": 0.05}}, second, **privacy), in_phases(0.3, 0.2, **privacy)
+    assert found.epsilon == largest.epsilon
+    assert not any("with the same name in every phase" in text for text in found.data.assumptions)
+
+
+def test_the_noise_is_solved_for_the_worst_stratum() -> None:
+    first, second = {"strata": {"a": 0.3, "b": 0.05}}, {"strata": {"a": 0.05, "b": 0.3}}
+
+    def noise(*probabilities: object) -> float:
+        phases = [
+            {
+                "training": {"sampling_probability": one, "iterations": 40},
+                "sampler": {"kind": "poisson"},
+                "noise": NOISE,
+            }
+            for one in probabilities
+        ]
+        target = {"adjacency": "zero-out", "epsilon": 3, "delta": 1e-5}
+        head = {"pyaccount": 1, "name": "strata", "privacy": target, "noise": {"scale": "solve"}}
+        solved = pyaccount.certify({**head, "phases": phases}).data.solved
+        assert solved is not None
+        return solved.value
+
+    assert noise(first, second) == pytest.approx(noise(0.3, 0.05), rel=2e-4)
+    assert noise(first, second) < 0.95 * noise(0.3, 0.3)
 
 
 def test_strata_are_told_with_the_blank_filled_and_in_the_words_of_the_adjacency() -> None:

@@ -563,8 +563,11 @@ def _contrast(label: str, contrast: Contrast, origin: str) -> Fact:
     at_delta = every_digit(contrast.delta, "probability", origin)
     note: Content = ("nats, at δ = ", at_delta, "; ", *_described(contrast.description))
     if contrast.epsilon is None:
+        if origin == "contrast":
+            return Fact(label, ("∞: no finite ε is proven at this δ",), note)
         least = already_rounded(spelled_bound(SMALLEST_DELTA), "probability", origin)
-        return Fact(label, ("∞: it needs a δ below ", least, " for one record"), note)
+        needs = ("∞: no ε makes the δ for one record small enough, or it would have to be below ", least)
+        return Fact(label, needs, note)
     return Fact(label, directed(at_most(contrast.epsilon, "nats", origin)), note)
 
 

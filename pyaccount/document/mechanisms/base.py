@@ -45,6 +45,10 @@ class MechanismKind(Kind):
         """Whether the privacy loss is bounded for every output, so that some ε holds at δ = 0."""
         return True
 
+    def for_any_data(self) -> bool:
+        """Return whether the bound of a run holds for any two data sets, not only for neighbours."""
+        return False
+
     def problems(self, document: Written, body: StatedBody) -> Iterator[Problem]:
         """Yield the problems of the fields together, in the order of reporting."""
         yield from ()

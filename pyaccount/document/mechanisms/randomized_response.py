@@ -36,3 +36,7 @@ class RandomizedResponse(MechanismKind):
         description="Under zero-out, if every record answers: the answer of a record that is set to zero. "
         "one-of-the-values: its value is one of the k; uniform: it answers each value with probability 1/k.",
     )
+
+    def for_any_data(self) -> bool:
+        """Return whether one value is released: whatever the data are, it is one of the k values, randomised."""
+        return self.answers == "once"

@@ -16,7 +16,7 @@ from pyaccount.plan.common import neighbours_assumption, number
 from pyaccount.plan.noises.base import NoisePlan
 from pyaccount.plan.reduction import Analysis, Reduction
 from pyaccount.plan.rounds import Bounds, DirectedBounds, Part, Rounds, repeated
-from pyaccount.plan.units import sampled, sampling_assumptions, sampling_refusals, sampling_source
+from pyaccount.plan.units import SHOWN, sampled, sampling_assumptions, sampling_refusals, sampling_source
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
@@ -97,11 +97,13 @@ class MechanismPlan(NoisePlan, Generic[Mechanism]):
         if group != 1:
             grouped = f"For a group of {'k' if group == 'solve' else group} records the mechanism is that of the group."
             remark = grouped if remark is None else f"{remark} {grouped}"
+        if drawn and document.privacy.adjacency == "replace-one" and not body.draws_groups:
+            remark = SHOWN if remark is None else f"{remark} {SHOWN}"
         return Reduction(
             path=body.path,
             subject=f"{text.subject}, on a Poisson sample of the {unit}" if drawn else text.subject,
             theorem=f"{text.theorem}, sampled" if drawn else text.theorem,
-            source=f"{text.source}; {sampling_source(body)}" if drawn else text.source,
+            source=f"{text.source}; {sampling_source(document, body)}" if drawn else text.source,
             pair=f"{text.pair}; drawn with probability {shortest(body.sampling_probability())}" if drawn else text.pair,
             rounds=str(body.count),
             tight=text.lower_end is None,
@@ -119,7 +121,7 @@ class MechanismPlan(NoisePlan, Generic[Mechanism]):
     def bounds(self, document: Document, body: Body) -> DirectedBounds:
         """Return the rounds of all runs."""
         run = self.released(self._of(body), number(document.privacy.group_size)).bounds()
-        return sampled(run, body) if body.sampler.kind == "poisson" else repeated(run, body.count)
+        return sampled(run, document, body) if body.sampler.kind == "poisson" else repeated(run, body.count)
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
         """Refuse engines that draw samples, and sampling of what is not covered."""
@@ -130,7 +132,7 @@ class MechanismPlan(NoisePlan, Generic[Mechanism]):
                 document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")
             )
         if body.sampler.kind == "poisson":
-            problems += sampling_refusals(document, body)
+            problems += sampling_refusals(document, body, removal=self._of(body).for_any_data())
         return [*problems, *self.own_refusals(document, body, mechanism)]
 
     def public(self, document: Document, body: Body) -> DirectedBounds:

@@ -3,26 +3,34 @@
 If a value changes, the output has the probabilities (p, q, …, q) before and (q, p, q, …, q) after, q = (1 − p)/(k − 1). All
 outcomes but two have the loss 0. The pair is (p, q, 1 − p − q) against (q, p, 1 − p − q), and attained. A record that is set
 to zero and then answers uniformly has the pair (p, 1 − p) against (1/k, 1 − 1/k), whose directions differ.
+
+If one value is released of a sample, and the output may show whether the unit was drawn, the bound on any two values applies to
+the value without the unit, too (`plan.replaced`).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyaccount.document.mechanisms import RandomizedResponse
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
-from pyaccount.plan.rounds import Part
+from pyaccount.plan.rounds import DirectedBounds, Part, enclosed
+from pyaccount.plan.units import draw_may_show
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.document.views import Body
     from pyaccount.errors import Problem
+    from pyaccount.plan.reduction import Reduction
 
 #: The relative error of the probabilities that are computed, in units of rounding: at most 4 of them.
 ROUNDING = 1e-15
 EACH = "Every record answers for itself, and its answer depends on no other record; the true values are not released."
 UNIFORM = "A record that is set to zero answers each value with the same probability."
+#: The two data sets of the lower end, if one value is released of a sample.
+ANY_VALUES = "the sample without the unit has the value that it has with the unit of the other data set"
 ONCE = "One value is computed from all records of a run, and only its randomised form is released."
 
 
@@ -42,6 +50,38 @@ class RandomizedResponsePlan(MechanismPlan[RandomizedResponse]):
             Part("finite", pair, (("relative_error", ROUNDING), ("reverse", reverse))) for reverse in (False, True)
         )
         return Released(remove, remove, count, Released(add, add, count))
+
+    def bounds(self, document: Document, body: Body) -> DirectedBounds:
+        """Return the rounds of all runs; one value of a sample is bounded for any two values."""
+        if not self._of_any_values(document, body):
+            return super().bounds(document, body)
+        mechanism, rate = self._of(body), body.sampling_probability()
+        p = mechanism.truth_probability
+        other = (1.0 - p) / (mechanism.values - 1)
+        least, most = min(p, other), max(p, other)
+        drawn = (1.0 - rate) * least + rate * most
+        rest = max(0.0, 1.0 - drawn - least)
+        part = Part(
+            "finite", ((drawn, least, rest), (least, drawn, rest)), (("relative_error", ROUNDING), ("reverse", False))
+        )
+        run = self.released(mechanism, 1)
+        below = [
+            Part("subsampled", (one.upper, rate), (("reverse", reverse),))
+            for one, reverse in ((run, False), (run.add or run, True))
+        ]
+        return enclosed((part, part), (below[0], below[1]), body.count)
+
+    def words(self, document: Document, body: Body) -> Reduction:
+        """Return the theorem, with sampling and the number of runs."""
+        usual = super().words(document, body)
+        if not self._of_any_values(document, body):
+            return usual
+        text = self.described(self._of(body))
+        source = f"{text.source}; on a sample: Balle, Barthe & Gaboardi 2018 (arXiv:1807.01647), Theorem 2"
+        return replace(usual, source=source, remark=None, tight=False, lower_end=ANY_VALUES)
+
+    def _of_any_values(self, document: Document, body: Body) -> bool:
+        return body.sampler.kind == "poisson" and draw_may_show(document, body) and self._of(body).for_any_data()
 
     def described(self, mechanism: RandomizedResponse) -> MechanismWords:
         """Return the pair in words."""

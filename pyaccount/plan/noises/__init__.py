@@ -17,11 +17,13 @@ from pyaccount.plan.noises import gaussian, laplace
 from pyaccount.plan.noises.base import NoisePlan
 from pyaccount.plan.noises.best import Best, law_of
 from pyaccount.plan.noises.parts import Disjoint, InTurn
-from pyaccount.plan.noises.together import Together
+from pyaccount.plan.noises.together import Together, inner_refusals
 from pyaccount.plan.own_probabilities import LargestBounds
+from pyaccount.plan.replaced import states_removal
 from pyaccount.plan.rounds import combine, in_turn, repeated, worst_of
 from pyaccount.plan.scheduled_rounds import composed
 from pyaccount.plan.selection import selected
+from pyaccount.plan.units import draw_may_show
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
@@ -49,12 +51,25 @@ def _usual(document: Document, body: Body) -> Analysis:
     if body.select is not None:
         return Best(inner).analysis()
     if not body.disjoint:
-        return (Together(inner) if body.sampler.kind == "poisson" else InTurn(inner)).analysis()
+        together = Together(inner, _of_removal(document, body)) if body.sampler.kind == "poisson" else InTurn(inner)
+        return together.analysis()
     crossing: tuple[Analysis, ...] = ()
     if document.privacy.adjacency == "replace-one":
         moved = document.protecting("add-remove", 1)
         crossing = tuple(analysis_of(moved, one) for one in body.inner)
     return Disjoint(inner, crossing).analysis()
+
+
+def _of_removal(document: Document, body: Body) -> tuple[Analysis, ...]:
+    """Return the analysis of each phase on a sample for a record that is removed; empty if it is not known, or not needed."""
+    if not draw_may_show(document, body) or not states_removal(body):
+        return ()
+    asked = document.protecting("add-remove", 1)
+    try:
+        analyses = tuple(analysis_of(asked, one) for one in body.inner)
+    except DocumentError:
+        return ()
+    return () if inner_refusals(analyses, asked, body) else analyses
 
 
 def public_bounds(document: Document, body: Body) -> DirectedBounds:

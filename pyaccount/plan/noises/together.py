@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.plan.mechanisms.base import FRESH
 from pyaccount.plan.reduction import Analysis, Reduction
+from pyaccount.plan.replaced import LOWER_END, TRADE_OFF, replaced_in_sample
 from pyaccount.plan.rounds import combine
-from pyaccount.plan.units import sampled, sampling_assumptions, sampling_refusals, sampling_source
+from pyaccount.plan.units import SHOWN, sampled, sampling_assumptions, sampling_refusals, sampling_source
 from pyaccount.rounding import shortest
 
 if TYPE_CHECKING:
@@ -21,9 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """The analysis of phases that are run together; `inner` has the analysis of each."""
+    """The analysis of phases that are run together.
+
+    `inner` has the analysis of each phase. If the output may show whether a unit was drawn, `removal` has that of each phase
+    for a record that is removed or added, and is empty where this is not known.
+    """
 
     inner: tuple[Analysis, ...]
+    removal: tuple[Analysis, ...] = ()
 
     def analysis(self) -> Analysis:
         """Return the analysis of all phases and of their sample."""
@@ -34,28 +40,45 @@ class Together:
         parts = [one.words(document, part) for one, part in zip(self.inner, body.inner, strict=True)]
         unit = "client" if body.draws_groups else "record"
         texts = dict.fromkeys(text for part in parts for text in part.assumptions)
+        lower_end = "the two data sets of each phase" if any(part.lower_end for part in parts) else None
+        if self.removal and not self._gaussian():
+            lower_end = LOWER_END
+        replaced = document.privacy.adjacency == "replace-one" and not body.draws_groups
+        source, pairs = sampling_source(document, body), pairs_of_run(self.inner, parts)
+        if self.removal:
+            asked = document.protecting("add-remove", 1)
+            removed = [one.words(asked, part) for one, part in zip(self.removal, body.inner, strict=True)]
+            of_one = "if the record is removed, and the other way round for the one in its place"
+            source, pairs = TRADE_OFF, f"{pairs_of_run(self.removal, removed)}, {of_one}"
         return Reduction(
             path=body.path,
             subject=f"phases on a Poisson sample of the {unit}s: {', then '.join(part.subject for part in parts)}",
             theorem="composition of the phases of a run, sampled",
-            source="; ".join(dict.fromkeys([*(part.source for part in parts), sampling_source(body)])),
-            pair=f"{pairs_of_run(self.inner, parts)}; all of them with probability "
-            f"{shortest(body.sampling_probability())}",
+            source="; ".join(dict.fromkeys([*(part.source for part in parts), source])),
+            pair=f"{pairs}; all of them with probability {shortest(body.sampling_probability())}",
             rounds=str(body.count),
-            tight=all(part.tight for part in parts),
-            remark=None,
-            assumptions=(*texts, FRESH, *sampling_assumptions(document, body)),
+            tight=all(part.tight for part in parts) and lower_end is None,
+            remark=SHOWN if replaced and not self.removal else None,
+            assumptions=(*texts, FRESH, *sampling_assumptions(document, body, removal=bool(self.removal))),
             components=sum(part.components for part in parts),
-            lower_end="the two data sets of each phase" if any(part.lower_end for part in parts) else None,
+            lower_end=lower_end,
         )
 
     def bounds(self, document: Document, body: Body) -> DirectedBounds:
         """Return `count` rounds of the sampled composition."""
-        return sampled(one_run(self.inner, document, body), body)
+        rate = body.sampling_probability()
+        if not self.removal or rate >= 1.0:
+            return sampled(one_run(self.inner, document, body), document, body)
+        run = one_run(self.removal, document.protecting("add-remove", 1), body)
+        return replaced_in_sample(run, rate, body.count, gaussian=self._gaussian())
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
         """Refuse what the phases or their sample refuse, and phases that are analysed by drawing samples."""
-        return [*sampling_refusals(document, body), *inner_refusals(self.inner, document, body)]
+        removal = bool(self.removal)
+        return [*sampling_refusals(document, body, removal=removal), *inner_refusals(self.inner, document, body)]
+
+    def _gaussian(self) -> bool:
+        return all(one.gaussian for one in self.removal)
 
 
 def pairs_of_run(inner: tuple[Analysis, ...], parts: list[Reduction]) -> str:

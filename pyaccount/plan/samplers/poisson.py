@@ -95,14 +95,17 @@ def _several(body: Body, draws: int) -> tuple[str, ...]:
     """Return the assumptions about the draws of a round, and about which of them make a batch."""
     expected = body.expected_batch_size()
     size = "" if expected is None else f", {expected:.10g} records in the mean, each counted as often as it is drawn"
-    return (
+    texts = (
         f"For every iteration {draws} batches are drawn, independently of one another and of those of other iterations; every "
         "record enters each of them independently with the stated probability (Poisson sampling). A shuffled or fixed-size "
         "loader does not satisfy this, and neither do several passes over one batch that was drawn once.",
         f"The contributions of all {draws} batches of an iteration are summed, a record's as often as it was drawn and clipped "
         "each time, and noise is added once, to that sum; nothing is released of a single batch.",
-        f"The expected batch size is that of all {draws} batches of an iteration together{size}.",
     )
+    if body.own_probabilities is not None:
+        # Records with different probabilities have no common expected batch size.
+        return texts
+    return (*texts, f"The expected batch size is that of all {draws} batches of an iteration together{size}.")
 
 
 def bounds(document: Document, body: Body) -> DirectedBounds:
