@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
+
+# Tests start hundreds of Pythons. Where no bytecode may be written beside the sources, each of them would compile all that it
+# imports, which takes longer than most commands. Their bytecode is kept in a folder of this run, which workers inherit.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="bytecode-")
+    atexit.register(shutil.rmtree, os.environ["PYTHONPYCACHEPREFIX"], ignore_errors=True)
 
 # This must be set before NumPy is imported. Each worker has a core, and matrices of some twenty rows gain nothing from a second
 # thread. `helpers/processors.py` compares the results of other numbers of threads.

@@ -7,11 +7,13 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from gate_tools import RUNS
 from places import EXAMPLES, ROOT
+from warm_commands import COMMAND, COMMANDS_READ, warm
 
 from pyaccount import cli
 from pyaccount.cli.common import BUG, EXIT_CODES, FAILS, HOLDS, STOPPED, WRONG
@@ -23,6 +25,13 @@ ME = f"{sys.executable} -m pyaccount"
 
 def bash(command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(["bash", "-c", command], capture_output=True, check=False, env={**os.environ, **environment})
+
+
+@pytest.fixture(scope="module")
+def forked() -> Iterator[Path]:
+    """Return the command, run in forks: a reader goes while a command runs, not while Python starts."""
+    with warm(COMMAND, *COMMANDS_READ) as client:
+        yield client
 
 
 @pytest.mark.parametrize(
@@ -76,8 +85,8 @@ def test_a_name_that_is_no_text_is_spelled_out(tmp_path: Path) -> None:
         ("certify --help", HOLDS),
     ],
 )
-def test_a_reader_that_has_gone_changes_no_exit_code(arguments: str, code: int) -> None:
-    done = bash(f"{{ sleep 0.1; {ME} {arguments}; }} | true; exit ${{PIPESTATUS[0]}}")
+def test_a_reader_that_has_gone_changes_no_exit_code(arguments: str, code: int, forked: Path) -> None:
+    done = bash(f"{{ sleep 0.1; {forked} {arguments}; }} | true; exit ${{PIPESTATUS[0]}}")
     assert (done.returncode, done.stderr) == (code, b"")
 
 

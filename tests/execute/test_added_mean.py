@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from drawn_once import Drawn
 from exact_mixtures import Mixture, hockey_stick, nothing
 from gate_tools import changed, refused, save
 from made import sampled
@@ -41,7 +42,7 @@ from pyaccount.plan.sampled import SampledMechanism
 COEFFICIENTS = [0.6, 0.4]
 
 
-def made(seed: int = 5) -> tuple[Sampler, SampledMechanism]:
+def made(seed: int = 5, threads: int = 1) -> tuple[Sampler, SampledMechanism]:
     document = {
         "pyaccount": 1,
         "name": "added",
@@ -52,7 +53,7 @@ def made(seed: int = 5) -> tuple[Sampler, SampledMechanism]:
         "noise": {"multiplier": 1.0},
         "accounting": {"method": "monte-carlo"},
     }
-    session = open_session(compile_document(load(document)), RunOptions(threads=1, seed=seed))
+    session = open_session(compile_document(load(document)), RunOptions(threads=threads, seed=seed))
     return session.sampler, session.mechanism(session.plan.at())
 
 
@@ -127,6 +128,18 @@ def test_the_bound_on_the_second_moment_of_a_random_part_is_above_it() -> None:
             assert least <= math.exp(log_factor + means.mean() + 4.0 * means.std(ddof=1) / math.sqrt(len(means)))
 
 
+@pytest.mark.parametrize("moment", [1, 2])
+def test_samples_of_a_mean_are_drawn_again_by_any_number_of_threads(moment: Any) -> None:
+    found = []
+    for threads in (1, 1, 2):
+        sampler, mechanism = made(threads=threads)
+        mean = _core.AddedMean.of(mechanism.core, 2.0)
+        assert mean is not None
+        found.append(sampler.added_mean(mean, [(3.0, math.inf, [])], sampler.stream("pilot", 16), moment=moment))
+    assert found[0] == found[1] == found[2]
+    assert len({shard[0][1] for shard in found[0]}) == 16
+
+
 def test_a_false_mean_is_accepted_as_seldom_as_it_may_be() -> None:
     """The claim is slightly below the bound that E D gives, which a long run of samples estimates."""
     sampler, mechanism = made()
@@ -173,21 +186,23 @@ def test_what_the_theorem_is_not_about_has_no_such_claim() -> None:
 
 
 @pytest.fixture(scope="module")
-def certificate() -> dict[str, Any]:
+def certificate(drawn: Drawn) -> dict[str, Any]:
     document = {
         "pyaccount": 1,
         "name": "added",
         "privacy": {"adjacency": "zero-out", "epsilon": 4.0, "delta": 1e-6},
-        "training": {"participation_rate": 0.01, "iterations": 500},
+        "training": {"participation_rate": 0.01, "iterations": 200},
         "sampler": {"kind": "b-min-sep", "min_separation": 4, "start": "warm"},
         "matrix": {"kind": "banded-square-root", "bands": 4},
         "noise": {"multiplier": "solve"},
         "accounting": {"profile": [], "seed": 5, "tolerance": 0.03},
     }
-    found: dict[str, Any] = json.loads(pyaccount.certify(document, threads=1).to_json())
+    with drawn.used():
+        found: dict[str, Any] = json.loads(pyaccount.certify(document, threads=1).to_json())
     return found
 
 
+@pytest.mark.usefixtures("drawn_once")
 def test_a_small_delta_of_added_records_takes_few_samples(
     certificate: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,6 +219,7 @@ def test_a_small_delta_of_added_records_takes_few_samples(
     assert "a mean that bounds δ" in pyaccount.Certificate.from_json(json.dumps(certificate)).to_html()
 
 
+@pytest.mark.usefixtures("drawn_once")
 def test_another_mean_than_was_tested_is_seen(certificate: dict[str, Any], tmp_path: Path) -> None:
     tests = certificate["evidence"]["sampling"]["tests"]
     place = next(k for k, test in enumerate(tests) if test["direction"] == "add")
@@ -212,7 +228,7 @@ def test_another_mean_than_was_tested_is_seen(certificate: dict[str, Any], tmp_p
 
 
 @pytest.fixture(scope="module")
-def after_second_moment() -> Iterator[dict[str, Any]]:
+def after_second_moment(drawn: Drawn) -> Iterator[dict[str, Any]]:
     """Return a certificate whose added records are tested by a second moment, as if no bound on it were known."""
     document = {
         "pyaccount": 1,
@@ -229,12 +245,14 @@ def after_second_moment() -> Iterator[dict[str, Any]]:
         return None
 
     with (
+        drawn.used(),
         patch.object(betting_choice, "added_bound", unknown),
         patch.object(betting_choice, "_mean_betting", unknown),
     ):
         yield json.loads(pyaccount.certify(document, threads=1).to_json())
 
 
+@pytest.mark.usefixtures("drawn_once")
 def test_a_second_moment_is_tested_where_none_is_known(
     after_second_moment: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

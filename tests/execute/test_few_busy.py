@@ -88,7 +88,7 @@ def test_a_moment_that_leaves_much_out_is_still_a_bound() -> None:
 def test_a_claim_is_proven_by_few_busy_replicas_and_recomputed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    certificate = pyaccount.certify(document(), threads=2)
+    certificate = pyaccount.certify(document(training__iterations=300), threads=2)
     sampling = certificate.data.evidence.sampling
     assert sampling is not None
     assert sampling.moment is not None

@@ -397,7 +397,7 @@ def test_what_is_changed_afterwards_is_seen(
 
 def test_a_matrix_that_begins_far_from_its_optimum_gets_there() -> None:
     """With as many bands as bins and a small ε, σ falls to a third, farther than first samples allow in one step."""
-    raw = document("bins", 64, 128, sampler={"kind": "balls-in-bins", "bins": 64})
+    raw = document("bins", 48, 96, sampler={"kind": "balls-in-bins", "bins": 48})
     raw |= {"privacy": {"adjacency": "zero-out", "epsilon": 0.25, "delta": 1e-5}}
     found = searched(raw).searched
     assert found is not None

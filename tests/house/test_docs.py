@@ -10,6 +10,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 import pytest
 import yaml
 from places import ROOT
+from warm_commands import COMMAND, COMMANDS_READ, warm
 
 import pyaccount
 from pyaccount import cli
@@ -298,8 +300,8 @@ def test_simulations_have_the_rates_that_are_accounted_for() -> None:
 # ---- the tutorial
 
 
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+def shell(command: str, folder: Path, installed: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(installed.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
         cwd=folder,
@@ -317,7 +319,14 @@ def bare(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines()]
 
 
-def test_a_reader_who_follows_the_tutorial_sees_what_it_shows(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def forked() -> Iterator[Path]:
+    """Return the command, run in forks: what a page shows does not depend on how Python starts."""
+    with warm(COMMAND, *COMMANDS_READ) as client:
+        yield client
+
+
+def test_a_reader_who_follows_the_tutorial_sees_what_it_shows(tmp_path: Path, forked: Path) -> None:
     steps = blocks(DOCS / "tutorial.md")
     printed: list[str] = []
     for language, text in steps:
@@ -325,7 +334,7 @@ def test_a_reader_who_follows_the_tutorial_sees_what_it_shows(tmp_path: Path) ->
             done = None
             output = ""
             for line in text.splitlines():
-                done = shell(line, tmp_path)
+                done = shell(line, tmp_path, forked)
                 expected = re.search(r"# exit code (\d+)$", line)
                 assert done.returncode == (int(expected[1]) if expected else 0), (line, done.stdout)
                 output += done.stdout

@@ -9,7 +9,9 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from places import ROOT
@@ -70,9 +72,32 @@ TESTED = {"core", "house"}
 SHARED = {"helpers", "golden"}
 
 
-def imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
+class Source(NamedTuple):
+    """What the tests ask about a file, without the rest of its syntax tree."""
+
+    imports: tuple[ast.Import | ast.ImportFrom, ...]
+    #: The names of the functions at the top of the file.
+    functions: tuple[str, ...]
+
+
+def source_of(program: str) -> Source:
+    """Return the imports of a program at the top, in functions and for types, and its functions."""
+    tree = ast.parse(program)
+    return Source(
+        tuple(node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)),
+        tuple(node.name for node in tree.body if isinstance(node, ast.FunctionDef)),
+    )
+
+
+@cache
+def read(path: Path) -> Source:
+    """Return the same of a file, which is parsed once for all tests."""
+    return source_of(path.read_text(encoding="utf-8"))
+
+
+def imported(source: Source) -> Iterator[tuple[int, str]]:
     """Yield the line and the room of each import of this package."""
-    for node in ast.walk(tree):
+    for node in source.imports:
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             module = node.module or ""
@@ -82,32 +107,31 @@ def imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
                         yield node.lineno, name.name if name.name in ROOMS else "__init__"
             elif module.startswith("pyaccount."):
                 yield node.lineno, module.split(".")[1]
-        elif isinstance(node, ast.Import):
+        else:
             for name in node.names:
                 if name.name.split(".")[0] == "pyaccount":
                     yield node.lineno, [*name.name.split("."), "__init__"][1]
 
 
-def parts_imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def parts_imported(source: Source) -> Iterator[tuple[int, str]]:
     """Yield the line of each import with every part of the imported names."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom | ast.Import):
-            module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
-            for name in (module, *(alias.name for alias in node.names)):
-                for part in name.split("."):
-                    yield node.lineno, part
+    for node in source.imports:
+        module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+        for name in (module, *(alias.name for alias in node.names)):
+            for part in name.split("."):
+                yield node.lineno, part
 
 
 #: Modules that need a deep-learning framework; no other module of the package imports them.
 FRAMED = {"pyaccount.training.torch", "pyaccount.training.device"}
 
 
-def modules_imported(tree: ast.Module) -> Iterator[str]:
+def modules_imported(source: Source) -> Iterator[str]:
     """Yield the full names of imported modules, and of imported names that may be modules."""
-    for node in ast.walk(tree):
+    for node in source.imports:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             yield str(node.module)
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
@@ -117,7 +141,7 @@ def test_the_base_package_imports_no_framework() -> None:
     wrong, framed = [], set()
     for path in sorted(PACKAGE.rglob("*.py")):
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for module in modules_imported(ast.parse(path.read_text(encoding="utf-8"))):
+        for module in modules_imported(read(path)):
             if module.split(".")[0] in ("torch", "jax", "jaxlib", "opacus", "optax"):
                 framed.add(name)
             if module in FRAMED:
@@ -143,7 +167,7 @@ def test_no_import_runs_upwards(room: str) -> None:
         f"{path.relative_to(ROOT)}:{line} imports {other}"
         for path in sorted(PACKAGE.rglob("*.py"))
         if room_of(path) == room
-        for line, other in imported(ast.parse(path.read_text(encoding="utf-8")))
+        for line, other in imported(read(path))
         if place[other] > place[room]
     ]
     assert upwards == []
@@ -156,7 +180,7 @@ def test_an_import_that_runs_upwards_is_seen() -> None:
         "if TYPE_CHECKING:\n    from pyaccount.certificate.model import Record\n"
         "def one():\n    from pyaccount import certify\n    from pyaccount.running import Plan\n"
     )
-    assert [room for _, room in sorted(imported(ast.parse(program)))] == [
+    assert [room for _, room in sorted(imported(source_of(program)))] == [
         "gate",
         "cli",
         "__init__",
@@ -192,7 +216,7 @@ def test_no_test_imports_another() -> None:
     across = [
         f"{path.relative_to(ROOT)}:{line} imports {part}"
         for path in sorted(TESTS.rglob("*.py"))
-        for line, part in parts_imported(ast.parse(path.read_text(encoding="utf-8")))
+        for line, part in parts_imported(read(path))
         if part in tests
     ]
     assert across == []
@@ -203,7 +227,7 @@ def test_an_import_of_a_test_is_seen() -> None:
         "import json, test_one\nfrom test_two import shared\nfrom tests.room import test_three\n"
         "def one():\n    import tests.room.test_four as other\n"
     )
-    found = [part for _, part in sorted(parts_imported(ast.parse(program))) if part.startswith("test_")]
+    found = [part for _, part in sorted(parts_imported(source_of(program))) if part.startswith("test_")]
     assert found == ["test_one", "test_two", "test_three", "test_four"]
 
 
@@ -222,11 +246,11 @@ def test_no_circle_of_modules() -> None:
     # All modules may import the version and the core from the package itself.
     imports: dict[str, set[str]] = {name: set() for name in known if name != "pyaccount"}
     for name, below in imports.items():
-        for node in ast.walk(ast.parse(known[name].read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module is not None:
+        for node in read(known[name]).imports:
+            if isinstance(node, ast.ImportFrom):
                 whole = {f"{node.module}.{one.name}" for one in node.names}
                 below.update((whole & imports.keys()) or ({node.module} & imports.keys()))
-            elif isinstance(node, ast.Import):
+            else:
                 below.update({one.name for one in node.names} & imports.keys())
         below.discard(name)
     # Modules that import no remaining module are removed. Those that remain are in a cycle, or depend on one.
@@ -248,13 +272,10 @@ def test_what_only_its_own_module_uses_has_a_private_name() -> None:
     # Functions that are looked up by the name of a schema.
     found_by_name = {f"{name}_schema" for name in ("mechanism", "amplification", "policy", "sweep")}
     public = [
-        f"{path.relative_to(ROOT)}: {node.name}"
-        for path, text in sources.items()
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sources
         if path.is_relative_to(PACKAGE)
-        for node in ast.parse(text).body
-        if isinstance(node, ast.FunctionDef)
-        and not node.name.startswith("_")
-        and uses[node.name] == 1
-        and node.name not in found_by_name
+        for name in read(path).functions
+        if not name.startswith("_") and uses[name] == 1 and name not in found_by_name
     ]
     assert public == []

@@ -133,6 +133,8 @@ def _solved(raw: str) -> Any:
     return pyaccount.certify(json.loads(raw))
 
 
+# The next test with a profile asks about the same run: only its other samples are drawn.
+@pytest.mark.usefixtures("drawn_once")
 @pytest.mark.parametrize("changes", [POISSON, {}], ids=["poisson", "b-min-sep"])
 def test_a_limit_that_no_batch_reaches_changes_nothing(changes: dict[str, Any]) -> None:
     raw = document(**changes, accounting={"seed": 5, "profile": []})
@@ -178,6 +180,7 @@ def test_poisson_is_certified_by_composition() -> None:
     ],
     ids=["warm", "cold", "bins"],
 )
+@pytest.mark.usefixtures("drawn_once")
 def test_sampled_certificates_are_above_those_without_truncation(sampler: dict[str, Any]) -> None:
     # As many rounds as there are bins.
     training = document()["training"] | ({"iterations": 20} if sampler["kind"] == "balls-in-bins" else {})
