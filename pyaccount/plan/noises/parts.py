@@ -81,7 +81,9 @@ class Disjoint:
                 *((STAYS,) if privacy.adjacency == "zero-out" else ()),
             ),
             components=max(part.components for part in parts.values()),
-            lower_end="the two data sets of each part" if any(part.lower_end for part in parts.values()) else None,
+            lower_end="the two data sets of the rounds of each part"
+            if any(part.lower_end for part in parts.values())
+            else None,
         )
 
     def alternatives(self, document: Document, body: Body) -> tuple[Alternative, ...]:
