@@ -52,6 +52,12 @@ def _shapes_of(field: FieldInfo) -> KeyedShapes | None:
     return None
 
 
+def shapes_at(shape: type[Section], path: Path, raw: Any) -> KeyedShapes | None:
+    """Return the shapes that the entry of a list at a path may have, or `None` if it has only one, or is no such entry."""
+    field = field_at(shape, path[:-1], raw) if path and isinstance(path[-1], int) else None
+    return None if field is None else _shapes_of(field)
+
+
 def section_of(field: FieldInfo) -> type[Section] | None:
     """Return the section that a field holds (for a list, the section of its entries; the usual one), or `None`."""
     if shapes := _shapes_of(field):

@@ -20,7 +20,17 @@ from pyaccount.document.disjoint import AT_THE_TOP, INSIDE
 from pyaccount.document.fields import listed
 from pyaccount.document.kinds import Section
 from pyaccount.document.nodes import REPORTED, Node, Table, find, located, plain_value
-from pyaccount.document.shape import field_at, keys_at, leaves, member_at, reader_of, section_of, union_of, value_at
+from pyaccount.document.shape import (
+    field_at,
+    keys_at,
+    leaves,
+    member_at,
+    reader_of,
+    section_of,
+    shapes_at,
+    union_of,
+    value_at,
+)
 from pyaccount.document.shuffling import means_shuffling, shuffled_as_yaml
 from pyaccount.document.spelling import advice_on, alias_of, as_key, nearest
 from pyaccount.document.typography import odd_characters_note
@@ -136,6 +146,8 @@ class _Review:
             return located(self.root, Problem("contradiction", replaced, path), key=True)
         if self.shape.body_keys and not parent:
             fields += [name for name in ("mechanism", "phases") if name not in fields]
+        shapes = shapes_at(self.shape, parent, self.raw)
+        fields += [name for name in (shapes.by_key if shapes else ()) if name not in fields]
         self.guesses += 1
         mechanism = bool(self.shape.body_keys)
         if mechanism and (advice := self.advice(str(key), parent)) is not None:
@@ -149,6 +161,9 @@ class _Review:
             suggestion = None
         else:
             self.meant.update(target[:length] for length in range(1, len(target) + 1))
+            if shapes is not None and target[:-1] == parent and target[-1] in shapes.by_key:
+                # What the usual shape has is not missing.
+                self.meant.update((*parent, name) for name in shapes.usual.model_fields)
             suggestion = str(target[-1]) if target[:-1] == parent else path_text(target)
         place = path_text(parent) or "a document"
         allowed = ", ".join(fields)

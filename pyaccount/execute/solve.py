@@ -187,7 +187,8 @@ def unreachable(
     if not any(body.noise.also and _moves(document.blank, body.at("noise", "multiplier")) for body in document.bodies):
         if rest is None:
             return reason, target.looser
-        return f"{reason}, and without this phase {rest}", f"more noise in the other phases, or {target.looser}"
+        here = _home_of(document.blank)
+        return f"{reason}, and without this {here} {rest}", f"more noise in the other {here}s, or {target.looser}"
     if bound is None:
         reason += ", where nearly all of the cost is that of the other releases of the batch (noise.also)"
     else:
@@ -198,6 +199,11 @@ def unreachable(
 def _symbol(blank: Path | None) -> str:
     """Return what a noise blank is called in a sentence."""
     return "scale" if blank is not None and blank[-1] == "scale" else "σ"
+
+
+def _home_of(blank: Path | None) -> str:
+    """Return what contains a blank, and is left out where the rest alone is bounded."""
+    return "part" if blank is not None and "parallel" in blank else "phase"
 
 
 def _moves(blank: Path | None, multiplier: Path) -> bool:
@@ -329,7 +335,8 @@ def _largest_whole(search: Search, most: int, unit: str, step: int = 1) -> Solut
         least = f"one {unit} meets" if step == 1 else f"{step:_} {unit}s, the minimum, meet"
         rest = rest_alone(search.plan.at(step), search.path, search.engine)
         raise search.infeasible(
-            f"not even {least} the target {search.target.words}" + (f"; without this phase {rest}" if rest else ""),
+            f"not even {least} the target {search.target.words}"
+            + (f"; without this {_home_of(search.path)} {rest}" if rest else ""),
             f"more noise, or {search.target.looser}",
         )
     value, most = 1, most // step

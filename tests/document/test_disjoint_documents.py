@@ -261,3 +261,16 @@ def test_an_interval_of_a_part_fits_the_guarantee() -> None:
         changed = data.model_copy(update={"records": [data.records[0].model_copy(update=change), data.records[1]]})
         found = {one.path: one.message for one in inconsistencies(changed)}
         assert message in found["records[0].epsilon"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("paralel", "parallel"), ("selects", "select"), ("mechanisms", "mechanism")]
+)
+def test_a_misspelled_shape_of_a_phase_is_the_only_problem(wrong: str, right: str, tmp_path: Path) -> None:
+    path = tmp_path / "document.yaml"
+    privacy = "privacy: {adjacency: add-remove, epsilon: solve, delta: 1e-6}"
+    path.write_text(f"pyaccount: 1\nname: phases\n{privacy}\nphases:\n  - {wrong}: []\n    name: first\n")
+    with pytest.raises(pyaccount.DocumentError) as error:
+        pyaccount.load(path)
+    (problem,) = error.value.problems
+    assert (problem.slug, problem.suggestion) == ("unknown-key", right)

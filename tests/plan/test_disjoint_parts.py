@@ -432,7 +432,7 @@ def test_iterations_inside_of_another_phase_can_be_the_blank() -> None:
 def test_a_blank_that_cannot_help_says_what_the_other_parts_cost() -> None:
     target = {"adjacency": "add-remove", "epsilon": 0.5, "delta": 1e-6}
     parts = [NORTH | {"noise": {"multiplier": "solve"}}, SOUTH]
-    with pytest.raises(pyaccount.DocumentError, match="without this phase") as error:
+    with pytest.raises(pyaccount.DocumentError, match="without this part") as error:
         pyaccount.certify(document({"parallel": parts}, **target))
     assert error.value.problems[0].slug == "target-infeasible"
 
