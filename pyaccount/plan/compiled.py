@@ -12,8 +12,8 @@ from pyaccount.plan.alike import MANY, grouped_alike
 from pyaccount.plan.common import length_text
 from pyaccount.plan.disjoint import MOST_KINDS
 from pyaccount.plan.drawing import NEWEST, DrawingRule
-from pyaccount.plan.own_probabilities import strata_of, worst_strata
-from pyaccount.plan.rounds import Alternative, DirectedBounds, combine, worst_of
+from pyaccount.plan.own_probabilities import strata_of
+from pyaccount.plan.rounds import Alternative, DirectedBounds, combine
 from pyaccount.plan.sampled import SampledMechanism, together
 from pyaccount.plan.scheduled_rounds import kinds_of
 from pyaccount.risk.budgets import budget_of
@@ -116,17 +116,10 @@ class Instance:
         Given a `width`, nearly alike rounds of long schedules are bounded by the worst of them. This makes the interval
         of ε wider by about this fraction of ε: see `pyaccount.plan.alike`.
         """
-        exact = worst_of([one._composition() for one in self._of_strata()])
-        return exact if width is None else grouped_alike(exact, width)
-
-    def _of_strata(self) -> tuple[Instance, ...]:
-        """Return the mechanism for each stratum that may be the worst one; itself if largest probabilities bound as well."""
-        return tuple(replace(self, document=one.document) for one in worst_strata(self.document)) or (self,)
-
-    def _composition(self) -> DirectedBounds:
         parts = [part for part in self.parts() if part is not None]
         assert len(parts) == len(self.analyses), "a sampled mechanism has no rounds to compose"
-        return combine(parts, merge_gaussians=self.merges)
+        exact = combine(parts, merge_gaussians=self.merges)
+        return exact if width is None else grouped_alike(exact, width)
 
     def composed_bounds(self) -> DirectedBounds | None:
         """Return the rounds of the phases that are not sampled; None if all are sampled."""
@@ -177,11 +170,6 @@ class Instance:
         """
         if not any(body.path and body.contains(path) for body in self.document.bodies):
             return None
-        kinds = [one._beside(path) for one in self._of_strata()]
-        found = [one for one in kinds if one is not None]
-        return worst_of(found) if found else None
-
-    def _beside(self, path: Path) -> DirectedBounds | None:
         rest = []
         for analysis, body in zip(self.analyses, self.document.bodies, strict=True):
             left = body

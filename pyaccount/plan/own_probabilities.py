@@ -37,10 +37,6 @@ neighbours have would differ between them.
 The bound is tight where that of A is: a record with the largest probability attains it. A record with the probability q(x)
 has the guarantee of a run in which all records are drawn with q(x): apply the theorem of A to the neighbours that differ in
 this record, given which other records are drawn. (Under replace-one, if it is replaced by one with the same probability.)
-
-**Several phases.** A record that is added, removed, or set to zero has one probability in each phase, so its pair is the
-composition for these probabilities. If the phases name the same strata, the guarantee is the worst of the compositions for the
-strata (`worst_strata`). This is less than that of the largest probability of each phase if no stratum is drawn most often in all.
 """
 
 from __future__ import annotations
@@ -71,12 +67,8 @@ _CONSTANT = (
     "Sums are normalised by a constant that is fixed before the run, never by the size of the batch drawn, nor by one that "
     "follows from how many records have which probability."
 )
-#: What is assumed of strata that several phases name, if the worst of them counts.
-_SAME_STRATA = (
-    "A record that is of a stratum in one phase is of the stratum with the same name in every phase that names strata."
-)
-#: The number of strata that are listed in words, and the most that are compared.
-_LISTED, _COMPARED = 5, 32
+#: The number of strata that are listed in words.
+_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +87,12 @@ class LargestBounds:
         assert own is not None
         unit = "clients" if body.draws_groups else "records"
         assumption = (_CLIENTS if body.draws_groups else _RECORDS).format(largest=shortest(own.largest() or 0.0))
-        remarks, same = [usual.remark, _remark(own, unit)], bool(worst_strata(document))
-        if same:
-            remarks.append(
-                "Over all phases the worst stratum counts, not a record with the largest probability of each phase."
-            )
         return replace(
             usual,
             subject=f"{usual.subject}, {unit} with different probabilities",
             source=f"{usual.source}; smaller probabilities by joint convexity",
-            remark=" ".join(filter(None, remarks)),
-            assumptions=(
-                *(_CONSTANT if text == NORMALISATION else text for text in usual.assumptions),
-                assumption,
-                *((_SAME_STRATA,) if same else ()),
-            ),
+            remark=" ".join(filter(None, (usual.remark, _remark(own, unit)))),
+            assumptions=(*(_CONSTANT if text == NORMALISATION else text for text in usual.assumptions), assumption),
         )
 
 
@@ -141,37 +124,6 @@ def strata_of(document: Document) -> tuple[FilledStratum, ...]:
             filled = filled.with_value(path, dict(own.named()).get(name, own.largest()))
         found.append(FilledStratum(_called(document, name), filled))
     return tuple(found)
-
-
-def worst_strata(document: Document) -> tuple[FilledStratum, ...]:
-    """Return the strata of which one is the worst, if that is less than a record with the largest probability of each phase.
-
-    If all phases with different probabilities name the same strata, a record is of one stratum in all of them, and the guarantee
-    is the worst of those of the strata. A stratum that is nowhere drawn more often than another one is not worse. Empty if
-    one stratum is left, which then has the largest probability everywhere; if strata differ; and for groups and replaced
-    records, whose strata may differ.
-    """
-    stated = [body.own_probabilities for body in document.every_body() if body.own_probabilities is not None]
-    privacy = document.privacy
-    if len(stated) < 2 or privacy.group_size != 1 or privacy.adjacency == "replace-one":
-        return ()
-    drawn = [dict(own.named()) for own in stated]
-    names = set(drawn[0])
-    if not names or any(set(one) != names for one in drawn):
-        return ()
-    rates = {name: tuple(one[name] for one in drawn) for name in names}
-
-    def exceeded(name: str) -> bool:
-        return any(
-            rates[other] != rates[name]
-            and all(more >= less for more, less in zip(rates[other], rates[name], strict=True))
-            for other in names
-        )
-
-    worst = {rates[name]: name for name in sorted(names, reverse=True) if not exceeded(name)}
-    if not 1 < len(worst) <= _COMPARED:
-        return ()
-    return tuple(one for one in strata_of(document) if one.name in worst.values())
 
 
 def _called(document: Document, name: str) -> str:
