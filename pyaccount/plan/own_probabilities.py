@@ -37,6 +37,9 @@ neighbours have would differ between them.
 The bound is tight where that of A is: a record with the largest probability attains it. A record with the probability q(x)
 has the guarantee of a run in which all records are drawn with q(x): apply the theorem of A to the neighbours that differ in
 this record, given which other records are drawn. (Under replace-one, if it is replaced by one with the same probability.)
+
+**Several phases.** A record may be of any stratum in each phase, also of strata with different names, and may have the largest
+probability in all of them: that is what the guarantee bounds, from both sides.
 """
 
 from __future__ import annotations
@@ -106,8 +109,8 @@ class FilledStratum(NamedTuple):
 def strata_of(document: Document) -> tuple[FilledStratum, ...]:
     """Return the strata of a document, those with the largest probabilities first; the blank of the document is filled.
 
-    Strata with the same name in several phases are the same stratum. A phase that does not name it counts with its
-    largest probability.
+    The row of a name is about a record that is of the stratum with this name in every phase that names it. A phase that does
+    not name it counts with its largest probability.
     """
     stated = {
         body.at("training", "sampling_probability"): body.own_probabilities

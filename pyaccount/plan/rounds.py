@@ -131,7 +131,7 @@ def worst_of(alternatives: Sequence[DirectedBounds]) -> DirectedBounds:
     and is bounded by the profile of this kind. The lower end is the maximum too, since each kind has data sets of its own.
     """
     distinct: list[DirectedBounds] = []
-    for one in alternatives:
+    for one in (kind for bounds in alternatives for kind in alternatives_of(bounds)):
         if one not in distinct:
             distinct.append(one)
     if len(distinct) == 1:

@@ -42,6 +42,8 @@ _CLIENTS = (
     "For every run each client is drawn independently with the stated probability (Poisson sampling); a record belongs to one "
     "client, and takes part in a run only if its client is drawn."
 )
+#: What is assumed of a client's record that is replaced: with a record of another client more would change.
+_SAME_CLIENT = "A record is replaced only by a record of the same client."
 _SOURCE = "Poisson sampling of a pair: Zhu, Dong & Wang 2022 (arXiv:2106.08567), Theorem 11"
 #: What a reader should know of a bound that allows the output to show which records were drawn.
 SHOWN = (
@@ -73,7 +75,8 @@ def sampled(run: DirectedBounds, document: Document, body: Body) -> DirectedBoun
 def sampling_assumptions(document: Document, body: Body, *, removal: bool = False) -> tuple[str, ...]:
     """Return what must be true of the sample of a run; `removal` says whether it is known what a removed record reveals."""
     if body.draws_groups:
-        return (_CLIENTS, SECRET)
+        same = (_SAME_CLIENT,) if document.privacy.adjacency == "replace-one" else ()
+        return (_CLIENTS, *same, SECRET)
     if document.privacy.adjacency == "replace-one" and not removal:
         return (_REPLACED, SECRET)
     absent = "set to zero" if document.privacy.adjacency == "zero-out" else "absent"

@@ -274,3 +274,11 @@ def test_a_misspelled_shape_of_a_phase_is_the_only_problem(wrong: str, right: st
         pyaccount.load(path)
     (problem,) = error.value.problems
     assert (problem.slug, problem.suggestion) == ("unknown-key", right)
+
+
+def test_several_phases_with_parts_say_that_parts_combine() -> None:
+    phase = {"parallel": [TRAINING, {**TRAINING, "noise": {"multiplier": 3}}]}
+    privacy = {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6}
+    for count, told in ((1, False), (2, True)):
+        reductions = pyaccount.compile({**HEAD, "privacy": privacy, "phases": [phase] * count}).reductions
+        assert all(("combine in any way" in (one.remark or "")) == told for one in reductions)

@@ -22,7 +22,12 @@ PARTITION = (
 )
 STAYS = "A record whose contribution is replaced by zero stays in its part."
 SPREAD = "A group of records may be spread over several parts: the worst way to spread it counts."
-MOVED = "A record may be replaced by one of another part: a record then leaves the one and joins the other, under add-remove."
+MOVED = (
+    "A record may be replaced by one of another part: a record then leaves the one and joins the other, under add-remove. So how "
+    "many records a part has is not public, and no constant of a part may follow from it."
+)
+#: What a reader should know if several phases have parts.
+COMBINED = "Parts of different phases combine in any way: a record may be in any part of each phase, and the worst case counts."
 
 
 #: The way forward for a phase that is sampled, inside of a part and beside parts.
@@ -58,7 +63,13 @@ class Disjoint:
             for index, (one, part) in enumerate(zip(self.inner, body.inner, strict=True))
         }
         privacy = document.privacy
-        remark = MOVED if self.crossing else SPREAD if privacy.group_size != 1 else None
+        several = sum(one.disjoint for one in document.bodies) > 1
+        remarks = [
+            MOVED if self.crossing else SPREAD if privacy.group_size != 1 else None,
+            COMBINED if several else None,
+            *(part.remark for part in parts.values()),
+        ]
+        remark = " ".join(dict.fromkeys(filter(None, remarks))) or None
         return Reduction(
             path=body.path,
             subject=f"disjoint parts of the data: {'; '.join(f'{name}: {part.subject}' for name, part in parts.items())}",
@@ -141,7 +152,7 @@ class InTurn:
             pair=f"({', and '.join(f'{part.rounds} × {part.pair}' for part in parts)})",
             rounds=str(body.count),
             tight=all(part.tight for part in parts),
-            remark=None,
+            remark=" ".join(dict.fromkeys(filter(None, (part.remark for part in parts)))) or None,
             assumptions=tuple(dict.fromkeys(text for part in parts for text in part.assumptions)),
             components=sum(part.components for part in parts),
             lower_end="the two data sets of each phase" if any(part.lower_end for part in parts) else None,
