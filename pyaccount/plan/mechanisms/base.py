@@ -112,7 +112,7 @@ class MechanismPlan(NoisePlan, Generic[Mechanism]):
                 neighbours_assumption(document.privacy),
                 *text.assumptions,
                 FRESH,
-                *(sampling_assumptions(document, body) if drawn else ()),
+                *(sampling_assumptions(document, body, removal=self._of(body).for_any_data()) if drawn else ()),
             ),
             components=1,
             lower_end=text.lower_end,

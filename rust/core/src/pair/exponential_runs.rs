@@ -39,9 +39,9 @@
 //! h_k there; h_k is convex, so its chords between nodes bound it too. One step adds a variance of about η²/6 to the r²/4
 //! of a run.
 //!
-//! **Rounding.** The error of a and b is a few units of rounding of the terms that they are made of: b is raised by it and a
-//! is lowered, to 0 at least. For y ≥ 1 the bracket rises with b and falls with a, so this is an upper bound, also if g is
-//! not quite convex. The square is computed as (b − a)²/(√a + √b)², without cancellation. Everything else is a sum of
+//! **Rounding.** The error of a and b is a few units of rounding of the terms that they are made of: b is raised by it, to 0
+//! at least, and a is lowered. For y ≥ 1 the bracket rises with b and falls with a, so this is an upper bound, also if g is
+//! not quite convex. If a is negative then, which it is for no convex g, the bracket rises with y up to e^η. The square is computed as (b − a)²/(√a + √b)², without cancellation. Everything else is a sum of
 //! products of positive numbers, which is raised by more than they can have lost.
 //!
 //! **Far losses.** Nodes end where the value is about 1e−90; right of them the last value holds, since profiles fall. This
@@ -265,11 +265,13 @@ impl Steps {
             let (rise, fall) = (p * a_rise + q * b_rise, kappa * (a_value - b_value));
             let (shift, error) =
                 (kappa * (a_rise - b_rise), self.tolerance * (rise + fall.abs() + kappa * (a_rise + b_rise)));
-            let (a, b) = ((fall + shift - error).max(0.0), rise + shift + error);
+            let (a, b) = (fall + shift - error, (rise + shift + error).max(0.0));
             // The root of a product that has underflowed is too small, and the quotient too large.
             let inside = (b - a) * ((b - a) / (a + b + 2.0 * (a * b).sqrt()));
             let end = self.longer * (b * self.shrink - a);
-            let gain = if b <= a {
+            let gain = if a < 0.0 {
+                end
+            } else if b <= a {
                 0.0
             } else if b <= a * self.square {
                 inside

@@ -44,6 +44,9 @@
 //! In a cell, δ̂ has one kink. With `a = ℓ_j's distance below H at l_{j+1}` and `b = ℓ_{j+1}'s distance below H at l_j`, the
 //! mass a/(e^w − 1) goes to l_j, and b/(1 − e^{−w}) to l_{j+1}.
 //!
+//! Rounds may also be composed as they are from below ([`super::isolated`]). For them D = 0; they are part of L, L′ and K, but
+//! not of the sums over u_c, ρ, κ and τ.
+//!
 //! Composition is monotone, so in the end
 //! `δ(ε) ≥ δ̂(ε + Σ τ)·Π(1 + ρ)^{−1} − (Π(1 + κ) − 1) + 1 − Π(1 − d)`.
 
