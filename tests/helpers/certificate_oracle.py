@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from matrix_oracle import ROUNDING, matrix_inconsistencies
+from mechanism_oracle import SOLVE, WITHIN, bodies_inside, filled, inner_blanks, released
 from schedule_oracle import factor_of_phases, schedule_inconsistencies
 
 from pyaccount.certificate import consistency
@@ -38,15 +39,12 @@ if TYPE_CHECKING:
     )
     from pyaccount.risk.budget import Budget
 
-SOLVE = "solve"
 #: Samplers whose rates follow from whole numbers of draws or of bins.
 _NO_PROBABILITY = ("none", "random-allocation", "balls-in-bins", "with-replacement", "must-ow", "must-wo", "must-ww")
 #: An epoch has at least 1/`SMALLEST_EPOCH` rounds, so that the largest number of iterations divided by it is a double.
 SMALLEST_EPOCH = 10**200
 #: Samplers with a fixed number of draws, whose runs need not be bounded by the unamplified comparison with full batches.
 _FIXED_DRAWS = ("fixed-size", "with-replacement", "must-ow", "must-wo", "must-ww")
-#: The keys of bodies inside of a body.
-_WITHIN = ("phases", "parallel")
 #: The relative precision to which the range of a Gaussian budget is the same on all machines: it is rounded to four digits.
 RANGE = 1.1e-3
 
@@ -86,7 +84,7 @@ def _document(data: CertificateModel) -> Iterator[Inconsistency]:
 
 
 def _phase(path: str, phase: PhaseRecord, body: object, factor: float | None) -> Iterator[Inconsistency]:
-    if any(at(body, key) is not None for key in ("mechanism", *_WITHIN)):
+    if any(at(body, key) is not None for key in ("mechanism", *WITHIN)):
         yield from _mechanism_phase(path, phase, body, factor)
         return
     multiplier = at(body, "noise", "multiplier")
@@ -108,9 +106,9 @@ def _phase(path: str, phase: PhaseRecord, body: object, factor: float | None) ->
 def _mechanism_phase(path: str, phase: PhaseRecord, body: object, factor: float | None) -> Iterator[Inconsistency]:
     """Compare a phase with the mechanism of its body: the stated keys, the number of runs, and who is drawn for them."""
     rate, record = at(body, "sampler", "sampling_probability"), phase.mechanism
-    kind, stated = _released(body, factor)
+    kind, stated = released(body, factor)
     yield from _same(f"{path}.mechanism.kind", record and record.kind, kind)
-    if record is not None and not _filled(record.stated, stated):
+    if record is not None and not filled(record.stated, stated):
         message = f"{quoted(record.stated)}, where the document says {quoted(stated)}"
         yield Inconsistency(f"{path}.mechanism.stated", message)
     yield from _same(f"{path}.count", phase.count, at(body, "count", default=1))
@@ -122,60 +120,6 @@ def _mechanism_phase(path: str, phase: PhaseRecord, body: object, factor: float 
     yield from _same(f"{path}.iterations", phase.iterations, 1)
     yield from _same(f"{path}.noise", phase.noise, None)
     yield from _same(f"{path}.noise_multiplier", phase.noise_multiplier, None)
-
-
-def _released(body: object, factor: float | None) -> tuple[object, dict[str, object]]:
-    """Return the kind of what a body without training releases, and what is stated of it: its keys, or the phases inside.
-
-    Bodies inside of it are one after the other (`phases`), on disjoint parts (`parallel`), or the best of several runs of them
-    is released (`select`). A factor of the noise of all phases is stated if noise inside is multiplied by it.
-    """
-    mechanism = at(body, "mechanism")
-    within = next((key for key in _WITHIN if at(body, key) is not None), None)
-    kind, stated = at(mechanism, "kind"), dict(mechanism) if isinstance(mechanism, dict) else {}
-    stated.pop("kind", None)
-    if within is not None:
-        kind, stated = within, {within: at(body, within)}
-        if at(body, "select") is not None:
-            kind, stated = "select", {"select": at(body, "select"), **stated}
-        if factor != 1.0 and any(at(one, "noise", "multiplier") is not None for one in _inside(body)):
-            stated["noise"] = {"scale": SOLVE if factor is None else factor}
-    if at(body, "sampler", "draws") == "clients":
-        stated["draws"] = "clients"
-    return kind, stated
-
-
-def _inside(body: object) -> Iterator[object]:
-    """Yield the bodies inside of a body, at any depth."""
-    for key in _WITHIN:
-        listed = at(body, key)
-        for one in listed if isinstance(listed, list) else ():
-            yield one
-            yield from _inside(one)
-
-
-def _filled(stated: object, written: object) -> bool:
-    """Return whether two values of documents are the same but for a blank that is filled."""
-    if written == SOLVE:
-        return stated == SOLVE or is_number(stated)
-    if isinstance(written, dict) and isinstance(stated, dict):
-        return set(stated) == set(written) and all(_filled(stated[key], value) for key, value in written.items())
-    if isinstance(written, list) and isinstance(stated, list):
-        return len(stated) == len(written) and all(map(_filled, stated, written))
-    return stated == written
-
-
-def _inner_blanks(path: str, written: object, stated: object) -> Iterator[tuple[str, float | None]]:
-    """Yield the blanks of the bodies inside of a body by their paths, with what the certificate states in their place."""
-    if written == SOLVE:
-        yield path, float(stated) if is_number(stated) else None
-    elif isinstance(written, dict):
-        for key, value in written.items():
-            yield from _inner_blanks(f"{path}.{key}", value, at(stated, key))
-    elif isinstance(written, list):
-        inside = stated if isinstance(stated, list) and len(stated) == len(written) else [None] * len(written)
-        for index, (value, one) in enumerate(zip(written, inside, strict=True)):
-            yield from _inner_blanks(f"{path}[{index}]", value, one)
 
 
 def _chosen(path: str, phase: PhaseRecord, body: object) -> Iterator[Inconsistency]:
@@ -375,9 +319,9 @@ def _blanks(data: CertificateModel) -> Iterator[tuple[str, float | None]]:
             ("training", "expected_batch_size"): phase.expected_batch_size,
         }
         record = None if phase.mechanism is None else phase.mechanism.stated
-        yield from _inner_blanks(f"{before}mechanism", at(body, "mechanism"), record)
-        for key in _WITHIN if phased else ():
-            yield from _inner_blanks(f"{before}{key}", at(body, key), at(record, key))
+        yield from inner_blanks(f"{before}mechanism", at(body, "mechanism"), record)
+        for key in WITHIN if phased else ():
+            yield from inner_blanks(f"{before}{key}", at(body, key), at(record, key))
         scales = [one.scale for one in phase.schedules or () if one.of == "noise.multiplier"]
         if at(body, "noise", "multiplier", "scale") == SOLVE:
             yield f"{before}noise.multiplier.scale", scales[0] if scales else None
@@ -408,7 +352,7 @@ def bounds(data: CertificateModel) -> Iterator[Inconsistency]:
     unamplified = data.unamplified
     above = guarantee.epsilon if unamplified.epsilon is None else unamplified.epsilon
     # A bound without sampling also holds with sampling, unless a draw replaces another record or draws a record several times.
-    inside = [at(one, "sampler", "kind") for body in _bodies(data.document) for one in _inside(body)]
+    inside = [at(one, "sampler", "kind") for body in _bodies(data.document) for one in bodies_inside(body)]
     bounds_run = not any(sampler in _FIXED_DRAWS for sampler in [*inside, *(phase.sampler for phase in data.phases)])
     if bounds_run and unamplified.delta == guarantee.delta and above < guarantee.epsilon_lower * (1.0 - 1e-9):
         yield Inconsistency("unamplified.epsilon", "below the guarantee's epsilon_lower")

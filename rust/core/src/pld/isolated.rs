@@ -13,19 +13,18 @@ use crate::pld::mesh::Mesh;
 use crate::pld::readoff::Readoff;
 use crate::pld::search::{wanted, Search, SMALLEST_EPSILON};
 
-/// The room left of the window that the bound needs on a lattice, in steps for each √n of n rounds. A first attempt has
-/// none: most need none.
+/// The room left of the window that the bound needs on a lattice, in steps for each √n of n rounds.
 const ROOM: f64 = 6.0;
 /// A part of the wanted width that no answer shows.
 const UNNOTICED: f64 = 0.01;
-/// The part of the wanted width that the law from below may cost a kind of rounds, and how many times what it costs a
-/// smooth law: the second-order error of n rounds on a lattice of spacing h is n(λ+1)h²/4 nats.
+/// The part of the wanted width that the law from below may cost a kind of rounds, and that it may cost in
+/// units of n(λ+1)h²: for n smooth rounds on a lattice of spacing h it costs a quarter of this.
 const CHEAP: f64 = 0.5;
-const SECOND_ORDER: f64 = 8.0 * 0.25;
-/// Wider answers need no lattice on which the bound is worth its time: there even smooth laws look isolated.
+const SECOND_ORDER: f64 = 2.0;
+/// Answers of a larger tolerance do without the bound: on their coarse lattices even smooth losses look isolated.
 const ROUGH: f64 = 1e-3;
-/// Meshes of rounds with isolated losses may add this part of what others may add, because the bound takes the width of a
-/// cell for what it adds.
+/// Meshes of rounds with isolated losses may add only this part of the usual budget, because the bound counts a cell by its
+/// width.
 const FINER: f64 = 0.01;
 
 /// What an attempt learns for the next one.

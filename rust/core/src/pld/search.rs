@@ -563,12 +563,9 @@ impl<'a> Search<'a> {
         let sides = BothSides { meshes, above: &above, below: &below, tilt: grid.tilt };
         *focus = self.focus(&sides, (low, high));
         // Rounds without isolated losses are composed as they are from below.
-        let mixed = if focus.isolated.iter().any(|isolated| *isolated) {
-            Some(read(Side::Upper, &sides.mixed(&focus.isolated))?)
-        } else {
-            None
-        };
-        let splits = mixed.as_ref().and_then(|_| self.splits(&sides, &focus.isolated, high));
+        let any = focus.isolated.contains(&true);
+        let mixed = any.then(|| read(Side::Upper, &sides.mixed(&focus.isolated))).transpose()?;
+        let splits = if any { self.splits(&sides, &focus.isolated, high) } else { None };
         let split = splits.as_ref().zip(mixed.as_ref()).and_then(|(splits, law)| self.split_bound(splits, law, high));
         seen(&|epsilon| {
             let least = split.as_ref().map_or(0.0, |split| split.delta(epsilon));
