@@ -36,6 +36,15 @@ class RoundProfile:
         """Σ_j p_j N(shift·j, σ²) against N(0, σ²), p the law of how often a group of records is drawn; see `copies`."""
 
     @staticmethod
+    def mixture(
+        probabilities: Sequence[float], sensitivities: Sequence[float], sigma: float, *, reverse: bool
+    ) -> RoundProfile:
+        """Σ_j w_j N(s_j, σ²) against N(0, σ²), where w_j is a probability divided by the sum of all, and every s_j ≥ 0.
+
+        `reverse` is the direction add.
+        """
+
+    @staticmethod
     def displaced(
         change: str,
         sampler: str,

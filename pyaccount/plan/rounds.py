@@ -199,7 +199,7 @@ def reversed_rounds(rounds: tuple[Rounds, ...]) -> tuple[Rounds, ...] | None:
         part, options = item.part, dict(item.part.options)
         symmetric = part.constructor in SYMMETRIC or options.get("two_sided", False)
         if not symmetric:
-            if part.constructor not in ("poisson", "copies", "summed_outputs", "subsampled", "finite"):
+            if part.constructor not in ("poisson", "copies", "mixture", "summed_outputs", "subsampled", "finite"):
                 return None
             flipped = tuple((name, not value if name == "reverse" else value) for name, value in part.options)
             part = Part(part.constructor, part.arguments, flipped)

@@ -225,3 +225,69 @@ def test_what_is_outside_of_a_domain_is_refused() -> None:
     ):
         with pytest.raises(DomainError):
             wrong()
+
+
+@pytest.mark.parametrize(
+    ("law", "sigma"),
+    [
+        ([(0.9, 0.0), (0.1, 1.0)], 0.8),
+        ([(0.5, 0.0), (0.2, 0.3), (0.3, 2.5)], 1.0),
+        ([(1.0, 1.7)], 2.0),
+        ([(0.25, 0.5), (0.5, 1.0), (0.25, 4.0)], 3.0),
+        ([(1e-9, 8.0), (1.0 - 1e-9, 0.0)], 0.5),
+    ],
+)
+def test_a_mixture_of_gaussians_is_its_integral(law: list[tuple[float, float]], sigma: float) -> None:
+    """Both directions by the half-line where the ratio crosses α, found by bisection in high precision.
+
+    The relative error of the weights, 1e-14, is an absolute one of the loss, so it counts in full where δ is small.
+    """
+    probabilities, shifts = [p for p, _ in law], [s for _, s in law]
+    with mp.workdps(40):
+        total = mp.fsum(probabilities)
+        terms = [(mp.mpf(p) / total, mp.mpf(s) / mp.mpf(sigma)) for p, s in law]
+        for epsilon in (-3.0, -0.4, 0.0, 0.05, 0.7, 3.0):
+            alpha = mp.exp(mp.mpf(epsilon))
+            exact = {False: _above(terms, alpha), True: _below(terms, alpha)}
+            for reverse, value in exact.items():
+                check(RoundProfile.mixture(probabilities, shifts, sigma, reverse=reverse), epsilon, value, 2e-6)
+
+
+def _crossing(terms: list[tuple[mp.mpf, mp.mpf]], level: mp.mpf) -> mp.mpf | None:
+    """Return y where Σ p e^{sy − s²/2} = level; None if the ratio never falls to it."""
+    least = mp.fsum(p for p, s in terms if s == 0)
+    if level <= least:
+        return None
+    low, high = mp.mpf(-200), mp.mpf(200)
+    for _ in range(160):
+        middle = (low + high) / 2
+        ratio = mp.fsum(p * mp.exp(s * middle - s * s / 2) for p, s in terms)
+        low, high = (middle, high) if ratio < level else (low, middle)
+    return low
+
+
+def _above(terms: list[tuple[mp.mpf, mp.mpf]], alpha: mp.mpf) -> mp.mpf:
+    """Return sup_A P(A) − αQ(A) for P = Σ p N(s, 1) and Q = N(0, 1)."""
+    y = _crossing(terms, alpha)
+    return 1 - alpha if y is None else mp.fsum(p * mp.ncdf(s - y) for p, s in terms) - alpha * mp.ncdf(-y)
+
+
+def _below(terms: list[tuple[mp.mpf, mp.mpf]], alpha: mp.mpf) -> mp.mpf:
+    """Return sup_A Q(A) − αP(A)."""
+    y = _crossing(terms, 1 / alpha)
+    return mp.mpf(0) if y is None else mp.ncdf(y) - alpha * mp.fsum(p * mp.ncdf(y - s) for p, s in terms)
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "shifts", "sigma"),
+    [
+        ([0.5, 0.5], [1.0], 1.0),
+        ([0.5, 0.5], [0.0, 0.0], 1.0),
+        ([1.5], [1.0], 1.0),
+        ([1.0], [-1.0], 1.0),
+        ([1.0], [1.0], 0.0),
+    ],
+)
+def test_mixtures_outside_of_their_domain(probabilities: list[float], shifts: list[float], sigma: float) -> None:
+    with pytest.raises(DomainError):
+        RoundProfile.mixture(probabilities, shifts, sigma, reverse=False)

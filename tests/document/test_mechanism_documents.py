@@ -12,6 +12,7 @@ from pyaccount.errors import DocumentError, Problem
 HEAD = {"pyaccount": 1, "name": "mechanisms"}
 TRAINING = {"training": {"iterations": 3}, "sampler": {"kind": "none"}, "noise": {"multiplier": 2}}
 RR = {"kind": "randomized-response", "values": 3, "truth_probability": 0.7}
+MIX = {"kind": "mixture-of-gaussians", "sigma": 1, "sensitivities": [0, 2], "probabilities": [0.75, 0.25]}
 SAMPLE = {"kind": "poisson", "sampling_probability": 0.1}
 
 
@@ -69,6 +70,13 @@ def problems(body: dict[str, Any], adjacency: str = "zero-out", **privacy: Any) 
             "steps",
         ),
         ({"kind": "discrete-gaussian", "sigma": 1e6}, "mechanism.sigma", "no-valid-bound", "Continuous noise"),
+        (MIX | {"probabilities": [1]}, "mechanism.probabilities", "contradiction", "one probability for each"),
+        (MIX | {"probabilities": [0.5, 0.4]}, "mechanism.probabilities", "contradiction", "add up to 0.9"),
+        (MIX | {"sensitivities": [0, 0]}, "mechanism.sensitivities", "contradiction", "leave this phase out"),
+        (MIX | {"sensitivities": [0, -1]}, "mechanism.sensitivities[1]", "out-of-range", "at least"),
+        (MIX | {"sensitivities": 3}, "mechanism.sensitivities", "wrong-type", "a list"),
+        (MIX | {"probabilities": [0.5, "x"]}, "mechanism.probabilities[1]", "wrong-type", "number"),
+        ({"kind": "gaussian-mixture", "sigma": 1}, "mechanism.kind", "unknown-kind", "must be"),
         ({"kind": "laplace", "scale": 0}, "mechanism.scale", "out-of-range", "at least"),
         ({"kind": "laplace", "b": 1}, "mechanism.b", "unknown-key", "no such key"),
         ({"kind": "sparse-vector"}, "mechanism.kind", "unknown-kind", "`mechanism: {kind: stated}`"),
@@ -94,6 +102,8 @@ def test_what_is_wrong_with_a_mechanism(mechanism: Any, path: str, slug: str, wo
 @pytest.mark.parametrize(
     ("body", "keywords", "path", "words"),
     [
+        ({"mechanism": MIX}, {"group_size": 2}, "privacy.group_size", "random contributions"),
+        ({"mechanism": MIX}, {"adjacency": "replace-one"}, "privacy.adjacency", "random contributions"),
         ({"mechanism": RR}, {"adjacency": "add-remove"}, "privacy.adjacency", "number of answers"),
         ({"mechanism": RR, "sampler": SAMPLE}, {}, "sampler.kind", "which records were drawn"),
         (

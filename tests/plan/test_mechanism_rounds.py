@@ -374,3 +374,38 @@ def test_mechanisms_compose_with_training() -> None:
     release = {"training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": {"multiplier": 5}}
     mechanism = {"mechanism": {"kind": "gaussian", "sigma": 5}}
     assert certified(training, release).epsilon == pytest.approx(certified(training, mechanism).epsilon, rel=1e-9)
+
+
+def test_a_random_contribution_is_that_of_several_draws() -> None:
+    """A record that a batch may contain up to three times contributes its number of draws."""
+    rate, draws = Fraction(1, 50), 3
+    law = [float(math.comb(draws, j) * rate**j * (1 - rate) ** (draws - j)) for j in range(draws + 1)]
+    mixture = {"kind": "mixture-of-gaussians", "sigma": 0.9, "sensitivities": [0, 1, 2, 3], "probabilities": law}
+    sampler = {
+        "training": {"sampling_probability": 0.02, "iterations": 40},
+        "sampler": {"kind": "poisson", "draws_per_iteration": draws},
+        "noise": {"multiplier": 0.9},
+    }
+    one, other = (certified(phase).data.guarantee for phase in ({"mechanism": mixture, "count": 40}, sampler))
+    assert one.epsilon == pytest.approx(other.epsilon, rel=1e-9)
+    assert one.epsilon_lower == pytest.approx(other.epsilon_lower, rel=1e-9)
+
+
+def test_a_mixture_on_a_sample_is_a_mixture() -> None:
+    """With q = 1/4, contributions 1 and 2 with probability 1/2 each are 0, 1, 2 with 3/4, 1/8, 1/8."""
+    inner = {"kind": "mixture-of-gaussians", "sigma": 1.5, "sensitivities": [1, 2], "probabilities": [0.5, 0.5]}
+    outer = inner | {"sensitivities": [0, 1, 2], "probabilities": [0.75, 0.125, 0.125]}
+    drawn = {"mechanism": inner, "sampler": {"kind": "poisson", "sampling_probability": 0.25}, "count": 3}
+    for adjacency in ("add-remove", "zero-out"):
+        one = certified(drawn, adjacency=adjacency)
+        other = certified({"mechanism": outer, "count": 3}, adjacency=adjacency)
+        assert one.epsilon == pytest.approx(other.epsilon, rel=2e-3)
+        assert one.epsilon >= other.epsilon_lower
+
+
+def test_the_noise_of_a_mixture_is_solved_for() -> None:
+    mixture = {"kind": "mixture-of-gaussians", "sigma": "solve", "sensitivities": [0, 3], "probabilities": [0.9, 0.1]}
+    solved = certified({"mechanism": mixture, "count": 5}, epsilon=1)
+    found = certified({"mechanism": mixture | {"sigma": solved.data.solved.value}, "count": 5})
+    assert found.epsilon == pytest.approx(1.0, rel=2e-3)
+    assert found.epsilon <= 1.0

@@ -16,6 +16,7 @@ from pyaccount.document.mechanisms.discrete_laplace import DiscreteLaplace
 from pyaccount.document.mechanisms.exponential import Exponential
 from pyaccount.document.mechanisms.gaussian import GaussianMechanism
 from pyaccount.document.mechanisms.laplace import LaplaceMechanism
+from pyaccount.document.mechanisms.mixture_of_gaussians import MixtureOfGaussians
 from pyaccount.document.mechanisms.permute_and_flip import PermuteAndFlip
 from pyaccount.document.mechanisms.randomized_response import RandomizedResponse
 from pyaccount.document.mechanisms.report_noisy_max import ReportNoisyMax
@@ -31,6 +32,7 @@ __all__ = [
     "GaussianMechanism",
     "LaplaceMechanism",
     "MechanismKind",
+    "MixtureOfGaussians",
     "PermuteAndFlip",
     "RandomizedResponse",
     "ReportNoisyMax",
@@ -41,6 +43,7 @@ __all__ = [
 MECHANISMS: tuple[type[MechanismKind], ...] = (
     Stated,
     GaussianMechanism,
+    MixtureOfGaussians,
     LaplaceMechanism,
     DiscreteGaussian,
     DiscreteLaplace,

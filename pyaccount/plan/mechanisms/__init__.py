@@ -10,13 +10,14 @@ from typing import Any
 
 from pyaccount.document import mechanisms as kinds
 from pyaccount.document.kinds import Section
-from pyaccount.plan.mechanisms import additive, randomized_response, selections, stated
+from pyaccount.plan.mechanisms import additive, mixture, randomized_response, selections, stated
 from pyaccount.plan.mechanisms.base import MechanismPlan
 
 #: The plan object of each class of mechanisms.
 PLANS: dict[type[Section], MechanismPlan[Any]] = {
     kinds.Stated: stated.PLAN,
     kinds.GaussianMechanism: additive.GaussianMechanismPlan(),
+    kinds.MixtureOfGaussians: mixture.PLAN,
     kinds.LaplaceMechanism: additive.LaplaceMechanismPlan(),
     kinds.DiscreteGaussian: additive.DiscreteGaussianPlan(),
     kinds.DiscreteLaplace: additive.DiscreteLaplacePlan(),

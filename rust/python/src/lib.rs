@@ -132,6 +132,18 @@ impl RoundProfile {
         Self::directed(MixturePair::counted(&weights, shift, None, noise_multiplier), reverse)
     }
 
+    /// Returns Σ_j w_j N(s_j, σ²) against N(0, σ²), where w is proportional to the probabilities.
+    #[staticmethod]
+    #[pyo3(signature = (probabilities, sensitivities, sigma, *, reverse))]
+    #[allow(clippy::needless_pass_by_value)] // converted from sequences
+    fn mixture(probabilities: Vec<f64>, sensitivities: Vec<f64>, sigma: f64, reverse: bool) -> PyResult<Self> {
+        if probabilities.len() != sensitivities.len() {
+            return Err(errors::DomainError::new_err("probabilities and sensitivities: the same number of them"));
+        }
+        let contributions: Vec<(f64, f64)> = probabilities.into_iter().zip(sensitivities).collect();
+        Self::directed(MixturePair::weighted(&contributions, sigma), reverse)
+    }
+
     #[staticmethod]
     #[pyo3(signature = (change, sampler, group_size, dataset_size, batch_size, subset_size, noise_multiplier, *, reverse))]
     #[allow(clippy::too_many_arguments)] // a sampler's parameters

@@ -107,6 +107,43 @@ impl MixturePair {
         Self::counted(&weights, 1.0, two_sided.then_some(1.0), noise_multiplier)
     }
 
+    /// Creates `Σ_j w_j N(s_j, σ²)` against `N(0, σ²)` with `w_j = p_j / Σp`, `s_j ≥ 0`: a record contributes a vector of norm
+    /// s_j or less with probability `w_j`. This is the *remove* direction.
+    ///
+    /// The ratio `Σ_j w_j exp(s_j y/σ² − s_j²/2σ²)` increases in y. The pair dominates vectors of norms at most s_j
+    /// (Choquette-Choo et al. 2023, Lemma 4.6), and vectors of norm s_j in one direction attain it.
+    ///
+    /// # Errors
+    /// [`Error::Domain`] unless σ is positive and finite, every p is in (0, 1] and every s is finite and at least 0.
+    pub fn weighted(contributions: &[(f64, f64)], noise_multiplier: f64) -> Result<Self> {
+        check_positive("noise_multiplier", noise_multiplier)?;
+        for &(probability, shift) in contributions {
+            if !(probability > 0.0 && probability <= 1.0) {
+                return Err(Error::Domain {
+                    name: "probability",
+                    value: probability,
+                    allowed: "greater than 0, at most 1",
+                });
+            }
+            if !(shift >= 0.0 && shift.is_finite()) {
+                return Err(Error::Domain { name: "shift", value: shift, allowed: "finite, at least 0" });
+            }
+        }
+        let total = contributions.iter().map(|(probability, _)| probability).sum::<f64>().ln();
+        let weighted =
+            contributions.iter().map(|&(probability, shift)| (probability.ln() - total, shift / noise_multiplier));
+        let numerator = NormalMixture::new(weighted);
+        if numerator.components.iter().all(|component| component.shift <= 0.0) {
+            return Err(Error::Domain { name: "shift", value: 0.0, allowed: "positive for some weight" });
+        }
+        // The sum of n terms errs by (n − 1)u, each logarithm by u times its size, and an exponential by as much again.
+        let largest = numerator.components.iter().map(|c| c.log_weight.abs()).fold(total.abs(), f64::max);
+        #[allow(clippy::cast_precision_loss)] // a count of components
+        let count = contributions.len() as f64;
+        let weight_error = UNIT_ROUNDOFF * (2.0 * count + 4.0 * largest + 8.0);
+        Ok(Self::monotone(numerator, NormalMixture::new(std::iter::once((0.0, 0.0))), weight_error))
+    }
+
     /// Creates `(1−q)N(0) + qN(2)` against `(1−q)N(0) + qN(1)`, for ε ≥ 0 only: one record of a fixed-size batch is set
     /// to zero while every other record opposes it. `weights` is the law (1 − q, q) on {0, 1}.
     ///
