@@ -22,8 +22,8 @@ from pyaccount.certificate.claimed import unseeded
 from pyaccount.document.document import Document
 from pyaccount.document.foreign import from_value
 from pyaccount.document.nodes import Place, Table
+from pyaccount.document.own_noise import with_own_noise
 from pyaccount.document.ranges import NAME_LENGTH, PHASES
-from pyaccount.document.schedules import ScheduledMultiplier
 from pyaccount.errors import DocumentError
 from pyaccount.plan.common import number
 from pyaccount.plan.compiling import compile_document
@@ -80,7 +80,7 @@ class Planned:
         left = covered
         for body in self.document.bodies:
             stated = mapping["phases"][body.path[1]] if body.path else _body_of(mapping)
-            stated = _with_own_noise(stated, body)
+            stated = with_own_noise(stated, body)
             left -= _keep(self.document, body, stated, left, kept)
             if left == 0:
                 break
@@ -174,19 +174,6 @@ def _first(schedule: Any, rounds: int) -> Any:
     if isinstance(schedule, list):
         return schedule[:rounds]
     return schedule | {"rounds": rounds} if "file" in schedule else schedule
-
-
-def _with_own_noise(stated: dict[str, Any], body: Body) -> dict[str, Any]:
-    """Return a body as it is stated without the factor of all phases, which then belongs to its own numbers."""
-    if body.inner:
-        phases = zip(stated[body.within_key], body.inner, strict=True)
-        return stated | {body.within_key: [_with_own_noise(phase, inner) for phase, inner in phases]}
-    if body.stated_noise is None:
-        return stated
-    multiplier: Any = body.noise.multiplier
-    if isinstance(multiplier, ScheduledMultiplier):
-        multiplier = stated["noise"]["multiplier"] | {"scale": multiplier.scale}
-    return stated | {"noise": stated["noise"] | {"multiplier": multiplier}}
 
 
 def _expressible(body: Body, rounds: int) -> int:

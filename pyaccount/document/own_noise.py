@@ -1,0 +1,27 @@
+"""Writes a phase as it stands alone, without the factor of the noise of all phases that its document may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyaccount.document.schedules import ScheduledMultiplier
+
+if TYPE_CHECKING:
+    from pyaccount.document.views import Body
+
+
+def with_own_noise(stated: Mapping[str, Any], body: Body) -> dict[str, Any]:
+    """Return a phase as it is stated without the factor of all phases, which then belongs to its own numbers.
+
+    `stated` is the phase as its document has it, and `body` the same phase as it was read.
+    """
+    if body.inner:
+        phases = zip(stated[body.within_key], body.inner, strict=True)
+        return {**stated, body.within_key: [with_own_noise(phase, inner) for phase, inner in phases]}
+    if body.stated_noise is None:
+        return dict(stated)
+    multiplier: Any = body.noise.multiplier
+    if isinstance(multiplier, ScheduledMultiplier):
+        multiplier = {**stated["noise"]["multiplier"], "scale": multiplier.scale}
+    return {**stated, "noise": {**stated["noise"], "multiplier": multiplier}}
