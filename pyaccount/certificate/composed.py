@@ -9,6 +9,7 @@ from pyaccount.certificate.evidence import AlikeRecord, BudgetLine, Composition,
 from pyaccount.certificate.model import CurveRecord, DirectionResult, Directions, Guarantee, ProfilePoint, Solved
 from pyaccount.certificate.numbers import CertificateNumbers, budget_lines, considered, ordered, searched
 from pyaccount.directions import DIRECTIONS
+from pyaccount.document.resting import rests_on
 from pyaccount.errors import path_text
 from pyaccount.execute.long_schedules import narrow
 from pyaccount.rounding import shortest
@@ -37,15 +38,15 @@ ALIKE = (
 
 def composed(plan: CompiledDocument, evidence: Evidence) -> CertificateNumbers:
     """Return the numbers of a certificate; `plan` is the plan that was run."""
-    claim = evidence.claim
+    claim, rests = evidence.claim, rests_on(evidence.document.to_mapping())
     return CertificateNumbers(
         guarantee=Guarantee(
-            kind="deterministic",
+            kind=rests.kind,
             epsilon=claim.epsilon,
             epsilon_lower=ordered(claim.epsilon_lower, claim.epsilon, "ε"),
             delta=claim.delta,
             delta_lower=ordered(min(claim.at_epsilon.lower, 1.0), claim.delta, "δ"),
-            failure_probability=0.0,
+            failure_probability=rests.failure_probability,
         ),
         solved=_solved(plan, evidence),
         directions=Directions(**{d: _direction(evidence, d) for d in DIRECTIONS}),

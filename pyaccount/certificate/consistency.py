@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.certificate.statement import only_training, statement
 from pyaccount.directions import sampled_directions
 from pyaccount.document.canonical import integral, sha256_of
+from pyaccount.document.resting import rests_on
 from pyaccount.errors import printable, quoted
 
 if TYPE_CHECKING:
@@ -182,16 +183,26 @@ def _evidence(data: CertificateModel) -> Iterator[Inconsistency]:
     """Check that the evidence can give this kind of guarantee, and that accepted tests in each direction imply it."""
     guarantee, sampling = data.guarantee, data.evidence.sampling
     stated = guarantee.failure_probability
+    rests = rests_on(data.document)
     if sampling is None:
-        if guarantee.kind != "deterministic":
-            yield Inconsistency("evidence.sampling", f"null, but the guarantee is {guarantee.kind}")
+        if guarantee.kind != rests.kind:
+            # A composition is proven, except for guarantees from samples that its document states.
+            if rests.kind == "deterministic":
+                yield Inconsistency("evidence.sampling", f"null, but the guarantee is {guarantee.kind}")
+            else:
+                message = f"{guarantee.kind}, but it rests on a stated guarantee that makes it {rests.kind}"
+                yield Inconsistency("guarantee.kind", message)
     elif guarantee.kind != "deterministic":
         yield from _tests(data, sampling)
     elif sampling.moment is not None:
         for name in ("remove", "add"):
             if getattr(sampling.moment, name) > guarantee.delta:
                 yield Inconsistency(f"evidence.sampling.moment.{name}", "above the guarantee's δ")
-    expected = 0.0 if sampling is None or guarantee.kind != "confidence" else sampling.total_probability
+    expected = 0.0
+    if sampling is None:
+        expected = rests.failure_probability
+    elif guarantee.kind == "confidence":
+        expected = sampling.total_probability
     if stated != expected:
         message = f"{stated!r}, but by the evidence of a {guarantee.kind} guarantee it is {expected!r}"
         yield Inconsistency("guarantee.failure_probability", message)

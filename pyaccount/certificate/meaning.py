@@ -152,14 +152,15 @@ def failure_probability(data: CertificateModel) -> float:
     """Return a union bound on the probability that some bound is wrong, over the accountant's randomness.
 
     It adds q for the tests of the guarantee and the pointwise probability for each upper and each lower end: two for
-    each point of the profile (they cover both directions), and two for the lower ends of the guarantee. It is 0 without
-    samples. A verified guarantee includes its q in δ; q is counted here all the same, for the points that no test
-    supports. If the guarantee bounds points of the profile, these are wrong if the guarantee is, which is one event for
-    all of them.
+    each point of the profile (they cover both directions), and two for the lower ends of the guarantee. A verified
+    guarantee includes its q in δ; q is counted here all the same, for the points that no test supports. If the guarantee
+    bounds points of the profile, these are wrong if the guarantee is, which is one event for all of them. Without samples
+    it is the probability of the guarantee, which is 0 unless the document states guarantees from samples.
     """
     sampling = data.evidence.sampling
     if sampling is None:
-        return 0.0
+        # This covers all bounds: they are proven if the stated guarantees of the document hold.
+        return data.guarantee.failure_probability
     ends = 2 * len(data.profile) + 2
     return min(1.0, sampling.total_probability + ends * sampling.pointwise_failure_probability)
 

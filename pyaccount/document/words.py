@@ -42,3 +42,10 @@ ADJACENCIES: dict[Adjacency, AdjacencyWords] = {
         "Neighbouring data sets differ in one user, who is replaced by another with other records.",
     ),
 }
+
+#: How a guarantee under another adjacency implies one under replace-one (proof: `plan.mechanisms.stated`).
+TWO_STEPS: dict[Adjacency, str] = {
+    "add-remove": "Replacing a record is removing it and adding another: two steps of the stated guarantee, under add-remove.",
+    "zero-out": "Replacing a record is replacing its contribution by zero, and zero by the contribution of another: two steps "
+    "of the stated guarantee, under zero-out.",
+}

@@ -99,7 +99,8 @@ def points(data: CertificateModel) -> Iterator[Used]:
     yield Used("guarantee", guarantee.epsilon, guarantee.delta, guarantee.kind, guarantee.failure_probability)
     for point in data.profile:
         if sampling is None:
-            yield Used("profile", point.epsilon, point.delta, "deterministic", 0.0)
+            # All points are proven, if the guarantees hold that the document states: the kind is that of the guarantee.
+            yield Used("profile", point.epsilon, point.delta, guarantee.kind, guarantee.failure_probability)
         else:
             failure = len(data.profile) * sampling.pointwise_failure_probability
             if sampling.profile_failure_probability is not None:

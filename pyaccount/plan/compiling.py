@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from pyaccount.document.mechanisms import MechanismKind
 from pyaccount.errors import DocumentError
 from pyaccount.plan.compiled import CompiledDocument, worded
 from pyaccount.plan.disjoint import kinds_refusals
@@ -73,6 +74,7 @@ def _compile_one(document: Document, kind: type[Compiled]) -> Compiled:
             "user-b-min-sep sampling of users that share no records, are analysed by sampling"
         )
         _refuse([document.problem("no-valid-bound", ("accounting", "method"), message, allowed="auto or pld")])
+    _refuse(_uncertain_beside_samples(plan))
     _refuse(_moment_refusals(plan))
     budget = budget_of(document)
     if plan.sampled and budget is not None and not budget.one_point:
@@ -107,6 +109,21 @@ def _sampled_beside_parts(document: Document, analyses: tuple[Analysis, ...]) ->
         )
         for analysis, body in zip(analyses, document.bodies, strict=True)
         if analysis.mechanism is not None
+    ]
+
+
+def _uncertain_beside_samples(plan: CompiledDocument) -> list[Problem]:
+    """Refuse stated guarantees from samples beside a phase that is analysed by drawing samples."""
+    if not plan.sampled:
+        return []
+    message = (
+        "no bound is implemented for a stated guarantee from samples beside a phase that is analysed by drawing samples; certify "
+        "that phase alone, and compose the two certificates"
+    )
+    return [
+        plan.document.problem("no-valid-bound", body.at("mechanism"), message, allowed="a proven guarantee")
+        for body in plan.document.every_body()
+        if isinstance(body.noise, MechanismKind) and body.noise.uncertain
     ]
 
 

@@ -45,6 +45,11 @@ class MechanismKind(Kind):
         """Whether the privacy loss is bounded for every output, so that some ε holds at δ = 0."""
         return True
 
+    @property
+    def uncertain(self) -> bool:
+        """Whether its guarantee comes from samples, so that it is verified by a test or fails with some probability."""
+        return False
+
     def for_any_data(self) -> bool:
         """Return whether the bound of a run holds for any two data sets, not only for neighbours."""
         return False

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from pydantic import Field
 
-from pyaccount.document.fields import Items, Number
+from pyaccount.document.fields import Choice, Flag, Items, Number
 from pyaccount.document.kinds import Section
 from pyaccount.document.mechanisms.base import MechanismKind
 from pyaccount.document.ranges import BASE_DELTA, EPSILON, MECHANISM_MU, RENYI_ORDER, RHO, STATED_POINTS
+from pyaccount.document.words import Adjacency
 from pyaccount.errors import Problem
 
 if TYPE_CHECKING:
@@ -72,12 +73,40 @@ class Stated(MechanismKind):
     renyi: Annotated[tuple[StatedDivergence, ...], Items(STATED_POINTS)] = Field(
         default=(), description="Bounds on Rényi divergences of several orders."
     )
+    adjacency: Annotated[Adjacency | None, Choice(get_args(Adjacency))] = Field(
+        default=None,
+        description="The adjacency of the stated guarantee, if it is not that of the document. Only under replace-one: a "
+        "replacement is two steps of each other adjacency. Default: that of the document.",
+    )
+    failure_probability: Annotated[float, Number(BASE_DELTA)] = Field(
+        default=0.0,
+        description="The probability that the stated guarantee is false, over the random numbers by which it was computed, for a "
+        "guarantee from samples. The certificate then holds with the rest of the probability. Default: 0, a proven guarantee.",
+    )
+    verified: Annotated[bool, Flag()] = Field(
+        default=False,
+        description="Whether a randomised test accepted the stated guarantee, so that δ includes the probability that it "
+        "accepts a false one, and the mechanism is run only because the test accepted. The certificate is then a verified one.",
+    )
 
     @property
     def bounded_loss(self) -> bool:
         """Whether some ε is stated for δ = 0."""
         pure = self.epsilon is not None and not self.delta
         return pure or any(getattr(point, "delta", None) == 0.0 for point in self.guarantees)
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether the stated guarantee comes from samples."""
+        return self.verified or self.failure_probability > 0.0
+
+    def steps(self, adjacency: Adjacency) -> int:
+        """Return how many steps of the stated adjacency lead to a neighbour under that of a document: 1, or 2 if it differs.
+
+        Removing a record and adding another is two steps under add-remove, and so are replacing the contribution of a record
+        by zero and zero by that of another record under zero-out.
+        """
+        return 1 if self.adjacency in (None, adjacency) else 2
 
     def way(self) -> str:
         """Return the field that states the guarantee: a key of `WAYS`."""

@@ -84,6 +84,10 @@ class MechanismPlan(NoisePlan, Generic[Mechanism]):
         """Explain what the theorem does not cover; empty if it covers the body."""
         return []
 
+    def one_run(self, document: Document, body: Body) -> Released:
+        """Return what one run of a body's mechanism reveals about what the document protects."""
+        return self.released(self._of(body), number(document.privacy.group_size))
+
     def analysis(self, document: Document, body: Body) -> Analysis:
         """Return the analysis of the runs as rounds that compose."""
         return Analysis(self.words, self.bounds, refusals=self.refusals)
@@ -120,7 +124,7 @@ class MechanismPlan(NoisePlan, Generic[Mechanism]):
 
     def bounds(self, document: Document, body: Body) -> DirectedBounds:
         """Return the rounds of all runs."""
-        run = self.released(self._of(body), number(document.privacy.group_size)).bounds()
+        run = self.one_run(document, body).bounds()
         return sampled(run, document, body) if body.sampler.kind == "poisson" else repeated(run, body.count)
 
     def refusals(self, document: Document, body: Body) -> list[Problem]:
@@ -137,8 +141,7 @@ class MechanismPlan(NoisePlan, Generic[Mechanism]):
 
     def public(self, document: Document, body: Body) -> DirectedBounds:
         """Return the rounds of all runs on all records."""
-        run = self.released(self._of(body), number(document.privacy.group_size)).bounds()
-        return repeated(run, body.count)
+        return repeated(self.one_run(document, body).bounds(), body.count)
 
     def convention(self, document: Document) -> str:
         """Return the sentence about the unit of scales, which is the same for all mechanisms."""

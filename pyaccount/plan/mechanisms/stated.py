@@ -12,25 +12,39 @@
 
 A group of k records is k steps between neighbours: it satisfies (kε, δ(e^{kε} − 1)/(e^ε − 1)), kμ and k²ρ (Bun &
 Steinke 2016, arXiv:1605.02065, Proposition 27). Divergences of single orders have no such rule here.
+
+**Another adjacency.** A guarantee under add-remove or zero-out implies one under replace-one, and nothing else is implied. If
+x is replaced by y, then D ∪ {x}, D, D ∪ {y} are neighbours under add-remove, one after the other: a replacement is two steps,
+as in a group of two, with the bounds above for 2k steps. Under zero-out the contribution of x is replaced by zero, and zero by
+that of y. The lower end is that of a mechanism which ignores the record that takes the place, so that a replacement is one
+step: it satisfies the stated guarantee and attains the profile of one step.
+
+**Guarantees from samples.** A guarantee that is false with probability q over the random numbers by which it was computed is
+composed as if it were true; the certificate then fails with probability q at most (`document.resting`). A verified guarantee
+includes q in δ: the accountant's random numbers are independent of the data, so what is run only because the test accepted is
+(ε, δ)-differentially private as a whole, and composes.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pyaccount.document.mechanisms import Stated
 from pyaccount.document.mechanisms.base import rounded_up
-from pyaccount.plan.common import GROUP_LEMMA
+from pyaccount.document.words import TWO_STEPS
+from pyaccount.plan.common import GROUP_LEMMA, number
 from pyaccount.plan.mechanisms.base import MechanismPlan, MechanismWords, Released
 from pyaccount.plan.rounds import Part, gaussian
-from pyaccount.rounding import shortest
+from pyaccount.rounding import shortest, up
 
 if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.document.views import Body
     from pyaccount.errors import Problem
+    from pyaccount.plan.reduction import Reduction
 
 #: The orders at which a divergence ξ + aρ is used: 16 for each doubling of a − 1.
 ORDERS = tuple(1.0 + 2.0 ** (k / 16.0) for k in range(-16 * 8, 16 * 16 + 1))
@@ -38,6 +52,17 @@ ORDERS = tuple(1.0 + 2.0 ** (k / 16.0) for k in range(-16 * 8, 16 * 16 + 1))
 _MARGIN = 1e-14
 KNOWN = (
     "The mechanism has the stated guarantee, for one record under this adjacency, and nothing else of it is released."
+)
+KNOWN_UNDER = (
+    "The mechanism has the stated guarantee, for one record under {adjacency}, and nothing else of it is released."
+)
+FAILS = (
+    "The stated guarantee holds with probability at least 1 − {failure} over the random numbers by which it was computed. They "
+    "are not drawn again with other seeds until the guarantee is as wished."
+)
+VERIFIED = (
+    "The mechanism is run only because a randomised test accepted the stated guarantee, whose δ includes the probability that "
+    "the test accepts a false one. The test is not repeated with other seeds until it accepts."
 )
 SELF_CONTAINED = (
     "The stated guarantee holds whatever was released before and whatever the rest of the data is, so that it composes."
@@ -71,9 +96,30 @@ class StatedPlan(MechanismPlan[Stated]):
         part = Part("guarantees", (tuple(_of_group(point, group) for point in _points(mechanism)),))
         return Released(part, part)
 
+    def one_run(self, document: Document, body: Body) -> Released:
+        """Return the profile of the guarantee; if it is for another adjacency, that of as many steps as a neighbour is away."""
+        mechanism, group = self._of(body), number(document.privacy.group_size)
+        steps = mechanism.steps(document.privacy.adjacency)
+        one = self.released(mechanism, group)
+        return one if steps == 1 else Released(self.released(mechanism, steps * group).upper, one.lower)
+
+    def words(self, document: Document, body: Body) -> Reduction:
+        """Return the theorem, with the rule from another adjacency if one is used."""
+        reduction, mechanism = super().words(document, body), self._of(body)
+        if mechanism.adjacency is None or mechanism.steps(document.privacy.adjacency) == 1:
+            return reduction
+        rule = TWO_STEPS[mechanism.adjacency]
+        return replace(
+            reduction,
+            theorem=f"{reduction.theorem}; two steps for each replaced record",
+            tight=False,
+            remark=rule if reduction.remark is None else f"{rule} {reduction.remark}",
+            lower_end="a mechanism with the stated guarantee that ignores the record which takes the place of another",
+        )
+
     def described(self, mechanism: Stated) -> MechanismWords:
         """Return which guarantee is stated, and the pair that stands for it."""
-        way, assumptions = mechanism.way(), (KNOWN, SELF_CONTAINED)
+        way, assumptions = mechanism.way(), _assumptions(mechanism)
         if way == "mu":
             mu = shortest(mechanism.mu or 0.0)
             return MechanismWords(
@@ -111,7 +157,9 @@ class StatedPlan(MechanismPlan[Stated]):
         )
 
     def own_refusals(self, document: Document, body: Body, mechanism: Stated) -> list[Problem]:
-        """Refuse groups for which the stated guarantee has no rule."""
+        """Refuse groups, and other adjacencies, for which the stated guarantee has no rule."""
+        if (problem := _adjacency_refusal(document, body, mechanism)) is not None:
+            return [problem]
         if document.privacy.group_size == 1 or not (mechanism.way() == "renyi" or mechanism.xi):
             return []
         message = (
@@ -119,6 +167,40 @@ class StatedPlan(MechanismPlan[Stated]):
             f"{GROUP_LEMMA}"
         )
         return [document.problem("no-valid-bound", ("privacy", "group_size"), message, allowed="1")]
+
+
+def _assumptions(mechanism: Stated) -> tuple[str, ...]:
+    """Return what must be true of the stated guarantee."""
+    known = KNOWN if mechanism.adjacency is None else KNOWN_UNDER.format(adjacency=mechanism.adjacency)
+    fails = (FAILS.format(failure=up(mechanism.failure_probability)),) if mechanism.failure_probability > 0.0 else ()
+    return (known, SELF_CONTAINED, *fails, *((VERIFIED,) if mechanism.verified else ()))
+
+
+def _adjacency_refusal(document: Document, body: Body, mechanism: Stated) -> Problem | None:
+    """Refuse a guarantee for another adjacency for which there is no rule; None if there is one, or none is needed."""
+    wanted = document.privacy.adjacency
+    if mechanism.steps(wanted) == 1:
+        return None
+    path, slug = body.at("mechanism", "adjacency"), "no-valid-bound"
+    if wanted != "replace-one":
+        message = (
+            f"no bound is implemented for {wanted} from a guarantee under {mechanism.adjacency}: neither implies the other; "
+            f"state a guarantee under {wanted}, or protect records under replace-one, which is two steps of the stated guarantee"
+        )
+        return document.problem(slug, path, message, allowed=wanted)
+    if mechanism.way() == "renyi" or mechanism.xi:
+        message = (
+            f"no bound is implemented for replaced records from Rényi divergences of single orders, or ξ, under "
+            f"{mechanism.adjacency}: two steps have no rule for them; state rho, mu, epsilon or guarantees instead"
+        )
+        return document.problem(slug, path, message, allowed=wanted)
+    if body.sampler.kind == "poisson" or len(body.path) > 2:
+        message = (
+            f"no bound is implemented for replaced records from a guarantee under {mechanism.adjacency} on a sample, or inside "
+            "of other phases; state a guarantee under replace-one"
+        )
+        return document.problem(slug, path, message, allowed=wanted)
+    return None
 
 
 def _points(mechanism: Stated) -> list[tuple[float, float]]:
