@@ -97,6 +97,7 @@ __all__ = [
     "check",
     "compare",
     "compile",
+    "compose",
     "load",
     "matrix",
     "prepare",
@@ -325,6 +326,80 @@ def matrix(
     plan, threads = compile(load(source, overrides=overrides)), threads_of(threads)
     with _reported(progress) as report:
         return plan.matrix(threads=threads, report=report)
+
+
+def compose(  # noqa: PLR0913 - what is composed, and how
+    sources: Sequence[Source | Document | Certificate],
+    *,
+    parts: Mapping[str, Source | Document | Certificate | Sequence[Source | Document | Certificate]] | None = None,
+    names: Sequence[str] | None = None,
+    name: str | None = None,
+    epsilon: float | str | None = None,
+    delta: float | str | None = None,
+    adjacency: str | None = None,
+    repeat: bool = False,
+    points: Literal["profile", "guarantee"] = "profile",
+    threads: int = 0,
+    time_limit: float | str | None = None,
+    progress: bool = False,
+    store: Store | str | os.PathLike[str] | None = None,
+    store_errors: Literal["stop", "continue"] = "stop",
+    cluster: Client | str | None = None,
+) -> Certificate:
+    """Return the joint guarantee of several certificates on the same data, as a certificate (`docs/composing.md`).
+
+    It holds if all of them were fixed before the first release. A certificate whose rounds compose is composed exactly, by the
+    phases of its document; one from samples by the proven points of its profile, and the joint certificate then fails with the
+    sum of their failure probabilities. Rules that this needs are in the assumptions and theorems of the joint certificate.
+
+    Args:
+        sources: A list of certificates, JSON files of certificates, and documents whose only blank may be ε or δ, all of runs
+            on the whole data set.
+        parts: For runs on disjoint parts of the data: the name of each part, and its source, or a list of them.
+        names: Names for the sources, in their order. Default: the names of their documents.
+        name: The name of the joint document. Default: made from the names of the sources.
+        epsilon: The claim, in nats. Default: it is computed, the least ε that is certified at `delta`.
+        delta: The δ of the joint guarantee. Default: that of the sources, if all have the same; with `epsilon`: it is computed.
+            With both, the claim is checked.
+        adjacency: The adjacency of the joint guarantee. Default: the common one, or replace-one if a source has it, which
+            add-remove and zero-out imply by two steps.
+        repeat: Whether a document that is given several times was run as often.
+        points: For certificates from samples: use the points of the `profile` too, or the `guarantee` alone. The guarantee
+            alone gives a larger ε; if it was verified or proven, the joint certificate has no failure probability.
+        threads: As for `certify`.
+        time_limit: As for `certify`.
+        progress: As for `certify`.
+        store: As for `certify`.
+        store_errors: As for `certify`.
+        cluster: As for `certify`.
+
+    Returns the certificate of the joint document. Raises `CertificateError` for a certificate whose claim does not hold, that
+    contradicts itself, or that is about one draw; `DocumentError` for a wrong document, for the same document twice, and where no
+    bound is implemented; `DomainError` for a wrong argument, and if the sources have different δ and none is given; and the
+    errors of `certify`.
+    """
+    from pyaccount.composing import joint_document
+
+    document = joint_document(
+        sources,
+        parts=parts,
+        names=names,
+        name=name,
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        repeat=repeat,
+        points=points,
+    )
+    return certify(
+        document,
+        threads=threads,
+        time_limit=time_limit,
+        progress=progress,
+        store=store,
+        store_errors=store_errors,
+        cluster=cluster,
+    )
 
 
 def amplify(source: Source | Amplification, *, overrides: Overrides = ()) -> AmplificationCertificate:

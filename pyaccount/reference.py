@@ -21,6 +21,7 @@ from pyaccount.document import ranges
 from pyaccount.document.amplification import AmplificationModel
 from pyaccount.document.kinds import Section, word_of
 from pyaccount.document.models import (
+    PHASED_KEYS,
     DisjointPhases,
     MechanismDocument,
     MechanismPhase,
@@ -113,7 +114,7 @@ def _sections(title: str, model: type[Section]) -> Iterator[str]:
     shown = dict(model.model_fields)
     if model is SingleDocument:
         shown["mechanism"] = MechanismDocument.model_fields["mechanism"]
-        shown["phases"] = PhasedDocument.model_fields["phases"]
+        shown |= {key: PhasedDocument.model_fields[key] for key in PHASED_KEYS}
         yield ""
         yield (
             "`training`, `sampler`, `matrix`, `workload`, `noise` and `count` describe one training run. `mechanism` (with "
@@ -254,7 +255,7 @@ def _read(reader: readers.FieldReader) -> tuple[str, str, str]:
         found = "word or list", "", _words(reader.words) or reader.what
     elif isinstance(reader, Varied):
         found = "mapping or list", "", reader.allowed
-    elif isinstance(reader, readers.Text):
+    elif isinstance(reader, readers.Text | readers.Digest):
         found = "text", "", reader.allowed
     elif isinstance(reader, ScheduleValues):
         found = "schedule", reader.range.measure, "a list, each " + reader.range.describe() + "; or a mapping, as below"

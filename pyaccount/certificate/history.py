@@ -48,6 +48,7 @@ _BEGINNINGS: tuple[tuple[re.Pattern[str], Beginning], ...] = (
     (re.compile(r"phases\[\d+\]\.probabilities"), _on(28, 12, 0)),
     # Those of disjoint parts are as old as disjoint parts; those of strata are younger than strata.
     (re.compile(r"records"), _on(28, 13, 30)),
+    (re.compile(r"composed_from"), _on(28, 16, 0)),
 )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.certificate.composed import composed
 from pyaccount.certificate.consistency import CONTENT, content_sha256
+from pyaccount.certificate.joint import composed_records, joint_assumptions
 from pyaccount.certificate.model import (
     BufferRecord,
     CertificateModel,
@@ -76,8 +77,8 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
     worded = evidence.instance.reductions
     noises = {constant_multiplier(document, body) for body in document.bodies}
     reductions = [ReductionRecord(**reduction.stated()) for reduction in worded]
-    assumptions = _assumptions(document, worded)
-    if numbers.guarantee.kind == "verified":
+    assumptions = [*joint_assumptions(document), *_assumptions(document, worded)]
+    if numbers.guarantee.kind == "verified" and numbers.evidence.sampling is not None:
         assumptions.append(RELEASE)
     risk = _risk(asked, evidence, numbers)
     lemma = evidence.group_lemma if isinstance(evidence, Evidence) else None
@@ -104,6 +105,7 @@ def issue(plan: CompiledDocument, evidence: Evidence | SampledEvidence) -> Certi
         holds=evidence.holds,
         guarantee=numbers.guarantee,
         records=_records(evidence) if isinstance(evidence, Evidence) else None,
+        composed_from=composed_records(document),
         risk=risk,
         solved=numbers.solved,
         privacy=unit,

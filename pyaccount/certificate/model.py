@@ -30,8 +30,9 @@ class Guarantee(Record):
     delta_lower: Probability = Field(description="Lower bound: no smaller δ holds at this epsilon.")
     failure_probability: Probability = Field(
         description="The probability, over the random numbers of the accountant, that epsilon and delta do not hold. "
-        "It is 0 for a proof, and for a verified guarantee, where it is included in delta. Lower bounds from "
-        "samples are wrong with the pointwise_failure_probability of the evidence."
+        "It is 0 for a proof, and for a verified guarantee, where it is included in delta. If the document states guarantees "
+        "from samples, it is the sum of their failure probabilities. Lower bounds from samples are wrong with the "
+        "pointwise_failure_probability of the evidence."
     )
 
 
@@ -433,10 +434,24 @@ class KindOfRecord(Record):
     epsilon_lower: NonNegative = Field(description="Lower bound: no smaller ε holds for records of this kind.")
 
 
+class ComposedRecord(LaterRecord):
+    """A document that a joint document was made from, and its certificate."""
+
+    later: ClassVar[tuple[str, ...]] = ("sha256", "statement")
+
+    name: str = Field(description="The name of the document.")
+    document_sha256: str = Field(description="The SHA-256 of the canonical JSON of the document.")
+    sha256: str | None = Field(
+        default=None,
+        description="The SHA-256 of the content of its certificate, which is content_sha256 there. Absent if it has none.",
+    )
+    statement: str | None = Field(default=None, description="The sentence of its certificate. Absent if it has none.")
+
+
 class CertificateModel(LaterRecord):
     """A privacy certificate, format version 1."""
 
-    later: ClassVar[tuple[str, ...]] = ("risk", "records", "content_sha256")
+    later: ClassVar[tuple[str, ...]] = ("risk", "records", "composed_from", "content_sha256")
 
     # The meaning of a field never changes; a new meaning gets a new name or a new format version.
     pyaccount: Literal[1] = Field(description="The version of the certificate format.")
@@ -449,6 +464,11 @@ class CertificateModel(LaterRecord):
         default=None,
         description="The guarantee for each kind of record, if the document says that records differ, as those of disjoint parts "
         "and of strata do. The guarantee of the certificate holds for all of them. Absent if all records are of one kind.",
+    )
+    composed_from: list[ComposedRecord] | None = Field(
+        default=None,
+        description="The documents that a joint document was made from, and their certificates, as the document states them. The "
+        "guarantee is that of all of them together. Absent for other documents.",
     )
     risk: RiskRecord | None = Field(
         default=None,

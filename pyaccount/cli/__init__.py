@@ -32,6 +32,7 @@ _HOMES = {
     "plan": "certify",
     "matrix": "matrix",
     "certify": "certify",
+    "compose": "compose",
     "compare": "certify",
     "sweep": "sweep",
     "report": "certificates",

@@ -144,7 +144,7 @@ def certify(
         certificate = plan.run(
             threads=threads, report=report, store=store, store_errors=store_errors, cluster=cluster, since=since
         )
-    if not _hand_over(certificate.data, asked, brief=brief):
+    if not hand_over_certificate(certificate.data, asked, brief=brief):
         return STOPPED
     return HOLDS if certificate.holds else FAILS
 
@@ -188,7 +188,7 @@ def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None, 
 
     check_drawing(plot)
     certificate = amplify(document)
-    delivered = _hand_over(certificate, asked, brief=brief)
+    delivered = hand_over_certificate(certificate, asked, brief=brief)
     if plot is not None:
         from pyaccount.certificate.report.amplified import aligned_profile
         from pyaccount.pages.figure import figure, save
@@ -197,7 +197,9 @@ def _amplify(document: Amplification, asked: RequestedOutput, plot: str | None, 
     return HOLDS if delivered else STOPPED
 
 
-def _hand_over(data: CertificateModel | AmplificationCertificate, asked: RequestedOutput, *, brief: bool) -> bool:
+def hand_over_certificate(
+    data: CertificateModel | AmplificationCertificate, asked: RequestedOutput, *, brief: bool
+) -> bool:
     """Write a certificate where it was asked for, and print it or the short answer. Return whether all succeeded."""
     from pyaccount.certificate.saving import certificate_text
 

@@ -11,7 +11,14 @@ from pydantic import BaseModel
 from pyaccount.document.blanks import blanks, choice_at, choices
 from pyaccount.document.fields import WHOLE_BLANKS
 from pyaccount.document.foreign import from_value
-from pyaccount.document.models import SHAPES, AnyDocument, MechanismDocument, PhasedDocument, SingleDocument
+from pyaccount.document.models import (
+    SHAPES,
+    AnyDocument,
+    ComposedDocument,
+    MechanismDocument,
+    PhasedDocument,
+    SingleDocument,
+)
 from pyaccount.document.nodes import Scalar, Table, find, place_of, replaced
 from pyaccount.document.overrides import set_at
 from pyaccount.document.risk import target
@@ -51,6 +58,11 @@ class Document(Mechanism):
         self.choices: tuple[Path, ...] = tuple(choices(self))
         #: The content of the files that the document names, once it is `pinned`.
         self.read: dict[object, Any] | None = None
+
+    @property
+    def composed_from(self) -> tuple[ComposedDocument, ...]:
+        """The documents that a joint document was made from; empty for other documents."""
+        return self._model.composed_from if isinstance(self._model, PhasedDocument) else ()
 
     def pinned(self) -> Document:
         """Return the document for one analysis, in which each file that it names is read only once.

@@ -259,6 +259,26 @@ class Text(FieldReader):
 
 
 @dataclass(frozen=True)
+class Digest(FieldReader):
+    """Reads a SHA-256."""
+
+    def _read(self, value: object) -> object:
+        if not isinstance(value, str):
+            raise wrong_type(value, self.allowed)
+        if len(value) != 64 or not set(value) <= set("0123456789abcdef"):
+            raise refuse("out-of-range", f"must be {self.allowed}", self.allowed)
+        return value
+
+    @property
+    def allowed(self) -> str:
+        """The accepted values, in words."""
+        return "a SHA-256: 64 hexadecimal digits in lower case"
+
+    def _json_schema(self) -> JsonSchema:
+        return {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+
+
+@dataclass(frozen=True)
 class Choice(FieldReader):
     """Reads one of a few words."""
 

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from pyaccount.document import ranges
-from pyaccount.document.fields import Choice, Items, Number, Text, Version
+from pyaccount.document.fields import Choice, Digest, Items, Number, Text, Version
 from pyaccount.document.kinds import KeyedShapes, Kind, Kinds, Section
 from pyaccount.document.matrices import Identity, Matrix
 from pyaccount.document.mechanisms import AnyMechanism
@@ -205,10 +205,30 @@ class MechanismDocument(_MechanismFields, _Head):
     body_keys: ClassVar[tuple[str, ...]] = BODY_KEYS
 
 
+class ComposedDocument(Section):
+    """A document, and its certificate, whose phases are among those of a joint document."""
+
+    name: Annotated[str, Text(ranges.NAME_LENGTH)] = Field(description="The name of the document.")
+    document_sha256: Annotated[str, Digest()] = Field(description="The SHA-256 of the canonical JSON of the document.")
+    sha256: Annotated[str | None, Digest()] = Field(
+        default=None,
+        description="The SHA-256 of the content of its certificate, which is content_sha256 there. Absent if it has none.",
+    )
+    statement: Annotated[str | None, Text(ranges.STATEMENT_LENGTH)] = Field(
+        default=None, description="The sentence of its certificate. Absent if it has none."
+    )
+
+
 class PhasedDocument(_Head):
     """A document with several mechanisms, which are composed."""
 
     body_keys: ClassVar[tuple[str, ...]] = BODY_KEYS
+
+    composed_from: Annotated[tuple[ComposedDocument, ...], Items(ranges.COMPOSED)] = Field(
+        default=(),
+        description="The documents that this joint document was made from by `pyaccount compose`. The certificate lists them, "
+        "and assumes that all of them were fixed before the first release.",
+    )
 
     # None if the document does not state it.
     noise: SharedNoise = Field(
@@ -221,6 +241,8 @@ class PhasedDocument(_Head):
     )
 
 
+#: The keys that only a document with phases has.
+PHASED_KEYS = ("phases", "composed_from")
 #: The shapes of a document at the top level.
 SHAPES = KeyedShapes(SingleDocument, {"phases": PhasedDocument, "mechanism": MechanismDocument})
 AnyDocument = SingleDocument | MechanismDocument | PhasedDocument

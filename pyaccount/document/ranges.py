@@ -156,6 +156,9 @@ SWEPT = Range(-1e15, 1e15)
 BASE_DELTA = Range(0, 1, measure="probability")
 PROFILE_LENGTH = Range(0, 1000, unit="entries")
 PHASES = Range(1, 10_000, unit="entries")
+#: The documents that a joint document was made from, and the sentence of the certificate of each.
+COMPOSED = Range(1, 10_000, unit="entries")
+STATEMENT_LENGTH = Range(1, 4000, unit="characters")
 INNER_PHASES = Range(1, 100, unit="entries")
 PARTS = Range(1, 1000, unit="entries")
 #: The number of strata of a sampler.

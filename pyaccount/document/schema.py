@@ -15,7 +15,15 @@ from pydantic_core import core_schema
 from pyaccount.document.amplification import AmplificationModel
 from pyaccount.document.fields import DURATION_TEXT, NUMBER_TEXT
 from pyaccount.document.kinds import Section
-from pyaccount.document.models import BODY_KEYS, REPLACED, SHAPES, MechanismDocument, PhasedDocument, SingleDocument
+from pyaccount.document.models import (
+    BODY_KEYS,
+    PHASED_KEYS,
+    REPLACED,
+    SHAPES,
+    MechanismDocument,
+    PhasedDocument,
+    SingleDocument,
+)
 from pyaccount.document.policy import PolicyModel
 from pyaccount.document.sweeps import VARIES, SweepModel
 from pyaccount.document.words import VERSION
@@ -70,15 +78,14 @@ def mechanism_schema() -> dict[str, Any]:
         "title": f"pyaccount mechanism document, version {VERSION}",
         "description": "A mechanism for which pyaccount computes a certificate: what is protected, how it is trained, one blank.",
         "type": "object",
-        "properties": {name: properties[name] for name in (*heads, *BODY_KEYS, "phases")},
+        "properties": {name: properties[name] for name in (*heads, *BODY_KEYS, *PHASED_KEYS)},
         "required": _required(PhasedDocument, heads),
         "additionalProperties": False,
         "oneOf": [
             {
                 "required": _required(SingleDocument, BODY_KEYS),
                 "properties": {
-                    "phases": False,
-                    "mechanism": False,
+                    **dict.fromkeys((*PHASED_KEYS, "mechanism"), False),
                     "sampler": samplers[SingleDocument],
                     "noise": noises[SingleDocument],
                 },
@@ -86,7 +93,7 @@ def mechanism_schema() -> dict[str, Any]:
             {
                 "required": ["mechanism"],
                 "properties": {
-                    **dict.fromkeys((*REPLACED, "phases"), False),
+                    **dict.fromkeys((*REPLACED, *PHASED_KEYS), False),
                     "sampler": samplers[MechanismDocument],
                 },
             },

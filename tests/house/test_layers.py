@@ -36,6 +36,7 @@ ROOMS = (
         "sweeping",
         "attestation",
         "gate",
+        "composing",
         "data",
     ),
     *("auditing", "accountant", "training", "adapters", "draft", "messages", "schemas", "cli", "reference"),

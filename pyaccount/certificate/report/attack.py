@@ -116,8 +116,10 @@ def _notes(data: CertificateModel, meaning: Meaning) -> list[Block]:
     if (about := note_on_stated(data)) is not None:
         notes.append(Paragraph(about))
     if meaning.failure_probability > 0.0:
-        failure = at_most(meaning.failure_probability, "probability", "histogram", 2)
-        text = "The profile was sampled: all bounds of this section hold together, except with a probability of "
+        sampled = data.evidence.sampling is not None
+        failure = at_most(meaning.failure_probability, "probability", "histogram" if sampled else "document", 2)
+        opening = "The profile was sampled" if sampled else "The document states guarantees that come from samples"
+        text = f"{opening}: all bounds of this section hold together, except with a probability of "
         notes.append(Paragraph((text, *directed(failure), " over the accountant's own randomness.")))
     coarse = [rate for rate in meaning.rates if rate.coarse]
     if coarse:

@@ -300,10 +300,16 @@ def budget_section(data: CertificateModel) -> PageSection:
     )
 
 
-def provenance_section(data: CertificateModel | AmplificationData, seed: int | None = None) -> PageSection:
-    """Return the section on provenance: the hashes of document and content, the versions, the seed and the time."""
+def provenance_section(
+    data: CertificateModel | AmplificationData, seed: int | None = None, composed: tuple[Fact, ...] = ()
+) -> PageSection:
+    """Return the section on provenance: the hashes of document and content, the versions, the seed and the time.
+
+    `composed` are the rows of the hashes of the documents and certificates that a joint document was made from.
+    """
     rows = [
         Fact("document", (Literally(data.document_sha256),), ("SHA-256 of its canonical JSON",)),
+        *composed,
         *(Fact(name, (Literally(number),), ("version",)) for name, number in data.versions.items()),
     ]
     if data.content_sha256 is not None:

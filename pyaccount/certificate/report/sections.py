@@ -102,7 +102,9 @@ def certificate_page(data: CertificateModel, contradictions: Sequence[str] = ())
         statement=data.statement,
         headline=_headline(data),
         sections=(
-            PageSection("guarantee", "The guarantee", (FactList(_guarantee_facts(data)), *_by_kind(data))),
+            PageSection(
+                "guarantee", "The guarantee", (FactList(_guarantee_facts(data)), *_by_kind(data), *_composed(data))
+            ),
             attack_section(data, consequences),
             profile_section(data),
             PageSection("mechanism", "The mechanism", _mechanism(data)),
@@ -112,7 +114,9 @@ def certificate_page(data: CertificateModel, contradictions: Sequence[str] = ())
             evidence_section(data),
             budget_section(data),
             PageSection("document", "The document", (Code(yaml_text(data.document), "yaml"),)),
-            provenance_section(data, None if data.evidence.sampling is None else data.evidence.sampling.seed),
+            provenance_section(
+                data, None if data.evidence.sampling is None else data.evidence.sampling.seed, _composed_hashes(data)
+            ),
         ),
         origins=ORIGINS,
         stated=AS_STATED,
@@ -236,7 +240,8 @@ def _guarantee_facts(data: CertificateModel) -> tuple[Fact, ...]:
     ]
     sampling = data.evidence.sampling
     if guarantee.kind == "confidence":
-        failure = at_most(guarantee.failure_probability, "probability", "test", 2)
+        source = "document" if sampling is None else "test"
+        failure = at_most(guarantee.failure_probability, "probability", source, 2)
         rows.append(Fact("fails with", directed(failure), ("probability that the statement is false",)))
     elif guarantee.kind == "verified" and sampling is not None:
         inside = at_most(sampling.total_probability, "probability", "test", 2)
@@ -287,6 +292,31 @@ def _by_kind(data: CertificateModel) -> tuple[Block, ...]:
         for kind in data.records
     )
     return (PageTable(caption, ("kind of record", "ε", "lower end of ε"), rows, words=("kind of record",)),)
+
+
+def _composed(data: CertificateModel) -> tuple[Block, ...]:
+    """Return the table of the documents that a joint document was made from; empty for other documents."""
+    if data.composed_from is None:
+        return ()
+    caption: Content = (
+        "Composed from: the guarantee is that of all of these together. What each of them states is the sentence of its own "
+        "certificate.",
+    )
+    columns = ("document", "its certificate states")
+    rows = tuple(((Literally(one.name),), (one.statement or "it has no certificate",)) for one in data.composed_from)
+    return (PageTable(caption, columns, rows, words=columns),)
+
+
+def _composed_hashes(data: CertificateModel) -> tuple[Fact, ...]:
+    """Return the rows of the hashes of what was composed."""
+    rows = []
+    for one in data.composed_from or ():
+        rows.append(
+            Fact("composed", (Literally(one.document_sha256),), ("SHA-256 of the document ", Literally(one.name)))
+        )
+        if one.sha256 is not None:
+            rows.append(Fact("composed", (Literally(one.sha256),), ("SHA-256 of the content of its certificate",)))
+    return tuple(rows)
 
 
 def _risk(data: CertificateModel) -> list[Fact]:

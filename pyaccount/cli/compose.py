@@ -1,0 +1,198 @@
+"""The command that composes certificates of runs on the same data."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pyaccount.cli.certify import hand_over_certificate
+from pyaccount.cli.common import (
+    FAILS,
+    HOLDS,
+    STDOUT,
+    STOPPED,
+    check_apart,
+    check_output,
+    progress,
+    tell,
+    telling_warnings,
+)
+from pyaccount.cli.completion import FILE, limit_words
+from pyaccount.cli.options import (
+    cluster_option,
+    output_format_option,
+    output_option,
+    store_errors_option,
+    store_option,
+    threads_option,
+)
+from pyaccount.cli.outputs import RequestedOutput
+from pyaccount.cli.stdin import files_of, source_of
+from pyaccount.document.files import named_files
+from pyaccount.forms import FORMS
+
+if TYPE_CHECKING:
+    from pyaccount.document.sources import Handed
+    from pyaccount.store import Strictness
+
+
+@click.command(short_help="Compose the certificates of several runs on the same data into one.")
+@click.argument("certificates", metavar="CERT...", nargs=-1, type=FILE)
+@click.option(
+    "--part",
+    "parts",
+    metavar="NAME=CERT",
+    multiple=True,
+    help="The certificate of a run on one part of the data; parts with different names are disjoint. Repeat for each part, and "
+    "with the same name for several runs on one part.",
+)
+@click.option("--name", metavar="NAME", help="The name of the joint document [made from the names of its documents].")
+@click.option(
+    "--epsilon",
+    metavar="E",
+    help="The ε of the joint guarantee. Alone: δ is computed. With --delta: this claim is checked [computed].",
+)
+@click.option(
+    "--delta", metavar="D", help="The δ of the joint guarantee [that of the certificates, if all have the same]."
+)
+@click.option(
+    "--adjacency",
+    metavar="A",
+    type=limit_words("adjacency"),
+    help="The adjacency of the joint guarantee [that of the certificates; replace-one if one of them has it].",
+)
+@click.option(
+    "--repeat", is_flag=True, help="A certificate that is given several times is of a run that took place as often."
+)
+@click.option(
+    "--points",
+    type=click.Choice(["profile", "guarantee"]),
+    default="profile",
+    help="The points of certificates from samples that are used: those of the profile too, which fail with a probability that is "
+    "stated, or the guarantee alone, which gives a larger ε [profile].",
+)
+@click.option(
+    "--document-only",
+    "document_only",
+    is_flag=True,
+    help="Print the joint document as YAML, and compute nothing.",
+)
+@output_option("certificate")
+@output_format_option(FORMS)
+@threads_option(more=" It does not change the result.")
+@click.option("--time-limit", metavar="TIME", help="Maximum time of the computation, e.g. `10 min` [none].")
+@store_option
+@store_errors_option
+@cluster_option
+@click.option(
+    "--brief",
+    is_flag=True,
+    help="Print a short answer instead of the certificate: the statement, ε and δ, one per line. FILE still gets the whole "
+    "certificate.",
+)
+@click.option(
+    "--quiet",
+    is_flag=True,
+    help="Do not show progress and the rules that were used. The certificate is printed only if --format or --brief is given.",
+)
+def compose(
+    certificates: tuple[str, ...],
+    parts: tuple[str, ...],
+    name: str | None,
+    epsilon: str | None,
+    delta: str | None,
+    adjacency: str | None,
+    repeat: bool,
+    points: str,
+    document_only: bool,
+    output: str | None,
+    form: str | None,
+    threads: int,
+    time_limit: str | None,
+    store: str | None,
+    store_errors: Strictness,
+    cluster: str | None,
+    brief: bool,
+    quiet: bool,
+) -> int:
+    """Compute the joint guarantee of the runs that each CERT certifies, all on the same data, as a certificate. A CERT is a
+    certificate in JSON, a document whose only blank may be ε or δ, or - for standard input (once).
+
+    It holds if all of the documents were fixed before the first release. Certificates without samples are composed exactly;
+    those from samples by the proven points of their profiles.
+
+    \b
+    Examples:
+      pyaccount compose count.cert.json training.cert.json --delta 1e-6
+      pyaccount compose a.cert.json b.cert.json --epsilon 8 --delta 1e-5 -o joint.cert.json
+      pyaccount compose count.cert.json --part north=n.cert.json --part south=s.cert.json --delta 1e-6
+      pyaccount compose monday.cert.json monday.cert.json --repeat --brief
+
+    \b
+    Exit codes: 0 the guarantee is computed, or the claim holds; 1 the claim does
+    not hold; 2 a certificate is wrong, or no bound is implemented for these
+    together; 3 a limit was reached.
+    """
+    from pyaccount.arguments import seconds_of
+    from pyaccount.certificate.reading import LARGEST_FILE
+    from pyaccount.composing import joint
+    from pyaccount.running import compile_document, compile_within
+
+    since, named = time.monotonic(), [_part(part) for part in parts]
+    if not certificates and not named:
+        raise click.UsageError("Missing argument 'CERT...'.")
+    inputs = files_of(*certificates, *(file for _, file in named))
+    check_output(output, inputs, form, only="json")
+    if brief and (output == STDOUT or form not in (None, "text")):
+        raise click.UsageError("--brief: the short answer is text on stdout; leave --format and --output - out")
+    grouped: dict[str, list[str | Handed]] = {}
+    for part, file in named:
+        grouped.setdefault(part, []).append(source_of(file, largest=LARGEST_FILE))
+    made = joint(
+        [source_of(file, largest=LARGEST_FILE) for file in certificates],
+        parts=grouped,
+        name=name,
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        repeat=repeat,
+        points=points,  # type: ignore[arg-type]
+    )
+    if not quiet:
+        for rule in made.rules:
+            tell(rule)
+    if document_only:
+        from pyaccount.certificate.report.yaml_text import yaml_text
+
+        click.echo(yaml_text(made.document.to_mapping()), nl=False)
+        return HOLDS
+    if output not in (None, STDOUT):
+        check_apart("--output", Path(output), [*named_files(made.document), *([store] if store is not None else [])])
+    asked = RequestedOutput.checked(output, form, FORMS, quiet=quiet and not brief)
+    seconds = seconds_of(time_limit, "--time-limit")
+    plan, since = compile_within(made.document, compile_document, time_limit=seconds, since=since)
+    with progress(quiet=quiet) as report, telling_warnings():
+        certificate = plan.run(
+            threads=threads,
+            time_limit=seconds,
+            limited_by="--time-limit",
+            report=report,
+            store=store,
+            store_errors=store_errors,
+            cluster=cluster,
+            since=since,
+        )
+    if not hand_over_certificate(certificate.data, asked, brief=brief):
+        return STOPPED
+    return HOLDS if certificate.holds else FAILS
+
+
+def _part(text: str) -> tuple[str, str]:
+    """Return the name of a part and its file."""
+    name, equals, file = text.partition("=")
+    if not equals or not name.strip() or not file:
+        raise click.UsageError(f"--part {text}: is NAME=CERT, the name of the part and its certificate")
+    return name.strip(), file

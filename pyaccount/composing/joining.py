@@ -1,0 +1,199 @@
+"""Makes the joint document: everything that is run on one data set, as phases, with one adjacency, group and target."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pyaccount.certificate.certificate import Certificate
+from pyaccount.composing.phases import Aim, Phase, numbered, part_of, shortened, taken_as
+from pyaccount.composing.points import POINTS, Points
+from pyaccount.composing.rules import adjacency_of, check_apart, check_units, group_of
+from pyaccount.composing.sources import Composable, Source, read
+from pyaccount.document.document import Document
+from pyaccount.document.loading import load
+from pyaccount.document.sources import Handed
+from pyaccount.errors import DocumentError, DomainError
+from pyaccount.rounding import shortest
+
+if TYPE_CHECKING:
+    from pyaccount.document.words import Adjacency
+
+#: What a part is made from: one source, or several that are run on the same part.
+Part = Source | Sequence[Source]
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A joint document, and in words each rule by which something is not composed exactly as it was certified."""
+
+    document: Document
+    rules: tuple[str, ...]
+
+
+def joint_document(  # noqa: PLR0913 - what is composed, and how
+    sources: Iterable[Source],
+    *,
+    parts: Mapping[str, Part] | None = None,
+    names: Sequence[str] | None = None,
+    name: str | None = None,
+    epsilon: float | str | None = None,
+    delta: float | str | None = None,
+    adjacency: str | None = None,
+    repeat: bool = False,
+    points: Points = "profile",
+) -> Document:
+    """Return the joint document of certificates and documents on the same data; nothing is computed.
+
+    The arguments and errors are those of `pyaccount.compose`, without those of the computation.
+    """
+    return joint(
+        sources,
+        parts=parts,
+        names=names,
+        name=name,
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        repeat=repeat,
+        points=points,
+    ).document
+
+
+def joint(  # noqa: PLR0913 - as joint_document
+    sources: Iterable[Source],
+    *,
+    parts: Mapping[str, Part] | None = None,
+    names: Sequence[str] | None = None,
+    name: str | None = None,
+    epsilon: float | str | None = None,
+    delta: float | str | None = None,
+    adjacency: str | None = None,
+    repeat: bool = False,
+    points: Points = "profile",
+) -> Joint:
+    """Return the joint document of certificates and documents, with the rules that were used. As `joint_document`."""
+    if points not in POINTS:
+        raise DomainError(f"points = {points!r} is outside its domain: {' or '.join(POINTS)}")
+    whole = [read(source) for source in _listed(sources)]
+    in_parts = {part: [read(source) for source in _of_part(given)] for part, given in (parts or {}).items()}
+    everything = [*whole, *(source for there in in_parts.values() for source in there)]
+    if not everything:
+        raise DomainError("sources is a list of certificates, of at least one: there is nothing to compose")
+    if len(in_parts) == 1:
+        raise DomainError(f"parts = {[*in_parts]} is outside its domain: a data set has at least two parts")
+    if names is not None and len(names) != len(whole):
+        raise DomainError(f"names has {len(names)} names, but there are {len(whole)} sources")
+    check_apart(everything, repeat=repeat)
+    check_units(everything)
+    target, group = adjacency_of(everything, adjacency), group_of(everything)
+    labels = numbered([*(names or [one.name for one in whole]), *(one.name for one in everything[len(whole) :])])
+    aim = Aim(target, group, points)
+    taken = {id(source): taken_as(source, label, aim) for source, label in zip(everything, labels, strict=True)}
+
+    def phases_of(sources: list[Composable]) -> list[Phase]:
+        return [phase for source in sources for phase in taken[id(source)].phases]
+
+    phases = phases_of(whole)
+    if in_parts:
+        parallel = [part_of(part, phases_of(there), there) for part, there in in_parts.items()]
+        phases.append({"name": "disjoint parts", "parallel": parallel})
+    mapping: dict[str, Any] = {
+        "pyaccount": 1,
+        "name": shortened(name if name is not None else _joint_name(labels)),
+        "privacy": _privacy(everything, target, group, epsilon, delta),
+        **_accounting(everything),
+        "composed_from": [entry for source in everything for entry in source.entries],
+        "phases": phases,
+    }
+    rules = dict.fromkeys(rule for one in taken.values() for rule in one.rules)
+    return Joint(load(mapping, folder=_folder(everything)), tuple(rules))
+
+
+def _listed(sources: Iterable[Source]) -> list[Source]:
+    if isinstance(sources, str | bytes | os.PathLike | Mapping | Handed | Certificate | Document) or not isinstance(
+        sources, Iterable
+    ):
+        raise TypeError(
+            f"sources is a list of certificates, not one {type(sources).__name__}: compose([certificate, …])"
+        )
+    return list(sources)
+
+
+def _of_part(given: Part) -> list[Source]:
+    one = isinstance(given, str | os.PathLike | Mapping | Handed | Certificate | Document)
+    return [cast("Source", given)] if one else list(cast("Sequence[Source]", given))
+
+
+def _joint_name(labels: list[str]) -> str:
+    """Return the name of a joint document, which its certificate's sentence contains, and so the main assumption too."""
+    if len(labels) == 1:
+        return labels[0]
+    together = f"{', '.join(labels[:-1])} and {labels[-1]}"
+    suffix = " together, all fixed beforehand"
+    named = f"{together}{suffix}"
+    return named if named == shortened(named) else f"{len(labels)} runs{suffix}"
+
+
+def _privacy(
+    sources: list[Composable],
+    adjacency: Adjacency,
+    group: int,
+    epsilon: float | str | None,
+    delta: float | str | None,
+) -> dict[str, Any]:
+    """Return the section of the joint document: ε is the blank unless it is given, at a given δ or the common one."""
+    privacy: dict[str, Any] = {"adjacency": adjacency}
+    if group != 1:
+        privacy["group_size"] = group
+    if delta is None and epsilon is not None and epsilon != "solve":
+        delta = "solve"
+    elif delta is None:
+        delta = _common_delta(sources)
+    return {**privacy, "epsilon": "solve" if epsilon is None else epsilon, "delta": delta}
+
+
+def _common_delta(sources: list[Composable]) -> float:
+    """Return the δ that all sources have. Raises `DomainError` if they have several, or none."""
+    stated = {source.label: source.delta for source in sources}
+    common = set(stated.values())
+    if len(common) == 1 and (delta := common.pop()) is not None:
+        return delta
+    shown = ", ".join(
+        f"{label} has {'none' if value is None else f'δ = {shortest(value)}'}" for label, value in stated.items()
+    )
+    raise DomainError(
+        f"`delta` is not given, and the sources have no common one: {shown}. Give the δ of the joint guarantee"
+    )
+
+
+def _accounting(sources: list[Composable]) -> dict[str, Any]:
+    """Return the section with the smallest tolerance that a document states; empty if none states one."""
+    documents = [source.document for source in sources if source.document is not None]
+    stated = [document.accounting.tolerance for document in documents if document.accounting.tolerance is not None]
+    return {"accounting": {"tolerance": min(stated)}} if stated else {}
+
+
+def _folder(sources: list[Composable]) -> Path | None:
+    """Return the folder of the files that the documents name; None if they name none.
+
+    Raises `DocumentError` if they are in several folders, since a document looks for its files in one.
+    """
+    named: dict[Path, Composable] = {}
+    for source in sources:
+        document = source.document
+        if document is not None and any(body.files() for body in document.every_body()):
+            folder = Path() if document.file is None else Path(document.file).parent
+            named.setdefault(Path(os.path.realpath(folder)), source)
+    if len(named) > 1:
+        folders = " and ".join(f"of {source.label} in {folder}" for folder, source in named.items())
+        last = [*named.values()][-1]
+        message = (
+            f"the files that the documents name are in several folders ({folders}), and one document looks for its files in one "
+            "folder: put the files and certificates into one folder, with different names"
+        )
+        raise DocumentError([last.problem("outside-folder", ("document",), message)])
+    return next(iter(named), None)
