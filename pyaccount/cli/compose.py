@@ -127,9 +127,9 @@ def compose(
     \b
     Examples:
       pyaccount compose count.cert.json training.cert.json --delta 1e-6
-      pyaccount compose a.cert.json b.cert.json --epsilon 8 --delta 1e-5 -o joint.cert.json
-      pyaccount compose count.cert.json --part north=n.cert.json --part south=s.cert.json --delta 1e-6
-      pyaccount compose monday.cert.json monday.cert.json --repeat --brief
+      pyaccount compose count.cert.json training.cert.json --epsilon 9 --delta 1e-5 -o joint.cert.json
+      pyaccount compose count.cert.json --part north=north.cert.json --part south=south.cert.json
+      pyaccount compose count.cert.json count.cert.json --repeat --brief
 
     \b
     Exit codes: 0 the guarantee is computed, or the claim holds; 1 the claim does

@@ -74,6 +74,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = shell("pyaccount certify training.yaml -o training.cert.json --quiet", folder)
     assert done.returncode == 0, done.stderr
     shutil.copy(folder / "training.cert.json", folder / "certificates" / "training.json")
+    # Small runs, of all data and of two parts of it.
+    for sigma, name in enumerate(("count", "north", "south"), 10):
+        mechanism = {"kind": "gaussian", "sensitivity": 1, "sigma": sigma}
+        privacy = {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6}
+        certificate = pyaccount.certify({"pyaccount": 1, "name": name, "privacy": privacy, "mechanism": mechanism})
+        certificate.save(folder / f"{name}.cert.json")
     # What two σ come to, and a store with a run.
     swept = {
         **yaml.safe_load((folder / "training.yaml").read_text(encoding="utf-8")),

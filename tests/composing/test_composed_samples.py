@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from hull_oracle import delta_of, pair_of
 from places import ROOT
 
 import pyaccount
+from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.composing import joint, joint_document
 from pyaccount.composing.points import proven_points
+from pyaccount.document.resting import rests_on
 
 GOLDEN = ROOT / "tests" / "golden" / "certificates" / "v1"
 ZERO_OUT = {"adjacency": "zero-out", "epsilon": "solve", "delta": 0.02}
@@ -161,3 +164,44 @@ def test_users_and_groups_have_no_points() -> None:
     users = users.model_copy(update={"statement": data.statement.replace("one record", "one user")})
     with pytest.raises(pyaccount.DocumentError, match="no bound is implemented for a guarantee of users"):
         joint_document([pyaccount.Certificate(users)])
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"kind": "deterministic"}, "guarantee.kind"),
+        ({"kind": "verified"}, "guarantee.kind"),
+        ({"failure_probability": 0.0}, "guarantee.failure_probability"),
+        ({"failure_probability": 1e-4}, "guarantee.failure_probability"),
+    ],
+)
+def test_a_changed_failure_probability_is_a_contradiction(changes: dict[str, Any], field: str) -> None:
+    """What the guarantee rests on follows from the document inside, so that no certificate hides it."""
+    data = pyaccount.compose([verified(), confidence()], delta=0.02).data
+    assert inconsistencies(data) == []
+    changed = data.model_copy(update={"guarantee": data.guarantee.model_copy(update=changes), "content_sha256": None})
+    assert field in {one.path for one in inconsistencies(changed)}
+
+
+def test_what_a_document_rests_on() -> None:
+    """Failure probabilities of all stated mechanisms are added, wherever they stand, and rounded up."""
+    stated = {"mechanism": {"kind": "stated", "epsilon": 1, "failure_probability": 0.1}}
+    inner = {"sampler": {"kind": "poisson", "sampling_probability": 0.5}, "phases": [stated, stated]}
+    parts = {"parallel": [{"name": "a", **stated}, {"name": "b", "phases": [stated]}]}
+    rests = rests_on({"phases": [inner, parts, stated, {"mechanism": {"kind": "stated", "mu": 1, "verified": True}}]})
+    assert rests.kind == "confidence"
+    assert rests.verified
+    assert 5 * Fraction(0.1) <= Fraction(rests.failure_probability) <= 5 * Fraction(0.1) * (1 + Fraction(1, 10**12))
+    assert rests_on(stated) == (0.1, False)
+    assert rests_on({"mechanism": {"kind": "stated", "verified": True}}).kind == "verified"
+    assert rests_on({"mechanism": {"kind": "laplace", "failure_probability": 0.1}}).kind == "deterministic"
+    assert rests_on(
+        {"phases": [{"mechanism": {"kind": "stated", "failure_probability": "no"}}, 3], "mechanism": []}
+    ) == (
+        0.0,
+        False,
+    )
+    assert (
+        rests_on({"phases": [{"mechanism": {"kind": "stated", "failure_probability": 0.9}}] * 2}).failure_probability
+        == 1.0
+    )

@@ -195,3 +195,19 @@ def test_samples_are_not_converted() -> None:
     sampler = {"sampler": {"kind": "poisson", "sampling_probability": 0.1}}
     with pytest.raises(pyaccount.DocumentError, match="on a sample, or inside of other phases"):
         pyaccount.compile(document("sampled", "replace-one", **sampled, **sampler))
+
+
+@pytest.mark.parametrize(
+    ("entry", "path", "slug"),
+    [
+        ({"name": "a", "document_sha256": "A" * 64}, "composed_from[0].document_sha256", "out-of-range"),
+        ({"name": "a", "document_sha256": 3}, "composed_from[0].document_sha256", "wrong-type"),
+        ({"name": "a", "document_sha256": "a" * 64, "sha256": "b"}, "composed_from[0].sha256", "out-of-range"),
+        ({"name": "a"}, "composed_from[0].document_sha256", "missing-key"),
+    ],
+)
+def test_what_a_document_says_it_was_composed_from(entry: dict[str, Any], path: str, slug: str) -> None:
+    """Hashes of a joint document are read strictly."""
+    with pytest.raises(pyaccount.DocumentError) as caught:
+        pyaccount.load({**document("joint", phases=[MU]), "composed_from": [entry]})
+    assert [(problem.path_text, problem.slug) for problem in caught.value.problems] == [(path, slug)]
