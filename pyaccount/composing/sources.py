@@ -92,7 +92,7 @@ def _of_certificate(certificate: Certificate, label: str, folder: Path | None) -
         asked = load(data.document)
         if folder is not None and any(body.files() for body in asked.every_body()):
             asked = load(asked, folder=folder)
-        document = claimed_document(certificate, "joint guarantee", asked)
+        document = _with_stated_matrices(claimed_document(certificate, "joint guarantee", asked), data)
     own = {
         "name": data.name,
         "document_sha256": data.document_sha256,
@@ -103,6 +103,28 @@ def _of_certificate(certificate: Certificate, label: str, folder: Path | None) -
     return Composable(
         label, data.name, _of_record(data.privacy), data.guarantee.delta, data, document, tuple(nested or [own])
     )
+
+
+def _with_stated_matrices(document: Document, data: CertificateModel) -> Document:
+    """Return a document in which each matrix that was optimised is the one that its certificate states.
+
+    What was run had that matrix. Optimising again takes time, and may end in other last digits on another machine. A certificate
+    that states no coefficients is older than that field; then the matrix stays as the document has it.
+    """
+    for body, phase in zip(document.bodies, data.phases, strict=True):
+        stated = phase.matrix
+        if not body.matrix.optimized:
+            continue
+        if stated.buffers is not None:
+            matrix: dict[str, Any] = {"kind": "blt", "scales": stated.buffers.scales, "decays": stated.buffers.decays}
+            if not getattr(body.matrix, "normalize", True):
+                matrix["normalize"] = False
+        elif stated.coefficients is not None:
+            matrix = {"kind": "toeplitz", "coefficients": stated.coefficients, "normalize": False}
+        else:
+            continue
+        document = document.with_value(body.at("matrix"), matrix)
+    return document
 
 
 def _of_record(privacy: PrivacyUnit) -> Protected:

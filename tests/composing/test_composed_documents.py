@@ -103,9 +103,31 @@ def test_a_choice_is_not_made_again() -> None:
     one = pyaccount.certify({**HEAD, "privacy": {**HEAD["privacy"], "epsilon": 2.0}, "name": "matrix", **chosen})
     document = joint_document([one, certified("count", **COUNT)])
     assert not document.choices
-    assert document.bodies[0].matrix.kind == one.data.phases[0].matrix.kind
     made = pyaccount.certify(document)
-    assert made.data.phases[0].matrix == one.data.phases[0].matrix
+    assert made.data.phases[0].matrix.coefficients == one.data.phases[0].matrix.coefficients
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [{"kind": "optimal-toeplitz", "bands": 4}, {"kind": "blt", "buffers": 2}],
+    ids=lambda matrix: matrix["kind"],
+)
+def test_an_optimised_matrix_is_not_optimised_again(matrix: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The joint document has the coefficients that the certificate states, and the numbers of the matrix that was optimised."""
+    body = {
+        "training": {"iterations": 24},
+        "sampler": {"kind": "none", "max_participations": 2, "min_separation": 12},
+        "matrix": matrix,
+        "noise": {"multiplier": 3},
+    }
+    one, count = certified("matrix", **body), certified("count", **COUNT)
+    phases = pyaccount.certify({**HEAD, "name": "both", "phases": [body, COUNT]})
+    for module, name in (("toeplitz", "optimal_toeplitz"), ("inverse", "optimal_blt")):
+        monkeypatch.setattr(f"pyaccount.strategies.{module}.{name}", None)
+    made = pyaccount.compose([one, count])
+    assert made.epsilon == pytest.approx(phases.epsilon, rel=1e-12)
+    assert made.data.phases[0].matrix.coefficients == one.data.phases[0].matrix.coefficients
+    assert made.data.phases[0].matrix.buffers == one.data.phases[0].matrix.buffers
 
 
 def test_the_target_is_the_joint_ones() -> None:
