@@ -63,7 +63,7 @@ class ProfilePoint(Record):
 
     If the mechanism was sampled, each bound of each point holds with probability at least 1 − `pointwise_failure_probability`
     of the evidence. If the evidence states a `profile_failure_probability`, each upper bound holds with probability at least
-    1 − this probability.
+    1 − this probability. If the document states guarantees from samples, all points hold unless one of these guarantees is false.
     """
 
     epsilon: NonNegative = Field(description="The ε of the point, which was chosen, in nats.")

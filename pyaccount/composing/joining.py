@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,21 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pyaccount.certificate.certificate import Certificate
-from pyaccount.composing.phases import Aim, Phase, numbered, part_of, shortened, taken_as
-from pyaccount.composing.points import POINTS, Points
+from pyaccount.composing.phases import Aim, JointPhase, Taken, numbered, part_of, shortened, taken_as
+from pyaccount.composing.points import POINTS, UsedPoints
 from pyaccount.composing.rules import adjacency_of, check_apart, check_units, group_of
-from pyaccount.composing.sources import Composable, Source, read
+from pyaccount.composing.sources import Composable, CompositionSource, read
 from pyaccount.document.document import Document
 from pyaccount.document.loading import load
 from pyaccount.document.sources import Handed
 from pyaccount.errors import DocumentError, DomainError
-from pyaccount.rounding import shortest
+from pyaccount.rounding import down, shortest
 
 if TYPE_CHECKING:
     from pyaccount.document.words import Adjacency
 
 #: What a part is made from: one source, or several that are run on the same part.
-Part = Source | Sequence[Source]
+PartSources = CompositionSource | Sequence[CompositionSource]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +36,16 @@ class Joint:
 
 
 def joint_document(  # noqa: PLR0913 - what is composed, and how
-    sources: Iterable[Source],
+    sources: Iterable[CompositionSource],
     *,
-    parts: Mapping[str, Part] | None = None,
+    parts: Mapping[str, PartSources] | None = None,
     names: Sequence[str] | None = None,
     name: str | None = None,
     epsilon: float | str | None = None,
     delta: float | str | None = None,
     adjacency: str | None = None,
     repeat: bool = False,
-    points: Points = "profile",
+    points: UsedPoints = "profile",
 ) -> Document:
     """Return the joint document of certificates and documents on the same data; nothing is computed.
 
@@ -64,16 +65,16 @@ def joint_document(  # noqa: PLR0913 - what is composed, and how
 
 
 def joint(  # noqa: PLR0913 - as joint_document
-    sources: Iterable[Source],
+    sources: Iterable[CompositionSource],
     *,
-    parts: Mapping[str, Part] | None = None,
+    parts: Mapping[str, PartSources] | None = None,
     names: Sequence[str] | None = None,
     name: str | None = None,
     epsilon: float | str | None = None,
     delta: float | str | None = None,
     adjacency: str | None = None,
     repeat: bool = False,
-    points: Points = "profile",
+    points: UsedPoints = "profile",
 ) -> Joint:
     """Return the joint document of certificates and documents, with the rules that were used. As `joint_document`."""
     if points not in POINTS:
@@ -94,7 +95,7 @@ def joint(  # noqa: PLR0913 - as joint_document
     aim = Aim(target, group, points)
     taken = {id(source): taken_as(source, label, aim) for source, label in zip(everything, labels, strict=True)}
 
-    def phases_of(sources: list[Composable]) -> list[Phase]:
+    def phases_of(sources: list[Composable]) -> list[JointPhase]:
         return [phase for source in sources for phase in taken[id(source)].phases]
 
     phases = phases_of(whole)
@@ -109,11 +110,14 @@ def joint(  # noqa: PLR0913 - as joint_document
         "composed_from": [entry for source in everything for entry in source.entries],
         "phases": phases,
     }
+    document = load(mapping, folder=_folder(everything))
+    of_parts = [[taken[id(source)] for source in there] for there in in_parts.values()]
+    _check_delta(document, [taken[id(source)] for source in whole], of_parts)
     rules = dict.fromkeys(rule for one in taken.values() for rule in one.rules)
-    return Joint(load(mapping, folder=_folder(everything)), tuple(rules))
+    return Joint(document, tuple(rules))
 
 
-def _listed(sources: Iterable[Source]) -> list[Source]:
+def _listed(sources: Iterable[CompositionSource]) -> list[CompositionSource]:
     if isinstance(sources, str | bytes | os.PathLike | Mapping | Handed | Certificate | Document) or not isinstance(
         sources, Iterable
     ):
@@ -123,9 +127,9 @@ def _listed(sources: Iterable[Source]) -> list[Source]:
     return list(sources)
 
 
-def _of_part(given: Part) -> list[Source]:
+def _of_part(given: PartSources) -> list[CompositionSource]:
     one = isinstance(given, str | os.PathLike | Mapping | Handed | Certificate | Document)
-    return [cast("Source", given)] if one else list(cast("Sequence[Source]", given))
+    return [cast("CompositionSource", given)] if one else list(cast("Sequence[CompositionSource]", given))
 
 
 def _joint_name(labels: list[str]) -> str:
@@ -168,6 +172,32 @@ def _common_delta(sources: list[Composable]) -> float:
     raise DomainError(
         f"`delta` is not given, and the sources have no common one: {shown}. Give the δ of the joint guarantee"
     )
+
+
+def _check_delta(document: Document, whole: list[Taken], parts: list[list[Taken]]) -> None:
+    """Raise `DocumentError` if no ε is known at δ, since the points of certificates do not reach so far down.
+
+    With the probability δ_i, the worst mechanism with known points reveals everything, independently of the others.
+    """
+    delta = document.privacy.delta
+    if delta == "solve":
+        return
+    worst = max((_least_delta(part) for part in parts), default=0.0)
+    least = 1.0 - (1.0 - _least_delta(whole)) * (1.0 - worst)
+    # A few roundings refuse nothing that the computation may find.
+    if least <= delta * (1.0 + 1e-9):
+        return
+    message = (
+        f"no ε is known at δ = {shortest(delta)}: of what is composed by points, only ε at larger δ are known, and together "
+        f"these points have a δ of at least {down(least)}. Give a larger delta (--delta), use the profiles too (--points "
+        "profile), or certify the runs with larger values of ε in accounting.profile"
+    )
+    raise DocumentError([document.problem("target-infeasible", ("privacy", "delta"), message)])
+
+
+def _least_delta(taken: list[Taken]) -> float:
+    """Return the least δ at which an ε is known of several sources together."""
+    return 1.0 - math.prod(1.0 - min(1.0, one.least_delta) for one in taken)
 
 
 def _accounting(sources: list[Composable]) -> dict[str, Any]:

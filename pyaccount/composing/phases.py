@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pyaccount.composing.points import Points, Proven, proven_points
+from pyaccount.composing.points import ProvenPoints, UsedPoints, proven_points
 from pyaccount.document.models import BODY_KEYS
 from pyaccount.document.own_noise import with_own_noise
 from pyaccount.document.ranges import NAME_LENGTH
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.errors import Problem
 
-Phase = dict[str, Any]
+JointPhase = dict[str, Any]
 
 
 class Aim(NamedTuple):
@@ -25,14 +25,16 @@ class Aim(NamedTuple):
 
     adjacency: Adjacency
     group_size: int
-    points: Points
+    points: UsedPoints
 
 
 class Taken(NamedTuple):
     """The phases of a source in a joint document, and the rules that they need, in words."""
 
-    phases: list[Phase]
+    phases: list[JointPhase]
     rules: list[str]
+    #: The least δ at which anything is known of it: 0 if its phases are composed.
+    least_delta: float = 0.0
 
 
 def taken_as(source: Composable, name: str, aim: Aim) -> Taken:
@@ -59,7 +61,11 @@ def taken_as(source: Composable, name: str, aim: Aim) -> Taken:
     proven = proven_points(source.data, aim.points)
     if source.data.evidence.sampling is not None:
         rules.append(_sampled_rule(proven, said))
-    return Taken([{"name": shortened(name), "mechanism": proven.mechanism(other)}], rules)
+    return Taken(
+        [{"name": shortened(name), "mechanism": proven.mechanism(other)}],
+        rules,
+        proven.least_delta(1 if other is None else 2),
+    )
 
 
 def _refusal(source: Composable, aim: Aim) -> Problem | None:
@@ -86,7 +92,7 @@ def _refusal(source: Composable, aim: Aim) -> Problem | None:
     return None
 
 
-def _sampled_rule(proven: Proven, said: str) -> str:
+def _sampled_rule(proven: ProvenPoints, said: str) -> str:
     """Return the rule by which a certificate from samples is composed."""
     count = len(proven.points)
     what = "its guarantee" if count == 1 else f"{count} points of its profile"
@@ -100,7 +106,7 @@ def _sampled_rule(proven: Proven, said: str) -> str:
     return f"{said} comes from samples, so it is composed by {what}: {chance}."
 
 
-def _own_phases(document: Document, name: str) -> list[Phase]:
+def _own_phases(document: Document, name: str) -> list[JointPhase]:
     """Return the phases of a document without blanks, or its only body as one phase, named after the document.
 
     Each phase has its own noise: a factor of all phases of the document is multiplied in.
@@ -116,7 +122,7 @@ def _own_phases(document: Document, name: str) -> list[Phase]:
     return phases
 
 
-def part_of(name: str, phases: list[Phase], sources: list[Composable]) -> Phase:
+def part_of(name: str, phases: list[JointPhase], sources: list[Composable]) -> JointPhase:
     """Return a part of the data with these phases. Raises `DocumentError` for a part that has disjoint parts itself."""
     problems = [
         source.problem(

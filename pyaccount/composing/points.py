@@ -25,17 +25,23 @@ if TYPE_CHECKING:
     from pyaccount.document.words import Adjacency
 
 #: Which points of a certificate from samples are composed: those of its profile too, or its guarantee alone.
-Points = Literal["profile", "guarantee"]
-POINTS: tuple[Points, ...] = get_args(Points)
+UsedPoints = Literal["profile", "guarantee"]
+POINTS: tuple[UsedPoints, ...] = get_args(UsedPoints)
 
 
-class Proven(NamedTuple):
+class ProvenPoints(NamedTuple):
     """Points (ε, δ) of one profile that all hold, except with the failure probability."""
 
     points: tuple[tuple[float, float], ...]
     failure_probability: float
     #: Whether a verified guarantee is among what they rest on.
     verified: bool
+
+    def least_delta(self, steps: int) -> float:
+        """Return the least δ of all points, for one step or two: no ε is known at a smaller δ. It is rounded to nearest."""
+        return min(
+            delta * (1.0 if steps == 1 else 1.0 + math.exp(min(epsilon, 700.0))) for epsilon, delta in self.points
+        )
 
     def mechanism(self, adjacency: Adjacency | None) -> dict[str, Any]:
         """Return the stated mechanism; `adjacency` is that of the points if the joint document has another one."""
@@ -52,7 +58,7 @@ class Proven(NamedTuple):
         return stated
 
 
-def proven_points(data: CertificateModel, points: Points) -> Proven:
+def proven_points(data: CertificateModel, points: UsedPoints) -> ProvenPoints:
     """Return the guarantee of a certificate, and the upper bounds of its profile if they are asked for.
 
     The failure probability is that of all points together, rounded up.
@@ -60,16 +66,16 @@ def proven_points(data: CertificateModel, points: Points) -> Proven:
     guarantee, sampling = data.guarantee, data.evidence.sampling
     pairs = {(guarantee.epsilon, guarantee.delta)}
     if points == "guarantee":
-        return Proven(_usable(pairs), guarantee.failure_probability, guarantee.kind == "verified")
+        return ProvenPoints(_usable(pairs), guarantee.failure_probability, guarantee.kind == "verified")
     pairs.update((point.epsilon, point.delta) for point in data.profile)
     if sampling is None:
         pairs.update(_curve(data.directions.remove, data.directions.add))
-        return Proven(_usable(pairs), guarantee.failure_probability, guarantee.kind == "verified")
+        return ProvenPoints(_usable(pairs), guarantee.failure_probability, guarantee.kind == "verified")
     failures = [sampling.pointwise_failure_probability] * len(data.profile)
     if guarantee.kind != "deterministic" or sampling.profile_failure_probability is not None:
         failures.append(sampling.total_probability)
     total = min(1.0, math.nextafter(math.fsum(failures), math.inf)) if data.profile else guarantee.failure_probability
-    return Proven(_usable(pairs), total, guarantee.kind == "verified" and not data.profile)
+    return ProvenPoints(_usable(pairs), total, guarantee.kind == "verified" and not data.profile)
 
 
 def _curve(remove: DirectionResult, add: DirectionResult) -> list[tuple[float, float]]:

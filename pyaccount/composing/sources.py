@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyaccount.errors import Path as DocumentPath
 
 #: What may be composed: a certificate or its JSON file, or a document in any form.
-Source = str | os.PathLike[str] | Handed | Mapping[str, Any] | Document | Certificate
+CompositionSource = str | os.PathLike[str] | Handed | Mapping[str, Any] | Document | Certificate
 #: The blanks that a joint document replaces by its own.
 _REPLACED = ("epsilon", "delta")
 
@@ -60,7 +60,7 @@ class Composable:
         return Problem(slug, message, path, self.label, value=value)
 
 
-def read(source: Source) -> Composable:
+def read(source: CompositionSource) -> Composable:
     """Return a source that can be composed.
 
     Raises `CertificateError` for a certificate that contradicts itself, whose claim does not hold, or that is about one draw;

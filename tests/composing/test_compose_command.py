@@ -82,6 +82,7 @@ def test_rules_are_told(capsys: pytest.CaptureFixture[str]) -> None:
         ((FIRST, "--brief", "--format", "json"), "--brief"),
         (("-", "-"), "only once"),
         ((FIRST, "--delta", "2"), "out-of-range"),
+        ((SAMPLED, "--points", "guarantee", "--delta", "0.005"), "no ε is known at δ = 0.005"),
         ((FIRST, "--adjacency", "swap"), "swap"),
     ],
 )

@@ -101,6 +101,23 @@ def test_a_guarantee_alone_against_advanced_composition() -> None:
     assert 1 - (1 - delta) ** 2 * (1 - max(at_least, 0.0)) == pytest.approx(0.06, rel=1e-3)
 
 
+def test_no_epsilon_is_known_below_the_points() -> None:
+    """Two guarantees at δ have no joint ε at δ: the refusal says how large δ is, and what to do."""
+    sources = [verified(), confidence()]
+    with pytest.raises(pyaccount.DocumentError, match=r"no ε is known at δ = 0\.01") as caught:
+        joint_document(sources, points="guarantee")
+    (problem,) = caught.value.problems
+    assert (problem.slug, problem.path_text) == ("target-infeasible", "privacy.delta")
+    # 1 − (1 − 0.01)², rounded down.
+    assert "at least 0.0199" in problem.message
+    assert pyaccount.compose(sources, points="guarantee", delta=0.02).epsilon < 3
+    assert joint_document(sources).privacy.delta == 0.01
+    parts = {"north": sources[0], "south": sources[1]}
+    assert joint_document([], parts=parts, points="guarantee", delta=0.0101).privacy.delta == 0.0101
+    with pytest.raises(pyaccount.DocumentError, match="no ε is known"):
+        joint_document([], parts=parts, points="guarantee", delta=0.009)
+
+
 def test_estimates_and_lower_bounds_are_not_used() -> None:
     """Only upper bounds are points: an estimate, or a lower bound, never is."""
     for certificate in (verified(), confidence()):
