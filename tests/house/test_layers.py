@@ -30,6 +30,7 @@ ROOMS = (
         "plan",
         "execute",
         "certificate",
+        "filters",
         "store",
         "cluster",
         "running",

@@ -1,0 +1,220 @@
+"""What filters have in common: their questions, and how an entry is read.
+
+An entry is a document, or the certificate of one. Its cost follows from the rounds of its plan, which bound the mechanism given
+everything that was released before; a certificate adds nothing to that, except for a filter in (ε, δ) terms. If records are of
+several kinds, as in disjoint parts, the cost is that of the worst kind of each phase.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from pyaccount.certificate.certificate import Certificate
+from pyaccount.errors import DocumentError
+from pyaccount.filters.sums import fits, left_down, sum_up
+from pyaccount.plan.compiled import BOUNDS_OF_THE_GUARANTEE
+from pyaccount.plan.largest_loss import largest_loss
+from pyaccount.plan.rounds import SYMMETRIC, Part, Rounds, alternatives_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from fractions import Fraction
+
+    from pyaccount.document.document import Document
+    from pyaccount.document.views import Body
+    from pyaccount.errors import Path, Problem
+    from pyaccount.plan.compiled import Instance
+
+#: What may be released: a document, or its certificate.
+Entry = "Document | Certificate"
+
+
+class Filter(ABC):
+    """A budget, and the rule by which entries that are chosen adaptively may spend it.
+
+    `spent` and costs are tuples of the same length, one number for each of `terms`. All are upper bounds.
+    """
+
+    #: What kind of filter it is, in words.
+    called: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def terms(self) -> tuple[str, ...]:
+        """Return what the numbers of a cost are, in words."""
+
+    @property
+    def nothing(self) -> tuple[float, ...]:
+        """Return what is spent before the first entry: 0 in every term."""
+        return (0.0,) * len(self.limits)
+
+    @property
+    @abstractmethod
+    def limits(self) -> tuple[Fraction, ...]:
+        """Return the budget in each term, exactly."""
+
+    @abstractmethod
+    def cost(self, entry: Document | Certificate) -> tuple[float, ...]:
+        """Return an upper bound on what an entry costs, in the filter's terms.
+
+        Raises `DocumentError` with the slug `no-valid-bound` for an entry that has no bound in these terms, with
+        `unfilled-blank` for a document in which a value of the mechanism is still blank, and `CertificateError` for a
+        certificate whose claim does not hold.
+        """
+
+    @abstractmethod
+    def phase(self) -> dict[str, Any]:
+        """Return the body of a document whose pair is the filter's whole budget: a `stated` mechanism."""
+
+    def mapping(self) -> dict[str, Any]:
+        """Return the budget as `filter_of` reads it."""
+        return {key: value for key, value in self.phase()["mechanism"].items() if key != "kind"}
+
+    def after(self, spent: tuple[float, ...], cost: tuple[float, ...]) -> tuple[float, ...]:
+        """Return what is spent after another entry, rounded up."""
+        return tuple(map(sum_up, spent, cost))
+
+    def admits(self, spent: tuple[float, ...], cost: tuple[float, ...]) -> bool:
+        """Return whether another entry may be released: whether the budget holds with it, in every term.
+
+        `spent` may be infinite, as after an entry that was released although no bound was known; then nothing is admitted.
+        """
+        return all(fits(limit, before, more) for limit, before, more in zip(self.limits, spent, cost, strict=True))
+
+    def remaining(self, spent: tuple[float, ...]) -> tuple[float, ...]:
+        """Return what is left in each term, rounded down; 0 where more than the budget was spent."""
+        return tuple(map(left_down, self.limits, spent))
+
+
+class Kind(NamedTuple):
+    """The rounds of a phase for one kind of record, in both directions."""
+
+    remove: tuple[Rounds, ...]
+    add: tuple[Rounds, ...]
+
+    def sides(self) -> tuple[tuple[tuple[Part, int], ...], ...]:
+        """Return the profiles with their counts of each direction; once if both directions have the same."""
+        sides = (self.remove,) if self.remove == self.add else (self.remove, self.add)
+        return tuple(tuple(flattened(side)) for side in sides)
+
+    def pure(self, part: Part) -> float | None:
+        """Return an ε such that the mechanism of this profile is ε-DP in both directions; None if none is known.
+
+        A profile that is not its own reversal has another one as its partner in the other direction. Which one is not
+        recorded, so the largest loss of all such profiles is used; a phase usually has one.
+        """
+        if part.constructor in SYMMETRIC:
+            return _at_most(part)
+        losses = [_at_most(other) for side in self.sides() for other, _ in side if other.constructor not in SYMMETRIC]
+        known = [loss for loss in losses if loss is not None]
+        return max(known) if len(known) == len(losses) else None
+
+
+def _at_most(part: Part) -> float | None:
+    """Return an upper bound on the loss of a profile in its direction; None if none is known."""
+    loss = largest_loss((Rounds(part, 1),))
+    return None if loss is None else loss.at_most
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The rounds of one phase of an entry, for each kind of record: in direction remove, and in direction add."""
+
+    document: Document
+    body: Body
+    kinds: tuple[Kind, ...]
+
+    def compositions(self) -> Iterator[tuple[Kind, tuple[tuple[Part, int], ...]]]:
+        """Yield each composition whose worst is the cost: for every kind of record, the profiles of each direction."""
+        for kind in self.kinds:
+            for side in kind.sides():
+                yield kind, side
+
+    @property
+    def path(self) -> Path:
+        """Return the place that a refusal of this phase names."""
+        if self.body.rates == "sampler":
+            return self.body.at(self.body.released)
+        return self.body.at("sampler", "kind")
+
+    def refused(self, message: str, allowed: str | None = None) -> DocumentError:
+        """Return the refusal of this phase."""
+        return DocumentError([self.document.problem("no-valid-bound", self.path, message, allowed=allowed)])
+
+
+def document_of(entry: Document | Certificate) -> Document:
+    """Return the document of an entry, with the certified values in its blanks. Raises as `Filter.cost`."""
+    if not isinstance(entry, Certificate):
+        return entry
+    from pyaccount.certificate.claimed import claimed_document
+
+    return claimed_document(entry, "entry of a filter")
+
+
+def instance_of(document: Document) -> Instance:
+    """Return the plan of an entry. Raises `DocumentError` for a blank of the mechanism, and for what no theorem covers."""
+    from pyaccount.plan.compiling import compile_document
+
+    unknown: list[Problem] = []
+    remedy = "certify the document and give its certificate, which has the value"
+    if document.blank is not None and document.blank[-1] not in BOUNDS_OF_THE_GUARANTEE:
+        message = f"what is released must be known, but this value is still blank: {remedy}"
+        unknown.append(document.problem("unfilled-blank", document.blank, message, allowed="a value"))
+    if document.choices or document.searched:
+        body = document.bodies[0]
+        message = f"what is released must be known, but the matrix or the sampler is still to be chosen: {remedy}"
+        unknown.append(document.problem("unfilled-blank", body.at("matrix"), message, allowed="a value"))
+    if unknown:
+        raise DocumentError(unknown)
+    return compile_document(document).at()
+
+
+def released(entry: Document | Certificate, instead: str) -> Iterator[Released]:
+    """Yield the rounds of each phase of an entry; `instead` says what to do with one that has none. Raises as `Filter.cost`."""
+    document = document_of(entry)
+    instance = instance_of(document)
+    for body, bounds in zip(instance.document.bodies, instance.parts(), strict=True):
+        if bounds is None:
+            nothing = Released(instance.document, body, ())
+            raise nothing.refused(
+                f"no bound is implemented for {body.sampler.kind} sampling in this filter: the whole run is analysed by "
+                f"drawing samples of its loss, or by moments in one direction, which bound no divergence. {instead}"
+            )
+        kinds = tuple(Kind(kind["remove"].upper, kind["add"].upper) for kind in alternatives_of(bounds))
+        yield Released(instance.document, body, kinds)
+
+
+def flattened(rounds: tuple[Rounds, ...]) -> Iterator[tuple[Part, int]]:
+    """Yield each profile with how often it is composed; those inside a composed profile one by one."""
+    for item in rounds:
+        if item.part.constructor == "composed":
+            for one in item.part.arguments:
+                assert isinstance(one, tuple)
+                part, count = one
+                assert isinstance(part, Part)
+                assert isinstance(count, int)
+                yield from ((inner, count * item.count * more) for inner, more in flattened((Rounds(part, 1),)))
+        else:
+            yield item.part, item.count
+
+
+#: What phases of training are called in refusals, by the profile of their rounds.
+_WORDS = {
+    "laplace": "Laplace noise",
+    "discrete_gaussian": "discrete Gaussian noise",
+    "discrete_laplace": "discrete Laplace noise",
+    "guarantees": "a mechanism of which only (ε, δ) is known",
+    "renyi": "a mechanism of which only Rényi divergences are known",
+    "zcdp": "a mechanism of which only ρ is known",
+    "exponential": "a selection of bounded range",
+    "exponential_runs": "selections of bounded range",
+    "selection": "the best of a random number of runs",
+    "finite": "a mechanism with finitely many outcomes",
+}
+
+
+def words_of(part: Part, body: Body) -> str:
+    """Return what has no bound, in words for a refusal."""
+    return _WORDS.get(part.constructor, f"{body.sampler.kind} sampling")

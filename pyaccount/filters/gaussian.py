@@ -1,0 +1,116 @@
+"""The Gaussian filter: entries that are μ_i-GDP are admitted while Σ μ_i² ≤ μ², and all of them together are μ-GDP.
+
+**Proof** (Smith & Thakurta 2022, arXiv:2210.17520; here by a Brownian motion). An entry that is μ_i-GDP given the past is,
+by Blackwell's theorem (Dong, Roth & Su 2022, Theorem 2.10), a randomised function of one number that has the law N(μ_i, 1)
+on one data set and N(0, 1) on its neighbour. Let B be a Brownian motion on [0, μ²], with drift 1 on the first data set and 0
+on the second. Lay the entries out along its time: the i-th takes the interval from s_{i−1} = Σ_{j<i} μ_j² to s_i, and reads
+(B(s_i) − B(s_{i−1}))/μ_i, which has the law N(μ_i, 1) or N(0, 1) given everything before s_{i−1}. μ_i is chosen by what was
+released before, so it is known at s_{i−1}, and s_i ≤ μ² because the filter admitted the entry. So everything that is
+released is a function of the path and of independent randomness. The two laws of the path differ by the likelihood ratio
+exp(B(μ²) − μ²/2), which is a function of B(μ²), and B(μ²) has the law N(μ², μ²) or N(0, μ²): testing it is testing N(μ, 1)
+against N(0, 1). ∎ The bound is attained by one entry with μ, so nothing is lost by choosing adaptively.
+
+**Which entries.** Gaussian noise without sampling (any matrix, any order of the records: it is one Gaussian pair), a
+`stated` μ, and everything with a pure ε. A mechanism that is ε-DP is μ-GDP for Φ(−μ/2) = 1/(1 + e^ε): its trade-off function
+is at least the one with straight lines from (0, 1) to (c, c) to (1, 0), c = 1/(1 + e^ε) (Dong, Roth & Su 2022, Proposition
+2.5). The trade-off function of N(μ, 1) against N(0, 1) is convex, has the same ends, and passes through (c, c), so it is
+below both lines. Entries with a δ, sampled rounds, discrete Gaussian noise and mechanisms that are known by Rényi
+divergences are μ-GDP for no useful μ, or for none.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyaccount.document.mechanisms.base import rounded_up
+from pyaccount.filters.base import Filter, released, words_of
+
+if TYPE_CHECKING:
+    from pyaccount.certificate.certificate import Certificate
+    from pyaccount.document.document import Document
+    from pyaccount.filters.base import Kind
+    from pyaccount.plan.rounds import Part
+
+#: What can be done with an entry that no Gaussian pair stands for.
+INSTEAD = (
+    "Use a Rényi filter (orders that are fixed beforehand), or a filter in (ε, δ) terms, for such entries: the whole budgets of "
+    "two filters compose"
+)
+#: A bound on the relative error of erfc where it is at least 1e-300, and of the few operations beside it.
+_UNITS = 2.0**-40
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianFilter(Filter):
+    """Admit entries that are μ_i-GDP while Σ μ_i² ≤ μ². What is spent is Σ μ_i², rounded up."""
+
+    mu: float
+    called: ClassVar[str] = "the Gaussian filter"
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Return that μ² is what is spent."""
+        return ("μ²",)
+
+    @property
+    def limits(self) -> tuple[Fraction, ...]:
+        """Return μ², exactly; μ is taken as its decimal, as in a document."""
+        return (Fraction(repr(self.mu)) ** 2,)
+
+    def cost(self, entry: Document | Certificate) -> tuple[float, ...]:
+        """Return an upper bound on Σ μ_i² of the phases of an entry. Raises as `Filter.cost`."""
+        total = Fraction(0)
+        for phase in released(entry, INSTEAD):
+            worst = Fraction(0)
+            for kind, side in phase.compositions():
+                squares = Fraction(0)
+                for part, count in side:
+                    square = _square(part, kind)
+                    if square is None:
+                        raise phase.refused(
+                            f"no bound is implemented for {words_of(part, phase.body)} in {self.called}, which admits Gaussian "
+                            f"noise without sampling, a stated μ, and mechanisms with a pure ε. {INSTEAD}"
+                        )
+                    squares += count * square
+                worst = max(worst, squares)
+            total += worst
+        return (rounded_up(total),)
+
+    def phase(self) -> dict[str, Any]:
+        """Return a mechanism that is μ-GDP."""
+        return {"mechanism": {"kind": "stated", "mu": self.mu}}
+
+
+def _square(part: Part, kind: Kind) -> Fraction | None:
+    """Return μ² of a profile; None if no Gaussian pair is known to be less private.
+
+    Numbers are taken as the decimals that documents show, as in `plan.largest_loss`.
+    """
+    match part.constructor, part.arguments:
+        case "gaussian", (int() | float() as sensitivity, int() | float() as noise):
+            return (Fraction(repr(sensitivity)) / Fraction(repr(noise))) ** 2
+        case "exponential_runs", (int() | float() as bound, int() | float() as runs):
+            return int(runs) * Fraction(mu_of_pure(bound)) ** 2
+    epsilon = kind.pure(part)
+    mu = math.inf if epsilon is None else mu_of_pure(epsilon)
+    return None if mu == math.inf else Fraction(mu) ** 2
+
+
+def mu_of_pure(epsilon: float) -> float:
+    """Return a μ such that every ε-DP mechanism is μ-GDP: Φ(−μ/2) ≤ 1/(1 + e^ε), rounded up.
+
+    It is about √(π/2)·ε for small ε. It is infinite if the tail is beyond the doubles, from about ε = 690 on.
+    """
+    if epsilon <= 0.0:
+        return 0.0
+    tail = math.exp(-epsilon) / (1.0 + math.exp(-epsilon)) * (1.0 - _UNITS)
+    if tail < 1e-300:
+        return math.inf
+    mu = -2.0 * NormalDist().inv_cdf(tail)
+    while 0.5 * math.erfc(mu / math.sqrt(8.0)) * (1.0 + _UNITS) > tail:
+        mu *= 1.0 + _UNITS
+    return mu
