@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from pyaccount.accountant import resuming
 from pyaccount.accountant import state as saved
 from pyaccount.accountant.horizon import Horizon, Horizons
-from pyaccount.accountant.ledger import MANY, MOST, Ledger, head_of
+from pyaccount.accountant.ledger import ADAPTIVE, MANY, MOST, PREMISE, Ledger, head_of
 from pyaccount.accountant.planned import Planned, document_of, planned, seeded
 from pyaccount.arguments import threads_of
 from pyaccount.document.document import Document
@@ -23,6 +23,7 @@ from pyaccount.errors import DocumentError, DomainError, PlanExceededError, Stat
 from pyaccount.plan.common import number
 
 if TYPE_CHECKING:
+    from pyaccount.accountant.adaptive import Filtered
     from pyaccount.certificate import Certificate
 
     Source = str | os.PathLike[str] | Mapping[str, Any] | Document
@@ -44,7 +45,13 @@ class Accountant:
     Every ε returned here is an upper bound, from a certificate of a document that `document()` returns. It is the
     guarantee of a run whose length and parameters were fixed beforehand. If a run stops early because somebody looked
     at its releases, it has the guarantee of the whole planned run (stopping is post-processing), not that of the rounds
-    done so far. Parameters that are chosen by looking at the releases need a privacy filter and are not covered.
+    done so far. Parameters that are chosen by looking at the releases need a privacy filter: the next paragraph.
+
+    `Accountant(adaptive=True, adjacency=…, epsilon=…, delta=…)` is for rounds whose parameters, and whose number, may
+    depend on what was released. ε and δ are the budget, fixed when the accountant is made. The first round fixes a filter
+    for it, and `step` counts a round only if the filter admits it. Everything that is ever released within the filter is
+    (ε, δ)-DP, also if it ends early; `certificate()` certifies that, the filter's whole budget. `epsilon_spent` is the ε of
+    an odometer, which holds at whatever time the releases end. See `docs/adaptive.md`.
     """
 
     def __init__(  # noqa: PLR0913 - the four arguments of a budget, and those that every accountant takes
@@ -56,28 +63,40 @@ class Accountant:
         epsilon: float | str | None = None,
         group_size: int = 1,
         name: str = "training",
+        adaptive: bool = False,
         threads: int = 0,
     ) -> None:
         """Raises `DocumentError` for a document or a budget that is wrong, and for mechanisms without a bound."""
         self._threads = threads_of(threads)
         self._plan: Planned | None = None
         self._ledger: Ledger | None = None
+        self._filtered: Filtered | None = None
         if document is not None:
-            if (adjacency, delta, epsilon, group_size, name) != (None, None, None, 1, "training"):
+            if (adjacency, delta, epsilon, group_size, name, adaptive) != (None, None, None, 1, "training", False):
                 raise TypeError("a document says everything: no other argument than threads can stand beside it")
             self._plan = planned(load(document))
             privacy = self._plan.document.privacy
         else:
             if adjacency is None or delta is None:
                 raise TypeError("give the document of a planned run, or adjacency and delta (and epsilon, the budget)")
+            if adaptive and (epsilon is None or group_size != 1):
+                raise TypeError(
+                    "an adaptive accountant has a budget for single records: give epsilon and delta, and no group_size"
+                )
             target = "solve" if epsilon is None else epsilon
             stated = {"adjacency": adjacency, "epsilon": target, "delta": delta}
-            self._ledger = Ledger(head_of(name, stated if group_size == 1 else {**stated, "group_size": group_size}))
+            premise = ADAPTIVE if adaptive else PREMISE
+            grouped = stated if group_size == 1 else {**stated, "group_size": group_size}
+            self._ledger = Ledger(head_of(name, grouped, premise))
             # This round is allowed for every δ.
             some = {"sampler": "none", "noise": "laplace", "noise_multiplier": 1.0}
             privacy = load(self._ledger.plus(1, some).mapping()).privacy
         self._delta = number(privacy.delta)
         self._epsilon: float | None = None if privacy.epsilon == "solve" else privacy.epsilon
+        if adaptive:
+            from pyaccount.accountant.adaptive import Filtered  # filters need the core
+
+            self._filtered = Filtered(self._open, number(privacy.epsilon), self._delta)
         self._steps = 0
         self._spent: dict[tuple[object, ...], float] = {}
         self._certificate: tuple[object, Certificate] | None = None
@@ -136,10 +155,14 @@ class Accountant:
 
         Raises `PlanExceededError` beyond the planned length, `DocumentError` for rounds that have no bound,
         `DomainError` for a count below 1; then nothing is counted. Exceeding the budget does not stop the count: call
-        `would_exceed` before.
+        `would_exceed` before. An adaptive accountant is stopped: rounds that its filter does not admit raise
+        `DocumentError` (`budget-exceeded`), and none of them is counted.
         """
         number = _count_of(count)
-        if self._ledger is not None:
+        if self._filtered is not None:
+            self._filtered = self._filtered.plus(number, _arguments_of(round))
+            self._ledger = self._filtered.ledger
+        elif self._ledger is not None:
             before, self._ledger = self._ledger, self._ledger.plus(number, _arguments_of(round))
             if len(before.phases) < MANY <= len(self._ledger.phases):
                 warnings.warn(
@@ -161,9 +184,12 @@ class Accountant:
         """Return the mechanism document of the releases so far, with ε blank; `certificate` certifies it.
 
         Its name states how many rounds of the planned run it covers (see `covered_steps`). Its matrix is that of the
-        whole run, given by its coefficients. Raises `DomainError` before the first round.
+        whole run, given by its coefficients. For an adaptive accountant it is the mechanism that stands for the whole
+        budget of the filter, whatever was released so far. Raises `DomainError` before the first round.
         """
         self._something()
+        if self._filtered is not None:
+            return self._filtered.mapping()
         return self._planned.mapping(self._steps) if self._ledger is None else self._ledger.mapping(epsilon="solve")
 
     def certificate(self) -> Certificate:
@@ -183,10 +209,17 @@ class Accountant:
         It is 0 before the first round. It applies to a run whose length was fixed beforehand: see the class. If samples
         are drawn, each new number of rounds takes minutes, and the bound holds with the probability that its
         certificate states; `would_exceed` costs less. Raises the errors of `pyaccount.certify`, and `DomainError`.
+
+        For an adaptive accountant it is the odometer's ε: if nothing more is released from here on, P(B) ≤ E_Q[e^ε; B] + δ for
+        every event B, though the time to stop, and every round, may have been chosen by looking at results. It can be
+        larger than the budget's ε near the end, because it holds at every time at which one may stop; the budget holds
+        besides it. Both are statements of their own: the smaller one, chosen after looking, holds at 2δ.
         """
         at = self._at(delta)
         if self._steps == 0:
             return 0.0
+        if self._filtered is not None:
+            return self._filtered.stopped(at)
         if at == self._delta and (self._made() or (self._plan is not None and self._plan.sampled)):
             # Two samples for the same question would give two numbers.
             return self.certificate().epsilon
@@ -210,8 +243,12 @@ class Accountant:
         a test of one length after the other until a test passes, and trying one ε (or δ) after the other is equally
         invalid. The seed follows from the claim, which includes ε and δ, unless the document states a seed and the
         claim is the document's. Raises `DomainError` without a budget, and the errors of `certify`.
+
+        For an adaptive accountant, whose budget cannot be replaced, the result is whether its filter refuses the rounds.
         """
         number = _count_of(steps)
+        if self._filtered is not None:
+            return self._filtered.asked(number, self._next(round, epsilon, delta)) is None
         target = (self._target(epsilon), self._at(delta))
         horizon, length = self._ask(number, target, round)
         return horizon.within < length
@@ -223,12 +260,16 @@ class Accountant:
         bound on its length is searched up to 10⁹ rounds. The search computes one certificate for each doubling of the
         answer and each halving after that. Raises the errors of `would_exceed`.
         """
+        if self._filtered is not None:
+            return self._filtered.most(self._next(round, epsilon, delta))
         target = (self._target(epsilon), self._at(delta))
         horizon, length = self._ask(1, target, round, find=True)
         return max(0, horizon.within - (length - 1))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON data with a version: the document, its hash, and the number of rounds done."""
+        if self._filtered is not None:
+            return saved.accountant_state("adaptive", self._filtered.record(), self._steps)
         if self._ledger is not None:
             return saved.accountant_state("ledger", self._ledger.record(), self._steps)
         plan = self._planned
@@ -274,6 +315,7 @@ class Accountant:
                     epsilon=privacy.get("epsilon"),
                     group_size=privacy.get("group_size", 1),
                     name=name,
+                    adaptive=found.mode == "adaptive",
                     threads=threads,
                 )
         except (DocumentError, TypeError, ValueError, AttributeError) as error:
@@ -298,7 +340,11 @@ class Accountant:
 
     def _take(self, found: saved.AccountantState, source: str = "state") -> None:
         """Load a state whose hash was compared."""
-        if self._ledger is None:
+        if self._filtered is not None:
+            ledger = resuming.ledger_of(found, self._filtered.ledger, source, "adaptive")
+            self._filtered = self._filtered.reread(ledger, found.document.get("filter"), source)
+            self._ledger = ledger
+        elif self._ledger is None:
             resuming.check_plan(found, self._planned, self._steps, source)
         else:
             self._ledger = resuming.ledger_of(found, self._ledger, source)
@@ -317,6 +363,18 @@ class Accountant:
             raise DomainError("which rounds? The ledger is empty, so there are none like the last: noise_multiplier=…")
         after = self._ledger.plus(number, _arguments_of(round) if round else None)
         return self._horizons.of_ledger(after, target, find=find), after.last_length
+
+    def _next(self, round: Mapping[str, Any], epsilon: float | None, delta: float | None) -> Mapping[str, Any] | None:
+        """Return the arguments of the rounds that an adaptive accountant is asked about; None for rounds like the last."""
+        if epsilon is not None or delta is not None:
+            raise DomainError(
+                "the budget of an adaptive accountant was fixed when it was made: leave epsilon and delta out"
+            )
+        if not round and self._steps == 0:
+            raise DomainError(
+                "which rounds? The accountant is empty, so there are none like the last: noise_multiplier=…"
+            )
+        return _arguments_of(round) if round else None
 
     def _holds(self, document: Document, target: tuple[float, float]) -> bool:
         """Return whether (ε, δ) is certified for a document."""

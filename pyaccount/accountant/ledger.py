@@ -28,6 +28,8 @@ from pyaccount.rounding import up
 #: A ledger cannot know that nobody chose parameters by looking at outputs, so the certificate's sentence states this
 #: condition.
 PREMISE = ", rounds fixed beforehand"
+#: What the names of an adaptive accountant's documents end with: they stand for all that its filter may admit.
+ADAPTIVE = ", the whole budget of a filter"
 
 #: The maximum number of phases that are certified one by one. A document of short phases may have a few more of them.
 MOST = 4000
@@ -51,11 +53,14 @@ def _named(name: str, change: float) -> str:
     return name.removesuffix(PREMISE)[: int(NAME_LENGTH.maximum) - len(suffix) - len(PREMISE)] + suffix + PREMISE
 
 
-def head_of(name: str, privacy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the head of a ledger's documents: version, name and privacy section. Raises `DocumentError`."""
+def head_of(name: str, privacy: Mapping[str, Any], premise: str = PREMISE) -> dict[str, Any]:
+    """Return the head of a ledger's documents: version, name, which ends with a premise, and privacy section.
+
+    Raises `DocumentError`.
+    """
     most = int(NAME_LENGTH.maximum)
-    if isinstance(name, str) and not name.endswith(PREMISE):
-        name = name[: most - len(PREMISE)] + PREMISE if name else name
+    if isinstance(name, str) and not name.endswith(premise):
+        name = name[: most - len(premise)] + premise if name else name
     document = load({"pyaccount": VERSION, "name": name, "privacy": dict(privacy), **_ANY_BODY})
     if document.blank is not None and document.blank != ("privacy", "epsilon"):
         message = "an accountant cannot leave this blank"

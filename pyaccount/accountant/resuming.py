@@ -26,9 +26,9 @@ def check_plan(found: saved.AccountantState, plan: Planned, done: int, source: s
         raise _forgotten(found, done, source)
 
 
-def ledger_of(found: saved.AccountantState, ledger: Ledger, source: str) -> Ledger:
+def ledger_of(found: saved.AccountantState, ledger: Ledger, source: str, mode: str = "ledger") -> Ledger:
     """Return the ledger of a state that continues this ledger. Raises `StateError`."""
-    _check_mode(found, "ledger", source)
+    _check_mode(found, mode, source)
     if not _of_this_run(found, ledger):
         raise StateError(f"{source}: document: this is the state of another ledger: its name or budget differs")
     read = reread(ledger.head, found.document.get("phases"), source)
@@ -72,8 +72,8 @@ def _of_this_run(found: saved.AccountantState, run: Planned | Ledger) -> bool:
     """Return whether a state has the document of a run; of a ledger only the head, as the rest describes releases."""
     if isinstance(run, Planned):
         return found.mode == "plan" and sha256_of(found.document) == sha256_of(run.document.to_mapping())
-    head = {key: value for key, value in found.document.items() if key != "phases"}
-    return found.mode == "ledger" and head == run.head
+    head = {key: value for key, value in found.document.items() if key not in ("phases", "filter")}
+    return found.mode != "plan" and head == run.head
 
 
 def _forgotten(found: saved.AccountantState, done: int, source: str) -> StateError:

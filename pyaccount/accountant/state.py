@@ -26,9 +26,11 @@ class AccountantState(Record):
 
     kind: Literal["accountant-state"]
     version: Literal[1] = Field(description="The version of this format.")
-    mode: Literal["plan", "ledger"] = Field(
+    mode: Literal["plan", "ledger", "adaptive"] = Field(
         description="plan: document describes the whole planned run, of which the first steps were released. ledger: "
-        "document describes what was released, with its phases in order; there may be no phases yet."
+        "document describes what was released, with its phases in order; there may be no phases yet. adaptive: as ledger, for "
+        "rounds that were chosen by looking at results; document.filter is the filter that keeps the budget, once there are "
+        "phases."
     )
     document: dict[str, Any] = Field(description="The mechanism document.")
     matrix_sha256: list[str] = Field(
@@ -45,7 +47,7 @@ class AccountantState(Record):
 
 
 def accountant_state(
-    mode: Literal["plan", "ledger"], document: dict[str, Any], steps: int, matrices: Sequence[str] = ()
+    mode: Literal["plan", "ledger", "adaptive"], document: dict[str, Any], steps: int, matrices: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return the state as plain data."""
     content = {

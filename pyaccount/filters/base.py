@@ -46,14 +46,9 @@ class Filter(ABC):
         """Return what the numbers of a cost are, in words."""
 
     @property
+    @abstractmethod
     def nothing(self) -> tuple[float, ...]:
         """Return what is spent before the first entry: 0 in every term."""
-        return (0.0,) * len(self.limits)
-
-    @property
-    @abstractmethod
-    def limits(self) -> tuple[Fraction, ...]:
-        """Return the budget in each term, exactly."""
 
     @abstractmethod
     def cost(self, entry: Document | Certificate) -> tuple[float, ...]:
@@ -64,23 +59,49 @@ class Filter(ABC):
         certificate whose claim does not hold.
         """
 
+    def after(self, spent: tuple[float, ...], cost: tuple[float, ...]) -> tuple[float, ...]:
+        """Return what is spent after another entry, rounded up."""
+        return tuple(map(sum_up, spent, cost))
+
+    @abstractmethod
+    def admits(self, spent: tuple[float, ...], cost: tuple[float, ...]) -> bool:
+        """Return whether another entry may be released: whether the budget holds with it.
+
+        `spent` may be infinite, as after an entry that was released although no bound was known; then nothing is admitted.
+        """
+
+    @abstractmethod
+    def remaining(self, spent: tuple[float, ...]) -> tuple[float, ...]:
+        """Return what is left, rounded down; 0 where more than the budget was spent."""
+
     @abstractmethod
     def phase(self) -> dict[str, Any]:
-        """Return the body of a document whose pair is the filter's whole budget: a `stated` mechanism."""
+        """Return the body of a document whose pair is the filter's whole budget: a `stated` mechanism.
+
+        If entries are costed for groups of records, the budget is that of a group; a document for groups would count the
+        group a second time, which is an upper bound, but not a useful one.
+        """
 
     def mapping(self) -> dict[str, Any]:
         """Return the budget as `filter_of` reads it."""
         return {key: value for key, value in self.phase()["mechanism"].items() if key != "kind"}
 
-    def after(self, spent: tuple[float, ...], cost: tuple[float, ...]) -> tuple[float, ...]:
-        """Return what is spent after another entry, rounded up."""
-        return tuple(map(sum_up, spent, cost))
+
+class AdditiveFilter(Filter):
+    """A filter whose rule is that no sum of costs exceeds its limit."""
+
+    @property
+    @abstractmethod
+    def limits(self) -> tuple[Fraction, ...]:
+        """Return the budget in each term, exactly."""
+
+    @property
+    def nothing(self) -> tuple[float, ...]:
+        """Return what is spent before the first entry: 0 in every term."""
+        return (0.0,) * len(self.limits)
 
     def admits(self, spent: tuple[float, ...], cost: tuple[float, ...]) -> bool:
-        """Return whether another entry may be released: whether the budget holds with it, in every term.
-
-        `spent` may be infinite, as after an entry that was released although no bound was known; then nothing is admitted.
-        """
+        """Return whether the sums with another entry are within the limits, in every term."""
         return all(fits(limit, before, more) for limit, before, more in zip(self.limits, spent, cost, strict=True))
 
     def remaining(self, spent: tuple[float, ...]) -> tuple[float, ...]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.certificate.certificate import Certificate
 from pyaccount.errors import DocumentError
-from pyaccount.filters.base import Filter, document_of, instance_of
+from pyaccount.filters.base import AdditiveFilter, document_of, instance_of
 from pyaccount.plan.compiled import COMPOSED_TOLERANCE
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class BasicFilter(Filter):
+class BasicFilter(AdditiveFilter):
     """Admit entries that are (ε_i, δ_i)-DP while Σ ε_i ≤ ε and Σ δ_i ≤ δ."""
 
     epsilon: float

@@ -216,7 +216,9 @@ def _sampled(part: Part, order: float) -> float | None:
         return top
     bottom = _at_whole(part, low)
     share = order - low
-    return None if bottom is None else ((1.0 - share) * bottom + share * top) * (1.0 + _RELATIVE)
+    chord = math.inf if bottom is None else ((1.0 - share) * bottom + share * top) * (1.0 + _RELATIVE)
+    integrated = log_moment_of_profile(part, order)
+    return chord if integrated is None else min(chord, integrated)
 
 
 @lru_cache(maxsize=4096)

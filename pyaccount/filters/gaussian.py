@@ -27,7 +27,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.mechanisms.base import rounded_up
-from pyaccount.filters.base import Filter, released, words_of
+from pyaccount.filters.base import AdditiveFilter, released, words_of
 
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
@@ -45,7 +45,7 @@ _UNITS = 2.0**-40
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianFilter(Filter):
+class GaussianFilter(AdditiveFilter):
     """Admit entries that are μ_i-GDP while Σ μ_i² ≤ μ². What is spent is Σ μ_i², rounded up."""
 
     mu: float

@@ -1,12 +1,15 @@
 """Upper bounds on Rényi divergences from a privacy profile, for profiles without a closed form.
 
-For f(t) = t^a and a pair with E_Q[P/Q] = 1, E_Q[(P/Q)^a] = 1 + ∫_0^1 f″(t) E_Q[(t − P/Q)_+] dt + ∫_1^∞ f″(t) E_Q[(P/Q −
-t)_+] dt, with E_Q[(P/Q − t)_+] = H_t(P‖Q) and E_Q[(t − P/Q)_+] = H_t − 1 + t. Both are convex in t, so that the chords
-between nodes t_i = e^{x_i} of upper bounds on H are bounds as well (the functional increases with H, and f″ > 0). On nodes
-with a common spacing h of x the integral of the chords is Σ g_i·S·(1 − e^{−(a−1)h})·e^{(a−1)x_i}, S = (e^{ah} − 1)/(e^h −
-1), where all terms are positive, and in which the ends have other weights: g_0·(S − 1)·e^{(a−1)x_0} at the first, with the
-chord from (0, 0), and g_N·(a − S·e^{−(a−1)h})·e^{(a−1)x_N} at the last. Beyond the last node either the loss is over, or the
-pair is dominated there by a Gaussian pair with a shift c (in units of σ), and then ∫_{t_N}^∞ f″ g ≤ E_Q[L^a; L > t_N] =
+For f(t) = t^a and a pair with E_Q[P/Q] = 1, f(1) = 1 and
+
+    E_Q[(P/Q)^a] = 1 + ∫_0^1 f″(t) E_Q[(t − P/Q)_+] dt + ∫_1^∞ f″(t) E_Q[(P/Q − t)_+] dt,
+
+with E_Q[(P/Q − t)_+] = H_t(P‖Q) and E_Q[(t − P/Q)_+] = H_t − 1 + t. Both are convex in t, so that the chords between nodes
+t_i = e^{x_i} of upper bounds on H are bounds as well (the functional increases with H, as f″ > 0). Summed by parts, the
+integral of the chords is Σ_i g_i·(S_i − S_{i−1}), where g_i is the bound at a node and S_i = (f(t_{i+1}) − f(t_i))/(t_{i+1}
+− t_i) increases with i, so that all terms are positive. At the first node, with the chord from (0, 0), it is g_0·(S_0 −
+t_0^{a−1}); at the last one g_N·(a·t_N^{a−1} − S_{N−1}). Beyond the last node either the loss is over, or the pair is
+dominated there by a Gaussian pair with a shift c (in units of σ), and then ∫_{t_N}^∞ f″ g ≤ E_Q[L^a; L > t_N] =
 e^{a(a−1)c²/2}·Φ(ac − c/2 − x_N/c).
 
 **Dominated by a Gaussian pair.** H_t is jointly convex in the pair, so a mixture of pairs N(i) against N(j) has at most the
@@ -19,21 +22,23 @@ pair (1 − q)Q + qP against Q has H_t = q·h(1 + (t − 1)/q) ≤ h(t); in the 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 from pyaccount import _core
-from pyaccount.filters.logs import log_sum, shifted
+from pyaccount.filters.logs import log_expm1, log_sum, shifted
 from pyaccount.plan.largest_loss import largest_loss
 from pyaccount.plan.rounds import Part, Rounds
 
-#: The spacing of nodes, times the order; the relative error of E − 1 is about an eighth of its square.
-_SPACING = 0.03
-#: The most nodes; more make the spacing larger, and the bound looser.
+#: The spacing of nodes, times the order, and relative to the distance from 0 or to the usual loss; the relative error of E − 1
+#: is about an eighth of its square.
+_SPACING, _FINE = 0.03, 0.02
+#: The most nodes on each side; more make the spacing larger, and the bound looser.
 _MOST_NODES = 200_000
 #: The logarithm of what is negligible beside 1, and how many standard deviations beyond the mass of L^a the nodes reach.
 _NEGLIGIBLE, _REACH = 30.0, 9.0
-#: A relative margin for weights, exponentials and the sum; an absolute one for H − 1 + t.
-_RELATIVE, _ABSOLUTE = 2.0**-40, 2.0**-51
+#: A relative margin for exponentials, for weights (differences of nearly equal slopes), and an absolute one for H − 1 + t.
+_RELATIVE, _DIFFERENCE, _ABSOLUTE = 2.0**-40, 1e-8, 2.0**-51
 
 
 class _End(NamedTuple):
@@ -41,6 +46,8 @@ class _End(NamedTuple):
 
     largest: float | None
     shift: float = 0.0
+    #: −ln of the probability of the largest shift; it only decides where the nodes end.
+    rarity: float = 0.0
 
 
 def log_moment_of_profile(part: Part, order: float) -> float | None:
@@ -48,39 +55,42 @@ def log_moment_of_profile(part: Part, order: float) -> float | None:
     end = _end(part)
     if end is None:
         return None
-    shift = end.shift
-    last = end.largest if end.largest is not None else shift * (order * shift + _REACH)
-    first = -_NEGLIGIBLE / order
-    spacing = max(_SPACING / order, (last - first) / _MOST_NODES)
-    profile = part.build()
-    below = math.ceil(-first / spacing)
-    above = max(1, math.ceil(last / spacing))
-    ratio = math.expm1(order * spacing) / math.expm1(spacing)
-    inner = math.log(ratio) + math.log(-math.expm1(-(order - 1.0) * spacing))
+    shift, profile = end.shift, part.build()
+    last = end.largest
+    if last is None:
+        last = shift * (order * shift + math.sqrt(_REACH**2 + 2.0 * order * end.rarity))
+    # The distance of the two laws is half of the mean size of L − 1.
+    usual = max(1e-6, profile.delta(0.0)[1])
+    nodes = [-x for x in reversed(_nodes(_NEGLIGIBLE / order, order, usual))] + _nodes(last, order, usual)[1:]
+    slopes = [(order - 1.0) * x + log_expm1(order * (after - x)) - log_expm1(after - x) for x, after in pairwise(nodes)]
     terms = []
-    for index in range(-below, above + 1):
-        x = index * spacing
+    for index, x in enumerate(nodes):
         value = profile.delta(x)[1]
         if x < 0.0:
             value = min(math.exp(x), value + math.expm1(x) + _ABSOLUTE)
-        if value <= 0.0:
+        at_end = index == len(nodes) - 1
+        if value <= 0.0 or (at_end and end.largest is not None):
             continue
-        weight = inner
-        if index == -below:
-            weight = math.log(ratio - 1.0)
-        elif index == above:
-            if end.largest is not None:
-                continue
-            weight = math.log(order - ratio * math.exp(-(order - 1.0) * spacing))
-        terms.append(weight + (order - 1.0) * x + math.log(value))
+        upper = math.log(order) + (order - 1.0) * x if at_end else slopes[index]
+        lower = slopes[index - 1] if index else (order - 1.0) * x
+        terms.append(upper + math.log(-math.expm1(lower - upper)) + math.log(value))
     if end.largest is None:
-        x = above * spacing
+        x = nodes[-1]
         deviation = x / shift + shift / 2.0 - order * shift
         terms.append(order * (order - 1.0) * shift * shift / 2.0 + _log_tail(deviation))
     if not terms:
         return 0.0
     total = log_sum(terms)
-    return shifted(total + _RELATIVE * (1.0 + abs(total))) * (1.0 + _RELATIVE)
+    return shifted(total + _DIFFERENCE + _RELATIVE * abs(total)) * (1.0 + _RELATIVE)
+
+
+def _nodes(last: float, order: float, usual: float) -> list[float]:
+    """Return nodes from 0 to `last`, closer to one another near 0, where small losses are."""
+    least, most = last / _MOST_NODES, _SPACING / order
+    nodes = [0.0]
+    while nodes[-1] < last:
+        nodes.append(nodes[-1] + max(least, min(most, _FINE * max(usual, nodes[-1]))))
+    return nodes
 
 
 def _log_tail(deviation: float) -> float:
@@ -98,7 +108,8 @@ def _end(part: Part) -> _End | None:  # noqa: PLR0911 - one case for each kind o
             if options["reverse"] and not options["two_sided"]:
                 # The density without the record is at least (1 − q)^k of the other one.
                 return _End(-group * math.log1p(-rate) * (1.0 + _RELATIVE))
-            return _End(None, (2.0 if options["two_sided"] else 1.0) * group / noise * (1.0 + _RELATIVE))
+            shift = (2.0 if options["two_sided"] else 1.0) * group / noise
+            return _End(None, shift * (1.0 + _RELATIVE), -group * math.log(rate))
         case "copies", (str(), int(), int(), int(), int(), int() | float() as shift, int() | float() as noise):
             counts, _, _ = _core.copies(*part.arguments[:5])  # type: ignore[arg-type]
             return _End(None, max(counts) * abs(shift) / noise * (1.0 + _RELATIVE))

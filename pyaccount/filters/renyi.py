@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.errors import DomainError
-from pyaccount.filters.base import Filter, Kind, Released, released, words_of
+from pyaccount.filters.base import AdditiveFilter, Kind, Released, released, words_of
 from pyaccount.filters.divergences import divergence
 from pyaccount.rounding import shortest
 
@@ -75,7 +75,7 @@ def _why(part: Part) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class RenyiFilter(Filter):
+class RenyiFilter(AdditiveFilter):
     """Admit entries while the sum of their divergences keeps the budget at every order. What is spent is one sum for each."""
 
     orders: tuple[float, ...]
@@ -110,7 +110,7 @@ class RenyiFilter(Filter):
 
 
 @dataclass(frozen=True, slots=True)
-class ConcentratedFilter(Filter):
+class ConcentratedFilter(AdditiveFilter):
     """Admit entries that are ρ_i-zCDP while Σ ρ_i ≤ ρ."""
 
     rho: float
