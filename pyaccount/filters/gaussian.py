@@ -40,7 +40,7 @@ INSTEAD = (
     "Use a Rényi filter (orders that are fixed beforehand), or a filter in (ε, δ) terms, for such entries: the whole budgets of "
     "two filters compose"
 )
-#: A bound on the relative error of erfc where it is at least 1e-300, and of the few operations beside it.
+#: A bound on the relative error of erf, and of erfc where it is at least 1e-300, with the few operations beside it.
 _UNITS = 2.0**-40
 
 
@@ -107,6 +107,13 @@ def mu_of_pure(epsilon: float) -> float:
     """
     if epsilon <= 0.0:
         return 0.0
+    if epsilon < 1.0:
+        # The same condition as 2Φ(μ/2) − 1 ≥ (e^ε − 1)/(e^ε + 1), which keeps its digits.
+        distance = math.tanh(epsilon / 2.0) * (1.0 + _UNITS)
+        mu = 2.0 * NormalDist().inv_cdf(0.5 + distance / 2.0)
+        while math.erf(mu / math.sqrt(8.0)) * (1.0 - _UNITS) < distance:
+            mu = max(mu, epsilon) * (1.0 + _UNITS)
+        return mu
     tail = math.exp(-epsilon) / (1.0 + math.exp(-epsilon)) * (1.0 - _UNITS)
     if tail < 1e-300:
         return math.inf

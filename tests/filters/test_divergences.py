@@ -1,0 +1,229 @@
+"""Rényi divergences against quadrature at high precision, enumeration, and another accountant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import dp_accounting
+import mpmath as mp
+import pytest
+from dp_accounting.rdp import rdp_privacy_accountant
+from filter_samples import entry, mechanism, poisson
+
+from pyaccount.filters import divergences, profiles
+from pyaccount.filters.divergences import divergence
+from pyaccount.filters.profiles import log_moment_of_profile
+from pyaccount.filters.renyi import divergences_of
+from pyaccount.plan.compiling import compile_document
+from pyaccount.plan.rounds import Part
+
+#: What integrals of profiles may be above the truth, relatively.
+INTEGRATED = 2e-4
+ORDERS = (1.1, 1.5, 2.0, 2.5, 8.0, 30.0)
+
+
+def sampled(group: int, rate: float, noise: float, *, two_sided: bool = False, reverse: bool = False) -> Part:
+    return Part("poisson", (group, rate, noise), (("two_sided", two_sided), ("reverse", reverse)))
+
+
+def finite(p: Sequence[float], q: Sequence[float], order: float) -> float:
+    """D_a of finite laws, by its definition."""
+    with mp.workdps(40):
+        a = mp.mpf(order)
+        terms = [mp.mpf(one) ** a * mp.mpf(other) ** (1 - a) for one, other in zip(p, q, strict=True)]
+        return float(mp.log(mp.fsum(terms)) / (a - 1))
+
+
+def mixtures(
+    above: Callable[[mp.mpf], mp.mpf], below: Callable[[mp.mpf], mp.mpf], order: float, ends: Sequence[float]
+) -> float:
+    """D_a of densities, by quadrature."""
+    with mp.workdps(30):
+        a = mp.mpf(order)
+        return float(mp.log(mp.quad(lambda x: above(x) ** a * below(x) ** (1 - a), list(ends))) / (a - 1))
+
+
+def of_binomial(group: int, rate: float, noise: float, sign: int = 1) -> Callable[[mp.mpf], mp.mpf]:
+    """The density Σ_j Bin(j; k, q) N(±j, σ²)."""
+    weights = [math.comb(group, j) * mp.mpf(rate) ** j * (1 - mp.mpf(rate)) ** (group - j) for j in range(group + 1)]
+    return lambda x: mp.fsum(w * mp.npdf(x, sign * j, noise) for j, w in enumerate(weights))
+
+
+def assert_above(bound: float, truth: float, relative: float) -> None:
+    assert truth <= bound <= truth * (1.0 + relative) + 1e-15
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_laplace(order: float) -> None:
+    for theta in (1e-3, 0.5, 3.0, 40.0):
+        with mp.workdps(40):
+            a = mp.mpf(order)
+            truth = mp.quad(
+                lambda x, a=a, t=theta: mp.exp(-abs(x)) / 2 * mp.exp((a - 1) * (abs(x - t) - abs(x))),
+                [-120, -20, 0, theta, theta + 20, theta + 120],
+            )
+            known = divergence(Part("laplace", (theta, 1.0)), order)
+            assert known is not None
+            assert_above(float(known), float(mp.log(truth) / (a - 1)), 1e-8)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_discrete_laplace(order: float) -> None:
+    for steps, scale in ((1, 0.5), (2, 1.5), (7, 20.0)):
+        with mp.workdps(40):
+            u = mp.exp(-1 / mp.mpf(scale))
+            law = {x: u ** abs(x) for x in range(-2500, 2501)}
+            total, a = mp.fsum(law.values()), mp.mpf(order)
+            truth = mp.fsum(
+                p / total * mp.exp((a - 1) * (abs(x - steps) - abs(x)) / mp.mpf(scale)) for x, p in law.items()
+            )
+            known = divergence(Part("discrete_laplace", (steps, scale)), order)
+            assert known is not None
+            assert_above(float(known), float(mp.log(truth) / (a - 1)), 1e-9)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_pure_and_finite_pairs(order: float) -> None:
+    for epsilon in (1e-3, 0.7, 5.0):
+        with mp.workdps(40):
+            likely = 1 / (1 + mp.exp(-mp.mpf(epsilon)))
+            truth = finite((likely, 1 - likely), (1 - likely, likely), order)
+        (known,) = divergences_of(mechanism(kind="stated", epsilon=epsilon), (order,))
+        assert_above(known, truth, 1e-12)
+    p, q = (0.5, 0.3, 0.2), (0.2, 0.3, 0.5)
+    for above, below, reverse in ((p, q, False), (q, p, True)):
+        pair = Part("finite", (p, q), (("reverse", reverse),))
+        known_pair = divergence(pair, order)
+        assert known_pair is not None
+        assert_above(float(known_pair), finite(above, below, order), 1e-10)
+        integral = log_moment_of_profile(pair, order)
+        assert integral is not None
+        assert_above(integral / (order - 1.0), finite(above, below, order), INTEGRATED)
+    assert divergence(Part("finite", ((1.0, 0.0), (0.0, 1.0)), (("reverse", False),)), order) is None
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_bounded_range_is_the_largest_of_all_two_point_losses(order: float) -> None:
+    for r in (0.05, 1.0, 6.0):
+        worst = 0.0
+        for k in range(2001):
+            t = r * k / 2000.0
+            p = (math.exp(r) - math.exp(t)) / math.expm1(r)
+            value = p * math.exp((order - 1.0) * t) + (1.0 - p) * math.exp((order - 1.0) * (t - r))
+            worst = max(worst, math.log(value) / (order - 1.0))
+        known = divergence(Part("exponential", (r,)), order)
+        assert known is not None
+        assert_above(float(known), worst * (1.0 - 1e-12), 1e-4)
+        assert float(known) <= order * r * r / 8.0 * (1.0 + 1e-12)
+        several = divergence(Part("exponential_runs", (r, 5)), order)
+        assert several is not None
+        assert float(several) == pytest.approx(5.0 * float(known), rel=1e-12)
+
+
+@pytest.mark.parametrize(("rate", "noise"), [(0.01, 1.0), (0.1, 0.7), (0.5, 2.0)])
+def test_poisson_sampling_of_one_record(rate: float, noise: float) -> None:
+    """Both directions have the bound of the larger one, for whole orders exactly; other orders are integrated."""
+    with_record, without = of_binomial(1, rate, noise), of_binomial(0, rate, noise)
+    ends = (-60, -12, -3, 0, 0.5, 1, 3, 6, 12, 30, 90)
+    for order in (1.5, 2.0, 2.5, 8.0):
+        remove, add = mixtures(with_record, without, order, ends), mixtures(without, with_record, order, ends)
+        assert add <= remove
+        for reverse in (False, True):
+            known = divergence(sampled(1, rate, noise, reverse=reverse), order)
+            assert known is not None
+            whole = order == round(order)
+            truth = remove if whole or not reverse else add
+            assert_above(float(known), truth, 1e-9 if whole else max(INTEGRATED, remove / add - 1.0 + INTEGRATED))
+            integral = log_moment_of_profile(sampled(1, rate, noise, reverse=reverse), order)
+            assert integral is not None
+            assert_above(integral / (order - 1.0), add if reverse else remove, INTEGRATED)
+
+
+def test_the_other_accountant_agrees() -> None:
+    """dp_accounting computes whole orders by the same sum, and independently of this package."""
+    orders = [2, 3, 4, 8, 16, 32, 64, 128, 256]
+    for rate, noise in ((1e-4, 0.6), (0.01, 1.0), (0.2, 5.0)):
+        accountant = rdp_privacy_accountant.RdpAccountant(orders)
+        accountant.compose(dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise)), 1000)
+        ours = divergences_of(poisson(noise, rate, 1000), [float(order) for order in orders])
+        for mine, theirs in zip(ours, accountant._rdp, strict=True):
+            assert mine == pytest.approx(theirs, rel=1e-6)
+
+
+@pytest.mark.parametrize("order", [2.0, 2.5, 6.0])
+def test_groups_and_replaced_records(order: float) -> None:
+    ends = (-90, -20, -6, -3, -1, 0, 1, 3, 6, 12, 20, 40, 110)
+    group, rate, noise = 3, 0.1, 2.0
+    with_group, without = of_binomial(group, rate, noise), of_binomial(0, rate, noise)
+    for reverse, pair in ((False, (with_group, without)), (True, (without, with_group))):
+        known = divergence(sampled(group, rate, noise, reverse=reverse), order)
+        assert known is not None
+        assert_above(float(known), mixtures(*pair, order, ends), INTEGRATED)
+    mirrored = of_binomial(1, rate, noise, -1)
+    known = divergence(sampled(1, rate, noise, two_sided=True), order)
+    assert known is not None
+    assert_above(float(known), mixtures(of_binomial(1, rate, noise), mirrored, order, ends), INTEGRATED)
+
+
+@pytest.mark.parametrize("order", [1.5, 2.0, 5.5, 20.0])
+def test_sampling_of_any_pair(order: float) -> None:
+    likely = 1.0 / (1.0 + math.exp(-1.0))
+    p, q, rate = (likely, 1.0 - likely), (1.0 - likely, likely), 0.1
+    mixed = tuple(rate * one + (1.0 - rate) * other for one, other in zip(p, q, strict=True))
+    inner = Part("guarantees", (((1.0, 0.0),),))
+    for reverse, (above, below) in ((False, (mixed, q)), (True, (q, mixed))):
+        known = divergence(Part("subsampled", (inner, rate), (("reverse", reverse),)), order)
+        assert known is not None
+        assert_above(float(known), finite(above, below, order), INTEGRATED)
+    sometimes = divergence(Part("sometimes", (inner, rate)), order)
+    assert sometimes is not None
+    truth = finite((rate * p[0], rate * p[1], 1.0 - rate), (rate * q[0], rate * q[1], 1.0 - rate), order)
+    assert_above(float(sometimes), truth, 1e-9)
+
+
+def test_other_samplers_are_integrated_from_their_profiles() -> None:
+    """Draws with replacement under add-remove have Σ_j Bin(j; m, 1/N) N(2j, …) against N(0): by quadrature."""
+    document = entry(
+        training={"iterations": 1, "dataset_size": 50, "expected_batch_size": 3},
+        sampler={"kind": "with-replacement"},
+        noise={"multiplier": 4.0},
+    )
+    bounds = compile_document(document).at().bounds()
+    (rounds,) = bounds["remove"].upper
+    assert rounds.part.constructor == "copies"
+    shift = rounds.part.arguments[5]
+    assert isinstance(shift, float | int)
+    weights = [math.comb(3, j) * mp.mpf(0.02) ** j * mp.mpf(0.98) ** (3 - j) for j in range(4)]
+    density = lambda x: mp.fsum(w * mp.npdf(x, shift * j, 4) for j, w in enumerate(weights))  # noqa: E731
+    truth = max(
+        mixtures(density, lambda x: mp.npdf(x, 0, 4), 4.0, (-60, -10, 0, 5, 10, 20, 90)),
+        mixtures(lambda x: mp.npdf(x, 0, 4), density, 4.0, (-60, -10, 0, 5, 10, 20, 90)),
+    )
+    (known,) = divergences_of(document, (4.0,))
+    assert_above(known, truth, 1e-3)
+
+
+def test_stated_tables_are_interpolated_by_chords() -> None:
+    table = mechanism(kind="stated", renyi=[{"order": 2, "epsilon": 0.1}, {"order": 4, "epsilon": 0.3}])
+    for order, bound in ((1.5, 0.1), (2.0, 0.1), (3.0, (0.1 + 0.9) / 2.0 / 2.0), (4.0, 0.3)):
+        (known,) = divergences_of(table, (order,))
+        assert known == pytest.approx(bound, rel=1e-14)
+        assert known >= min(bound, 0.3)
+    assert divergences_of(mechanism(kind="stated", rho=0.25), (3.0,)) == (0.75,)
+    assert divergences_of(mechanism(kind="stated", mu=0.5), (4.0,)) == (0.5,)
+
+
+def test_nothing_overflows() -> None:
+    for part in (
+        sampled(1, 0.5, 0.05),
+        sampled(1, 1e-9, 0.05),
+        Part("laplace", (400.0, 1.0)),
+        Part("exponential", (900.0,)),
+    ):
+        known = divergence(part, 64.0)
+        assert known is not None
+        assert 0.0 < float(known) < math.inf
+    assert divergence(sampled(1, 0.1, 1.0), 1e6) is None
+    assert divergences.MOST_TERMS >= 1024
+    assert profiles.log_moment_of_profile(Part("guarantees", (((1.0, 1e-6),),)), 2.0) is None

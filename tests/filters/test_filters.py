@@ -1,0 +1,241 @@
+"""Costs, sums and refusals of filters, and what their phases promise."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import mpmath as mp
+import oracle
+import pytest
+from filter_samples import entry, gaussian, mechanism, poisson
+
+import pyaccount
+from pyaccount import DocumentError
+from pyaccount.errors import CertificateError, DomainError, Problem
+from pyaccount.filters import BasicFilter, ConcentratedFilter, Filter, GaussianFilter, RenyiFilter, filter_of
+from pyaccount.filters.gaussian import mu_of_pure
+from pyaccount.filters.sums import fits, left_down, sum_up, times_up
+
+GAUSSIAN, RENYI = GaussianFilter(1.0), RenyiFilter((2.0, 8.0), (1.0, 3.0))
+CONCENTRATED, BASIC = ConcentratedFilter(0.5), BasicFilter(1.0, 1e-6)
+ALL: tuple[Filter, ...] = (GAUSSIAN, RENYI, CONCENTRATED, BASIC)
+
+
+def refused(rule: Filter, *entries: Any) -> list[Problem]:
+    """The problems of entries that are all refused."""
+    problems = []
+    for one in entries:
+        with pytest.raises(DocumentError) as caught:
+            rule.cost(one)
+        (problem,) = caught.value.problems
+        problems.append(problem)
+    return problems
+
+
+def test_sums_are_exact_and_rounded_once() -> None:
+    assert sum_up(0.25, 0.5) == 0.75
+    assert Fraction(sum_up(0.1, 0.2)) >= Fraction(0.1) + Fraction(0.2)
+    assert Fraction(math.nextafter(sum_up(0.1, 1e-30), 0.0)) < Fraction(0.1) + Fraction(1e-30)
+    assert times_up(10, 0.1) >= 1.0
+    assert fits(1.0, 0.5, 0.5)
+    assert not fits(1.0, 0.5, math.nextafter(0.5, 1.0))
+    assert not fits(1.0, math.inf)
+    assert left_down(1.0, 2.0) == 0.0
+    assert left_down(1.0, math.inf) == 0.0
+    assert Fraction(left_down(1.0, 0.1)) <= 1 - Fraction(0.1)
+    assert sum_up(1.0, math.inf) == times_up(2, math.inf) == math.inf
+
+
+def test_a_gaussian_filter_is_used_up_exactly() -> None:
+    """Four releases with μ = 1/2, nine with 1/3 as one phase, and mixed ones: Σ μ² = 1 is admitted, and nothing beyond it."""
+    spent = GAUSSIAN.nothing
+    for _ in range(4):
+        assert GAUSSIAN.admits(spent, GAUSSIAN.cost(gaussian(2.0)))
+        spent = GAUSSIAN.after(spent, GAUSSIAN.cost(gaussian(2.0)))
+    assert spent == (1.0,)
+    assert GAUSSIAN.remaining(spent) == (0.0,)
+    assert not GAUSSIAN.admits(spent, GAUSSIAN.cost(gaussian(1e4)))
+    assert GAUSSIAN.cost(gaussian(3.0, 9)) == (1.0,)
+    assert GAUSSIAN.admits(GAUSSIAN.nothing, GAUSSIAN.cost(gaussian(3.0, 9)))
+    assert not GAUSSIAN.admits(GAUSSIAN.nothing, GAUSSIAN.cost(gaussian(2.99999, 9)))
+    # 0.6 is no double: the least double above it is used, and its square is rounded up.
+    (cost,) = GAUSSIAN.cost(mechanism(kind="stated", mu=0.6))
+    assert Fraction(9, 25) <= Fraction(cost) <= Fraction(9, 25) * (1 + Fraction(1, 10**15))
+
+
+def test_the_gaussian_filter_promises_the_exact_composition() -> None:
+    """Adaptive choices of unsampled Gaussians lose nothing: what the phase certifies is the closed form at Σ μ_i² = μ²."""
+    rule = GaussianFilter(1.3)
+    document = {
+        "pyaccount": 1, "name": "whole", "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
+        **rule.phase(),
+    }  # fmt: skip
+    assert pyaccount.certify(document).epsilon == pytest.approx(float(oracle.gaussian_epsilon(1.3, 1e-5)), rel=1e-8)
+
+
+def test_a_pure_mechanism_is_below_a_gaussian_pair() -> None:
+    """δ of randomized response is at most δ of N(μ, 1) at every ε, with equality at 0."""
+    with mp.workdps(60):
+        for epsilon in (1e-3, 0.5, 0.99, 1.0, 2.0, 10.0, 50.0):
+            mu = mp.mpf(mu_of_pure(epsilon))
+            for share in (0.0, 0.2, 0.5, 0.9, 0.99):
+                at = mp.mpf(share) * epsilon
+                response = (mp.exp(epsilon) - mp.exp(at)) / (1 + mp.exp(epsilon))
+                assert response <= oracle.gaussian_delta(mu, at)
+            least = mu * (1 - mp.mpf(10) ** -9)
+            assert mp.tanh(mp.mpf(epsilon) / 2) > oracle.gaussian_delta(least, mp.mpf(0))
+    assert mu_of_pure(0.0) == 0.0
+    assert mu_of_pure(800.0) == math.inf
+    (cost,) = GAUSSIAN.cost(mechanism(kind="laplace", sensitivity=1, scale=2))
+    assert cost == pytest.approx(mu_of_pure(0.5) ** 2, rel=1e-15)
+
+
+def test_zcdp_of_mechanisms() -> None:
+    for one, rho in (
+        (gaussian(2.0, 4), 0.5),
+        (mechanism(kind="discrete-gaussian", sensitivity=1, sigma=2), 0.125),
+        (mechanism(kind="exponential", epsilon=1), 0.125),
+        (mechanism(kind="laplace", sensitivity=1, scale=2), 0.125),
+        (mechanism(kind="stated", rho=0.2), 0.2),
+    ):
+        assert CONCENTRATED.cost(one) == (pytest.approx(rho, rel=1e-15),)
+
+
+def test_both_directions_are_bounded_where_they_differ() -> None:
+    """A pure ε that is larger in one direction: sampled randomized response, by the definition of both losses."""
+    document = mechanism(kind="stated", epsilon=2.0).to_mapping()
+    document |= {"sampler": {"kind": "poisson", "sampling_probability": 0.3}}
+    add = -math.log1p(0.3 * math.expm1(-2.0))
+    remove = math.log1p(0.3 * math.expm1(2.0))
+    for rule, expected in ((GAUSSIAN, mu_of_pure(remove) ** 2), (CONCENTRATED, remove**2 / 2.0)):
+        assert remove > add
+        assert rule.cost(pyaccount.load(document)) == (pytest.approx(expected, rel=1e-9),)
+
+
+def test_what_has_no_bound_is_refused_with_what_to_do() -> None:
+    approximate = mechanism(kind="stated", epsilon=1.0, delta=1e-6)
+    for problem in (
+        *refused(GAUSSIAN, poisson(1.0, 0.01), approximate, mechanism(kind="stated", rho=0.1)),
+        *refused(GAUSSIAN, mechanism(kind="discrete-gaussian", sensitivity=1, sigma=2)),
+        *refused(RENYI, approximate, mechanism(kind="stated", renyi=[{"order": 3, "epsilon": 0.1}])),
+        *refused(CONCENTRATED, poisson(1.0, 0.01), approximate),
+    ):
+        assert problem.slug == "no-valid-bound"
+        assert problem.message.startswith("no bound is implemented for ")
+        assert "the whole budgets of two filters compose" in problem.message
+        assert problem.path in (("sampler", "kind"), ("mechanism",))
+    spaced = entry(
+        training={"iterations": 50, "sampling_probability": 0.1},
+        sampler={"kind": "b-min-sep", "min_separation": 4},
+        noise={"multiplier": 2.0},
+    )
+    (problem,) = refused(RENYI, spaced)
+    assert "b-min-sep sampling" in problem.message
+    (problem,) = refused(BASIC, spaced)
+    assert (problem.slug, problem.path_text) == ("uncertified", "sampler.kind")
+    blank = pyaccount.load({**gaussian(2.0).to_mapping(), "noise": {"multiplier": "solve"}, "privacy": {
+        "adjacency": "add-remove", "epsilon": 1, "delta": 1e-5}})  # fmt: skip
+    for rule in ALL:
+        (problem,) = refused(rule, blank)
+        assert (problem.slug, problem.path_text) == ("unfilled-blank", "noise.multiplier")
+
+
+def test_entries_may_be_certificates() -> None:
+    document = {
+        "pyaccount": 1, "name": "solved", "privacy": {"adjacency": "add-remove", "epsilon": 0.5, "delta": 1e-7},
+        "training": {"iterations": 3}, "sampler": {"kind": "none"}, "noise": {"multiplier": "solve"},
+    }  # fmt: skip
+    certificate = pyaccount.certify(document)
+    sigma = certificate.noise_multiplier
+    assert sigma is not None
+    assert GAUSSIAN.cost(certificate) == (pytest.approx(3.0 / sigma**2, rel=1e-14),)
+    assert BASIC.cost(certificate) == (certificate.epsilon, 1e-7)
+    false = pyaccount.certify({**document, "noise": {"multiplier": 1.0}})
+    assert not false.holds
+    for rule in ALL:
+        with pytest.raises(CertificateError):
+            rule.cost(false)
+
+
+def test_the_basic_filter_takes_what_a_document_states() -> None:
+    document = gaussian(4.0).to_mapping()
+    document["privacy"]["delta"] = 1e-7
+    epsilon, delta = BASIC.cost(pyaccount.load(document))
+    assert delta == 1e-7
+    assert epsilon == pytest.approx(float(oracle.gaussian_epsilon(0.25, 1e-7)), rel=1e-4)
+    document["privacy"] |= {"epsilon": 1.0, "delta": "solve"}
+    epsilon, delta = BASIC.cost(pyaccount.load(document))
+    assert epsilon == 1.0
+    assert delta == pytest.approx(float(oracle.gaussian_delta(mp.mpf(0.25), mp.mpf(1.0))), rel=1e-3)
+
+
+def test_disjoint_parts_cost_what_the_worst_part_costs() -> None:
+    parts = [
+        {"name": "a", "training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": {"multiplier": 2}},
+        {"name": "b", "training": {"iterations": 1}, "sampler": {"kind": "none"}, "noise": {"multiplier": 4}},
+    ]
+    document = entry(phases=[{"parallel": parts}])
+    assert GAUSSIAN.cost(document) == (0.25,)
+    assert RENYI.cost(document) == (0.25, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        ({"mu": 1.0}, GAUSSIAN),
+        ({"rho": "0.5"}, CONCENTRATED),
+        ({"renyi": [{"order": 8, "epsilon": 3}, {"order": 2, "epsilon": 1}]}, RENYI),
+        ({"epsilon": 1, "delta": "1e-6"}, BASIC),
+        ({"epsilon": 1}, BasicFilter(1.0, 0.0)),
+    ],
+)
+def test_filters_are_read_and_written(stated: dict[str, Any], expected: Filter) -> None:
+    rule = filter_of(stated)
+    assert rule == expected
+    assert filter_of(rule.mapping()) == rule
+    assert len(rule.terms) == len(rule.nothing)
+    document = {
+        "pyaccount": 1, "name": "whole", "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-5},
+        **rule.phase(),
+    }  # fmt: skip
+    assert pyaccount.certify(document).holds
+
+
+@pytest.mark.parametrize(
+    ("stated", "slug", "path"),
+    [
+        (3, "wrong-type", "budget"),
+        ({}, "missing-key", "budget"),
+        ({"delta": 1e-6}, "missing-key", "budget"),
+        ({"mu": 1, "rho": 2}, "contradiction", "budget.rho"),
+        ({"rho": 1, "delta": 1e-6}, "contradiction", "budget.delta"),
+        ({"mu": 1, "nu": 2}, "unknown-key", "budget.nu"),
+        ({"mu": "one"}, "wrong-type", "budget.mu"),
+        ({"mu": True}, "wrong-type", "budget.mu"),
+        ({"mu": -1}, "out-of-range", "budget.mu"),
+        ({"rho": math.nan}, "out-of-range", "budget.rho"),
+        ({"epsilon": 1, "delta": 2}, "out-of-range", "budget.delta"),
+        ({"renyi": []}, "wrong-type", "budget.renyi"),
+        ({"renyi": [{"order": 2}]}, "wrong-type", "budget.renyi[0]"),
+        ({"renyi": [{"order": 1, "epsilon": 1}]}, "out-of-range", "budget.renyi[0].order"),
+        ({"renyi": [{"order": 2, "epsilon": 1}] * 2}, "contradiction", "budget.renyi[1].order"),
+    ],
+)
+def test_a_wrong_budget_is_located(stated: Any, slug: str, path: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        filter_of(stated, ("budget",))
+    assert (slug, path) in [(problem.slug, problem.path_text) for problem in caught.value.problems]
+
+
+def test_a_renyi_filter_has_a_budget_for_each_order() -> None:
+    with pytest.raises(DomainError, match="2 orders and 1 budgets"):
+        RenyiFilter((2.0, 3.0), (1.0,))
+
+
+def test_an_infinite_expense_admits_nothing_more() -> None:
+    for rule in ALL:
+        spent = rule.after(rule.nothing, (math.inf,) * len(rule.nothing))
+        assert not rule.admits(spent, rule.nothing)
+        assert rule.remaining(spent) == (0.0,) * len(rule.nothing)
