@@ -21,8 +21,8 @@ LONGEST_SHOWN = 80
 #: Every slug that a problem can carry, and its meaning. Slugs are promises: they are never renamed or reused.
 SLUGS: dict[str, str] = {
     "bad-override": "An override does not have the form path=value, or its path does not exist.",
-    "composed-twice": "A document is composed with itself, or with a joint document that contains it.",
     "budget-exceeded": "The budget of a filter does not allow another release.",
+    "composed-twice": "A document is composed with itself, or with a joint document that contains it.",
     "contradiction": "Two statements of the document cannot both be true.",
     "document-too-large": "The document has too many values or is nested too deeply once its aliases are expanded.",
     "duplicate-key": "A mapping gives the same key twice.",

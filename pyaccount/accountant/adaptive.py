@@ -62,7 +62,7 @@ class Filtered:
         """Return the largest number of further rounds that the filter admits, at most the range of a document."""
         one = self.ledger.plus(1, arguments)
         start = one.last_length - 1
-        return last_admitted(
+        return _last_admitted(
             int(ITERATIONS.maximum) - start, lambda more: self._with(one.lasting(start + more)) is not None
         )
 
@@ -162,7 +162,7 @@ def keeps(filter: Filter, epsilon: float, delta: float) -> bool:
     return (stated.get("epsilon"), stated.get("delta", 0.0)) == (epsilon, delta)
 
 
-def last_admitted(most: int, admits: Callable[[int], bool]) -> int:
+def _last_admitted(most: int, admits: Callable[[int], bool]) -> int:
     """Return the largest number up to `most` for which `admits` is true, found by doubling and halving; 0 if there is none."""
     low, high = 0, 1
     while high <= most and admits(high):

@@ -57,7 +57,7 @@ def filter_for(first: Document, epsilon: float, delta: float) -> Filter:
         mu = largest_mu(epsilon, delta)
         if mu in MECHANISM_MU:
             return GaussianFilter(mu)
-    return MixtureFilter(epsilon, delta, odometer_for(first, epsilon, delta))
+    return MixtureFilter(epsilon, delta, _odometer_for(first, epsilon, delta))
 
 
 def largest_mu(epsilon: float, delta: float) -> float:
@@ -75,7 +75,7 @@ def largest_mu(epsilon: float, delta: float) -> float:
     return float(f"{low * (1.0 - 5e-10):.12g}")
 
 
-def odometer_for(first: Document, epsilon: float, delta: float) -> Odometer:
+def _odometer_for(first: Document, epsilon: float, delta: float) -> Odometer:
     """Return orders and weights for a budget and rounds like the first one. Raises as `Filter.cost`."""
     known: dict[float, float] = {}
     refusals: list[DocumentError] = []

@@ -19,11 +19,6 @@ def sum_up(*numbers: float) -> float:
     return rounded_up(sum(map(Fraction, numbers), Fraction(0)))
 
 
-def times_up(count: int, number: float) -> float:
-    """Return the least double that is at least `count` times a non-negative number."""
-    return math.inf if number == math.inf else rounded_up(count * Fraction(number))
-
-
 def fits(budget: Fraction | float, *numbers: float) -> bool:
     """Return whether the exact sum of non-negative numbers is at most the budget."""
     return math.inf not in numbers and sum(map(Fraction, numbers), Fraction(0)) <= Fraction(budget)
