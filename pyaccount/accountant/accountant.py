@@ -213,7 +213,8 @@ class Accountant:
         For an adaptive accountant it is the odometer's ε: if nothing more is released from here on, P(B) ≤ E_Q[e^ε; B] + δ for
         every event B, though the time to stop, and every round, may have been chosen by looking at results. It can be
         larger than the budget's ε near the end, because it holds at every time at which one may stop; the budget holds
-        besides it. Both are statements of their own: the smaller one, chosen after looking, holds at 2δ.
+        besides it. Both are statements of their own: the smaller one, chosen after looking, holds at 2δ. It is infinite
+        for a δ that the filter's large losses, which it cuts off, use up.
         """
         at = self._at(delta)
         if self._steps == 0:

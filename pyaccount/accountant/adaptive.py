@@ -86,7 +86,7 @@ class Filtered:
         if self.filter is None:
             return 0.0
         if isinstance(self.filter, MixtureFilter):
-            return self.filter.odometer.stopped(self.spent, delta)
+            return self.filter.stopped(self.spent, delta)
         if isinstance(self.filter, GaussianFilter):
             odometer = gaussian_odometer(self.epsilon, self.delta)
             return odometer.stopped(gaussian_divergences(odometer, self.spent[0]), delta)

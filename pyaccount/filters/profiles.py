@@ -33,8 +33,8 @@ from pyaccount.plan.rounds import Part, Rounds
 #: The spacing of nodes, times the order, and relative to the distance from 0 or to the usual loss; the relative error of E − 1
 #: is about an eighth of its square.
 _SPACING, _FINE = 0.03, 0.02
-#: The most nodes on each side; more make the spacing larger, and the bound looser.
-_MOST_NODES = 200_000
+#: About the most nodes on each side; more make the spacing larger, and the bound looser.
+_MOST_NODES = 20_000
 #: The logarithm of what is negligible beside 1, and how many standard deviations beyond the mass of L^a the nodes reach.
 _NEGLIGIBLE, _REACH = 30.0, 9.0
 #: A relative margin for exponentials, for weights (differences of nearly equal slopes), and an absolute one for H − 1 + t.
@@ -86,10 +86,10 @@ def log_moment_of_profile(part: Part, order: float) -> float | None:
 
 def _nodes(last: float, order: float, usual: float) -> list[float]:
     """Return nodes from 0 to `last`, closer to one another near 0, where small losses are."""
-    least, most = last / _MOST_NODES, _SPACING / order
+    most = max(last / _MOST_NODES, _SPACING / order)
     nodes = [0.0]
     while nodes[-1] < last:
-        nodes.append(nodes[-1] + max(least, min(most, _FINE * max(usual, nodes[-1]))))
+        nodes.append(nodes[-1] + min(most, _FINE * max(usual, nodes[-1])))
     return nodes
 
 
