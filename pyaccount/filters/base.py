@@ -231,6 +231,7 @@ _WORDS = {
     "zcdp": "a mechanism of which only ρ is known",
     "exponential": "a selection of bounded range",
     "exponential_runs": "selections of bounded range",
+    "mixture": "a random contribution with Gaussian noise",
     "selection": "the best of a random number of runs",
     "finite": "a mechanism with finitely many outcomes",
 }

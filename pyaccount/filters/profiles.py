@@ -14,9 +14,10 @@ e^{a(a−1)c²/2}·Φ(ac − c/2 − x_N/c).
 
 **Dominated by a Gaussian pair.** H_t is jointly convex in the pair, so a mixture of pairs N(i) against N(j) has at most the
 H_t of the pair with the largest distance |i − j|, for t ≥ 1. That is so for the mixtures of Poisson sampling (distance k; 2k
-under replacement), of draws with replacement or of a fixed size (as many copies as there are draws), of truncated batches (2
-against −1) and of random allocation. Advanced joint convexity bounds by H_α at α ≥ t, which is smaller than at t. A sampled
-pair (1 − q)Q + qP against Q has H_t = q·h(1 + (t − 1)/q) ≤ h(t); in the other direction its loss is at most −ln(1 − q).
+under replacement), of random contributions, of draws with replacement or of a fixed size (as many copies as there are
+draws), of truncated batches (2 against −1) and of random allocation. Advanced joint convexity bounds by H_α at α ≥ t, which
+is smaller than at t. A sampled pair (1 − q)Q + qP against Q has H_t = q·h(1 + (t − 1)/q) ≤ h(t); in the other direction its
+loss is at most −ln(1 − q).
 """
 
 from __future__ import annotations
@@ -110,6 +111,13 @@ def _end(part: Part) -> _End | None:  # noqa: PLR0911 - one case for each kind o
                 return _End(-group * math.log1p(-rate) * (1.0 + _RELATIVE))
             shift = (2.0 if options["two_sided"] else 1.0) * group / noise
             return _End(None, shift * (1.0 + _RELATIVE), -group * math.log(rate))
+        case "mixture", (tuple() as weights, tuple() as shifts, int() | float() as noise):
+            law = [(float(shift), float(weight)) for shift, weight in zip(shifts, weights, strict=True) if weight > 0.0]
+            largest_shift, likely = max(law)
+            never = sum(weight for shift, weight in law if shift == 0.0)
+            if options["reverse"] and never > 0.0:
+                return _End(-math.log(never) * (1.0 + _RELATIVE) + _RELATIVE)
+            return _End(None, largest_shift / noise * (1.0 + _RELATIVE), -math.log(likely))
         case "copies", (str(), int(), int(), int(), int(), int() | float() as shift, int() | float() as noise):
             counts, _, _ = _core.copies(*part.arguments[:5])  # type: ignore[arg-type]
             return _End(None, max(counts) * abs(shift) / noise * (1.0 + _RELATIVE))

@@ -166,6 +166,27 @@ def test_groups_and_replaced_records(order: float) -> None:
     assert_above(float(known), mixtures(of_binomial(1, rate, noise), mirrored, order, ends), INTEGRATED)
 
 
+@pytest.mark.parametrize("order", [1.5, 2.0, 6.5])
+@pytest.mark.parametrize("shifts", [(0.0, 1.0, 2.5), (0.5, 1.0, 2.5)])
+def test_random_contributions(order: float, shifts: tuple[float, ...]) -> None:
+    """Σ_j p_j N(s_j, σ²) against N(0, σ²), with and without a share of runs in which the record contributes nothing."""
+    weights = (0.7, 0.25, 0.05)
+    document = mechanism(
+        kind="mixture-of-gaussians", sensitivities=list(shifts), probabilities=list(weights), sigma=2.0
+    )
+
+    def density(x: mp.mpf) -> mp.mpf:
+        return mp.fsum(w * mp.npdf(x, shift, 2) for w, shift in zip(weights, shifts, strict=True))
+
+    def alone(x: mp.mpf) -> mp.mpf:
+        return mp.npdf(x, 0, 2)
+
+    ends = (-60, -10, -3, 0, 3, 6, 12, 25, 70)
+    truth = max(mixtures(density, alone, order, ends), mixtures(alone, density, order, ends))
+    (known,) = divergences_of(document, (order,))
+    assert_above(known, truth, INTEGRATED)
+
+
 @pytest.mark.parametrize("order", [1.5, 2.0, 5.5, 20.0])
 def test_sampling_of_any_pair(order: float) -> None:
     likely = 1.0 / (1.0 + math.exp(-1.0))
