@@ -138,18 +138,14 @@ def strategies_of_depth_fifty(rule: Filter, epsilon: float) -> tuple[float, floa
     }
     drawn = random.Random(20260211)
 
-    def spent(few: int, many: int) -> Spent:
-        total = rule.nothing
-        for _ in range(few):
-            total = rule.after(total, kinds[1])
-        for _ in range(many):
-            total = rule.after(total, kinds[3])
-        return total
-
+    spent = {(0, 0): rule.nothing}
+    for few in range(50):
+        if few:
+            spent[few, 0] = rule.after(spent[few - 1, 0], kinds[1])
+        for many in range(1, 50 - few):
+            spent[few, many] = rule.after(spent[few, many - 1], kinds[3])
     open_to = {
-        (few, many): [step for step, cost in kinds.items() if rule.admits(spent(few, many), cost)]
-        for few in range(50)
-        for many in range(50 - few)
+        used: [step for step, cost in kinds.items() if rule.admits(total, cost)] for used, total in spent.items()
     }
     end = excess(epsilon)
     masses: dict[tuple[int, int, int], float] = {(0, 0, 0): 1.0}

@@ -1,4 +1,4 @@
-"""Rényi divergences against quadrature at high precision, enumeration, and another accountant."""
+"""Rényi divergences against quadrature, enumeration at high precision, and another accountant."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 
 import dp_accounting
 import mpmath as mp
+import numpy as np
 import pytest
 from dp_accounting.rdp import rdp_privacy_accountant
 from filter_samples import entry, mechanism, poisson
+from numpy.typing import NDArray
 
 from pyaccount.filters import divergences, profiles
 from pyaccount.filters.divergences import divergence
@@ -35,19 +37,39 @@ def finite(p: Sequence[float], q: Sequence[float], order: float) -> float:
         return float(mp.log(mp.fsum(terms)) / (a - 1))
 
 
-def mixtures(
-    above: Callable[[mp.mpf], mp.mpf], below: Callable[[mp.mpf], mp.mpf], order: float, ends: Sequence[float]
-) -> float:
+#: Logarithms of a density at many points.
+Density = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+#: The points of quadratures: sums over evenly spaced ones are exact to all digits, as the densities are analytic.
+STEP = 0.01
+#: More than the rounding of such a sum, in units of a divergence of 1e-4; it is taken off.
+ROUNDED = 2e-8
+POINTS = np.arange(-90.0, 130.0, STEP)
+
+
+def mixtures(above: Density, below: Density, order: float) -> float:
     """D_a of densities, by quadrature."""
-    with mp.workdps(30):
-        a = mp.mpf(order)
-        return float(mp.log(mp.quad(lambda x: above(x) ** a * below(x) ** (1 - a), list(ends))) / (a - 1))
+    terms = order * above(POINTS) + (1.0 - order) * below(POINTS)
+    most = float(terms.max())
+    return (most + math.log(math.fsum(np.exp(terms - most)) * STEP)) / (order - 1.0) * (1.0 - ROUNDED)
 
 
-def of_binomial(group: int, rate: float, noise: float, sign: int = 1) -> Callable[[mp.mpf], mp.mpf]:
+def of_gaussians(weights: Sequence[float], shifts: Sequence[float], noise: float) -> Density:
+    """The density Σ_j w_j N(s_j, σ²)."""
+
+    def logarithm(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        terms = [
+            math.log(w) - ((x - shift) / noise) ** 2 / 2.0 - math.log(noise * math.sqrt(2.0 * math.pi))
+            for w, shift in zip(weights, shifts, strict=True)
+        ]
+        return np.asarray(np.logaddexp.reduce(terms, axis=0))
+
+    return logarithm
+
+
+def of_binomial(group: int, rate: float, noise: float, sign: int = 1) -> Density:
     """The density Σ_j Bin(j; k, q) N(±j, σ²)."""
-    weights = [math.comb(group, j) * mp.mpf(rate) ** j * (1 - mp.mpf(rate)) ** (group - j) for j in range(group + 1)]
-    return lambda x: mp.fsum(w * mp.npdf(x, sign * j, noise) for j, w in enumerate(weights))
+    weights = [math.comb(group, j) * rate**j * (1.0 - rate) ** (group - j) for j in range(group + 1)]
+    return of_gaussians(weights, [float(sign * j) for j in range(group + 1)], noise)
 
 
 def assert_above(bound: float, truth: float, relative: float) -> None:
@@ -125,16 +147,15 @@ def test_bounded_range_is_the_largest_of_all_two_point_losses(order: float) -> N
 def test_poisson_sampling_of_one_record(rate: float, noise: float) -> None:
     """Both directions have the bound of the larger one, for whole orders exactly; other orders are integrated."""
     with_record, without = of_binomial(1, rate, noise), of_binomial(0, rate, noise)
-    ends = (-60, -12, -3, 0, 0.5, 1, 3, 6, 12, 30, 90)
     for order in (1.5, 2.0, 2.5, 8.0):
-        remove, add = mixtures(with_record, without, order, ends), mixtures(without, with_record, order, ends)
-        assert add <= remove
+        remove, add = mixtures(with_record, without, order), mixtures(without, with_record, order)
+        assert add < remove
         for reverse in (False, True):
             known = divergence(sampled(1, rate, noise, reverse=reverse), order)
             assert known is not None
             whole = order == round(order)
             truth = remove if whole or not reverse else add
-            assert_above(float(known), truth, 1e-9 if whole else max(INTEGRATED, remove / add - 1.0 + INTEGRATED))
+            assert_above(float(known), truth, 1e-7 if whole else max(INTEGRATED, remove / add - 1.0 + INTEGRATED))
             integral = log_moment_of_profile(sampled(1, rate, noise, reverse=reverse), order)
             assert integral is not None
             assert_above(integral / (order - 1.0), add if reverse else remove, INTEGRATED)
@@ -153,17 +174,16 @@ def test_the_other_accountant_agrees() -> None:
 
 @pytest.mark.parametrize("order", [2.0, 2.5, 6.0])
 def test_groups_and_replaced_records(order: float) -> None:
-    ends = (-90, -20, -6, -3, -1, 0, 1, 3, 6, 12, 20, 40, 110)
     group, rate, noise = 3, 0.1, 2.0
     with_group, without = of_binomial(group, rate, noise), of_binomial(0, rate, noise)
     for reverse, pair in ((False, (with_group, without)), (True, (without, with_group))):
         known = divergence(sampled(group, rate, noise, reverse=reverse), order)
         assert known is not None
-        assert_above(float(known), mixtures(*pair, order, ends), INTEGRATED)
+        assert_above(float(known), mixtures(*pair, order), INTEGRATED)
     mirrored = of_binomial(1, rate, noise, -1)
     known = divergence(sampled(1, rate, noise, two_sided=True), order)
     assert known is not None
-    assert_above(float(known), mixtures(of_binomial(1, rate, noise), mirrored, order, ends), INTEGRATED)
+    assert_above(float(known), mixtures(of_binomial(1, rate, noise), mirrored, order), INTEGRATED)
 
 
 @pytest.mark.parametrize("order", [1.5, 2.0, 6.5])
@@ -175,14 +195,8 @@ def test_random_contributions(order: float, shifts: tuple[float, ...]) -> None:
         kind="mixture-of-gaussians", sensitivities=list(shifts), probabilities=list(weights), sigma=2.0
     )
 
-    def density(x: mp.mpf) -> mp.mpf:
-        return mp.fsum(w * mp.npdf(x, shift, 2) for w, shift in zip(weights, shifts, strict=True))
-
-    def alone(x: mp.mpf) -> mp.mpf:
-        return mp.npdf(x, 0, 2)
-
-    ends = (-60, -10, -3, 0, 3, 6, 12, 25, 70)
-    truth = max(mixtures(density, alone, order, ends), mixtures(alone, density, order, ends))
+    density, alone = of_gaussians(weights, shifts, 2.0), of_gaussians((1.0,), (0.0,), 2.0)
+    truth = max(mixtures(density, alone, order), mixtures(alone, density, order))
     (known,) = divergences_of(document, (order,))
     assert_above(known, truth, INTEGRATED)
 
@@ -215,12 +229,9 @@ def test_other_samplers_are_integrated_from_their_profiles() -> None:
     assert rounds.part.constructor == "copies"
     shift = rounds.part.arguments[5]
     assert isinstance(shift, float | int)
-    weights = [math.comb(3, j) * mp.mpf(0.02) ** j * mp.mpf(0.98) ** (3 - j) for j in range(4)]
-    density = lambda x: mp.fsum(w * mp.npdf(x, shift * j, 4) for j, w in enumerate(weights))  # noqa: E731
-    truth = max(
-        mixtures(density, lambda x: mp.npdf(x, 0, 4), 4.0, (-60, -10, 0, 5, 10, 20, 90)),
-        mixtures(lambda x: mp.npdf(x, 0, 4), density, 4.0, (-60, -10, 0, 5, 10, 20, 90)),
-    )
+    weights = [math.comb(3, j) * 0.02**j * 0.98 ** (3 - j) for j in range(4)]
+    drawn, alone = of_gaussians(weights, [shift * j for j in range(4)], 4.0), of_gaussians((1.0,), (0.0,), 4.0)
+    truth = max(mixtures(drawn, alone, 4.0), mixtures(alone, drawn, 4.0))
     (known,) = divergences_of(document, (4.0,))
     assert_above(known, truth, 1e-3)
 
