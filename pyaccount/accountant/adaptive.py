@@ -61,25 +61,28 @@ class Filtered:
     def most(self, arguments: Mapping[str, Any] | None) -> int:
         """Return the largest number of further rounds that the filter admits, at most the range of a document."""
         one = self.ledger.plus(1, arguments)
-        start = one.last_length - 1
+        start, chosen = one.last_length - 1, self._filtering(one)
         return _last_admitted(
-            int(ITERATIONS.maximum) - start, lambda more: self._with(one.lasting(start + more)) is not None
+            int(ITERATIONS.maximum) - start, lambda more: chosen._with(one.lasting(start + more)) is not None
         )
+
+    def _filtering(self, ledger: Ledger) -> Filtered:
+        """Return this with a filter: one for rounds like the last ones of a ledger, if there is none yet."""
+        if self.filter is not None:
+            return self
+        first = load({**ledger.head, **ledger.lasting(1).phases[-1]})
+        filter = filter_for(first, self.epsilon, self.delta)
+        return replace(self, filter=filter, before=filter.nothing, spent=filter.nothing)
 
     def _with(self, ledger: Ledger) -> Filtered | None:
         """Return this with a ledger that continues it by more rounds of one kind; None if the filter refuses them."""
-        rounds = load({**ledger.head, **ledger.phases[-1]})
-        filter = self.filter or filter_for(
-            load({**ledger.head, **ledger.lasting(1).phases[-1]}), self.epsilon, self.delta
-        )
-        if self.filter is None:
-            before = filter.nothing
-        else:
-            before = self.before if len(ledger.phases) == len(self.ledger.phases) else self.spent
-        cost = filter.cost(rounds)
-        if not filter.admits(before, cost):
+        chosen = self._filtering(ledger)
+        assert chosen.filter is not None
+        before = chosen.before if len(ledger.phases) == len(self.ledger.phases) else chosen.spent
+        cost = chosen.filter.cost(load({**ledger.head, **ledger.phases[-1]}))
+        if not chosen.filter.admits(before, cost):
             return None
-        return replace(self, ledger=ledger, filter=filter, before=before, spent=filter.after(before, cost))
+        return replace(chosen, ledger=ledger, before=before, spent=chosen.filter.after(before, cost))
 
     def stopped(self, delta: float) -> float:
         """Return the odometer's ε of the rounds so far at δ, if nothing more is released: an upper bound."""
