@@ -109,7 +109,7 @@ class AdditiveFilter(Filter):
         return tuple(map(left_down, self.limits, spent))
 
 
-class Kind(NamedTuple):
+class RoundsOfKind(NamedTuple):
     """The rounds of a phase for one kind of record, in both directions."""
 
     remove: tuple[Rounds, ...]
@@ -140,14 +140,14 @@ def _at_most(part: Part) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class PricedPhase:
     """The rounds of one phase of an entry, for each kind of record: in direction remove, and in direction add."""
 
     document: Document
     body: Body
-    kinds: tuple[Kind, ...]
+    kinds: tuple[RoundsOfKind, ...]
 
-    def compositions(self) -> Iterator[tuple[Kind, tuple[tuple[Part, int], ...]]]:
+    def compositions(self) -> Iterator[tuple[RoundsOfKind, tuple[tuple[Part, int], ...]]]:
         """Yield each composition whose worst is the cost: for every kind of record, the profiles of each direction."""
         for kind in self.kinds:
             for side in kind.sides():
@@ -192,19 +192,19 @@ def instance_of(document: Document) -> Instance:
     return compile_document(document).at()
 
 
-def released(entry: Document | Certificate, instead: str) -> Iterator[Released]:
+def released(entry: Document | Certificate, instead: str) -> Iterator[PricedPhase]:
     """Yield the rounds of each phase of an entry; `instead` says what to do with one that has none. Raises as `Filter.cost`."""
     document = document_of(entry)
     instance = instance_of(document)
     for body, bounds in zip(instance.document.bodies, instance.parts(), strict=True):
         if bounds is None:
-            nothing = Released(instance.document, body, ())
+            nothing = PricedPhase(instance.document, body, ())
             raise nothing.refused(
                 f"no bound is implemented for {body.sampler.kind} sampling in this filter: the whole run is analysed by "
                 f"drawing samples of its loss, or by moments in one direction, which bound no divergence. {instead}"
             )
-        kinds = tuple(Kind(kind["remove"].upper, kind["add"].upper) for kind in alternatives_of(bounds))
-        yield Released(instance.document, body, kinds)
+        kinds = tuple(RoundsOfKind(kind["remove"].upper, kind["add"].upper) for kind in alternatives_of(bounds))
+        yield PricedPhase(instance.document, body, kinds)
 
 
 def flattened(rounds: tuple[Rounds, ...]) -> Iterator[tuple[Part, int]]:

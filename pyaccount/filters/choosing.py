@@ -8,7 +8,7 @@ exact, and nothing is lost by choosing adaptively.
 
 **Everything else**: the mean over Rényi orders (`mixture`). For rounds like the first one, with the divergences ρ(a), order
 a alone admits (ε − ln(κ_a/δ)/(a − 1))/ρ(a) rounds. The order that admits most gets three quarters of the weight, and the
-others equal parts of the rest. They are spread geometrically around it, by a factor of four, so that entries of another kind
+other orders equal parts of the rest. They are spread geometrically around it, by a factor of four, so that entries of another kind
 find a nearly best order too. Against the best of these orders, chosen by an oracle, the mean costs at most ln(1/w)/(a − 1)
 in ε.
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.filters.base import Filter
 
-#: The weight of the best order; how far the others are from it, as a factor of a − 1, and how many there are on each side.
+#: The weight of the best order; how far the rest is from it, as a factor of a − 1, and how many orders are on each side.
 _BEST, _SPREAD, _SIDE = 0.75, 4.0, 4
 #: How far from a first guess orders are tried, as a factor of a − 1, and how many on each side.
 _TRIED, _TRIALS = 8.0, 12
@@ -150,12 +150,12 @@ def gaussian_divergences(odometer: Odometer, square: float) -> tuple[float, ...]
 
 def _weighted(best: float, available: Callable[[float], bool]) -> Odometer:
     """Return the odometer of an order and of those around it."""
-    others = [order for order in _around(best, _SPREAD, _SIDE) if order != best and available(order)]
-    if not others:
+    further = [order for order in _around(best, _SPREAD, _SIDE) if order != best and available(order)]
+    if not further:
         return Odometer((best,), (1.0,))
     # Rounded down, so that the weights do not exceed 1 together.
-    share = math.nextafter((1.0 - _BEST) / len(others), 0.0)
-    orders = sorted([best, *others])
+    share = math.nextafter((1.0 - _BEST) / len(further), 0.0)
+    orders = sorted([best, *further])
     return Odometer(tuple(orders), tuple(_BEST if order == best else share for order in orders))
 
 

@@ -38,7 +38,7 @@ from pyaccount.filters.sums import sum_up
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
     from pyaccount.document.document import Document
-    from pyaccount.filters.base import Released
+    from pyaccount.filters.base import PricedPhase
     from pyaccount.plan.rounds import Part
 
 #: The spacing of nodes, absolutely, and relative to the distance from 0 or to the usual loss.
@@ -126,7 +126,7 @@ def _above(first: tuple[float, float, float], middle: tuple[float, float, float]
 def _cut(part: Part, orders: tuple[float, ...], cut: float) -> tuple[float, tuple[float, ...]] | None:
     """Return η and ρ(a) at each order for a round whose losses above `cut` are cut off: upper bounds, in its direction.
 
-    η is 0 if the divergences without a cut are no larger. None if no bound is known.
+    η is 0 if the divergences without a cut are no larger. None if no bound is implemented.
     """
     known = [divergence(part, order) for order in orders]
     whole = tuple(math.nextafter(float(one), math.inf) for one in known if one is not None)
@@ -152,7 +152,7 @@ def cut_costs(entry: Document | Certificate, orders: tuple[float, ...], cut: flo
     return tuple(sum_up(*terms) for terms in zip(*phases, strict=True))
 
 
-def _worst(phase: Released, orders: tuple[float, ...], cut: float) -> tuple[float, ...]:
+def _worst(phase: PricedPhase, orders: tuple[float, ...], cut: float) -> tuple[float, ...]:
     """Return the same of a phase: for each number the worst kind of record and direction."""
     worst = [0.0] * (len(orders) + 1)
     for _, side in phase.compositions():

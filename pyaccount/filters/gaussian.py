@@ -32,7 +32,7 @@ from pyaccount.filters.base import AdditiveFilter, released, words_of
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
     from pyaccount.document.document import Document
-    from pyaccount.filters.base import Kind
+    from pyaccount.filters.base import RoundsOfKind
     from pyaccount.plan.rounds import Part
 
 #: What can be done with an entry that no Gaussian pair stands for.
@@ -85,7 +85,7 @@ class GaussianFilter(AdditiveFilter):
         return {"mechanism": {"kind": "stated", "mu": self.mu}}
 
 
-def _square(part: Part, kind: Kind) -> Fraction | None:
+def _square(part: Part, kind: RoundsOfKind) -> Fraction | None:
     """Return μ² of a profile; None if no Gaussian pair is known to be less private.
 
     Numbers are taken as the decimals that documents show, as in `plan.largest_loss`.

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.mechanisms.base import rounded_up
 from pyaccount.errors import DomainError
-from pyaccount.filters.base import AdditiveFilter, Kind, Released, released, words_of
+from pyaccount.filters.base import AdditiveFilter, PricedPhase, RoundsOfKind, released, words_of
 from pyaccount.filters.divergences import divergence
 from pyaccount.rounding import shortest
 
@@ -48,7 +48,7 @@ def divergences_of(entry: Document | Certificate, orders: Sequence[float]) -> tu
     return tuple(rounded_up(sum((_worst(phase, order) for phase in phases), Fraction(0))) for order in orders)
 
 
-def _worst(phase: Released, order: float) -> Fraction:
+def _worst(phase: PricedPhase, order: float) -> Fraction:
     """Return the divergence of a phase, that of the worst kind of record and direction."""
     worst = Fraction(0)
     for _, side in phase.compositions():
@@ -66,7 +66,7 @@ def _worst(phase: Released, order: float) -> Fraction:
 
 
 def _why(part: Part) -> str:
-    """Explain why there is no bound, if that is known."""
+    """Explain why there is no bound, if there is a reason to give."""
     if part.constructor == "guarantees":
         return ": with a δ above 0 its divergences may be infinite"
     if part.constructor == "renyi":
@@ -150,7 +150,7 @@ class ConcentratedFilter(AdditiveFilter):
         return {"mechanism": {"kind": "stated", "rho": self.rho}}
 
 
-def _concentrated(part: Part, kind: Kind) -> Fraction | None:
+def _concentrated(part: Part, kind: RoundsOfKind) -> Fraction | None:
     """Return ρ of a profile; None if none is known."""
     match part.constructor, part.arguments:
         case (("gaussian" | "discrete_gaussian"), (int() | float() as shift, int() | float() as noise)):
