@@ -8,9 +8,9 @@ exact, and nothing is lost by choosing adaptively.
 
 **Everything else**: the mean over Rényi orders (`mixture`). For rounds like the first one, with the divergences ρ(a), order
 a alone admits (ε − ln(κ_a/δ)/(a − 1))/ρ(a) rounds. The order that admits most gets three quarters of the weight, and the
-other orders equal parts of the rest. They are spread geometrically around it, by a factor of four, so that entries of another kind
-find a nearly best order too. Against the best of these orders, chosen by an oracle, the mean costs at most ln(1/w)/(a − 1)
-in ε.
+other orders equal parts of the rest. They are spread geometrically around it, by a factor of four, so that entries of
+another kind find a nearly best order too. Against the best of these orders, chosen by an oracle, the mean costs at most
+ln(1/w)/(a − 1) in ε.
 
 **Cuts** (`cut`): where large losses that hardly ever occur use up the budget, a part of δ is set aside for them. Some cuts
 and parts are tried, by the same count of rounds, and one is used if it admits a tenth more than the best order without a
