@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pyaccount.certificate.certificate import Certificate
+from pyaccount.document.resting import rests_on
 from pyaccount.errors import DocumentError
 from pyaccount.filters.sums import fits, left_down, sum_up
 from pyaccount.plan.compiled import BOUNDS_OF_THE_GUARANTEE
 from pyaccount.plan.largest_loss import largest_loss
 from pyaccount.plan.rounds import SYMMETRIC, Part, Rounds, alternatives_of
+from pyaccount.rounding import up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,6 +189,15 @@ def instance_of(document: Document) -> Instance:
         body = document.bodies[0]
         message = f"what is released must be known, but the matrix or the sampler is still to be chosen: {remedy}"
         unknown.append(document.problem("unfilled-blank", body.at("matrix"), message, allowed="a value"))
+    failure = rests_on(document.to_mapping()).failure_probability
+    if failure > 0.0:
+        message = (
+            f"no bound is implemented for a guarantee that is false with probability {up(failure)}: a filter promises what holds "
+            "for certain. State a guarantee that is proven, or verified by a test"
+        )
+        unknown.append(
+            document.problem("no-valid-bound", ("privacy",), message, allowed="a proven or verified guarantee")
+        )
     if unknown:
         raise DocumentError(unknown)
     return compile_document(document).at()

@@ -141,6 +141,14 @@ def test_what_has_no_bound_is_refused_with_what_to_do() -> None:
         assert (problem.slug, problem.path_text) == ("unfilled-blank", "noise.multiplier")
 
 
+def test_a_guarantee_that_may_be_false_enters_no_filter() -> None:
+    uncertain = mechanism(kind="stated", epsilon=0.5, failure_probability=1e-6)
+    for rule in ALL:
+        (problem,) = refused(rule, uncertain)
+        assert problem.slug == "no-valid-bound"
+        assert "false with probability 1e-6" in problem.message
+
+
 def test_entries_may_be_certificates() -> None:
     document = {
         "pyaccount": 1, "name": "solved", "privacy": {"adjacency": "add-remove", "epsilon": 0.5, "delta": 1e-7},
