@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from pyaccount.document.overrides import Overrides
     from pyaccount.errors import (
         AttestationError,
+        CardError,
+        CardMismatchError,
         CertificateError,
         ClusterError,
         DocumentError,
@@ -62,6 +64,8 @@ __all__ = [
     "Attestation",
     "AttestationError",
     "Audit",
+    "CardError",
+    "CardMismatchError",
     "Certificate",
     "CertificateError",
     "ClusterError",

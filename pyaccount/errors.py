@@ -73,12 +73,14 @@ FAILURES: dict[str, str] = {
     "attestation": "No trusted key signed an attestation, or it is about other files; or a certificate that fails "
     "was to be signed.",
     "bug": "A bug of pyaccount; the traceback is on stderr.",
+    "card-mismatch": "A model card states something else than its certificate.",
     "certificate": "The file is not a certificate, or it is a certificate that cannot be used as one.",
     "cluster": "A cluster cannot be reached or lost its work, or the core of a worker does not give the same numbers.",
     "input-output": "The operating system refused to read or to write a file.",
     "interrupted": "Interrupted: there is no result. What was stored until then is in the run store, if there is one.",
     "limit": "A limit of time or of the machine was reached.",
     "missing-extra": "A package that this function of pyaccount needs is not installed.",
+    "model-card": "A model card cannot be read, or cannot be edited without changing other parts of it.",
     "numerics": "A number could not be bounded.",
     "plan-exceeded": "The round is after the end of the planned run.",
     "store": "A run store cannot be opened, read or written, or the file is not a run store.",
@@ -319,6 +321,28 @@ class TableError(PyaccountError, ValueError):
 
     exit_code = 2
     slug = "table"
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(problem.render() for problem in self.problems))
+
+
+class CardError(PyaccountError, ValueError):
+    """A model card cannot be read, or cannot be edited without changing other parts of it. `problems` have the file and line."""
+
+    exit_code = 2
+    slug = "model-card"
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(problem.render() for problem in self.problems))
+
+
+class CardMismatchError(PyaccountError, ValueError):
+    """A model card states something else than its certificate. `problems` contains every difference, with its line."""
+
+    exit_code = 1
+    slug = "card-mismatch"
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems: tuple[Problem, ...] = tuple(problems)

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from pyaccount.certificate.record import Record
-from pyaccount.errors import CertificateError, DocumentError, LimitError, PyaccountError, TableError
+from pyaccount.errors import (
+    CardError,
+    CardMismatchError,
+    CertificateError,
+    DocumentError,
+    LimitError,
+    PyaccountError,
+    TableError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,8 +114,9 @@ class Validation(Message):
 
 
 def errors_of(error: PyaccountError) -> list[ErrorRecord]:
-    """Return an error as data: one record for each problem of a document, of a certificate, or of a table."""
-    if isinstance(error, DocumentError | CertificateError | TableError) and error.problems:
+    """Return an error as data: one record for each problem of a document, a certificate, a table, or a model card."""
+    located = DocumentError | CertificateError | TableError | CardError | CardMismatchError
+    if isinstance(error, located) and error.problems:
         return [ErrorRecord.model_validate({**problem.to_json(), "stopped": None}) for problem in error.problems]
     if isinstance(error, LimitError):
         return [failure(error.slug, error.message, stopped=StoppedRecord.model_validate(error.to_json()))]

@@ -40,7 +40,18 @@ ROOMS = (
         "composing",
         "data",
     ),
-    *("auditing", "accountant", "training", "adapters", "draft", "messages", "schemas", "cli", "reference"),
+    *(
+        "auditing",
+        "accountant",
+        "training",
+        "adapters",
+        "integrations",
+        "draft",
+        "messages",
+        "schemas",
+        "cli",
+        "reference",
+    ),
     *("__init__", "__main__"),
 )
 #: The names that the rooms may import from the package itself.
