@@ -25,6 +25,13 @@ def only_training(phases: Iterable[PhaseRecord]) -> bool:
     return all(phase.mechanism is None for phase in phases)
 
 
+def hidden_change(privacy: PrivacyUnit) -> str:
+    """Return the change of the data that a guarantee hides, in words: how neighbouring data sets differ."""
+    group = f"one {privacy.unit}" if privacy.group_size == 1 else f"up to {privacy.group_size} {privacy.unit}s"
+    others = "an arbitrary other one" if privacy.group_size == 1 else "arbitrary others"
+    return ADJACENCIES[privacy.adjacency].change.format(group=group, others=others)
+
+
 def statement(  # noqa: PLR0913 - everything that the sentence depends on
     name: str,
     privacy: PrivacyUnit,
@@ -45,12 +52,9 @@ def statement(  # noqa: PLR0913 - everything that the sentence depends on
     not change.
     """
     subject = f"The training run “{name}”" if training else f"What “{name}” releases"
-    group = f"one {privacy.unit}" if privacy.group_size == 1 else f"up to {privacy.group_size} {privacy.unit}s"
-    others = "an arbitrary other one" if privacy.group_size == 1 else "arbitrary others"
-    neighbours = ADJACENCIES[privacy.adjacency].change.format(group=group, others=others)
     proven = (
-        f"({up(guarantee.epsilon)}, {up(guarantee.delta)})-differentially private with respect to {neighbours}, provided that "
-        "the run satisfies the assumptions listed"
+        f"({up(guarantee.epsilon)}, {up(guarantee.delta)})-differentially private with respect to {hidden_change(privacy)}, "
+        "provided that the run satisfies the assumptions listed"
     )
     if guarantee.kind == "confidence":
         proven += (

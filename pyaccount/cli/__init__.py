@@ -39,6 +39,8 @@ _HOMES = {
     "check": "certificates",
     "verify": "certificates",
     "attest": "attest",
+    "card": "publishing",
+    "export": "publishing",
     "audit": "audit",
     "runs": "runs",
     "schema": "documents",

@@ -1,7 +1,7 @@
 """Bills of materials in CycloneDX 1.6: a machine-learning model with its certificate.
 
-The model is the component that the bill is about. What is certified is in the properties of its model card, since CycloneDX has no
-fields for differential privacy; the certificate is a reference with its digest. Source of the format: ECMA-424, CycloneDX 1.6.
+The model is the component that the bill is about. What is certified is in the properties of its model card, since CycloneDX has
+no fields for differential privacy; the certificate is a reference with its digest. Source of the format: ECMA-424, CycloneDX 1.6.
 """
 
 from __future__ import annotations
@@ -75,7 +75,12 @@ def cyclonedx(
     }
     if identity.subjects:
         component["components"] = [
-            {"type": "file", "bom-ref": f"file-{number}-{one.sha256}", "name": one.name, "hashes": [_digest(one.sha256)]}
+            {
+                "type": "file",
+                "bom-ref": f"file-{number}-{one.sha256}",
+                "name": one.name,
+                "hashes": [_digest(one.sha256)],
+            }
             for number, one in enumerate(identity.subjects)
         ]
     whole = {

@@ -1,7 +1,7 @@
 """What a person says about a model beside its certificate, for bills of materials, and the time at which they are written.
 
-A certificate knows nothing of a model's name, version, supplier or licence. What is not given is left out of a bill, and never filled
-in with a guess.
+A certificate knows nothing of a model's name, version, supplier or licence. What is not given is left out of a bill, and never
+filled in with a guess.
 """
 
 from __future__ import annotations

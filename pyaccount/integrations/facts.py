@@ -1,7 +1,8 @@
 """What the formats of this room say about a certificate: its numbers, each named as the bound that it is, and its words.
 
-A certificate is stated elsewhere only if its claim holds and it does not contradict itself. Other certificates are errors,
-because a reader of a card or of a bill of materials would not see the reason.
+A certificate is stated elsewhere only if it does not contradict itself and its claim holds. Other certificates are errors,
+because a reader of a card or of a bill of materials would not see the reason. Only trackers of experiments, which say whether the
+claim holds, also take certificates of claims that fail.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ class StatedCertificate(NamedTuple):
     sha256: str
 
 
-def stated(certificate: str | os.PathLike[str] | Certificate) -> StatedCertificate:
+def stated(certificate: str | os.PathLike[str] | Certificate, *, failing: bool = False) -> StatedCertificate:
     """Read a certificate that is to be stated elsewhere.
 
     Args:
         certificate: The path of a JSON file, or a certificate in memory.
+        failing: Also accept a certificate whose claim does not hold. Its bounds are true all the same.
 
     Raises `CertificateError` if this is not a certificate of a training run, if its claim does not hold, or if it contradicts
     itself.
@@ -47,7 +49,7 @@ def stated(certificate: str | os.PathLike[str] | Certificate) -> StatedCertifica
             f"the certificate contradicts itself at {first.path}: {first.message}. Nothing is written about it; make it "
             "again with `pyaccount certify`",
         )
-    if not data.holds:
+    if not (data.holds or failing):
         raise refused(
             read.file,
             "the claim of the document is not certified, so it cannot be stated elsewhere; certify a document whose claim holds",

@@ -102,8 +102,8 @@ def with_key(file: Path, key: str, value: dict[str, Any], *, replaced_if: str) -
         }
         if theirs:
             message = (
-                f"{key} was not written by pyaccount: it has no key {replaced_if}. Replacing it would lose its content; rename it "
-                "or remove it"
+                f"{key} was not written by pyaccount: it has no key {replaced_if}. Replacing it would lose its content; rename "
+                "it or remove it"
             )
             _refuse(card, message, key, _position(card, found[0]))
         lines = card.matter.splitlines(keepends=True)

@@ -1,8 +1,8 @@
 """Bills of materials in SPDX 3.0.1: an AI package of the AI profile with its certificate, as JSON-LD.
 
-What is certified are metrics of the package, and the assumptions are its limitation; the certificate is a file of which the package
-says `hasEvidence`. The AI profile requires what no certificate knows: a version, a supplier, a download location and a release time.
-The document says that it conforms to that profile only if all of them are given. Source of the format: the model of SPDX 3.0.1.
+What is certified are metrics of the package, and the assumptions are its limitation; the certificate is a file of which the
+package says `hasEvidence`. The AI profile requires what no certificate knows: a version, a supplier, a download location and a
+release time. The document says that it conforms to that profile only if all of them are given. Source: the model of SPDX 3.0.1.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CONTEXT = "https://spdx.org/rdf/3.0.1/spdx-context.jsonld"
 #: What the AI profile requires of a package and no certificate knows, as fields of `DescribedModel`.
 REQUIRED = ("version", "supplier", "download_location", "release_time")
 #: The licence that SPDX defines for: nothing is said about it.
-_NO_LICENCE = "https://spdx.org/rdf/3.0.1/terms/Licensing/NoAssertion"
+_NO_LICENCE = "expandedlicensing_NoAssertionLicense"
 _CREATION = "_:creation"
 
 _Element = dict[str, Any]
@@ -149,9 +149,7 @@ def _file(identifier: str, subject: Subject, purpose: str) -> _Element:
 
 def _relation(base: str, kind: str, *others: str) -> _Element:
     """Return a relationship of the model to other elements."""
-    return _element(
-        "Relationship", f"{base}{kind}", relationshipType=kind, to=list(others), **{"from": f"{base}model"}
-    )
+    return _element("Relationship", f"{base}{kind}", relationshipType=kind, to=list(others), **{"from": f"{base}model"})
 
 
 def _entries(values: dict[str, Any]) -> list[dict[str, str]]:

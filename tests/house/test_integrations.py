@@ -237,10 +237,19 @@ def test_short_runs_in_mlflow_are_counted_to_their_end(
     """The script is run without MLflow, whose start takes seconds; the test checks only the calls to it."""
     seen: list[tuple[str, int]] = []
     states: list[dict[str, Any]] = []
-    client = MagicMock()
-    client.log_metric = lambda name, _, step: seen.append((name, step))
-    client.log_dict = lambda state, _: states.append(state)
-    monkeypatch.setitem(sys.modules, "mlflow", client)
+    library = MagicMock()
+    client = library.MlflowClient.return_value
+
+    def log_metric(run: str, name: str, value: float, step: int | None = None) -> None:
+        if step is not None:
+            seen.append((name, step))
+
+    def log_text(run: str, text: str, file: str) -> None:
+        if file.endswith("accountant.json"):
+            states[:] = [json.loads(text)]
+
+    client.log_metric, client.log_text = log_metric, log_text
+    monkeypatch.setitem(sys.modules, "mlflow", library)
     document = pyaccount.load(DOCUMENT).with_value(("training", "iterations"), rounds).to_mapping()
     (tmp_path / "short.json").write_text(json.dumps(document), encoding="utf-8")
     runpy.run_path(str(FOLDER / "mlflow_log.py"))["main"](str(tmp_path / "short.json"))

@@ -124,7 +124,9 @@ def test_certificates_in_memory_have_the_digest_of_their_file(name: str, card: P
 
 
 def test_a_card_is_written_again_in_its_place(card: Path) -> None:
-    text = card.read_text(encoding="utf-8").replace("license:", "privacy:\n  pyaccount: 1\n  # old\n\n  epsilon_upper: 3\n\n# next\nlicense:")
+    text = card.read_text(encoding="utf-8").replace(
+        "license:", "privacy:\n  pyaccount: 1\n  # old\n\n  epsilon_upper: 3\n\n# next\nlicense:"
+    )
     card.write_text(text, encoding="utf-8")
     write_card(CERTIFICATE, card)
     found = card.read_text(encoding="utf-8")
@@ -172,7 +174,9 @@ def test_cards_of_every_shape(before: str, opening: str, closing: str, card: Pat
         ("---\nprivacy: &a {pyaccount: 1}\nother: *a\n---\n", None, "without changing other keys"),
     ],
 )
-def test_cards_that_cannot_be_edited_are_refused_with_the_line(text: str, line: int | None, said: str, card: Path) -> None:
+def test_cards_that_cannot_be_edited_are_refused_with_the_line(
+    text: str, line: int | None, said: str, card: Path
+) -> None:
     card.write_text(text, encoding="utf-8")
     with pytest.raises(CardError, match=said) as caught:
         write_card(CERTIFICATE, card)
@@ -283,7 +287,9 @@ _VALUES = st.recursive(
 
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(_WORDS.filter(lambda key: key != "privacy"), _VALUES, max_size=5), st.booleans(), st.booleans())
-def test_any_front_matter_keeps_its_meaning(tmp_path_factory: Any, values: dict[str, Any], unicode: bool, late: bool) -> None:
+def test_any_front_matter_keeps_its_meaning(
+    tmp_path_factory: Any, values: dict[str, Any], unicode: bool, late: bool
+) -> None:
     path = tmp_path_factory.mktemp("cards") / "README.md"
     text = yaml.safe_dump(values, allow_unicode=unicode, sort_keys=False) if values else ""
     before = f"---\n{text}---\nbody\n"

@@ -1,0 +1,144 @@
+"""Commands that state a certificate where a model is published: in its model card, and in bills of materials and registries."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from pyaccount.cli.common import HOLDS, STDOUT, STOPPED, check_apart, check_output, printing, tell
+from pyaccount.cli.completion import FILE, certificate_argument
+from pyaccount.cli.options import format_option, stdout_or_file_option
+
+#: The formats of `export`.
+_CYCLONEDX, _SPDX, _REGISTRY = "cyclonedx", "spdx", "registry"
+
+
+@click.command(short_help="State a certificate in a model card, or compare the two.")
+@certificate_argument
+@click.argument("card", metavar="CARD", type=FILE)
+@click.option("--check", "compared", is_flag=True, help="Change nothing: compare what CARD states with CERT.")
+@format_option("the result")
+def card(certificate: str, card: str, compared: bool, form: str) -> int:
+    """Write what CERT certifies into the front matter of CARD, the README.md of a model on the Hugging Face Hub, under the key
+    `privacy`. Nothing else in CARD changes.
+
+    \b
+    Examples:
+      pyaccount card training.cert.json README.md
+      pyaccount card training.cert.json README.md --check
+
+    A certificate whose claim does not hold is not stated.
+
+    \b
+    Exit codes: 0 it is written or it agrees, 1 the card states something else than CERT,
+    2 the certificate or the card cannot be read.
+    """
+    from pyaccount.integrations.model_card import check_card, read_card, write_card
+
+    check_apart("CARD", Path(card), [certificate])
+    if compared:
+        check_card(certificate, card)
+        result, words = "agrees", f"agrees with {certificate}"
+    else:
+        changed = write_card(certificate, card)
+        result, words = (
+            ("written", f"states {certificate}") if changed else ("unchanged", f"already states {certificate}")
+        )
+    with printing():
+        if form == "json":
+            stated = {"pyaccount": 1, "kind": "model-card", "file": card, "result": result, "privacy": read_card(card)}
+            click.echo(json.dumps(stated, indent=2, ensure_ascii=False, allow_nan=False))
+        else:
+            tell(f"{card}: {words}")
+    return HOLDS
+
+
+@click.command(short_help="Write a bill of materials, or a registry's draft, from a certificate.")
+@certificate_argument
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice([_CYCLONEDX, _SPDX, _REGISTRY]),
+    required=True,
+    help="cyclonedx: a bill of materials in CycloneDX 1.6. spdx: one in SPDX 3.0.1. registry: a draft for the Differential "
+    "Privacy Deployments Registry.",
+)
+@click.option(
+    "--subject",
+    "subjects",
+    metavar="FILE",
+    multiple=True,
+    type=FILE,
+    help="Bills: a file of the model, whose digest is written; repeat for several files.",
+)
+@click.option("--model-name", metavar="NAME", help="Bills: the name of the model [the name of the document].")
+@click.option("--model-version", metavar="VERSION", help="Bills: the version of the model.")
+@click.option("--supplier", metavar="NAME", help="Bills: the organisation that supplies the model.")
+@click.option("--download-location", metavar="URL", help="Bills: where the model can be downloaded.")
+@click.option("--license", "licence", metavar="EXPRESSION", help="Bills: the licence of the model, e.g. Apache-2.0.")
+@click.option("--release-time", metavar="TIME", help="Bills: the day or time of the release, e.g. 2027-01-31.")
+@stdout_or_file_option("result")
+def export(
+    certificate: str,
+    target: str,
+    subjects: tuple[str, ...],
+    model_name: str | None,
+    model_version: str | None,
+    supplier: str | None,
+    download_location: str | None,
+    licence: str | None,
+    release_time: str | None,
+    output: str | None,
+) -> int:
+    """Write what CERT certifies in the format of another tool: a bill of materials of the model, or a draft for the registry of
+    deployments.
+
+    \b
+    Examples:
+      pyaccount export training.cert.json --to cyclonedx --subject model.safetensors -o model.cdx.json
+      pyaccount export training.cert.json --to spdx --model-version 1.0 --license Apache-2.0 -o model.spdx.json
+      pyaccount export training.cert.json --to registry -o deployment.yaml
+
+    What no certificate knows is left out unless it is given; stderr says what is missing. The time in a bill is that of
+    SOURCE_DATE_EPOCH, or now. A certificate whose claim does not hold is not exported.
+    """
+    from pyaccount.cli.outputs import saved
+    from pyaccount.files import write_atomically
+    from pyaccount.integrations.described import DescribedModel
+
+    output = None if output == STDOUT else output
+    check_output(output, [certificate, *subjects])
+    note: str | None = None
+    model = DescribedModel(model_name, model_version, supplier, download_location, licence, release_time)
+    if target == _REGISTRY:
+        from pyaccount.integrations.registry import TO_FILL_IN, registry
+
+        if subjects or model != DescribedModel():
+            raise click.UsageError(
+                "--to registry: a draft has no place for --subject and what describes a model: leave it out"
+            )
+        text = registry(certificate)
+        count = sum(map(len, TO_FILL_IN.values()))
+        note = f"{count} fields are for a person to fill in: each is a comment of the draft"
+    elif target == _SPDX:
+        from pyaccount.integrations.spdx import missing, spdx
+
+        text = spdx(certificate, subjects=subjects, model=model)
+        options = {"version": "--model-version"}
+        absent = [options.get(name, f"--{name.replace('_', '-')}") for name in missing(model)]
+        if absent:
+            note = f"it does not conform to the AI profile, which requires {', '.join(absent)} too"
+    else:
+        from pyaccount.integrations.cyclonedx import cyclonedx
+
+        text = cyclonedx(certificate, subjects=subjects, model=model)
+    if output is None:
+        with printing():
+            click.echo(text, nl=False)
+    elif not saved("result", output, lambda file: write_atomically(Path(file), text), lambda: text):
+        return STOPPED
+    if note is not None:
+        tell(f"{output or 'stdout'}: {note}")
+    return HOLDS
