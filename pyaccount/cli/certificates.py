@@ -162,7 +162,13 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     help="Do not require limits on ε and δ: without a limit on them, every value passes. Limits that are given still "
     "apply.",
 )
-@format_option("the verdict")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "json"]),
+    default="text",
+    help="Format of the verdict; markdown is for summaries of jobs [text].",
+)
 @click.option("--quiet", is_flag=True, help="Print only what fails.")
 def check(
     certificates: tuple[str, ...],
@@ -197,6 +203,7 @@ def check(
     from dataclasses import replace
 
     from pyaccount.gate.check import check as judge
+    from pyaccount.pages.readable import printed
 
     if not certificates and not attestations:
         raise click.UsageError("Missing argument 'CERT...', or --attestation FILE.")
@@ -230,7 +237,11 @@ def check(
             # Files that cannot be read were reported on stderr, with the reason.
             readable = tuple(judged for judged in verdict.certificates if judged.error is None)
             if readable and not (quiet and all(one.passes for one in readable)):
-                print_page(replace(verdict, certificates=readable).page(only_wrong=quiet), piped=None)
+                page = replace(verdict, certificates=readable).page(only_wrong=quiet)
+                if form == "markdown":
+                    click.echo(printed(page, form), nl=False)
+                else:
+                    print_page(page, piped=None)
     return WRONG if not verdict.readable else HOLDS if verdict.passes else FAILS
 
 
