@@ -140,7 +140,7 @@ def test_templates_and_updates_are_complete() -> None:
         if path.name != "config.yml":
             assert {"name", "description", "body"} <= set(loaded(path))
     ecosystems = {one["package-ecosystem"] for one in loaded(ROOT / ".github" / "dependabot.yml")["updates"]}
-    assert ecosystems == {"cargo", "pip", "github-actions"}
+    assert ecosystems == {"cargo", "pip", "docker", "github-actions"}
     licences = tomllib.loads((ROOT / "deny.toml").read_text(encoding="utf-8"))["licenses"]["allow"]
     assert not any(word in licence for licence in licences for word in ("GPL", "AGPL"))
 
