@@ -95,6 +95,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "model.safetensors").write_bytes(b"weights")
     signed = pyaccount.attest(folder / "training.cert.json", [folder / "model.safetensors"], folder / "signing.pem")
     signed.save(folder / "training.att.json")
+    # A card that states the certificate.
+    (folder / "README.md").write_text("# A model\n", encoding="utf-8")
     # A run that was begun.
     TrainingRun(folder / "training.cert.json", folder / "runs" / "first", records=50_000).close()
     return folder
