@@ -31,7 +31,7 @@ FORMAT, VERSION = "pyaccount", 1
 _NOT_COMPARED = frozenset({"certificate"})
 
 
-def privacy_of(certificate: StatedCertificate) -> dict[str, Any]:
+def _privacy_of(certificate: StatedCertificate) -> dict[str, Any]:
     """Return what the front matter states about a certificate, key by key.
 
     `epsilon_upper` (nats) and `delta_upper` are the upper bounds of the guarantee, which hold together.
@@ -65,7 +65,7 @@ def write_card(certificate: str | os.PathLike[str] | Certificate, card: str | os
     cannot be read or edited, and `OSError`.
     """
     file = Path(card)
-    before, after = with_key(file, KEY, privacy_of(stated(certificate)), replaced_if=FORMAT)
+    before, after = with_key(file, KEY, _privacy_of(stated(certificate)), replaced_if=FORMAT)
     if before != after:
         rewrite(file, after)
     return before != after
@@ -83,7 +83,7 @@ def check_card(certificate: str | os.PathLike[str] | Certificate, card: str | os
     `CertificateError` as `write_card` does.
     """
     file = Path(card)
-    expected, found = privacy_of(stated(certificate)), _of_card(file)
+    expected, found = _privacy_of(stated(certificate)), _of_card(file)
 
     def problem(name: str, message: str, place: tuple[int, int], value: object, allowed: object = None) -> Problem:
         # A list or a mapping of a hostile card may be large once its aliases are expanded.

@@ -70,7 +70,7 @@ def registry(certificate: str | os.PathLike[str] | Certificate) -> str:
     The privacy parameters are the upper bounds of the guarantee, with all digits; `privacy_parameters_details` says so. Raises
     `CertificateError` if this is not a certificate, its claim does not hold, or it contradicts itself.
     """
-    known = known_fields(stated(certificate))
+    known = _known_fields(stated(certificate))
     lines = [
         "# A draft for the Differential Privacy Deployments Registry. What stands here is from the certificate.",
         "# A person fills in each line that is a comment, and decides about the tier.",
@@ -82,7 +82,7 @@ def registry(certificate: str | os.PathLike[str] | Certificate) -> str:
     return "\n".join(lines) + "\n"
 
 
-def known_fields(certificate: StatedCertificate) -> dict[str, Any]:
+def _known_fields(certificate: StatedCertificate) -> dict[str, Any]:
     """Return the fields of the registry that the certificate knows, as nested mappings."""
     data = certificate.data
     guarantee = data.guarantee

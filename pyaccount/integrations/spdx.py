@@ -147,9 +147,11 @@ def _file(identifier: str, subject: Subject, purpose: str) -> _Element:
     )
 
 
-def _relation(base: str, kind: str, *others: str) -> _Element:
+def _relation(base: str, kind: str, *related: str) -> _Element:
     """Return a relationship of the model to other elements."""
-    return _element("Relationship", f"{base}{kind}", relationshipType=kind, to=list(others), **{"from": f"{base}model"})
+    return _element(
+        "Relationship", f"{base}{kind}", relationshipType=kind, to=list(related), **{"from": f"{base}model"}
+    )
 
 
 def _entries(values: dict[str, Any]) -> list[dict[str, str]]:
