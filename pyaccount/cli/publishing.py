@@ -35,6 +35,7 @@ def card(certificate: str, card: str, compared: bool, form: str) -> int:
     Exit codes: 0 it is written or it agrees, 1 the card states something else than CERT,
     2 the certificate or the card cannot be read.
     """
+    from pyaccount.errors import printable
     from pyaccount.integrations.model_card import check_card, read_card, write_card
 
     check_apart("CARD", Path(card), [certificate])
@@ -49,9 +50,11 @@ def card(certificate: str, card: str, compared: bool, form: str) -> int:
     with printing():
         if form == "json":
             stated = {"pyaccount": 1, "kind": "model-card", "file": card, "result": result, "privacy": read_card(card)}
-            click.echo(json.dumps(stated, indent=2, ensure_ascii=False, allow_nan=False))
+            text = json.dumps(stated, indent=2, ensure_ascii=False, allow_nan=False)
+            # Half of a surrogate pair, as in names of files that are no text, is written as JSON spells it.
+            click.echo(text.encode(errors="backslashreplace").decode())
         else:
-            tell(f"{card}: {words}")
+            tell(printable(f"{card}: {words}"))
     return HOLDS
 
 
@@ -140,5 +143,7 @@ def export(
     elif not saved("result", output, lambda file: write_atomically(Path(file), text), lambda: text):
         return STOPPED
     if note is not None:
-        tell(f"{output or 'stdout'}: {note}")
+        from pyaccount.errors import printable
+
+        tell(f"{printable(output or 'stdout')}: {note}")
     return HOLDS

@@ -6,7 +6,6 @@ no fields for differential privacy; the certificate is a reference with its dige
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from datetime import datetime
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pyaccount import __version__
-from pyaccount.integrations.described import DescribedModel, bill
+from pyaccount.integrations.described import DescribedModel, bill, json_text
 from pyaccount.integrations.facts import bounds, circumstances, stated
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def cyclonedx(
             "component": component,
         },
     }
-    return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(whole)
 
 
 def _properties(assumptions: list[str], values: dict[str, Any]) -> list[dict[str, str]]:

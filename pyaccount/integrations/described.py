@@ -6,14 +6,16 @@ filled in with a guess.
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from pyaccount.attestation.statement import Subject, subjects_of
-from pyaccount.errors import DomainError, quoted
+from pyaccount.errors import DomainError, printable, quoted
 
 #: The environment variable for reproducible builds: the time that is written, in seconds since 1970.
 EPOCH = "SOURCE_DATE_EPOCH"
@@ -65,10 +67,16 @@ def bill(certificate_sha256: str, subjects: Iterable[str | os.PathLike[str]], cr
     """
     if isinstance(subjects, str | os.PathLike):
         raise TypeError("subjects is a list of files, not one: give [file]")
-    about = subjects_of(subjects)
+    about = tuple(Subject(printable(one.name), one.sha256) for one in subjects_of(subjects))
     time = _written(_now() if created is None else created.astimezone(UTC))
     words = "\n".join([certificate_sha256, *(f"{one.sha256} {one.name}" for one in about), time])
     return Bill(about, time, uuid.uuid5(_SPACE, words))
+
+
+def json_text(whole: dict[str, Any]) -> str:
+    """Return a bill as JSON text. Half of a surrogate pair, as in words that are no text, is written as JSON spells it."""
+    text = json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False)
+    return text.encode(errors="backslashreplace").decode() + "\n"
 
 
 def _now() -> datetime:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.certificate.reading import given_certificate
 from pyaccount.certificate.strict import refused
+from pyaccount.errors import printable
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
@@ -24,7 +25,7 @@ class StatedCertificate(NamedTuple):
     """A certificate that may be stated elsewhere, and what identifies its file."""
 
     data: CertificateModel
-    #: The name of its file, without the folder; `certificate.json` for a certificate in memory.
+    #: The name of its file, without the folder, in a form that is safe to show; `certificate.json` for one in memory.
     file: str
     #: The SHA-256 of the bytes of its file. For a certificate in memory: of the file that `save` writes.
     sha256: str
@@ -56,7 +57,7 @@ def stated(certificate: str | os.PathLike[str] | Certificate, *, failing: bool =
             ("holds",),
         )
     name = PurePath(read.file).name if isinstance(certificate, str | os.PathLike) else "certificate.json"
-    return StatedCertificate(data, name, read.sha256)
+    return StatedCertificate(data, printable(name), read.sha256)
 
 
 def bounds(data: CertificateModel) -> dict[str, float]:

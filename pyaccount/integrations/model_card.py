@@ -15,7 +15,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.errors import CardError, CardMismatchError, Problem
+from pyaccount.errors import CardError, CardMismatchError, Problem, printable
 from pyaccount.integrations.facts import bounds, circumstances, mechanisms, samplers, stated
 from pyaccount.integrations.front_matter import Located, located, rewrite, with_key
 
@@ -41,7 +41,7 @@ def _privacy_of(certificate: StatedCertificate) -> dict[str, Any]:
     numbers, words = bounds(data), circumstances(data)
     return {
         FORMAT: VERSION,
-        "statement": data.statement,
+        "statement": printable(data.statement),
         "guarantee": words["guarantee"],
         **{name: numbers[name] for name in ("epsilon_upper", "delta_upper", "failure_probability_upper")},
         **{name: words[name] for name in ("unit", "group_size", "adjacency")},

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from pyaccount.certificate.statement import hidden_change
+from pyaccount.errors import printable
 from pyaccount.integrations.facts import mechanisms, noise_multipliers, samplers, stated
 from pyaccount.rounding import down, up
 
@@ -102,11 +103,13 @@ def _known_fields(certificate: StatedCertificate) -> dict[str, Any]:
                 "privacy_parameters": {"epsilon": guarantee.epsilon} | ({} if pure else {"delta": guarantee.delta}),
                 "privacy_parameters_details": _details(data),
             },
-            "accounting": {"composition": " ".join(_theorems(data))},
+            "accounting": {"composition": printable(" ".join(_theorems(data)))},
             "implementation": {"mechanisms": " ".join(_phases(data))},
             "administrative": {
-                "notes": f"{data.statement} Certificate: {certificate.file}, SHA-256 {certificate.sha256}. "
-                "Its assumptions: " + " ".join(data.assumptions),
+                "notes": printable(
+                    f"{data.statement} Certificate: {certificate.file}, SHA-256 {certificate.sha256}. "
+                    f"Its assumptions: {' '.join(data.assumptions)}"
+                ),
             },
         },
     }

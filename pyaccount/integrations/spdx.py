@@ -7,7 +7,6 @@ release time. The document says that it conforms to that profile only if all of 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from datetime import datetime
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyaccount import __version__
 from pyaccount.attestation.statement import Subject
-from pyaccount.integrations.described import DescribedModel, bill
+from pyaccount.integrations.described import DescribedModel, bill, json_text
 from pyaccount.integrations.facts import bounds, circumstances, stated
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def spdx(
         element=[one["spdxId"] for one in elements],
     )
     whole = {"@context": CONTEXT, "@graph": [creation, document, *elements]}
-    return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(whole)
 
 
 def missing(model: DescribedModel) -> list[str]:

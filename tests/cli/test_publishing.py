@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -116,3 +119,22 @@ def test_a_draft_says_what_a_person_must_fill_in(capsys: pytest.CaptureFixture[s
     assert out == registry(CERTIFICATE)
     assert yaml.safe_load(out)["status"] == "Draft"
     assert f"{out.count(': fill in: ')} fields are for a person to fill in" in err
+
+
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    """A name may have bytes that are no UTF-8. Everything is still written, and is valid JSON."""
+    name = os.fsencode(tmp_path) + b"/c\xff.json"
+    Path(os.fsdecode(name)).write_bytes(Path(CERTIFICATE).read_bytes())
+    card = os.fsencode(tmp_path) + b"/\xff.md"
+    Path(os.fsdecode(card)).write_bytes(b"# A\n")
+    for arguments in (
+        [b"card", name, card, b"--format", b"json"],
+        [b"card", name, card, b"--check", b"--format", b"json"],
+        [b"export", name, b"--to", b"cyclonedx", b"--subject", card, b"--model-name", b"\xff"],
+        [b"export", name, b"--to", b"spdx", b"--subject", card, b"--model-name", b"\xff"],
+        [b"export", name, b"--to", b"registry"],
+    ):
+        command = [os.fsencode(sys.executable), b"-m", b"pyaccount", *arguments]
+        done = subprocess.run(command, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert yaml.safe_load(done.stdout.decode())

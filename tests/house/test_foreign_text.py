@@ -147,6 +147,13 @@ def test_names_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         ["verify", str(broken)],
         ["check", str(good), "--policy", str(broken)],
         ["attest", str(good), "--subject", str(broken), "--key", str(broken)],
+        ["card", str(good), str(broken)],
+        ["card", str(good), str(broken), "--check"],
+        ["card", str(broken), str(good)],
+        ["export", str(good), "--to", "cyclonedx", "--subject", str(broken)],
+        ["export", str(good), "--to", "spdx", "--subject", str(broken)],
+        ["export", str(good), "--to", "registry"],
+        ["export", str(broken), "--to", "registry"],
     ):
         cli.run(command)
         captured = capsys.readouterr()
