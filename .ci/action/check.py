@@ -7,6 +7,7 @@ escapes them.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -55,6 +56,17 @@ def check(form: str, words: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
 
 
+def outcome(verdict: subprocess.CompletedProcess[str]) -> int:
+    """Return the exit code of a check, or 2 if there is no verdict that agrees with it: then nothing was checked."""
+    try:
+        passes = json.loads(verdict.stdout)["passes"]
+    except (ValueError, KeyError, TypeError):
+        passes = None
+    # Python itself ends with 1 if the package is not installed.
+    agrees = (verdict.returncode, passes) in ((0, True), (1, False)) or verdict.returncode > 1
+    return verdict.returncode if agrees else 2
+
+
 def append(variable: str, text: str) -> None:
     """Append to a file that the runner named, if it did."""
     if name := os.environ.get(variable):
@@ -78,9 +90,10 @@ def main() -> int:
     if verdict.stderr:
         # Indented lines are code: nothing in them is formatted.
         append("GITHUB_STEP_SUMMARY", "\n" + "".join(f"    {line}\n" for line in verdict.stderr.splitlines()))
-    passes = "true" if verdict.returncode == 0 else "false"
-    append("GITHUB_OUTPUT", f"passes={passes}\nexit-code={verdict.returncode}\nverdict={file}\n")
-    return verdict.returncode
+    code = outcome(verdict)
+    passes = "true" if code == 0 else "false"
+    append("GITHUB_OUTPUT", f"passes={passes}\nexit-code={code}\nverdict={file}\n")
+    return code
 
 
 if __name__ == "__main__":

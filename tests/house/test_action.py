@@ -248,6 +248,21 @@ def test_files_of_the_checkout_are_not_imported(project: Path) -> None:
     assert not list(project.parent.rglob("owned"))
 
 
+def test_without_a_verdict_nothing_passes(project: Path) -> None:
+    """Whatever stands in for the package: an exit code alone is no verdict."""
+    program = project.parent / "programs" / "python"
+    for printed, code in (("", 0), ("", 1), ("{}", 0), ('{"passes": false}', 0), ('{"passes": true}', 1), ("[]", 0)):
+        # The first argument after -P says whether the script or the package is run.
+        fake = project.parent / "fake"
+        fake.write_text(f"#!/bin/sh\nprintf '%s' '{printed}'\nexit {code}\n", encoding="utf-8")
+        fake.chmod(0o755)
+        script = f"import runpy, sys; sys.executable = {str(fake)!r}; sys.argv = sys.argv[1:]; "
+        script += "runpy.run_path(sys.argv[0], run_name='__main__')"
+        program.write_text(f'#!/bin/sh\nshift\nexec "{sys.executable}" -P -c "{script}" "$@"\n', encoding="utf-8")
+        done = ran(CHECK, project, certificates="certificates/*.json", policy="policy.yaml")
+        assert (done.code, done.outputs["passes"], done.outputs["exit-code"]) == (2, "false", "2"), (printed, code)
+
+
 # ---- installing
 
 
