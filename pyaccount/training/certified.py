@@ -6,7 +6,7 @@ import hashlib
 import os
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.accountant.planned import planned
@@ -55,6 +55,8 @@ class Certified:
     guarantee: str | None
     #: The certificate's JSON if it was made from the document when the run was opened.
     certificate: str | None = None
+    #: The certificate itself; None if there is none.
+    known: Certificate | None = None
 
     @property
     def rounds(self) -> int:
@@ -84,7 +86,8 @@ def certified(source: RunSource, asked: Document | None = None) -> Certified:
     if isinstance(source, Certificate):
         data = source.data
         digest = hashlib.sha256(source.to_json().encode()).hexdigest()
-        return _certified(claimed_document(source, "run", asked), digest, data.statement, data.guarantee.kind)
+        run = _certified(claimed_document(source, "run", asked), digest, data.statement, data.guarantee.kind)
+        return replace(run, known=source)
     document = load(source)
     if document.blank is not None:
         message = "a run cannot have blanks: certify the document first, and give the certificate"

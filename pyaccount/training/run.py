@@ -21,7 +21,7 @@ from pyaccount.training.batches.attribution import attributed
 from pyaccount.training.certified import BodyRun, RunSource, certified
 from pyaccount.training.drawing import Rows, RunNoise, noise_for, norms_of
 from pyaccount.training.facts import ALSO, clip_norms_of, facts_of, normaliser_of, root_of, sizes_of
-from pyaccount.training.folder import open_folder
+from pyaccount.training.folder import KEY, open_folder
 from pyaccount.training.key import KEY_BYTES, RunKey
 from pyaccount.training.mark import MarkPlace
 from pyaccount.training.noise import Noise
@@ -46,6 +46,7 @@ from pyaccount.training.sums import (
 from pyaccount.training.writing import check_process
 
 if TYPE_CHECKING:
+    from pyaccount.certificate import Certificate
     from pyaccount.training.batches.attribution import Attributed
     from pyaccount.training.source import NoiseSource
 
@@ -193,6 +194,7 @@ class TrainingRun:
         stated = zip(self._run.document.bodies, self._sizes, strict=True)
         unstated = [size for body, size in stated if body.training.dataset_size is None]
         where = None if key is None else Path(key).absolute()
+        self._key_file = where or place / KEY
         self._folder = open_folder(
             place,
             where,
@@ -238,6 +240,26 @@ class TrainingRun:
     def guarantee(self) -> str | None:
         """The certified statement about the whole run, one sentence; None if the run has no certificate."""
         return self._run.statement
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The certificate of the whole run: the one given, or the one made when the run was opened; None if there is none."""
+        return self._run.known
+
+    @property
+    def folder(self) -> Path:
+        """The folder with the record of the run."""
+        return self._folder.path.parent
+
+    @property
+    def key_file(self) -> Path:
+        """The file with the secret key of the run. Nobody else may get it: with the key the noise can be subtracted."""
+        return self._key_file
+
+    @property
+    def records(self) -> tuple[int, ...]:
+        """The number of records of the data, for each phase of the document. Under add-remove it may itself be protected."""
+        return tuple(self._sizes)
 
     @property
     def clip_norm(self) -> float:

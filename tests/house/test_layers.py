@@ -135,8 +135,15 @@ def parts_imported(source: Source) -> Iterator[tuple[int, str]]:
                 yield node.lineno, part
 
 
-#: Modules that need a deep-learning framework; no other module of the package imports them.
-FRAMED = {"pyaccount.training.torch", "pyaccount.training.device"}
+#: Modules that need a deep-learning framework; no other module of the package imports them. And the frameworks.
+FRAMED = {
+    *(f"pyaccount.training.{name}" for name in ("torch", "clipping", "device")),
+    *(f"pyaccount.integrations.{name}" for name in ("transformers", "lightning", "opacus", "flower", "trl")),
+}
+FRAMEWORKS = {
+    *("torch", "jax", "jaxlib", "opacus", "optax"),
+    *("transformers", "peft", "trl", "accelerate", "lightning", "flwr"),
+}
 
 
 def modules_imported(source: Source) -> Iterator[str]:
@@ -155,9 +162,9 @@ def test_the_base_package_imports_no_framework() -> None:
     for path in sorted(PACKAGE.rglob("*.py")):
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for module in modules_imported(read(path)):
-            if module.split(".")[0] in ("torch", "jax", "jaxlib", "opacus", "optax"):
+            if module.split(".")[0] in FRAMEWORKS:
                 framed.add(name)
-            if module in FRAMED:
+            if module in FRAMED and name not in FRAMED:
                 wrong.append(f"{name} imports {module}")
     assert not wrong
     assert framed == FRAMED

@@ -1,0 +1,252 @@
+"""Gradients of single examples in PyTorch, clipped and summed.
+
+The sums are what a run releases; this module draws and releases nothing. It needs PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.training.run import TrainingRun
+
+try:
+    import torch
+    from torch import Tensor, nn
+    from torch.func import functional_call, grad, grad_and_value, vmap
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise MissingExtraError.of("torch", "pyaccount.training.clipping needs it") from error
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: A lower bound on the norms by which is divided, so that a gradient of zeros stays zero.
+LEAST_NORM = 1e-30
+
+
+class ClippedSums(dict[str, Tensor]):
+    """Sums of clipped gradients by parameter, and the groups of parameters that were clipped together, with their norms."""
+
+    def __init__(
+        self, sums: Mapping[str, Tensor], groups: Sequence[tuple[Sequence[str], float]], losses: Tensor | None = None
+    ) -> None:
+        super().__init__(sums)
+        #: The loss of each example, if it is known. It has no noise: nothing accounts for it.
+        self.losses = losses
+        #: Pairs of the parameters that were clipped together, and the norm to which they were clipped.
+        self.clipped = {(frozenset(names), norm) for names, norm in groups}
+
+
+def clipped_sum(  # noqa: PLR0913 - a model, its loss, a batch and how to clip
+    model: nn.Module,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    inputs: Tensor,
+    targets: Tensor,
+    *,
+    run: TrainingRun | None = None,
+    clip_norm: float | None = None,
+    also: Mapping[str, Iterable[str]] | None = None,
+    mask: Tensor | NDArray[np.bool_] | Sequence[bool] | None = None,
+) -> ClippedSums:
+    """Return Σ_i g_i·min(1, clip norm/‖g_i‖₂) over the examples of a batch, by parameter.
+
+    g_i is the gradient of `loss` of example i alone, and ‖g_i‖₂ is over all trained parameters. The clip norm is that of `run`,
+    or `clip_norm` if there is no run. `also` contains groups of parameters that the document releases as other sums, by their
+    names in `noise.also`: the parameters of each group are clipped together to the norm that the run has for it, the remaining
+    parameters to the clip norm of the run. An example whose `mask` is false contributes nothing. A batch without examples gives
+    zeros. For half-precision parameters, sums, norms and contributions are float32, because roundings to half precision could
+    make contributions longer than the clip norm.
+
+    This is a reference implementation with `torch.func`. Every example is run as a batch of one, so layers cannot mix examples;
+    the memory of one gradient per example is needed. Raises `RunError` if the clip norm is not that of the run, and for a model
+    with batch normalisation, whose running statistics would reveal its batches.
+    """
+    check_layers(model)
+    trained = {name: parameter.detach() for name, parameter in model.named_parameters() if parameter.requires_grad}
+    groups = clipped_together(trained, run, clip_norm, also or {})
+    if len(inputs) == 0:
+        return ClippedSums({name: wide(torch.zeros_like(parameter)) for name, parameter in trained.items()}, groups)
+
+    def alone(parameters: dict[str, Tensor], example: Tensor, target: Tensor) -> Tensor:
+        return loss(functional_call(model, parameters, (example.unsqueeze(0),)), target.unsqueeze(0))
+
+    gradients = vmap(grad(alone), in_dims=(None, 0, 0), randomness="different")(trained, inputs, targets)
+    gradients = {name: wide(gradient) for name, gradient in gradients.items()}
+    clipped: dict[str, Tensor] = {}
+    for names, norm in groups:
+        factors = _factors(gradients, names, norm)
+        if mask is not None:
+            kept = torch.as_tensor(mask, device=factors.device).bool()
+            factors = torch.where(kept, factors, torch.zeros_like(factors))
+        clipped |= {name: torch.tensordot(factors, gradients[name], dims=1) for name in names}
+    return ClippedSums({name: clipped[name] for name in trained}, groups)
+
+
+def clipped_sums_of(  # noqa: PLR0913 - a model, its loss, a batch and how to clip
+    model: nn.Module,
+    loss_of: Callable[[nn.Module, dict[str, Tensor]], Tensor],
+    batch: Mapping[str, Tensor],
+    *,
+    run: TrainingRun | None = None,
+    clip_norm: float | None = None,
+    also: Mapping[str, Iterable[str]] | None = None,
+    one_by_one: bool = False,
+) -> ClippedSums:
+    """Return the same sum as `clipped_sum` for a model whose batch is a mapping, such as those of `transformers`.
+
+    The first dimension of every tensor of `batch` counts the examples. `loss_of(model, example)` gets a batch with one example
+    and returns its loss, so it cannot mix examples; it may not depend on anything else of the batch. With `one_by_one` there is
+    a backward pass for each example, which every model allows and which needs the memory of one gradient; otherwise all
+    examples are run together by `torch.func.vmap`, which refuses models that decide by the values of tensors.
+
+    The contribution of an example whose gradient is not finite is zero, such as that of a text without a token to predict: like
+    clipping, this looks at the example alone. The losses of the examples are in `losses` of the result, without noise.
+
+    Raises the errors of `clipped_sum`, and `RunError` if the tensors differ in their number of examples.
+    """
+    check_layers(model)
+    trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    groups = clipped_together(trained, run, clip_norm, also or {})
+    sizes = {name: len(tensor) for name, tensor in batch.items()}
+    if len(set(sizes.values())) > 1:
+        raise RunError(f"the tensors of the batch have different numbers of examples: {sizes}")
+    total = {name: wide(torch.zeros_like(parameter, requires_grad=False)) for name, parameter in trained.items()}
+    count = next(iter(sizes.values()), 0)
+    if count == 0:
+        return ClippedSums(total, groups, next(iter(total.values())).new_zeros(0))
+    losses = []
+    for gradients, loss in (
+        _alone(model, loss_of, batch, trained, count)
+        if one_by_one
+        else [_together(model, loss_of, batch, {name: parameter.detach() for name, parameter in trained.items()})]
+    ):
+        losses.append(loss)
+        for names, norm in groups:
+            factors = _factors(gradients, names, norm)
+            finite = factors > 0.0  # false for a norm that is infinite or not a number
+            factors = torch.where(finite, factors, torch.zeros_like(factors))
+            for name in names:
+                # Zero times infinity is not a number.
+                kept = gradients[name].masked_fill(~finite.view(-1, *[1] * trained[name].dim()), 0.0)
+                total[name] += torch.tensordot(factors, kept, dims=1)
+    return ClippedSums(total, groups, torch.cat(losses).detach())
+
+
+class _WithLoss(nn.Module):  # type: ignore[misc, unused-ignore]
+    """A model whose output is its loss, so that `functional_call` replaces parameters in whatever computes the loss."""
+
+    def __init__(self, model: nn.Module, loss_of: Callable[[nn.Module, dict[str, Tensor]], Tensor]) -> None:
+        super().__init__()
+        self.model, self._loss_of = model, loss_of
+
+    def forward(self, batch: dict[str, Tensor]) -> Tensor:
+        return self._loss_of(self.model, batch)
+
+
+def _together(
+    model: nn.Module,
+    loss_of: Callable[[nn.Module, dict[str, Tensor]], Tensor],
+    batch: Mapping[str, Tensor],
+    trained: Mapping[str, Tensor],
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Return the gradient and the loss of each example, the examples being the first dimension."""
+    whole = _WithLoss(model, loss_of)
+
+    def alone(parameters: dict[str, Tensor], example: dict[str, Tensor]) -> Tensor:
+        given = {name: tensor.unsqueeze(0) for name, tensor in example.items()}
+        return functional_call(whole, {f"model.{name}": tensor for name, tensor in parameters.items()}, (given,))
+
+    found = vmap(grad_and_value(alone), in_dims=(None, 0), randomness="different")(dict(trained), dict(batch))
+    return {name: wide(gradient) for name, gradient in found[0].items()}, found[1]
+
+
+def _alone(
+    model: nn.Module,
+    loss_of: Callable[[nn.Module, dict[str, Tensor]], Tensor],
+    batch: Mapping[str, Tensor],
+    trained: Mapping[str, Tensor],
+    count: int,
+) -> Iterator[tuple[dict[str, Tensor], Tensor]]:
+    """Yield the gradient and the loss of one example after the other, with a first dimension of one."""
+    for index in range(count):
+        loss = loss_of(model, {name: tensor[index : index + 1] for name, tensor in batch.items()})
+        found = torch.autograd.grad(loss, list(trained.values()), allow_unused=True, materialize_grads=True)
+        yield {name: wide(gradient)[None] for name, gradient in zip(trained, found, strict=True)}, loss.detach()[None]
+
+
+def check_layers(model: nn.Module) -> None:
+    """Raise `RunError` for a model with batch normalisation, whose running statistics would reveal its batches."""
+    for name, module in model.named_modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            raise RunError(
+                f"{name}: batch normalisation mixes the records of a batch and keeps statistics of them without noise: use group "
+                "normalisation"
+            )
+
+
+def _factors(gradients: Mapping[str, Tensor], names: Sequence[str], norm: float) -> Tensor:
+    """Return min(1, norm/‖g_i‖₂) for each example, over the parameters of a group."""
+    squares = sum(gradients[name].flatten(1).square().sum(1) for name in names)
+    return (norm / torch.as_tensor(squares).sqrt().clamp_min(LEAST_NORM)).clamp_max(1.0)
+
+
+def clipped_together(
+    trained: Mapping[str, object], run: TrainingRun | None, clip_norm: float | None, also: Mapping[str, Iterable[str]]
+) -> list[tuple[list[str], float]]:
+    """Return the groups of parameters that are clipped together, each with its norm.
+
+    Raises `RunError` if the norm or the groups are not those of the run.
+    """
+    if run is None:
+        if clip_norm is None or also:
+            raise RunError(
+                "clipped_sum(…, run=run) takes clip norms from the run; without a run give clip_norm=, and no groups (also=)"
+            )
+        return [(list(trained), clip_norm)]
+    if clip_norm not in (None, run.clip_norm):
+        raise RunError(
+            f"clip_norm = {clip_norm!r} is given, and the run's clip norm is {run.clip_norm!r}: leave it out"
+        )
+    groups = groups_of(trained, run, also)
+    grouped = {name for names in groups.values() for name in names}
+    return [
+        ([name for name in trained if name not in grouped], run.clip_norm),
+        *((names, run.also_clip_norms[what]) for what, names in groups.items()),
+    ]
+
+
+def groups_of(
+    trained: Mapping[str, object], run: TrainingRun, also: Mapping[str, Iterable[str]]
+) -> dict[str, list[str]]:
+    """Return the groups of parameters after checking them: each group is a sum in `noise.also` of the document, and each
+    parameter is in at most one group.
+    """
+    for what, names in also.items():
+        if isinstance(names, str):
+            raise RunError(f"also: {what!r} has the text {names!r}: give a list of parameters' names")
+    groups = {what: list(names) for what, names in also.items()}
+    every = [name for names in groups.values() for name in names]
+    for what, names in groups.items():
+        if what not in run.also_clip_norms:
+            raise RunError(
+                f"also: {what!r} is not in noise.also of the document, which has {sorted(run.also_clip_norms)}"
+            )
+        if not names:
+            raise RunError(f"also: {what!r} has no parameters: leave it out of noise.also")
+    unknown = sorted({name for name in every if name not in trained or every.count(name) > 1})
+    if unknown:
+        raise RunError(
+            f"also: not trained, or in several groups: {', '.join(unknown)}. Name each trained parameter only once"
+        )
+    if len(every) == len(trained):
+        raise RunError("also: no parameter is left for the main sum: leave one group out of noise.also")
+    return groups
+
+
+def wide(tensor: Tensor) -> Tensor:
+    """Return the tensor, converted to float32 if it has half precision."""
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
