@@ -1,0 +1,346 @@
+"""Hugging Face transformers: a `Trainer` that trains exactly the run of a certificate.
+
+    run = pyaccount.TrainingRun("training.cert.json", "runs/first", records=len(data), clip_norm=1.0)
+    trainer = PrivateTrainer(model=model, args=TrainingArguments("model", …), train_dataset=data, run=run)
+    trainer.train()
+    trainer.save_model()
+
+The batch of a step is that of a round of the run, drawn as accounted; it may be empty. The gradient of each record is clipped.
+The clipped gradients are added up in parts of `per_device_train_batch_size` records. The run adds noise to the sum and records
+it before the optimizer steps with it. Only parameters that are trained are released, such as those of adapters of peft. This
+module accounts for nothing itself. It needs transformers, torch and accelerate.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyaccount.errors import MissingExtraError, PlanExceededError, RunError
+from pyaccount.files import write_atomically
+from pyaccount.integrations.model_card import write_card
+from pyaccount.integrations.progress import Progress
+from pyaccount.integrations.training_arguments import DEFAULT_NORM, check_arguments, check_place, check_rounds
+from pyaccount.training import TrainingRun
+
+try:
+    import torch
+    from torch import Tensor, nn
+    from torch.utils.data import DataLoader, Sampler
+    from transformers import Trainer, TrainerCallback, TrainingArguments
+    from transformers.trainer_utils import TrainOutput, get_last_checkpoint
+except ModuleNotFoundError as error:
+    if error.name not in ("torch", "transformers"):
+        raise
+    raise MissingExtraError.of(str(error.name), "pyaccount.integrations.transformers needs it") from error
+
+from pyaccount.training.torch import PrivateOptimizer, clipped_sums_of
+
+#: The files that a model's folder gets: the state of the run in checkpoints, and its certificate.
+STATE, CERTIFICATE = "pyaccount_run.json", "training.cert.json"
+#: How the gradients of single records are computed.
+CLIPPING = ("auto", "vectorized", "one-by-one")
+#: What logs say about the training data without noise.
+UNPROTECTED = ("loss", "train_loss", "total_flos")
+
+Examples = list[Any]
+Part = dict[str, Tensor]
+
+
+class RoundSampler(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]
+    """The records of this rank in every round that is left, after `seen` lists for steps that a trainer skips when it resumes."""
+
+    def __init__(self, run: TrainingRun, seen: int) -> None:
+        self._run, self._seen = run, seen
+
+    def __iter__(self) -> Iterator[list[int]]:
+        run = self._run
+        yield from ([] for _ in range(self._seen))
+        for number in range(run.round, run.rounds):
+            yield run.batch(number).shard(run.rank, run.world).indices.tolist()
+
+    def __len__(self) -> int:
+        return self._seen + self._run.rounds - self._run.round
+
+
+class PrivateTraining:
+    """What makes a `Trainer` private: a mixin, to be named before the trainer's class. `PrivateTrainer` is the usual one."""
+
+    def __init__(  # noqa: PLR0913 - the run, and what differs from a usual training
+        self,
+        model: Any = None,
+        args: Any = None,
+        *more: Any,
+        run: TrainingRun,
+        also: Mapping[str, Iterable[str]] | None = None,
+        clipping: str = "auto",
+        unprotected_loss: bool = False,
+        public_evaluation: bool = False,
+        give_up: bool = False,
+        **named: Any,
+    ) -> None:
+        """Take the arguments of the trainer, and these:
+
+        * `run`: the run to train. With several processes, each opens it with its rank.
+        * `also`: groups of parameters that the document releases as other sums, as for `PrivateOptimizer`.
+        * `clipping`: `vectorized` computes the gradients of all records of a part at once with `torch.func`, `one-by-one` has a
+          backward pass for each record, and `auto` tries the former with one record and otherwise takes the latter.
+        * `unprotected_loss`: logs the loss on the training data. It has no noise and no certificate covers it, so it must stay
+          with those who may see the data, and so must checkpoints, whose `trainer_state.json` has the logs.
+        * `public_evaluation`: states that the evaluation data need no protection, so a model may be chosen by them.
+        * `give_up`: does not repeat rounds that were released after the checkpoint, as `TrainingRun.load_state_dict` says.
+
+        Raises `RunError` for arguments that would break the guarantee, and for data of another size than the run's.
+        """
+        args = TrainingArguments("tmp_trainer") if args is None else args
+        if clipping not in CLIPPING:
+            raise RunError(f"clipping = {clipping!r} is none of {', '.join(CLIPPING)}")
+        check_arguments(args, public_evaluation=public_evaluation)
+        check_place(run, args.output_dir)
+        check_rounds(args, run.rounds)
+        # The arguments of the caller stay as they are.
+        args = copy.copy(args)
+        if args.max_grad_norm == DEFAULT_NORM:
+            args.max_grad_norm = 0.0
+        args.max_steps = args.max_steps if args.max_steps > 0 else run.rounds
+        self.run, self.progress = run, Progress(run)
+        self._also, self._clipping, self._shown = also, clipping, unprotected_loss
+        self._give_up = give_up
+        self._seen = 0
+        self._private: PrivateOptimizer | None = None
+        self._collator: Callable[[Examples], Mapping[str, Any]] | None = None
+        trainer: Any = super()
+        trainer.__init__(model, args, *more, **named)
+        self._check_data()
+        trainer.add_callback(_StopAtTheEnd(run))
+
+    def _check_data(self) -> None:
+        trainer: Any = self
+        data, run = trainer.train_dataset, self.run
+        sizes = sorted(set(run.records))
+        if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
+            raise RunError("train_dataset: the run draws records by their numbers: give a data set with a length")
+        if sizes != [len(data)]:
+            raise RunError(
+                f"train_dataset has {len(data)} records, and the run has {' and '.join(map(str, sizes))}: give the data of the "
+                "run, with one row for each record (no packing)"
+            )
+        if trainer.eval_dataset is data:
+            raise RunError(
+                "eval_dataset is the training data: its metrics have no noise, and no certificate covers them: give other data"
+            )
+        if run.world != trainer.args.world_size or run.rank != trainer.args.process_index:
+            raise RunError(
+                f"the run was opened with rank {run.rank} of {run.world}, and this is process {trainer.args.process_index} of "
+                f"{trainer.args.world_size}: open it with rank=args.process_index, world=args.world_size"
+            )
+
+    # What the trainer asks for.
+
+    def train(self, resume_from_checkpoint: str | bool | None = None, *more: Any, **named: Any) -> TrainOutput:
+        """Train the rounds of the run, or those after a checkpoint.
+
+        Without a checkpoint the training begins with round 0. Rounds that were released already are repeated: their sums must be
+        the same bit for bit, so model and seeds must be those of the first try. Otherwise nothing is released; `give_up=True`
+        leaves these rounds out.
+        """
+        trainer, run = self, self.run
+        args: Any = trainer.args  # type: ignore[attr-defined]
+        folder = resume_from_checkpoint
+        if folder is True:
+            folder = get_last_checkpoint(args.output_dir)
+            if folder is None:
+                raise RunError(f"{args.output_dir} has no checkpoint to resume from: train() begins with round 0")
+        self._seen = 0
+        state = {**run.state_dict(), "rounds": 0}
+        if folder:
+            state, self._seen = _state_of(Path(folder))
+        run.load_state_dict(state, give_up=self._give_up)
+        if run.round >= run.rounds:
+            raise PlanExceededError(
+                f"all {run.rounds} rounds of the certified run are released: a longer training is another document, with more "
+                "iterations, and a run of its own, whose guarantee adds to that of this one"
+            )
+        self._private = None
+        found = super().train(folder or None, *more, **named)  # type: ignore[misc]
+        if self._shown:
+            return found
+        return TrainOutput(found.global_step, float("nan"), _without(found.metrics, UNPROTECTED))
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """Return a loader of the records of each round. They are collated later, one by one."""
+        trainer: Any = self
+        data, self._collator = trainer.train_dataset, trainer.data_collator
+        if hasattr(data, "column_names"):
+            data = trainer._remove_unused_columns(data, description="training")
+        else:
+            self._collator = trainer._get_collator_with_removed_columns(self._collator, description="training")
+        workers = trainer.args.dataloader_num_workers
+        return DataLoader(
+            data,
+            batch_sampler=RoundSampler(self.run, self._seen),
+            collate_fn=list,
+            num_workers=workers,
+            prefetch_factor=trainer.args.dataloader_prefetch_factor if workers else None,
+        )
+
+    def training_step(self, model: nn.Module, inputs: Examples, *_: Any) -> Tensor:
+        """Release the clipped sum of the gradients of these records, and make the noisy mean the gradient."""
+        trainer: Any = self
+        model.train()
+        inner = trainer.accelerator.unwrap_model(model)
+        if self._private is None:
+            self._private = PrivateOptimizer(trainer.optimizer, self.run, inner.named_parameters(), also=self._also)
+        self._private.zero_grad()
+        losses = []
+        for part in [*self.parts(inputs), {}]:  # the last part makes zeros for a batch without records
+            found = self._clipped(inner, trainer._prepare_inputs(part) if part else part)
+            self._private.add(found)
+            losses.append(found.losses)
+        self._private.release()
+        if not self._shown:
+            return torch.zeros((), device=trainer.args.device)
+        every = torch.cat([loss.to(trainer.args.device).float() for loss in losses if loss is not None])
+        return every.mean() if len(every) else every.sum()
+
+    def example_loss(self, model: nn.Module, example: Part) -> Tensor:
+        """Return the loss of a batch with one record: that of `compute_loss`, which sees no other record."""
+        loss: Tensor = self.compute_loss(model, dict(example))  # type: ignore[attr-defined]
+        return loss
+
+    def parts(self, examples: Sequence[Any]) -> Iterator[Part]:
+        """Yield the records in parts of one shape, of at most `per_device_train_batch_size` records.
+
+        Each record is collated alone. So neither padding nor anything else of its tensors depends on other records.
+        """
+        most: int = self.args.per_device_train_batch_size  # type: ignore[attr-defined]
+        alike: dict[tuple[Any, ...], list[Part]] = {}
+        for example in examples:
+            assert self._collator is not None
+            one = dict(self._collator([example]))
+            for name, tensor in one.items():
+                if not isinstance(tensor, Tensor) or tensor.dim() == 0 or len(tensor) != 1:
+                    raise RunError(
+                        f"{name}: the collator makes {_shape(tensor)} of one record, and not a tensor whose first dimension has "
+                        "one row for it: records must not be joined or packed, and every column must be a tensor"
+                    )
+            shape = tuple((name, tensor.shape, tensor.dtype) for name, tensor in sorted(one.items()))
+            alike.setdefault(shape, []).append(one)
+        for several in alike.values():
+            for start in range(0, len(several), most):
+                some = several[start : start + most]
+                yield {name: torch.cat([one[name] for one in some]) for name in some[0]}
+
+    def _clipped(self, model: nn.Module, part: Part) -> Any:
+        if part and self._clipping == "auto":
+            self._clipping = "vectorized" if self._can_vectorize(model, part) else "one-by-one"
+        return clipped_sums_of(
+            model, self.example_loss, part, run=self.run, also=self._also, one_by_one=self._clipping == "one-by-one"
+        )
+
+    def _can_vectorize(self, model: nn.Module, part: Part) -> bool:
+        """Try one record, and leave the random numbers of the training as they are."""
+        one = {name: tensor[:1] for name, tensor in part.items()}
+        with torch.random.fork_rng():
+            try:
+                clipped_sums_of(model, self.example_loss, one, run=self.run, also=self._also)
+            except RuntimeError as error:
+                if isinstance(error, RunError):
+                    raise
+                warnings.warn(
+                    "the gradients of several records cannot be computed at once for this model, so there is a backward pass for "
+                    "each record. attn_implementation='eager' often helps; clipping='one-by-one' says that this is expected. "
+                    f"The reason is: {str(error).splitlines()[0][:200]}",
+                    stacklevel=2,
+                )
+                return False
+        return True
+
+    def floating_point_ops(self, inputs: Any) -> int:
+        """Return 0: the number of operations tells how many records were drawn, which is not released."""
+        return 0
+
+    def log(self, logs: dict[str, float], *more: Any, **named: Any) -> None:
+        """Log ε and δ with what is logged about the training, and leave out what has no noise."""
+        if any(name in logs for name in UNPROTECTED):
+            logs = {**(logs if self._shown else _without(logs, UNPROTECTED)), **self.progress.logged()}
+        super().log(logs, *more, **named)  # type: ignore[misc]
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Save the model with its certificate, the state of the run, and the key `privacy` of its model card."""
+        trainer: Any = self
+        folder = Path(output_dir or trainer.args.output_dir)
+        if trainer.args.should_save:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(folder / STATE, json.dumps(self.run.state_dict(), indent=2) + "\n")
+            if self.run.certificate is not None:
+                self.run.certificate.save(folder / CERTIFICATE)
+        super().save_model(output_dir, _internal_call)  # type: ignore[misc]
+        self._write_card(folder)
+
+    def create_model_card(self, *more: Any, **named: Any) -> None:
+        """Write the trainer's model card, with the key `privacy` in its front matter."""
+        super().create_model_card(*more, **named)  # type: ignore[misc]
+        self._write_card(Path(self.args.output_dir))  # type: ignore[attr-defined]
+
+    def hyperparameter_search(self, *_: Any, **__: Any) -> Any:
+        """Refuse the search: each of its trainings would be a release of its own."""
+        raise RunError(
+            "hyperparameter_search trains several models on the same records, and each is a release: give every trial a run of "
+            "its own, and certify them together (docs/mechanisms.md)"
+        )
+
+    def _write_card(self, folder: Path) -> None:
+        trainer: Any = self
+        if self.run.certificate is None or not trainer.args.should_save:
+            return
+        card = folder / "README.md"
+        if not card.exists():
+            card.write_text(f"# {folder.resolve().name}\n", encoding="utf-8")
+        write_card(folder / CERTIFICATE, card)
+
+
+class PrivateTrainer(PrivateTraining, Trainer):  # type: ignore[misc, unused-ignore]
+    """A `transformers.Trainer` for the run of a certificate.
+
+    It takes the arguments of `Trainer` and those of `PrivateTraining`. Steps are rounds, and there are as many as certified
+    unless `max_steps` is smaller; epochs do not count. A training that stops early has the guarantee of the whole run.
+    """
+
+
+class _StopAtTheEnd(TrainerCallback):  # type: ignore[misc, unused-ignore]
+    """Ends the training after the last certified round."""
+
+    def __init__(self, run: TrainingRun) -> None:
+        self._run = run
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+        if self._run.round >= self._run.rounds:
+            control.should_training_stop = True
+        return control
+
+
+def _state_of(checkpoint: Path) -> tuple[dict[str, Any], int]:
+    """Return the state of the run in a checkpoint, and the steps that the trainer made before it."""
+    try:
+        state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
+        seen = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))["global_step"]
+    except (OSError, ValueError, KeyError) as error:
+        raise RunError(
+            f"{checkpoint}: this is not a checkpoint of a private training: {STATE} and trainer_state.json cannot be read "
+            f"({os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error})"
+        ) from error
+    return state, int(seen)
+
+
+def _without(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in names}
+
+
+def _shape(value: Any) -> str:
+    return f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__

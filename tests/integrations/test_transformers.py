@@ -1,0 +1,447 @@
+"""Fine-tuning with Hugging Face transformers, if it is installed: on models made here, offline."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plain_documents import changed
+from training_runs import fixed_draws
+
+from pyaccount import Certificate, TrainingRun, certify
+from pyaccount.errors import PlanExceededError, RunError
+from pyaccount.integrations.model_card import check_card, read_card
+from pyaccount.training.holding import hold_record
+
+WHY = "the fine-tuning with transformers is NOT tested here"
+os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+torch = pytest.importorskip("torch", reason=f"PyTorch is not installed: {WHY}")
+transformers = pytest.importorskip("transformers", reason=f"transformers is not installed: {WHY}")
+pytest.importorskip("accelerate", reason=f"accelerate is not installed: {WHY}")
+
+from pyaccount.integrations.transformers import CERTIFICATE, STATE, PrivateTrainer  # noqa: E402 - after the skips
+
+# The libraries warn about each other.
+pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("FutureWarning", "DeprecationWarning")]
+
+RECORDS, ROUNDS, WORDS, LENGTH = 40, 6, 20, 7
+DOCUMENT: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "fine-tuned",
+    "privacy": {"adjacency": "add-remove", "epsilon": 300.0, "delta": 1e-5},
+    "training": {"dataset_size": RECORDS, "expected_batch_size": 6, "iterations": ROUNDS},
+    "sampler": {"kind": "poisson"},
+    "noise": {"multiplier": 0.5},
+}
+CORRELATED = {
+    "sampler": {"kind": "b-min-sep", "min_separation": 2},
+    "matrix": {"kind": "banded-square-root", "bands": 2},
+}
+
+
+def model(attention: str = "eager", dropout: float = 0.1) -> Any:
+    transformers.set_seed(3)
+    config = transformers.GPT2Config(
+        vocab_size=WORDS,
+        n_positions=16,
+        n_embd=8,
+        n_layer=1,
+        n_head=2,
+        bos_token_id=0,
+        eos_token_id=0,
+        attn_pdrop=dropout,
+        embd_pdrop=dropout,
+        resid_pdrop=dropout,
+        attn_implementation=attention,
+    )
+    return transformers.GPT2LMHeadModel(config)
+
+
+def data(lengths: tuple[int, ...] = (LENGTH,), count: int = RECORDS) -> list[dict[str, Any]]:
+    generator = torch.Generator().manual_seed(1)
+    found = []
+    for number in range(count):
+        ids = torch.randint(WORDS, (lengths[number % len(lengths)],), generator=generator)
+        found.append({"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids})
+    return found
+
+
+def arguments(folder: Path, **changes: Any) -> Any:
+    usual = {
+        "per_device_train_batch_size": 4,
+        "learning_rate": 0.1,
+        "optim": "sgd",
+        "logging_steps": 2,
+        "save_strategy": "no",
+        "report_to": [],
+        "disable_tqdm": True,
+        "use_cpu": True,
+    }
+    return transformers.TrainingArguments(str(folder / "model"), **{**usual, **changes})
+
+
+def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> TrainingRun:
+    return TrainingRun(
+        changed(DOCUMENT, changes or {}, {}),
+        folder / "run",
+        **{"records": RECORDS, "clip_norm": 0.7, "uncertified": changes is CORRELATED, **options},
+    )
+
+
+def weights(net: Any) -> dict[str, Any]:
+    return {name: parameter.detach().clone() for name, parameter in net.named_parameters()}
+
+
+def same(one: dict[str, Any], two: dict[str, Any]) -> bool:
+    return all(torch.equal(one[name], two[name]) for name in one)
+
+
+def with_key(run: TrainingRun, key: list[Any]) -> TrainingRun:
+    """Let the run draw from the first run's key, so that runs in different folders can be compared."""
+    key.append(run._root)
+    run._root = run._noise._root = key[0]
+    return run
+
+
+def by_hand(run: TrainingRun, net: Any, examples: list[dict[str, Any]], rate: float) -> None:
+    """Train with a backward pass for each example, and a step in numpy's order."""
+    net.train()
+    while run.round < run.rounds:
+        with run.step() as step:
+            total = {name: torch.zeros_like(parameter) for name, parameter in net.named_parameters()}
+            for index in step.batch.indices:
+                net.zero_grad()
+                net(**{name: tensor[None] for name, tensor in examples[index].items()}).loss.backward()
+                gradients = {name: parameter.grad for name, parameter in net.named_parameters()}
+                norm = float(torch.sqrt(sum((gradient**2).sum() for gradient in gradients.values())))
+                for name, gradient in gradients.items():
+                    total[name] += gradient * min(1.0, run.clip_norm / norm)
+            means = step.release({name: tensor.numpy() for name, tensor in total.items()})
+        with torch.no_grad():
+            for name, parameter in net.named_parameters():
+                parameter.sub_(rate * torch.from_numpy(means[name]))
+
+
+@pytest.mark.parametrize("correlated", [False, True])
+@pytest.mark.parametrize("lengths", [(LENGTH,), (3, 5, 4)])
+@pytest.mark.parametrize("clipping", ["vectorized", "one-by-one"])
+def test_a_training_is_that_of_a_loop_by_hand(
+    tmp_path: Path, correlated: bool, lengths: tuple[int, ...], clipping: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes, key, examples, ended = CORRELATED if correlated else None, [], data(lengths), []
+    for place in ("trainer", "hand"):
+        fixed_draws(monkeypatch)
+        net = model(dropout=0.0)
+        before = weights(net)
+        with with_key(started(tmp_path / place, changes), key) as run:
+            if place == "hand":
+                by_hand(run, net, examples, 0.1)
+            else:
+                trainer = PrivateTrainer(
+                    net,
+                    arguments(tmp_path, lr_scheduler_type="constant", weight_decay=0.0),
+                    train_dataset=examples,
+                    run=run,
+                    clipping=clipping,
+                )
+                assert trainer.train().global_step == ROUNDS
+            assert run.released == ROUNDS
+        ended.append(weights(net))
+        assert not same(before, ended[-1])
+    for name in ended[0]:
+        torch.testing.assert_close(ended[0][name], ended[1][name], rtol=1e-4, atol=1e-5)
+
+
+class Stops(transformers.TrainerCallback):  # type: ignore[misc]
+    """Ends the process after a step, as a crash does."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.global_step == self.step:
+            raise InterruptedError
+
+
+@pytest.mark.parametrize("correlated", [False, True])
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_resumed_training_is_the_uninterrupted_one(
+    tmp_path: Path, correlated: bool, saved: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With dropout and a schedule, bit for bit: from a checkpoint after two steps, or from the beginning without one."""
+    changes, key = CORRELATED if correlated else None, []
+    whole, again = tmp_path / "whole", tmp_path / "again"
+    options = {"save_strategy": "steps", "save_steps": 2 if saved else 100, "optim": "adamw_torch"}
+
+    def trainer(place: Path, run: TrainingRun, **more: Any) -> Any:
+        return PrivateTrainer(model(), arguments(place, **options), train_dataset=data(), run=run, **more)
+
+    fixed_draws(monkeypatch)
+    with with_key(started(whole, changes), key) as run:
+        expected = trainer(whole, run)
+        expected.train()
+    fixed_draws(monkeypatch)
+    with with_key(started(again, changes), key) as run, pytest.raises(InterruptedError):
+        trainer(again, run, callbacks=[Stops(3)]).train()
+    with with_key(started(again, changes), key) as run:
+        assert run.released == 3
+        found = trainer(again, run)
+        found.train(resume_from_checkpoint=saved)
+        assert run.released == ROUNDS
+    assert same(weights(expected.model), weights(found.model))
+    assert found.state.global_step == ROUNDS
+    assert (
+        hold_record(again / "run" / "record.jsonl", Certificate.load(again / "run" / "certificate.json"))
+        if not changes
+        else True
+    )
+
+
+def test_other_sums_are_refused_unless_rounds_are_given_up(tmp_path: Path) -> None:
+    with started(tmp_path) as run, pytest.raises(InterruptedError):
+        PrivateTrainer(model(), arguments(tmp_path), train_dataset=data(), run=run, callbacks=[Stops(2)]).train()
+    with started(tmp_path) as run:
+        other = arguments(tmp_path, seed=7)
+        with pytest.raises(RunError, match="another sum"):
+            PrivateTrainer(model(), other, train_dataset=data(), run=run).train()
+    with started(tmp_path) as run:
+        trainer = PrivateTrainer(model(), other, train_dataset=data(), run=run, give_up=True)
+        assert trainer.train().global_step == ROUNDS - 2
+        assert run.released == ROUNDS
+        with pytest.raises(PlanExceededError, match="all 6 rounds"):
+            trainer.train()
+
+
+def test_logs_have_upper_bounds_and_nothing_without_noise(tmp_path: Path) -> None:
+    certificate = certify(DOCUMENT)
+    with TrainingRun(certificate, tmp_path / "run", records=RECORDS) as run:
+        trainer = PrivateTrainer(
+            model(), arguments(tmp_path, save_strategy="steps", save_steps=4), train_dataset=data(), run=run
+        )
+        done = trainer.train()
+    logged = [entry for entry in trainer.state.log_history if "epsilon" in entry]
+    assert [entry["step"] for entry in logged] == [2, 4, 6, 6]
+    bounds = [entry["epsilon"] for entry in logged]
+    assert bounds == sorted(bounds)
+    assert bounds[0] < bounds[1] < bounds[2] == certificate.epsilon
+    # The first rounds are a run of their own, of that length.
+    first = certify(
+        changed(DOCUMENT, {"privacy": {**DOCUMENT["privacy"], "epsilon": "solve"}}, {"training": {"iterations": 2}})
+    )
+    assert first.epsilon_lower <= bounds[0] <= first.epsilon * (1 + 1e-3)
+    assert {entry["delta"] for entry in logged} == {1e-5}
+    assert {entry["epsilon_planned"] for entry in logged} == {certificate.epsilon}
+    state = json.loads((tmp_path / "model" / "checkpoint-4" / "trainer_state.json").read_text())
+    for entry in (*trainer.state.log_history, *state["log_history"], done.metrics):
+        assert not {"loss", "train_loss", "total_flos"} & set(entry)
+    assert state["total_flos"] == 0
+    assert done.training_loss != done.training_loss
+
+
+def test_the_loss_is_logged_if_asked_for(tmp_path: Path) -> None:
+    examples = data()
+    with started(
+        tmp_path,
+        {"sampler": {"kind": "none"}, "training": {**DOCUMENT["training"], "expected_batch_size": RECORDS}},
+        uncertified=True,
+    ) as run:
+        net = model(dropout=0.0)
+        with torch.no_grad():
+            expected = sum(float(net(**{n: t[None] for n, t in one.items()}).loss) for one in examples) / RECORDS
+        trainer = PrivateTrainer(
+            net,
+            arguments(tmp_path, logging_steps=1, max_steps=1),
+            train_dataset=examples,
+            run=run,
+            unprotected_loss=True,
+        )
+        trainer.train()
+        assert run.released == 1
+    assert trainer.state.log_history[0]["loss"] == pytest.approx(expected, rel=1e-5)
+    assert "epsilon" not in trainer.state.log_history[0]  # the run has no certificate
+
+
+def test_only_adapters_are_released(tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft", reason=f"peft is not installed: {WHY}")
+    net = peft.get_peft_model(
+        model(), peft.LoraConfig(r=2, target_modules=["c_attn"], lora_dropout=0.1, fan_in_fan_out=True)
+    )
+    before = weights(net)
+    with started(tmp_path) as run:
+        trainer = PrivateTrainer(net, arguments(tmp_path), train_dataset=data(), run=run)
+        trainer.train()
+        trainer.save_model()
+        layout = run._folder.recorded.layouts[0][0]
+    moved = {name for name, tensor in weights(net).items() if not torch.equal(tensor, before[name])}
+    assert moved
+    assert moved == set(layout) == {name for name, parameter in net.named_parameters() if parameter.requires_grad}
+    assert all("lora" in name for name in moved)
+    check_card(tmp_path / "model" / CERTIFICATE, tmp_path / "model" / "README.md")
+    assert (tmp_path / "model" / "adapter_model.safetensors").exists()
+
+
+def test_a_saved_model_has_its_certificate_its_state_and_a_card(tmp_path: Path) -> None:
+    certificate = certify(DOCUMENT)
+    with TrainingRun(certificate, tmp_path / "run", records=RECORDS) as run:
+        trainer = PrivateTrainer(model(), arguments(tmp_path), train_dataset=data(), run=run)
+        trainer.train()
+        trainer.save_model()
+        trainer.create_model_card()
+        state = run.state_dict()
+    folder = tmp_path / "model"
+    assert Certificate.load(folder / CERTIFICATE) == certificate
+    assert json.loads((folder / STATE).read_text()) == state
+    check_card(folder / CERTIFICATE, folder / "README.md")
+    assert read_card(folder / "README.md")["epsilon_upper"] == certificate.epsilon
+    secret = (tmp_path / "run" / "run.key").read_bytes()
+    assert all(secret not in file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+def test_empty_batches_are_rounds(tmp_path: Path) -> None:
+    with started(tmp_path, {"training": {**DOCUMENT["training"], "expected_batch_size": 0.3}}, uncertified=True) as run:
+        empty = [number for number in range(ROUNDS) if not len(run.batch(number).indices)]
+        PrivateTrainer(model(), arguments(tmp_path), train_dataset=data(), run=run).train()
+        assert run.released == ROUNDS
+    assert empty
+
+
+def test_a_model_that_decides_by_values_has_a_backward_pass_for_each_record(tmp_path: Path) -> None:
+    with started(tmp_path) as run:
+        trainer = PrivateTrainer(model("sdpa"), arguments(tmp_path), train_dataset=data(), run=run)
+        with pytest.warns(UserWarning, match="cannot be computed at once"):
+            trainer.train()
+        assert run.released == ROUNDS
+
+
+class OwnLoss(PrivateTrainer):  # type: ignore[misc]
+    """Twice the loss of the model."""
+
+    def compute_loss(self, model: Any, inputs: Any, **_: Any) -> Any:
+        return 2.0 * model(**inputs).loss
+
+
+def test_a_loss_of_ones_own_is_used(tmp_path: Path) -> None:
+    with started(tmp_path, clip_norm=1e6) as run:
+        found = []
+        for kind in (PrivateTrainer, OwnLoss):
+            trainer = kind(
+                model(dropout=0.0), arguments(tmp_path), train_dataset=data(), run=run, clipping="vectorized"
+            )
+            trainer.get_train_dataloader()
+            (part,) = list(trainer.parts(data()[:4]))
+            found.append(trainer._clipped(trainer.model, part))
+    for name in found[0]:
+        torch.testing.assert_close(2.0 * found[0][name], found[1][name], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"gradient_accumulation_steps": 2}, "gradient_accumulation_steps = 2"),
+        ({"train_sampling_strategy": "group_by_length"}, "train_sampling_strategy"),
+        ({"max_grad_norm": 0.3}, "max_grad_norm = 0.3"),
+        ({"auto_find_batch_size": True}, "auto_find_batch_size"),
+        ({"include_num_input_tokens_seen": "all"}, "include_num_input_tokens_seen"),
+        ({"optim": "adalomo"}, "optim = adalomo"),
+        ({"max_steps": ROUNDS + 1}, "max_steps = 7"),
+        ({"load_best_model_at_end": True, "eval_strategy": "steps", "save_strategy": "steps"}, "metric_for_best_model"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_what_would_break_the_guarantee_is_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    with started(tmp_path) as run:
+        with pytest.raises(RunError, match=f"TrainingArguments.{says}"):
+            PrivateTrainer(model(), arguments(tmp_path, **changes), train_dataset=data(), run=run)
+        assert run.released == 0
+
+
+def test_all_refusals_are_told_at_once(tmp_path: Path) -> None:
+    several = arguments(tmp_path, max_grad_norm=0.3, gradient_accumulation_steps=3)
+    several.fp16 = True
+    with started(tmp_path) as run, pytest.raises(RunError, match=r"accumulation.*max_grad_norm.*fp16"):
+        PrivateTrainer(model(), several, train_dataset=data(), run=run)
+
+
+def test_a_public_evaluation_may_choose_the_model(tmp_path: Path) -> None:
+    options = {
+        "load_best_model_at_end": True,
+        "eval_strategy": "steps",
+        "save_strategy": "steps",
+        "save_steps": 2,
+        "eval_steps": 2,
+    }
+    with started(tmp_path) as run:
+        trainer = PrivateTrainer(
+            model(),
+            arguments(tmp_path, **options),
+            train_dataset=data(),
+            eval_dataset=data(count=5),
+            run=run,
+            public_evaluation=True,
+        )
+        trainer.train()
+    assert trainer.state.best_model_checkpoint is not None
+
+
+def test_other_data_and_places_are_refused(tmp_path: Path) -> None:
+    with started(tmp_path) as run:
+        with pytest.raises(RunError, match="train_dataset has 39 records, and the run has 40"):
+            PrivateTrainer(model(), arguments(tmp_path), train_dataset=data(count=39), run=run)
+        examples = data()
+        with pytest.raises(RunError, match="eval_dataset is the training data"):
+            PrivateTrainer(model(), arguments(tmp_path), train_dataset=examples, eval_dataset=examples, run=run)
+        with pytest.raises(RunError, match=r"contains .*run\.key"):
+            PrivateTrainer(model(), transformers.TrainingArguments(str(tmp_path)), train_dataset=examples, run=run)
+        with pytest.raises(RunError, match="none of auto"):
+            PrivateTrainer(model(), arguments(tmp_path), train_dataset=examples, run=run, clipping="ghost")
+        trainer = PrivateTrainer(model(), arguments(tmp_path), train_dataset=examples, run=run)
+        with pytest.raises(RunError, match="hyperparameter_search"):
+            trainer.hyperparameter_search()
+        with pytest.raises(RunError, match="no checkpoint"):
+            trainer.train(resume_from_checkpoint=True)
+        with pytest.raises(RunError, match="not a checkpoint of a private training"):
+            trainer.train(resume_from_checkpoint=str(tmp_path))
+        assert run.released == 0
+
+
+def test_a_collator_that_joins_records_is_refused(tmp_path: Path) -> None:
+    joined = lambda examples: {"input_ids": torch.cat([one["input_ids"] for one in examples])}  # noqa: E731
+    with started(tmp_path) as run:
+        trainer = PrivateTrainer(model(), arguments(tmp_path), data_collator=joined, train_dataset=data(), run=run)
+        with pytest.raises(RunError, match="input_ids: the collator makes a tensor of shape"):
+            trainer.train()
+        assert run.released == 0
+
+
+def test_a_data_set_of_datasets_and_a_classifier(tmp_path: Path) -> None:
+    """Columns that the model does not take are left out; dropout, label smoothing and weight decay are as usual."""
+    datasets = pytest.importorskip("datasets", reason=f"datasets is not installed: {WHY}")
+    rows = [
+        {
+            "input_ids": one["input_ids"].tolist(),
+            "attention_mask": [1] * LENGTH,
+            "labels": index % 2,
+            "name": str(index),
+        }
+        for index, one in enumerate(data())
+    ]
+    transformers.set_seed(3)
+    config = transformers.BertConfig(
+        vocab_size=WORDS, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+    )
+    net = transformers.BertForSequenceClassification(config)
+    before = weights(net)
+    options = {"label_smoothing_factor": 0.1, "weight_decay": 0.01, "dataloader_num_workers": 1}
+    with started(tmp_path) as run:
+        PrivateTrainer(
+            net,
+            arguments(tmp_path, **options),
+            train_dataset=datasets.Dataset.from_list(rows),
+            run=run,
+            clipping="one-by-one",
+        ).train()
+        assert run.released == ROUNDS
+    assert not same(before, weights(net))
