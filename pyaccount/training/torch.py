@@ -37,19 +37,20 @@ class RunBatchSampler(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]
     """The batches of a run from its next round on, for `DataLoader(dataset, batch_sampler=…)`: this rank's shard of each.
 
     Batches may be empty, so give the loader `collate_fn=collate(dataset)`. A loader that prefetches draws batches in advance;
-    that does not count any round.
+    that does not count any round. With `most`, an iteration has at most that many rounds, such as an epoch of another library.
     """
 
-    def __init__(self, run: TrainingRun) -> None:
-        self._run = run
+    def __init__(self, run: TrainingRun, most: int | None = None) -> None:
+        self._run, self._most = run, most
 
     def __iter__(self) -> Iterator[list[int]]:
         run = self._run
-        for number in range(run.round, run.rounds):
+        for number in range(run.round, run.round + len(self)):
             yield run.batch(number).shard(run.rank, run.world).indices.tolist()
 
     def __len__(self) -> int:
-        return self._run.rounds - self._run.round
+        left = self._run.rounds - self._run.round
+        return left if self._most is None else min(left, self._most)
 
 
 def collate(dataset: Any, usual: Callable[[list[Any]], Any] = default_collate) -> Callable[[list[Any]], Any]:

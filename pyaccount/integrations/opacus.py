@@ -1,0 +1,230 @@
+"""Opacus: `make_private` with the batches, the noise and the record of a certified run.
+
+    run = pyaccount.TrainingRun("training.cert.json", "runs/first", records=len(data), clip_norm=1.0)
+    model, optimizer, loader = PrivacyEngine(run).make_private(module=model, optimizer=optimizer, data_loader=loader)
+
+The training loop stays as it is. Opacus computes the gradients of single records, clips them and adds them up. The batches, the
+noise, which is correlated if the document has a matrix, and the normaliser are those of the run. This module accounts for nothing
+itself. It needs opacus and torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyaccount.errors import MissingExtraError, RunError
+from pyaccount.integrations.progress import Progress
+from pyaccount.training import TrainingRun
+
+try:
+    import torch
+    from opacus.grad_sample import AbstractGradSampleModule, get_gsm_class
+    from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
+    from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
+    from opacus.validators import ModuleValidator
+    from torch import nn
+    from torch.utils.data import DataLoader, IterableDataset
+except ModuleNotFoundError as error:
+    if error.name not in ("torch", "opacus"):
+        raise
+    raise MissingExtraError.of(str(error.name), "pyaccount.integrations.opacus needs it") from error
+
+from pyaccount.training.torch import RunBatchSampler, collate
+
+#: Opacus's ways to compute the gradients of single records that clip them to one norm over all parameters.
+MODES, GHOST = ("hooks", "functorch", "ew", "ghost"), "ghost"
+
+
+class _Released:
+    """What both optimizers of Opacus get: their noise is the release of a round."""
+
+    run: TrainingRun
+    params: list[nn.Parameter]
+    max_grad_norm: float
+    names: Mapping[int, str]
+
+    def add_noise(self) -> None:
+        """Release the sums of this round, and make the noisy mean the gradient.
+
+        Raises the errors of `Step.release`, and `RunError` if a scheduler has changed the clip norm.
+        """
+        self.check_norm()
+        run = self.run
+        sums = {}
+        for parameter in self.params:
+            # A layer that no record of the batch has used has no sum.
+            total = getattr(parameter, "summed_grad", None)
+            tensor = torch.zeros_like(parameter) if total is None else total.view_as(parameter)
+            sums[self.names[id(parameter)]] = tensor.detach().float().cpu().numpy()
+        with run.step() as step:
+            means = step.release(sums)
+        assert isinstance(means, dict)
+        for parameter in self.params:
+            parameter.grad = torch.from_numpy(means[self.names[id(parameter)]]).to(parameter)
+
+    def scale_grad(self) -> None:
+        """Leave the gradient as it is: the run has divided the sum by its normaliser."""
+
+    def check_norm(self) -> None:
+        """Raise `RunError` if gradients were clipped to another norm than that of the run."""
+        if self.max_grad_norm != self.run.clip_norm:
+            raise RunError(
+                f"max_grad_norm = {self.max_grad_norm!r}, and the clip norm of the run is {self.run.clip_norm!r}: the "
+                "certificate is about one clip norm, so leave schedulers of max_grad_norm out"
+            )
+
+
+class RunOptimizer(_Released, DPOptimizer):  # type: ignore[misc, unused-ignore]
+    """Opacus's optimizer, whose noise and normaliser are those of a run."""
+
+
+class GhostRunOptimizer(_Released, DPOptimizerFastGradientClipping):  # type: ignore[misc, unused-ignore]
+    """The same for ghost clipping."""
+
+
+class PrivacyEngine:
+    """What stands in for `opacus.PrivacyEngine`: it has the run of a certificate, and no accountant of its own."""
+
+    def __init__(self, run: TrainingRun) -> None:
+        """Take an open run. Raises `RunError` for a run of several processes, which is not implemented with Opacus."""
+        if run.world > 1:
+            raise RunError(
+                f"the run has {run.world} ranks, and Opacus's distributed optimizers are not implemented here: use "
+                "pyaccount.training.torch.PrivateOptimizer, which adds up the sums of all ranks"
+            )
+        if run.also_clip_norms:
+            raise RunError(
+                "the document releases other sums of each batch (noise.also), and Opacus makes one sum: use "
+                "pyaccount.training.torch.PrivateOptimizer with also="
+            )
+        self.run, self.progress = run, Progress(run)
+
+    def make_private(  # noqa: PLR0913 - the objects of a training, as Opacus names them
+        self,
+        *,
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        data_loader: DataLoader[Any],
+        criterion: Any = None,
+        batch_first: bool = True,
+        loss_reduction: str = "mean",
+        grad_sample_mode: str = "hooks",
+        **other: Any,
+    ) -> Any:
+        """Return the model, the optimizer and the loader for the run, as `opacus.PrivacyEngine.make_private` does.
+
+        * `module` gets the gradients of single records; `loss_reduction` says how the loss adds up records, as in Opacus.
+        * An iteration over the loader has as many rounds as `data_loader` has batches, so loops over epochs stay as they are. It
+          has none after the last certified round. Some batches may be empty, and are rounds like any other: `optimizer.step()`
+          belongs to every batch of the loader. `BatchMemoryManager` works.
+        * With `grad_sample_mode="ghost"`, give `criterion`, and get it back in the third place, as in Opacus.
+
+        Raises `RunError` for data of another size than the run's, for a parameter that the optimizer changes and the module
+        does not have, and for arguments that contradict the run: noise, sampling rate and clip norm are those of the run.
+        """
+        if other:
+            raise RunError(
+                f"{', '.join(sorted(other))}: leave this out. The noise, the batches and the clip norm are those of the run, and "
+                "the gradient of each record is clipped over all parameters"
+            )
+        if grad_sample_mode not in MODES:
+            raise RunError(f"grad_sample_mode = {grad_sample_mode!r} is none of {', '.join(MODES)}")
+        if (grad_sample_mode == GHOST) != (criterion is not None):
+            raise RunError("criterion and grad_sample_mode='ghost' belong together: give both or none of them")
+        loader = self._loader(data_loader)
+        inner = module._module if isinstance(module, AbstractGradSampleModule) else module
+        ModuleValidator.validate(inner, strict=True)
+        # The module gets its hooks last: after an error above it is as it was.
+        kind = GhostRunOptimizer if grad_sample_mode == GHOST else RunOptimizer
+        stepped = self._optimizer(optimizer, inner, kind, loss_reduction)
+        private = self._model(module, batch_first, loss_reduction, grad_sample_mode)
+        if grad_sample_mode == GHOST:
+            return private, stepped, DPLossFastGradientClipping(private, stepped, criterion, loss_reduction), loader
+        return private, stepped, loader
+
+    def get_epsilon(self, delta: float | None = None) -> float:
+        """Return an upper bound on ε of the rounds that were released, at `delta` (by default that of the document).
+
+        For a training that stops because somebody looked at its releases, the guarantee is that of the whole run:
+        `run.certificate`.
+        """
+        found = self.progress.epsilon() if delta is None else None
+        return self.run.accountant().epsilon_spent(delta) if found is None else found
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a checkpoint contains beside the states of the model and of the optimizer: that of the run."""
+        return self.run.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any], *, give_up: bool = False) -> None:
+        """Continue from a checkpoint, as `TrainingRun.load_state_dict` does. Iterate over the loader anew after that."""
+        self.run.load_state_dict(state, give_up=give_up)
+
+    def _model(self, module: nn.Module, batch_first: bool, loss_reduction: str, mode: str) -> nn.Module:
+        if isinstance(module, AbstractGradSampleModule):
+            if (
+                module.batch_first != batch_first
+                or module.loss_reduction != loss_reduction
+                or type(module) is not get_gsm_class(mode)
+                or mode == GHOST
+            ):
+                raise RunError("module has been made private already, in another way: give the module inside of it")
+            return module
+        options: dict[str, Any] = {"batch_first": batch_first, "loss_reduction": loss_reduction}
+        if mode == GHOST:
+            options["max_grad_norm"] = self.run.clip_norm
+        if mode == "functorch":
+            options["force_functorch"] = True
+        wrapped: nn.Module = get_gsm_class(mode)(module, **options)
+        return wrapped
+
+    def _optimizer(
+        self, optimizer: torch.optim.Optimizer, module: nn.Module, kind: type[Any], loss_reduction: str
+    ) -> Any:
+        plain = optimizer.original_optimizer if isinstance(optimizer, DPOptimizer) else optimizer
+        names = {id(parameter): name for name, parameter in module.named_parameters()}
+        trained = {id(parameter) for parameter in module.parameters() if parameter.requires_grad}
+        changed = {id(p) for group in plain.param_groups for p in group["params"] if p.requires_grad}
+        if changed - set(names):
+            raise RunError(
+                "the optimizer has parameters that are not those of the module, and their gradients would have no noise: make "
+                "it of module.parameters()"
+            )
+        if trained - changed:
+            missing = sorted(names[one] for one in trained - changed)
+            raise RunError(
+                f"{', '.join(missing)}: trained, and not in the optimizer, so Opacus would not clip with it: add it to the "
+                "optimizer, or call requires_grad_(False)"
+            )
+        made = kind(
+            plain,
+            noise_multiplier=self.run.noise_multiplier(),
+            max_grad_norm=self.run.clip_norm,
+            expected_batch_size=self.run.normaliser(),  # not used: the run divides
+            loss_reduction=loss_reduction,
+        )
+        made.run, made.names = self.run, names
+        return made
+
+    def _loader(self, given: DataLoader[Any]) -> DataLoader[Any]:
+        """Return a loader of the run's batches that reads the same data in the same way."""
+        data: Any = given.dataset
+        if isinstance(data, IterableDataset):
+            raise RunError("data_loader: the run draws records by their numbers: give a data set with a length")
+        sizes = sorted(set(self.run.records))
+        if sizes != [len(data)]:
+            raise RunError(
+                f"data_loader has {len(data)} records, and the run has {' and '.join(map(str, sizes))}: give the data of the run"
+            )
+        return DataLoader(
+            data,
+            batch_sampler=RunBatchSampler(self.run, len(given)),
+            collate_fn=collate(data, given.collate_fn),
+            num_workers=given.num_workers,
+            pin_memory=given.pin_memory,
+            timeout=given.timeout,
+            worker_init_fn=given.worker_init_fn,
+            multiprocessing_context=given.multiprocessing_context,
+            prefetch_factor=given.prefetch_factor,
+            persistent_workers=given.persistent_workers,
+        )

@@ -1,0 +1,205 @@
+"""Opacus's objects with the batches, the noise and the record of a run, if it is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plain_documents import changed
+from training_runs import fixed_draws
+
+from pyaccount import TrainingRun, certify
+from pyaccount.errors import RunError
+from pyaccount.training.holding import hold_record
+
+WHY = "the integration of Opacus is NOT tested here"
+torch = pytest.importorskip("torch", reason=f"PyTorch is not installed: {WHY}")
+pytest.importorskip("opacus", reason=f"Opacus is not installed: {WHY}")
+
+from opacus.schedulers import ExponentialGradClip  # noqa: E402 - after the skips
+from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
+
+from pyaccount.integrations.opacus import PrivacyEngine  # noqa: E402
+
+# Opacus registers hooks in a way that PyTorch warns about.
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("FutureWarning", "DeprecationWarning", "UserWarning")
+]
+
+RECORDS, ROUNDS, WIDTH = 60, 8, 4
+DOCUMENT: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "opacus",
+    "privacy": {"adjacency": "add-remove", "epsilon": 300.0, "delta": 1e-5},
+    "training": {"dataset_size": RECORDS, "expected_batch_size": 6, "iterations": ROUNDS},
+    "sampler": {"kind": "poisson"},
+    "noise": {"multiplier": 0.5},
+}
+CORRELATED = {
+    "sampler": {"kind": "b-min-sep", "min_separation": 2},
+    "matrix": {"kind": "banded-square-root", "bands": 2},
+}
+#: Most batches are empty.
+SPARSE = {"training": {**DOCUMENT["training"], "expected_batch_size": 0.4}}
+
+
+def net() -> Any:
+    torch.manual_seed(3)
+    return torch.nn.Sequential(torch.nn.Linear(WIDTH, 3), torch.nn.Tanh(), torch.nn.Linear(3, 2))
+
+
+def data(count: int = RECORDS) -> Any:
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(count, WIDTH, generator=generator)
+    return torch.utils.data.TensorDataset(inputs, (inputs.sum(1) > 0).long())
+
+
+def loader(count: int = RECORDS, **options: Any) -> Any:
+    return torch.utils.data.DataLoader(data(count), **{"batch_size": 20, **options})
+
+
+def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> TrainingRun:
+    whole = changed(DOCUMENT, changes or {}, {})
+    return TrainingRun(whole, folder, **{"records": RECORDS, "clip_norm": 0.7, "uncertified": True, **options})
+
+
+def made(run: TrainingRun, model: Any, **options: Any) -> Any:
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    return PrivacyEngine(run).make_private(module=model, optimizer=sgd, data_loader=loader(), **options)
+
+
+def by_hand(run: TrainingRun, model: Any) -> None:
+    """Train with a backward pass for each record."""
+    inputs, targets = data().tensors
+    while run.round < run.rounds:
+        with run.step() as step:
+            total = {name: torch.zeros_like(parameter) for name, parameter in model.named_parameters()}
+            for index in step.batch.indices:
+                model.zero_grad()
+                torch.nn.functional.cross_entropy(model(inputs[index][None]), targets[index][None]).backward()
+                gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+                norm = float(torch.sqrt(sum((gradient**2).sum() for gradient in gradients.values())))
+                for name, gradient in gradients.items():
+                    total[name] += gradient * min(1.0, run.clip_norm / norm)
+            means = step.release({name: tensor.numpy() for name, tensor in total.items()})
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                parameter.sub_(0.1 * torch.from_numpy(means[name]))
+
+
+def trained(run: TrainingRun, way: str) -> Any:
+    """Train with Opacus in one of its ways, with loops over epochs as its users have them."""
+    model = net()
+    if way == "ghost":
+        criterion = torch.nn.CrossEntropyLoss()
+        private, optimizer, criterion, batches = made(run, model, criterion=criterion, grad_sample_mode="ghost")
+    else:
+        private, optimizer, batches = made(run, model, grad_sample_mode="hooks" if way == "physical" else way)
+        criterion = torch.nn.CrossEntropyLoss()
+
+    def epoch(batches: Any) -> None:
+        for inputs, targets in batches:
+            optimizer.zero_grad()
+            criterion(private(inputs), targets).backward()
+            optimizer.step()
+
+    while run.round < run.rounds:
+        before = run.round
+        if way == "physical":
+            with BatchMemoryManager(data_loader=batches, max_physical_batch_size=2, optimizer=optimizer) as parts:
+                epoch(parts)
+        else:
+            epoch(batches)
+        assert run.round == min(before + 3, run.rounds)  # the given loader has three batches
+    assert not list(batches)
+    return model
+
+
+@pytest.mark.parametrize("changes", [{}, CORRELATED, SPARSE], ids=["poisson", "correlated", "sparse"])
+@pytest.mark.parametrize("way", ["hooks", "functorch", "ghost", "physical"])
+def test_the_weights_are_those_of_a_loop_by_hand(
+    tmp_path: Path, changes: dict[str, Any], way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended, key = [], None
+    for place in ("opacus", "hand"):
+        fixed_draws(monkeypatch)
+        with started(tmp_path / place, changes) as run:
+            key = key or run._root
+            run._root = run._noise._root = key
+            if place == "opacus":
+                model = trained(run, way)
+            else:
+                model = net()
+                by_hand(run, model)
+            assert run.released == ROUNDS
+        ended.append(dict(model.named_parameters()))
+    for name in ended[0]:
+        torch.testing.assert_close(ended[0][name], ended[1][name], rtol=1e-4, atol=1e-5)
+
+
+def test_epsilon_is_that_of_the_certificate_and_the_record_is_complete(tmp_path: Path) -> None:
+    certificate = certify(DOCUMENT)
+    with TrainingRun(certificate, tmp_path, records=RECORDS) as run:
+        engine = PrivacyEngine(run)
+        assert engine.get_epsilon() == 0.0
+        model = net()
+        private, optimizer, batches = engine.make_private(
+            module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), data_loader=loader()
+        )
+        for inputs, targets in batches:
+            torch.nn.functional.cross_entropy(private(inputs), targets).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        assert 0.0 < engine.get_epsilon() < certificate.epsilon
+        state, weights = engine.state_dict(), {name: one.clone() for name, one in model.state_dict().items()}
+        for again in range(2):  # back to the checkpoint: the same rounds, and the same weights
+            for inputs, targets in batches:
+                torch.nn.functional.cross_entropy(private(inputs), targets).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            if not again:
+                after = {name: one.clone() for name, one in model.state_dict().items()}
+                engine.load_state_dict(state)
+                model.load_state_dict(weights)
+        assert all(torch.equal(after[name], one) for name, one in model.state_dict().items())
+        assert run.released == 6
+        for inputs, targets in batches:
+            torch.nn.functional.cross_entropy(private(inputs), targets).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        assert engine.get_epsilon() == certificate.epsilon
+        assert engine.get_epsilon(1e-3) < certificate.epsilon
+    assert hold_record(tmp_path / "record.jsonl", certificate).released == ROUNDS
+
+
+def test_what_contradicts_the_run_is_refused(tmp_path: Path) -> None:
+    with started(tmp_path) as run:
+        model, other = net(), net()
+        with pytest.raises(RunError, match="noise_multiplier: leave this out"):
+            made(run, model, noise_multiplier=1.0)
+        with pytest.raises(RunError, match="grad_sample_mode = 'no_op' is none of"):
+            made(run, model, grad_sample_mode="no_op")
+        with pytest.raises(RunError, match="belong together"):
+            made(run, model, grad_sample_mode="ghost")
+        engine, sgd = PrivacyEngine(run), torch.optim.SGD(model.parameters(), lr=0.1)
+        with pytest.raises(RunError, match="data_loader has 59 records, and the run has 60"):
+            engine.make_private(module=model, optimizer=sgd, data_loader=loader(59))
+        with pytest.raises(RunError, match="not those of the module"):
+            engine.make_private(module=other, optimizer=sgd, data_loader=loader())
+        part = torch.optim.SGD(model[0].parameters(), lr=0.1)
+        with pytest.raises(RunError, match=r"2\.bias, 2\.weight: trained"):
+            engine.make_private(module=model, optimizer=part, data_loader=loader())
+        private, optimizer, batches = made(run, model)
+        with pytest.raises(RunError, match="made private already"):
+            made(run, private, loss_reduction="sum")
+        scheduler = ExponentialGradClip(optimizer, gamma=0.5)
+        for inputs, targets in batches:
+            torch.nn.functional.cross_entropy(private(inputs), targets).backward()
+            scheduler.step()
+            with pytest.raises(RunError, match=r"max_grad_norm = 0\.35"):
+                optimizer.step()
+            break
+        assert run.released == 0
+    with started(tmp_path / "ranks", world=2) as run, pytest.raises(RunError, match="2 ranks"):
+        PrivacyEngine(run)
