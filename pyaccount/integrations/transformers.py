@@ -39,6 +39,7 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError.of(str(error.name), "pyaccount.integrations.transformers needs it") from error
 
+from pyaccount.integrations.records import Part, parts_of
 from pyaccount.training.torch import PrivateOptimizer, clipped_sums_of
 
 #: The files that a model's folder gets: the state of the run in checkpoints, and its certificate.
@@ -49,7 +50,6 @@ CLIPPING = ("auto", "vectorized", "one-by-one")
 UNPROTECTED = ("loss", "train_loss", "total_flos")
 
 Examples = list[Any]
-Part = dict[str, Tensor]
 
 
 class RoundSampler(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]
@@ -218,23 +218,9 @@ class PrivateTraining:
 
         Each record is collated alone. So neither padding nor anything else of its tensors depends on other records.
         """
+        assert self._collator is not None
         most: int = self.args.per_device_train_batch_size  # type: ignore[attr-defined]
-        alike: dict[tuple[Any, ...], list[Part]] = {}
-        for example in examples:
-            assert self._collator is not None
-            one = dict(self._collator([example]))
-            for name, tensor in one.items():
-                if not isinstance(tensor, Tensor) or tensor.dim() == 0 or len(tensor) != 1:
-                    raise RunError(
-                        f"{name}: the collator makes {_shape(tensor)} of one record, and not a tensor whose first dimension has "
-                        "one row for it: records must not be joined or packed, and every column must be a tensor"
-                    )
-            shape = tuple((name, tensor.shape, tensor.dtype) for name, tensor in sorted(one.items()))
-            alike.setdefault(shape, []).append(one)
-        for several in alike.values():
-            for start in range(0, len(several), most):
-                some = several[start : start + most]
-                yield {name: torch.cat([one[name] for one in some]) for name in some[0]}
+        return parts_of(examples, self._collator, most)
 
     def _clipped(self, model: nn.Module, part: Part) -> Any:
         if part and self._clipping == "auto":
@@ -340,7 +326,3 @@ def _state_of(checkpoint: Path) -> tuple[dict[str, Any], int]:
 
 def _without(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in names}
-
-
-def _shape(value: Any) -> str:
-    return f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__

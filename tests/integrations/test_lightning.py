@@ -1,0 +1,237 @@
+"""Training with Lightning, if it is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plain_documents import changed
+from training_runs import fixed_draws
+
+from pyaccount import TrainingRun, certify
+from pyaccount.errors import PlanExceededError, RunError
+from pyaccount.training.holding import hold_record
+
+WHY = "the integration of Lightning is NOT tested here"
+torch = pytest.importorskip("torch", reason=f"PyTorch is not installed: {WHY}")
+lightning = pytest.importorskip("lightning", reason=f"lightning is not installed: {WHY}")
+
+from lightning.fabric.utilities.exceptions import MisconfigurationException  # noqa: E402 - after the skips
+from lightning.pytorch.callbacks import ModelCheckpoint  # noqa: E402
+
+from pyaccount.integrations.lightning import PrivateModule, PrivateRun, run_loader  # noqa: E402
+
+# Lightning advises about workers and loggers.
+pytestmark = [pytest.mark.filterwarnings("ignore")]
+
+RECORDS, ROUNDS, WIDTH = 60, 8, 4
+DOCUMENT: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "lightning",
+    "privacy": {"adjacency": "add-remove", "epsilon": 300.0, "delta": 1e-5},
+    "training": {"dataset_size": RECORDS, "expected_batch_size": 6, "iterations": ROUNDS},
+    "sampler": {"kind": "poisson"},
+    "noise": {"multiplier": 0.5},
+}
+CORRELATED = {
+    "sampler": {"kind": "b-min-sep", "min_separation": 2},
+    "matrix": {"kind": "banded-square-root", "bands": 2},
+}
+SPARSE = {"training": {**DOCUMENT["training"], "expected_batch_size": 0.4}}
+
+
+class Model(PrivateModule):  # type: ignore[misc]
+    """A small network with dropout, momentum and a schedule."""
+
+    def __init__(self, dropout: float = 0.2, rate: float = 0.1) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.net = torch.nn.Sequential(
+            torch.nn.Linear(WIDTH, 3), torch.nn.Tanh(), torch.nn.Dropout(dropout), torch.nn.Linear(3, 2)
+        )
+        self.rate = rate
+
+    def example_loss(self, batch: Any) -> Any:
+        inputs, targets = batch
+        return torch.nn.functional.cross_entropy(self.net(inputs), targets)
+
+    def configure_optimizers(self) -> Any:
+        sgd = torch.optim.SGD(self.parameters(), lr=self.rate, momentum=0.5)
+        schedule = torch.optim.lr_scheduler.LinearLR(sgd, 1.0, 0.1, ROUNDS)
+        return {"optimizer": sgd, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+def data(count: int = RECORDS) -> Any:
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(count, WIDTH, generator=generator)
+    return torch.utils.data.TensorDataset(inputs, (inputs.sum(1) > 0).long())
+
+
+def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> TrainingRun:
+    whole = changed(DOCUMENT, changes or {}, {})
+    return TrainingRun(whole, folder, **{"records": RECORDS, "clip_norm": 0.7, "uncertified": True, **options})
+
+
+def trainer(folder: Path, run: TrainingRun, *more: Any, **options: Any) -> Any:
+    usual = {"accelerator": "cpu", "enable_progress_bar": False, "logger": False, "enable_model_summary": False}
+    give_up = options.pop("give_up", False)
+    return lightning.Trainer(
+        default_root_dir=folder,
+        callbacks=[PrivateRun(run, every=2, give_up=give_up), *more],
+        **{"enable_checkpointing": bool(more), **usual, **options},
+    )
+
+
+def weights(model: Any) -> dict[str, Any]:
+    return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+
+
+def by_hand(run: TrainingRun, model: Any) -> None:
+    """Train with a backward pass for each record."""
+    model.train()
+    inputs, targets = data().tensors
+    config = model.configure_optimizers()
+    optimizer, schedule = config["optimizer"], config["lr_scheduler"]["scheduler"]
+    while run.round < run.rounds:
+        with run.step() as step:
+            total = {name: torch.zeros_like(parameter) for name, parameter in model.named_parameters()}
+            for index in step.batch.indices:
+                model.zero_grad()
+                model.example_loss((inputs[index][None], targets[index][None])).backward()
+                gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+                norm = float(torch.sqrt(sum((gradient**2).sum() for gradient in gradients.values())))
+                for name, gradient in gradients.items():
+                    total[name] += gradient * min(1.0, run.clip_norm / norm)
+            means = step.release({name: tensor.numpy() for name, tensor in total.items()})
+        for name, parameter in model.named_parameters():
+            parameter.grad = torch.from_numpy(means[name])
+        optimizer.step()
+        schedule.step()
+
+
+@pytest.mark.parametrize("changes", [{}, CORRELATED, SPARSE], ids=["poisson", "correlated", "sparse"])
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_the_weights_are_those_of_a_loop_by_hand(
+    tmp_path: Path, changes: dict[str, Any], one_by_one: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended, key = [], None
+    for place in ("lightning", "hand"):
+        fixed_draws(monkeypatch)
+        model = Model(dropout=0.0)
+        model.one_by_one = one_by_one
+        with started(tmp_path / place, changes) as run:
+            key = key or run._root
+            run._root = run._noise._root = key
+            if place == "hand":
+                by_hand(run, model)
+            else:
+                trainer(tmp_path, run).fit(model, run_loader(run, data(), physical=4))
+            assert run.released == ROUNDS
+        ended.append(weights(model))
+    for name in ended[0]:
+        torch.testing.assert_close(ended[0][name], ended[1][name], rtol=1e-4, atol=1e-5)
+
+
+class Stops(lightning.pytorch.Callback):  # type: ignore[misc]
+    """Ends the process after a round, as a crash does."""
+
+    def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
+        if trainer.callbacks[0].run.round == 5:
+            raise InterruptedError
+
+
+@pytest.mark.parametrize("changes", [{}, CORRELATED], ids=["poisson", "correlated"])
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_resumed_training_is_the_uninterrupted_one(
+    tmp_path: Path, changes: dict[str, Any], saved: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With dropout, momentum and a schedule, bit for bit."""
+    key = None
+    fixed_draws(monkeypatch)
+    with started(tmp_path / "whole", changes) as run:
+        key = run._root
+        whole = Model()
+        trainer(tmp_path, run).fit(whole, run_loader(run, data(), physical=4))
+    fixed_draws(monkeypatch)
+    saves = ModelCheckpoint(tmp_path / "saved", every_n_train_steps=3, filename="{step}", save_top_k=-1)
+    with started(tmp_path / "again", changes) as run:
+        run._root = run._noise._root = key
+        with pytest.raises(InterruptedError):
+            trainer(tmp_path, run, saves, Stops()).fit(Model(), run_loader(run, data(), physical=4))
+        assert run.released == 5
+    (path,) = (tmp_path / "saved").iterdir()
+    with started(tmp_path / "again", changes) as run:
+        run._root = run._noise._root = key
+        model = Model()
+        fitted = trainer(tmp_path, run)
+        fitted.fit(model, run_loader(run, data(), physical=4), ckpt_path=path if saved else None, weights_only=False)
+        assert run.released == run.round == ROUNDS
+        assert fitted.global_step == ROUNDS
+    for name, tensor in weights(whole).items():
+        assert torch.equal(tensor, weights(model)[name])
+
+
+def test_other_sums_are_refused_unless_rounds_are_given_up(tmp_path: Path) -> None:
+    with started(tmp_path) as run, pytest.raises(InterruptedError):
+        trainer(tmp_path, run, Stops(), enable_checkpointing=False).fit(Model(), run_loader(run, data(), physical=4))
+    with started(tmp_path) as run:
+        other = Model()
+        torch.nn.init.ones_(other.net[0].weight)
+        with pytest.raises(RunError, match="another sum"):
+            trainer(tmp_path, run).fit(other, run_loader(run, data(), physical=4))
+    with started(tmp_path) as run:
+        trainer(tmp_path, run, give_up=True).fit(Model(), run_loader(run, data(), physical=4))
+        assert run.released == ROUNDS
+        with pytest.raises(PlanExceededError, match="all 8 rounds"):
+            trainer(tmp_path, run, give_up=True).fit(Model(), run_loader(run, data(), physical=4))
+
+
+def test_epsilon_in_the_logs_is_that_of_the_certificate(tmp_path: Path) -> None:
+    certificate, seen = certify(DOCUMENT), []
+
+    class Reads(lightning.pytorch.Callback):  # type: ignore[misc]
+        def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
+            seen.append({name: float(value) for name, value in trainer.callback_metrics.items()})
+
+    with TrainingRun(certificate, tmp_path / "run", records=RECORDS) as run:
+        trainer(tmp_path, run, Reads(), enable_checkpointing=False).fit(Model(), run_loader(run, data(), physical=4))
+    bounds = [entry["epsilon"] for entry in seen if "epsilon" in entry]
+    assert bounds == sorted(bounds)
+    assert bounds[0] < bounds[-1] == pytest.approx(certificate.epsilon, rel=1e-6)  # Lightning keeps metrics in float32
+    assert hold_record(tmp_path / "run" / "record.jsonl", certificate).released == ROUNDS
+
+
+class Plain(lightning.LightningModule):  # type: ignore[misc]
+    """A module that trains as usual."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = torch.nn.Linear(WIDTH, 2)
+
+    def training_step(self, batch: Any, index: int) -> Any:
+        return self.net(batch[0]).sum()
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+def test_what_would_break_the_guarantee_is_refused(tmp_path: Path) -> None:
+    with started(tmp_path) as run:
+        batches = run_loader(run, data(), physical=4)
+        with pytest.raises(RunError, match="data has 59 records, and the run has 60"):
+            run_loader(run, data(59), physical=4)
+        with pytest.raises(RunError, match="Plain is not a PrivateModule"):
+            trainer(tmp_path, run).fit(Plain(), batches)
+        with pytest.raises(RunError, match="not loaded as accounted"):
+            trainer(tmp_path, run).fit(Model(), torch.utils.data.DataLoader(data(), batch_size=4, shuffle=True))
+        with pytest.raises(RunError, match="overfit_batches"):
+            trainer(tmp_path, run, overfit_batches=2).fit(Model(), batches)
+        for option in ("gradient_clip_val", "accumulate_grad_batches"):
+            with pytest.raises(MisconfigurationException, match=option):
+                trainer(tmp_path, run, **{option: 2}).fit(Model(), batches)
+        with pytest.raises(RunError, match="no run: give the trainer"):
+            lightning.Trainer(
+                accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False
+            ).fit(Model(), batches)
+        assert run.released == 0
