@@ -163,7 +163,7 @@ class PrivateRun(Callback):  # type: ignore[misc, unused-ignore]
         self._state, self._random = state["run"], state["random"]
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Refuse what would break the guarantee. Lightning refuses `gradient_clip_val` and `accumulate_grad_batches` by itself."""
+        """Refuse what would break the guarantee. Lightning refuses clipping and accumulating by itself."""
         if stage != "fit":
             return
         if not isinstance(pl_module, PrivateModule):

@@ -1,0 +1,294 @@
+"""Federated averaging with Flower, if it is installed: its own messages and strategy, with clients in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from plain_documents import changed
+from training_runs import fixed_draws
+
+from pyaccount import TrainingRun, certify
+from pyaccount.errors import PlanExceededError, RunError
+from pyaccount.training.holding import hold_record
+
+flwr = pytest.importorskip("flwr", reason="flwr is not installed: the integration of Flower is NOT tested here")
+
+from flwr.app import Array, ArrayRecord, Error, Message, MetricRecord, RecordDict  # noqa: E402 - after the skip
+from flwr.serverapp import Grid  # noqa: E402
+from flwr.supercore.task_identity import TaskIdentity  # noqa: E402
+
+from pyaccount.integrations.flower import PrivateFedAvg  # noqa: E402
+
+CLIENTS, ROUNDS = 12, 8
+
+
+@pytest.fixture(autouse=True)
+def identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be the process of a ServerApp, which Flower's messages name as their sender."""
+    for name in ("_task_id", "_run_id", "_node_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+
+
+DOCUMENT: dict[str, Any] = {
+    "pyaccount": 1,
+    "name": "federated",
+    "privacy": {"adjacency": "add-remove", "epsilon": 300.0, "delta": 1e-5},
+    "training": {"dataset_size": CLIENTS, "expected_batch_size": 4, "iterations": ROUNDS},
+    "sampler": {"kind": "poisson"},
+    "noise": {"multiplier": 0.5},
+}
+CORRELATED = {
+    "sampler": {"kind": "b-min-sep", "min_separation": 2},
+    "matrix": {"kind": "banded-square-root", "bands": 2},
+}
+SPARSE = {"training": {**DOCUMENT["training"], "expected_batch_size": 0.4}}
+#: Node ids, in an order of their own.
+NODES = [int(node) for node in np.random.default_rng(5).permutation(CLIENTS) * 7919 + 13]
+SCALE = {node: 0.3 * (1 + place) for place, node in enumerate(sorted(NODES))}
+
+Client = Callable[[int, Message], "Message | None"]
+
+
+def model() -> Any:
+    return ArrayRecord(
+        {"weight": Array(np.ones((2, 3), dtype=np.float32)), "count": Array(np.array([7], dtype=np.int64))}
+    )
+
+
+def update(node: int, weight: Any) -> Any:
+    """Return what a client makes of the model: a step towards a point of its own."""
+    return (weight + SCALE[node] * np.cos(np.arange(6.0).reshape(2, 3) + SCALE[node] + weight)).astype(np.float32)
+
+
+def honest(node: int, message: Any) -> Any:
+    arrays = message.content.array_records["arrays"]
+    after = {"weight": Array(update(node, arrays["weight"].numpy())), "count": Array(np.array([9], dtype=np.int64))}
+    content = RecordDict(
+        {"arrays": ArrayRecord(after), "metrics": MetricRecord({"num-examples": 5, "loss": SCALE[node]})}
+    )
+    return Message(content, reply_to=message)
+
+
+class HereGrid(Grid):  # type: ignore[misc]
+    """Runs the clients in this process."""
+
+    def __init__(self, answer: Client = honest) -> None:
+        self.answer, self.asked = answer, list[list[int]]()
+
+    def get_node_ids(self) -> list[int]:
+        return list(reversed(NODES))
+
+    def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> Any:
+        given = list(messages)
+        self.asked.append([one.metadata.dst_node_id for one in given])
+        answers = [self.answer(one.metadata.dst_node_id, one) for one in given]
+        return [one for one in reversed(answers) if one is not None]
+
+    def set_run(self, run: Any) -> None: ...
+
+    @property
+    def run(self) -> Any:
+        raise NotImplementedError
+
+    def create_message(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    def push_messages(self, messages: Any) -> Any:
+        raise NotImplementedError
+
+    def pull_messages(self, message_ids: Any) -> Any:
+        raise NotImplementedError
+
+
+def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> TrainingRun:
+    whole = changed(DOCUMENT, changes or {}, {})
+    return TrainingRun(whole, folder, **{"records": CLIENTS, "clip_norm": 0.7, "uncertified": True, **options})
+
+
+def by_hand(run: TrainingRun, order: list[int], rate: float) -> tuple[Any, list[list[int]]]:
+    weight, asked = np.ones((2, 3), dtype=np.float32), []
+    while run.round < run.rounds:
+        with run.step() as step:
+            nodes = sorted(order[index] for index in step.batch.indices)
+            asked.append(nodes)
+            total = np.zeros((2, 3))
+            for node in nodes:
+                change = update(node, weight).astype(np.float64) - weight
+                total += change * min(1.0, run.clip_norm / np.linalg.norm(change))
+            mean = step.release({"weight": total})["weight"]
+        weight = (weight + rate * mean).astype(np.float32)
+    return weight, asked
+
+
+@pytest.mark.parametrize("changes", [{}, CORRELATED, SPARSE], ids=["poisson", "correlated", "sparse"])
+@pytest.mark.parametrize("named", [True, False])
+def test_the_model_is_that_of_a_loop_by_hand(
+    tmp_path: Path, changes: dict[str, Any], named: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fixed_draws(monkeypatch)
+    with started(tmp_path / "flower", changes) as run:
+        key, grid = run._root, HereGrid()
+        result = PrivateFedAvg(run, clients=NODES if named else None, rate=0.5).start(grid, model())
+        assert run.released == ROUNDS
+    fixed_draws(monkeypatch)
+    with started(tmp_path / "hand", changes) as run:
+        run._root = run._noise._root = key
+        weight, asked = by_hand(run, NODES if named else sorted(NODES), 0.5)
+    assert grid.asked[::2] == asked
+    assert not any(grid.asked[1::2])  # nobody is asked to evaluate
+    assert (changes is not SPARSE) == all(asked)
+    np.testing.assert_allclose(result.arrays["weight"].numpy(), weight, rtol=1e-6)
+    assert result.arrays["weight"].numpy().dtype == np.float32
+    assert result.arrays["count"].numpy().tolist() == [7]  # not a floating-point number: never released
+
+
+def test_what_is_measured_by_clients_is_not_collected(tmp_path: Path) -> None:
+    certificate = certify(DOCUMENT)
+    with TrainingRun(certificate, tmp_path, records=CLIENTS) as run:
+        seen: list[int] = []
+        result = PrivateFedAvg(run, clients=NODES).start(
+            HereGrid(), model(), evaluate_fn=lambda number, arrays: seen.append(number)
+        )
+    found = [dict(result.train_metrics_clientapp[number]) for number in range(1, ROUNDS + 1)]
+    assert all(set(metrics) == {"epsilon", "delta", "epsilon_planned"} for metrics in found)
+    bounds = [metrics["epsilon"] for metrics in found]
+    assert bounds == sorted(bounds)
+    assert bounds[0] < bounds[-1] == certificate.epsilon
+    assert not result.evaluate_metrics_clientapp
+    assert seen == list(range(ROUNDS + 1))
+    assert hold_record(tmp_path / "record.jsonl", certificate).released == ROUNDS
+
+
+def broken(way: str) -> Client:
+    """Return clients of which one in two answers in a wrong way."""
+
+    def answer(node: int, message: Any) -> Any:
+        if sorted(NODES).index(node) % 2:
+            return honest(node, message)
+        reply = honest(node, message)
+        weight = {
+            "infinite": np.full((2, 3), np.inf, dtype=np.float32),
+            "large": np.full((2, 3), 1e200),
+            "shape": np.ones((3, 3), dtype=np.float32),
+            "integers": np.ones((2, 3), dtype=np.int64),
+        }
+        if way == "silent":
+            return None
+        if way == "error":
+            return Message(Error(1, "out of memory"), reply_to=message)
+        if way == "names":
+            return Message(RecordDict({"arrays": ArrayRecord({"other": Array(np.ones(2))})}), reply_to=message)
+        if way == "none":
+            return Message(RecordDict({}), reply_to=message)
+        reply.content.array_records["arrays"]["weight"] = Array(weight[way])
+        return reply
+
+    return answer
+
+
+@pytest.mark.parametrize("way", ["silent", "error", "names", "none", "infinite", "large", "shape", "integers"])
+def test_a_client_without_a_sound_answer_contributes_nothing(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sums: list[Any] = []
+    with started(
+        tmp_path, {"sampler": {"kind": "none"}, "training": {**DOCUMENT["training"], "expected_batch_size": CLIENTS}}
+    ) as run:
+        release = type(run)._release
+        monkeypatch.setattr(
+            type(run),
+            "_release",
+            lambda self, number, given, also: sums.append(given) or release(self, number, given, also),
+        )
+        PrivateFedAvg(run, clients=NODES).start(HereGrid(broken(way)), model(), num_rounds=1)
+    expected = np.zeros((2, 3))
+    for node in sorted(NODES)[1::2]:
+        change = update(node, np.ones((2, 3), dtype=np.float32)).astype(np.float64) - 1.0
+        expected += change * min(1.0, 0.7 / np.linalg.norm(change))
+    np.testing.assert_allclose(sums[0]["weight"], expected, rtol=1e-12)
+    assert set(sums[0]) == {"weight"}
+
+
+def test_a_second_answer_and_those_of_others_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sums: list[Any] = []
+    with started(tmp_path) as run:
+        release = type(run)._release
+        monkeypatch.setattr(
+            type(run),
+            "_release",
+            lambda self, number, given, also: sums.append(given) or release(self, number, given, also),
+        )
+        strategy = PrivateFedAvg(run, clients=NODES)
+        grid = HereGrid()
+        messages = list(strategy.configure_train(1, model(), flwr.app.ConfigRecord(), grid))
+        others = [
+            Message(messages[0].content, message_type="train", dst_node_id=node)
+            for node in set(NODES) - {one.metadata.dst_node_id for one in messages}
+        ]
+        replies = [honest(one.metadata.dst_node_id, one) for one in (*messages, *messages, *others)]
+        strategy.aggregate_train(1, replies)
+    expected = np.zeros((2, 3))
+    for message in messages:
+        change = update(message.metadata.dst_node_id, np.ones((2, 3), dtype=np.float32)).astype(np.float64) - 1.0
+        expected += change * min(1.0, 0.7 / np.linalg.norm(change))
+    assert messages
+    assert others
+    np.testing.assert_allclose(sums[0]["weight"], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("changes", [{}, CORRELATED], ids=["poisson", "correlated"])
+def test_a_resumed_training_is_the_uninterrupted_one(
+    tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fixed_draws(monkeypatch)
+    with started(tmp_path / "whole", changes) as run:
+        key = run._root
+        whole = PrivateFedAvg(run, clients=NODES).start(HereGrid(), model())
+    fixed_draws(monkeypatch)
+    with started(tmp_path / "again", changes) as run:
+        run._root = run._noise._root = key
+        PrivateFedAvg(run, clients=NODES, checkpoint=tmp_path / "model.npz").start(HereGrid(), model(), num_rounds=3)
+        kept = (tmp_path / "model.npz").read_bytes()
+        PrivateFedAvg(run, clients=NODES, checkpoint=tmp_path / "model.npz").start(HereGrid(), model(), num_rounds=2)
+    # The model of two released rounds is lost.
+    (tmp_path / "model.npz").write_bytes(kept)
+    with started(tmp_path / "again", changes) as run:
+        run._root = run._noise._root = key
+        assert run.released == 5
+        with pytest.raises(RunError, match="must stay the same"):
+            PrivateFedAvg(run, checkpoint=tmp_path / "model.npz").start(HereGrid(), model())
+        again = PrivateFedAvg(run, clients=NODES, checkpoint=tmp_path / "model.npz").start(HereGrid(), model())
+        assert run.released == ROUNDS
+    assert np.array_equal(whole.arrays["weight"].numpy(), again.arrays["weight"].numpy())
+
+
+def test_a_training_halts_at_the_end_of_its_plan(tmp_path: Path) -> None:
+    with started(tmp_path) as run:
+        strategy = PrivateFedAvg(run, clients=NODES)
+        with pytest.raises(PlanExceededError, match="9 rounds are asked for, and 8 of the 8"):
+            strategy.start(HereGrid(), model(), num_rounds=ROUNDS + 1)
+        assert run.released == 0
+        strategy.start(HereGrid(), model())
+    with started(tmp_path) as run:
+        with pytest.raises(RunError, match="another sum"):
+            PrivateFedAvg(run, clients=NODES[::-1]).start(HereGrid(), model())
+        with pytest.raises(PlanExceededError, match="further rounds are asked for, and 0 of the 8"):
+            PrivateFedAvg(run, clients=NODES, give_up=True).start(HereGrid(), model())
+
+
+def test_other_clients_are_refused(tmp_path: Path) -> None:
+    with started(tmp_path) as run:
+        for wrong in (NODES[1:], [*NODES[1:], NODES[1]]):
+            with pytest.raises(RunError, match="clients: there are 11, and the run has 12 records"):
+                PrivateFedAvg(run, clients=wrong)
+        (tmp_path / "other.npz").write_bytes(b"nothing")
+        with pytest.raises(RunError, match="not a checkpoint"):
+            PrivateFedAvg(run, clients=NODES, checkpoint=tmp_path / "other.npz").start(HereGrid(), model())
+    with started(tmp_path / "more", {"training": {**DOCUMENT["training"], "dataset_size": 13}}, records=13) as run:
+        with pytest.raises(RunError, match="there are 12, and the run has 13"):
+            PrivateFedAvg(run, patience=0.0).start(HereGrid(), model())
+        assert run.released == 0
