@@ -138,7 +138,7 @@ def parts_imported(source: Source) -> Iterator[tuple[int, str]]:
 #: Modules that need a deep-learning framework; no other module of the package imports them. And the frameworks.
 FRAMED = {
     *(f"pyaccount.training.{name}" for name in ("torch", "clipping", "device")),
-    *(f"pyaccount.integrations.{name}" for name in ("records", "transformers", "lightning", "opacus", "flower")),
+    *(f"pyaccount.integrations.{name}" for name in ("records", "transformers", "lightning", "trl", "opacus", "flower")),
 }
 FRAMEWORKS = {
     *("torch", "jax", "jaxlib", "opacus", "optax"),
