@@ -1,0 +1,125 @@
+"""Clipped sums for models whose batch is a mapping, if PyTorch is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyaccount.errors import RunError
+from pyaccount.training import TrainingRun
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: clipped sums of mappings are NOT tested here")
+
+from torch import nn  # noqa: E402 - after the skip
+
+from pyaccount.training.torch import PrivateOptimizer, clipped_sum, clipped_sums_of  # noqa: E402
+
+WIDTH = 4
+
+
+def net() -> Any:
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(WIDTH, 3), nn.Tanh(), nn.Linear(3, 2))
+
+
+def batch(count: int = 7) -> dict[str, Any]:
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(count, WIDTH, generator=generator)
+    return {"x": inputs, "y": (inputs.sum(1) > 0).long()}
+
+
+def loss_of(model: Any, example: Any) -> Any:
+    return nn.functional.cross_entropy(model(example["x"]), example["y"])
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("norm", [0.1, 0.5, 100.0])
+def test_the_sum_is_that_of_tensors_and_losses_are_those_of_the_examples(one_by_one: bool, norm: float) -> None:
+    model, given = net(), batch()
+    expected = clipped_sum(model, nn.functional.cross_entropy, given["x"], given["y"], clip_norm=norm)
+    found = clipped_sums_of(model, loss_of, given, clip_norm=norm, one_by_one=one_by_one)
+    assert list(found) == list(expected)
+    assert found.clipped == expected.clipped
+    for name in expected:
+        torch.testing.assert_close(found[name], expected[name], rtol=1e-5, atol=1e-6)
+        assert not found[name].requires_grad
+    losses = nn.functional.cross_entropy(model(given["x"]), given["y"], reduction="none")
+    torch.testing.assert_close(found.losses, losses.detach())
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_an_example_without_a_finite_gradient_contributes_nothing(one_by_one: bool) -> None:
+    model, given = net(), batch(5)
+    given["weight"] = torch.tensor([1.0, float("nan"), 1.0, float("inf"), 1.0])
+
+    def weighted(model: Any, example: Any) -> Any:
+        return (
+            example["weight"] * nn.functional.cross_entropy(model(example["x"]), example["y"], reduction="none")
+        ).sum()
+
+    found = clipped_sums_of(model, weighted, given, clip_norm=0.5, one_by_one=one_by_one)
+    kept = {name: tensor[[0, 2, 4]] for name, tensor in given.items()}
+    expected = clipped_sums_of(model, weighted, kept, clip_norm=0.5, one_by_one=one_by_one)
+    for name in expected:
+        torch.testing.assert_close(found[name], expected[name], rtol=1e-6, atol=1e-7)
+        assert expected[name].abs().sum() > 0
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_frozen_and_unused_parameters(one_by_one: bool) -> None:
+    """A frozen parameter is not in the sum; one that the loss does not use has a sum of zeros."""
+    model = net()
+    model.register_parameter("unused", nn.Parameter(torch.ones(3)))
+    model[0].weight.requires_grad_(False)
+    found = clipped_sums_of(model, loss_of, batch(), clip_norm=0.5, one_by_one=one_by_one)
+    assert set(found) == {"unused", "0.bias", "2.weight", "2.bias"}
+    assert not found["unused"].any()
+    # All contributions are clipped to one norm over the trained parameters.
+    alone = clipped_sums_of(model, loss_of, batch(1), clip_norm=0.01, one_by_one=one_by_one)
+    assert float(torch.sqrt(sum((tensor**2).sum() for tensor in alone.values()))) == pytest.approx(0.01, rel=1e-5)
+
+
+def test_an_empty_batch_has_a_sum_of_zeros_and_unequal_tensors_are_refused() -> None:
+    for empty in ({}, batch(0)):
+        found = clipped_sums_of(net(), loss_of, empty, clip_norm=0.5)
+        assert all(not tensor.any() for tensor in found.values())
+        assert found.losses is not None
+        assert len(found.losses) == 0
+    with pytest.raises(RunError, match=r"different numbers of examples: \{'x': 7, 'y': 6\}"):
+        clipped_sums_of(net(), loss_of, batch() | {"y": batch()["y"][:6]}, clip_norm=0.5)
+    normalised = nn.Sequential(nn.Linear(WIDTH, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))
+    with pytest.raises(RunError, match="1: batch normalisation"):
+        clipped_sums_of(normalised, loss_of, batch(), clip_norm=0.5)
+
+
+def test_a_release_without_a_step_leaves_the_noisy_mean_as_the_gradient(tmp_path: Path) -> None:
+    document = {
+        "pyaccount": 1,
+        "name": "released",
+        "privacy": {"adjacency": "zero-out", "epsilon": 200.0, "delta": 1e-5},
+        "training": {"dataset_size": 7, "expected_batch_size": 7, "iterations": 2},
+        "sampler": {"kind": "none"},
+        "noise": {"multiplier": 0.5},
+    }
+    model = net()
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    with TrainingRun(document, tmp_path, records=7, uncertified=True) as run:
+        assert (run.records, run.folder, run.key_file) == ((7,), tmp_path, tmp_path / "run.key")
+        assert run.certificate is None
+        optimizer = PrivateOptimizer(sgd, run, model.named_parameters())
+        optimizer.add(clipped_sums_of(model, loss_of, batch(), run=run))
+        optimizer.release()
+        assert run.released == 1
+        for name, parameter in model.named_parameters():
+            assert torch.equal(parameter, before[name])
+            assert parameter.grad is not None
+        expected = {name: before[name] - 0.1 * parameter.grad for name, parameter in model.named_parameters()}
+        sgd.step()
+        for name, parameter in model.named_parameters():
+            torch.testing.assert_close(parameter.detach(), expected[name])
+        optimizer.zero_grad()
+        with pytest.raises(RunError, match="no sum was added"):
+            optimizer.release()
