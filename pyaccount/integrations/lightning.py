@@ -33,11 +33,11 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError.of(str(error.name), "pyaccount.integrations.lightning needs it") from error
 
-from pyaccount.integrations.records import Part, parts_of
+from pyaccount.integrations.records import Tensors, parts_of
 from pyaccount.training.torch import PrivateOptimizer, clipped_sums_of
 
 
-class RoundSampler(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]
+class EpochOfRounds(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]
     """The batches of a run from its next round on. Its length is that of the whole run, since Lightning counts from there."""
 
     def __init__(self, run: TrainingRun) -> None:
@@ -74,7 +74,7 @@ def run_loader(
             f"data has {len(data)} records, and the run has {' and '.join(map(str, sizes))}: give the data of the run"
         )
     together = partial(_in_parts, collate=collate, most=physical)
-    return DataLoader(data, batch_sampler=RoundSampler(run), collate_fn=together, **options)
+    return DataLoader(data, batch_sampler=EpochOfRounds(run), collate_fn=together, **options)
 
 
 class PrivateModule(LightningModule):  # type: ignore[misc, unused-ignore]
@@ -184,7 +184,7 @@ class PrivateRun(Callback):  # type: ignore[misc, unused-ignore]
         """Go to the round of the checkpoint, or to round 0; rounds that were released since are repeated."""
         run = self.run
         loader = trainer.train_dataloader
-        if not isinstance(getattr(loader, "batch_sampler", None), RoundSampler):
+        if not isinstance(getattr(loader, "batch_sampler", None), EpochOfRounds):
             raise RunError("the training data are not loaded as accounted: give fit the loader that run_loader returns")
         run.load_state_dict(self._state or {**run.state_dict(), "rounds": 0}, give_up=self._give_up)
         if run.round >= run.rounds:
@@ -212,7 +212,7 @@ class PrivateRun(Callback):  # type: ignore[misc, unused-ignore]
             trainer.should_stop = True
 
 
-def _in_parts(examples: list[Any], collate: Callable[[list[Any]], Any], most: int) -> list[tuple[Part, Any]]:
+def _in_parts(examples: list[Any], collate: Callable[[list[Any]], Any], most: int) -> list[tuple[Tensors, Any]]:
     """Return the parts of a batch, each with what rebuilds the form that the collate function gave it."""
     if not examples:
         return []
@@ -221,7 +221,7 @@ def _in_parts(examples: list[Any], collate: Callable[[list[Any]], Any], most: in
     return [(part, names) for part in parts_of(examples, collate, most)]
 
 
-def _loss_of(model: nn.Module, example: Part, names: str | None) -> Tensor:
+def _loss_of(model: nn.Module, example: Tensors, names: str | None) -> Tensor:
     assert isinstance(model, PrivateModule)
     several = list(example.values())
     return model.example_loss(example if names is None else several if names == "tuple" else several[0])

@@ -16,10 +16,10 @@ except ModuleNotFoundError as error:
     raise MissingExtraError.of("torch", "pyaccount.integrations.records needs it") from error
 
 #: Tensors by name, or by their place in a tuple. The first dimension counts the records.
-Part = dict[str, Tensor]
+Tensors = dict[str, Tensor]
 
 
-def parts_of(examples: Sequence[Any], collate: Callable[[list[Any]], Any], most: int) -> Iterator[Part]:
+def parts_of(examples: Sequence[Any], collate: Callable[[list[Any]], Any], most: int) -> Iterator[Tensors]:
     """Yield the records in parts of one shape, of at most `most` records each, after collating each record alone.
 
     So neither the padding nor anything else of a record's tensors depends on other records: its contribution to the sum must not.
@@ -27,9 +27,9 @@ def parts_of(examples: Sequence[Any], collate: Callable[[list[Any]], Any], most:
 
     Raises `RunError` if the collator does not make tensors with one row of one record.
     """
-    alike: dict[tuple[Any, ...], list[Part]] = {}
+    alike: dict[tuple[Any, ...], list[Tensors]] = {}
     for example in examples:
-        one = by_name(collate([example]))
+        one = _by_name(collate([example]))
         for name, tensor in one.items():
             if not isinstance(tensor, Tensor) or tensor.dim() == 0 or len(tensor) != 1:
                 raise RunError(
@@ -44,7 +44,7 @@ def parts_of(examples: Sequence[Any], collate: Callable[[list[Any]], Any], most:
             yield {name: torch.cat([one[name] for one in some]) for name in some[0]}
 
 
-def by_name(batch: Any) -> dict[str, Any]:
+def _by_name(batch: Any) -> dict[str, Any]:
     """Return the tensors of a batch by their names; those of a tuple by their places, a single one by the place 0."""
     if isinstance(batch, Mapping):
         return dict(batch)

@@ -39,7 +39,7 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError.of(str(error.name), "pyaccount.integrations.transformers needs it") from error
 
-from pyaccount.integrations.records import Part, parts_of
+from pyaccount.integrations.records import Tensors, parts_of
 from pyaccount.training.torch import PrivateOptimizer, clipped_sums_of
 
 #: The files that a model's folder gets: the state of the run in checkpoints, and its certificate.
@@ -52,7 +52,7 @@ UNPROTECTED = ("loss", "train_loss", "total_flos")
 Examples = list[Any]
 
 
-class RoundSampler(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]
+class RemainingRounds(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]
     """The records of this rank in every round that is left, after `seen` lists for steps that a trainer skips when it resumes."""
 
     def __init__(self, run: TrainingRun, seen: int) -> None:
@@ -183,7 +183,7 @@ class PrivateTraining:
         workers = trainer.args.dataloader_num_workers
         return DataLoader(
             data,
-            batch_sampler=RoundSampler(self.run, self._seen),
+            batch_sampler=RemainingRounds(self.run, self._seen),
             collate_fn=list,
             num_workers=workers,
             prefetch_factor=trainer.args.dataloader_prefetch_factor if workers else None,
@@ -208,12 +208,12 @@ class PrivateTraining:
         every = torch.cat([loss.to(trainer.args.device).float() for loss in losses if loss is not None])
         return every.mean() if len(every) else every.sum()
 
-    def example_loss(self, model: nn.Module, example: Part) -> Tensor:
+    def example_loss(self, model: nn.Module, example: Tensors) -> Tensor:
         """Return the loss of a batch with one record: that of `compute_loss`, which sees no other record."""
         loss: Tensor = self.compute_loss(model, dict(example))  # type: ignore[attr-defined]
         return loss
 
-    def parts(self, examples: Sequence[Any]) -> Iterator[Part]:
+    def parts(self, examples: Sequence[Any]) -> Iterator[Tensors]:
         """Yield the records in parts of one shape, of at most `per_device_train_batch_size` records.
 
         Each record is collated alone. So neither padding nor anything else of its tensors depends on other records.
@@ -222,14 +222,14 @@ class PrivateTraining:
         most: int = self.args.per_device_train_batch_size  # type: ignore[attr-defined]
         return parts_of(examples, self._collator, most)
 
-    def _clipped(self, model: nn.Module, part: Part) -> Any:
+    def _clipped(self, model: nn.Module, part: Tensors) -> Any:
         if part and self._clipping == "auto":
             self._clipping = "vectorized" if self._can_vectorize(model, part) else "one-by-one"
         return clipped_sums_of(
             model, self.example_loss, part, run=self.run, also=self._also, one_by_one=self._clipping == "one-by-one"
         )
 
-    def _can_vectorize(self, model: nn.Module, part: Part) -> bool:
+    def _can_vectorize(self, model: nn.Module, part: Tensors) -> bool:
         """Try one record, and leave the random numbers of the training as they are."""
         one = {name: tensor[:1] for name, tensor in part.items()}
         with torch.random.fork_rng():

@@ -23,7 +23,7 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError.of(str(error.name), "pyaccount.integrations.trl needs it") from error
 
-from pyaccount.integrations.records import Part
+from pyaccount.integrations.records import Tensors
 
 #: The loss that a causal language model computes itself.
 LOSS = "nll"
@@ -50,7 +50,7 @@ class PrivateSFTTrainer(PrivateTraining, SFTTrainer):  # type: ignore[misc, unus
             )
         super().__init__(model, args, *more, run=run, **named)
 
-    def example_loss(self, model: nn.Module, example: Part) -> Tensor:
+    def example_loss(self, model: nn.Module, example: Tensors) -> Tensor:
         """Return the loss of the model for one record, without the metrics that trl computes beside it."""
         loss: Tensor = Trainer.compute_loss(self, model, dict(example))
         return loss

@@ -65,7 +65,7 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss, a batch and how to clip
     the memory of one gradient per example is needed. Raises `RunError` if the clip norm is not that of the run, and for a model
     with batch normalisation, whose running statistics would reveal its batches.
     """
-    check_layers(model)
+    _check_layers(model)
     trained = {name: parameter.detach() for name, parameter in model.named_parameters() if parameter.requires_grad}
     groups = clipped_together(trained, run, clip_norm, also or {})
     if len(inputs) == 0:
@@ -108,7 +108,7 @@ def clipped_sums_of(  # noqa: PLR0913 - a model, its loss, a batch and how to cl
 
     Raises the errors of `clipped_sum`, and `RunError` if the tensors differ in their number of examples.
     """
-    check_layers(model)
+    _check_layers(model)
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     groups = clipped_together(trained, run, clip_norm, also or {})
     sizes = {name: len(tensor) for name, tensor in batch.items()}
@@ -178,7 +178,7 @@ def _alone(
         yield {name: wide(gradient)[None] for name, gradient in zip(trained, found, strict=True)}, loss.detach()[None]
 
 
-def check_layers(model: nn.Module) -> None:
+def _check_layers(model: nn.Module) -> None:
     """Raise `RunError` for a model with batch normalisation, whose running statistics would reveal its batches."""
     for name, module in model.named_modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
