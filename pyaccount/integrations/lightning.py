@@ -140,7 +140,7 @@ class PrivateModule(LightningModule):  # type: ignore[misc, unused-ignore]
 class PrivateRun(Callback):  # type: ignore[misc, unused-ignore]
     """Gives the run to the module, stops at its end, logs ε, and keeps its state in Lightning's checkpoints.
 
-    Logs have `epsilon`, `delta` and `epsilon_planned`: upper bounds for the rounds so far, and for the whole run.
+    Logs have `epsilon_so_far_upper`, `epsilon_upper` and `delta_upper`: bounds for the rounds so far, and for the whole run.
     """
 
     def __init__(self, run: TrainingRun, *, every: int = 50, give_up: bool = False) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyaccount.integrations.facts import bounds
+from pyaccount.integrations.tracked import SO_FAR
+
 if TYPE_CHECKING:
     from pyaccount.training import TrainingRun
 
@@ -37,11 +40,13 @@ class Progress:
         return self._found[done]
 
     def logged(self) -> dict[str, float]:
-        """Return what logs contain: `epsilon` and `delta`, which hold together, and `epsilon_planned`, that of the whole plan.
+        """Return what logs contain, by the names that trackers get too (`tracked`).
 
-        All of them are upper bounds. The result is empty for a run without a certificate, about which nothing is claimed.
+        `epsilon_so_far_upper` and `delta_upper` hold together for the rounds so far, `epsilon_upper` and `delta_upper` for the
+        whole plan. The result is empty for a run without a certificate, about which nothing is claimed.
         """
         epsilon, certificate = self.epsilon(), self._run.certificate
         if epsilon is None or certificate is None:
             return {}
-        return {"epsilon": epsilon, "delta": certificate.data.guarantee.delta, "epsilon_planned": certificate.epsilon}
+        stated = bounds(certificate.data)
+        return {SO_FAR: epsilon, "epsilon_upper": stated["epsilon_upper"], "delta_upper": stated["delta_upper"]}

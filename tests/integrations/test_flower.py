@@ -154,8 +154,8 @@ def test_what_is_measured_by_clients_is_not_collected(tmp_path: Path) -> None:
             HereGrid(), model(), evaluate_fn=lambda number, arrays: seen.append(number)
         )
     found = [dict(result.train_metrics_clientapp[number]) for number in range(1, ROUNDS + 1)]
-    assert all(set(metrics) == {"epsilon", "delta", "epsilon_planned"} for metrics in found)
-    bounds = [metrics["epsilon"] for metrics in found]
+    assert all(set(metrics) == {"epsilon_so_far_upper", "epsilon_upper", "delta_upper"} for metrics in found)
+    bounds = [metrics["epsilon_so_far_upper"] for metrics in found]
     assert bounds == sorted(bounds)
     assert bounds[0] < bounds[-1] == certificate.epsilon
     assert not result.evaluate_metrics_clientapp

@@ -196,7 +196,7 @@ def test_epsilon_in_the_logs_is_that_of_the_certificate(tmp_path: Path) -> None:
 
     with TrainingRun(certificate, tmp_path / "run", records=RECORDS) as run:
         trainer(tmp_path, run, Reads(), enable_checkpointing=False).fit(Model(), run_loader(run, data(), physical=4))
-    bounds = [entry["epsilon"] for entry in seen if "epsilon" in entry]
+    bounds = [entry["epsilon_so_far_upper"] for entry in seen if "epsilon_so_far_upper" in entry]
     assert bounds == sorted(bounds)
     assert bounds[0] < bounds[-1] == pytest.approx(certificate.epsilon, rel=1e-6)  # Lightning keeps metrics in float32
     assert hold_record(tmp_path / "run" / "record.jsonl", certificate).released == ROUNDS

@@ -222,9 +222,9 @@ def test_logs_have_upper_bounds_and_nothing_without_noise(tmp_path: Path) -> Non
             model(), arguments(tmp_path, save_strategy="steps", save_steps=4), train_dataset=data(), run=run
         )
         done = trainer.train()
-    logged = [entry for entry in trainer.state.log_history if "epsilon" in entry]
+    logged = [entry for entry in trainer.state.log_history if "epsilon_so_far_upper" in entry]
     assert [entry["step"] for entry in logged] == [2, 4, 6, 6]
-    bounds = [entry["epsilon"] for entry in logged]
+    bounds = [entry["epsilon_so_far_upper"] for entry in logged]
     assert bounds == sorted(bounds)
     assert bounds[0] < bounds[1] < bounds[2] == certificate.epsilon
     # The first rounds are a run of their own, of that length.
@@ -232,8 +232,8 @@ def test_logs_have_upper_bounds_and_nothing_without_noise(tmp_path: Path) -> Non
         changed(DOCUMENT, {"privacy": {**DOCUMENT["privacy"], "epsilon": "solve"}}, {"training": {"iterations": 2}})
     )
     assert first.epsilon_lower <= bounds[0] <= first.epsilon * (1 + 1e-3)
-    assert {entry["delta"] for entry in logged} == {1e-5}
-    assert {entry["epsilon_planned"] for entry in logged} == {certificate.epsilon}
+    assert {entry["delta_upper"] for entry in logged} == {1e-5}
+    assert {entry["epsilon_upper"] for entry in logged} == {certificate.epsilon}
     state = json.loads((tmp_path / "model" / "checkpoint-4" / "trainer_state.json").read_text())
     for entry in (*trainer.state.log_history, *state["log_history"], done.metrics):
         assert not {"loss", "train_loss", "total_flos"} & set(entry)
@@ -261,7 +261,7 @@ def test_the_loss_is_logged_if_asked_for(tmp_path: Path) -> None:
         trainer.train()
         assert run.released == 1
     assert trainer.state.log_history[0]["loss"] == pytest.approx(expected, rel=1e-5)
-    assert "epsilon" not in trainer.state.log_history[0]  # the run has no certificate
+    assert "epsilon_upper" not in trainer.state.log_history[0]  # the run has no certificate
 
 
 def test_only_adapters_are_released(tmp_path: Path) -> None:

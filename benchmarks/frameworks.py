@@ -1,0 +1,148 @@
+"""Seconds of a private step, paired: Opacus alone, Opacus with a run's batches and noise, and gradients by `torch.func`.
+
+    python benchmarks/frameworks.py [--repeats 15] [--width 256] [--batch 64]
+
+Needs pyaccount, opacus, and torch, in an environment of their own. A round of pairs runs one step of each on the same model and
+batches of one expected size; the medians of the times and of the ratios within rounds are printed, with quartiles. What a run
+adds is timed alone: its batch, its noise and its record, beside the same step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import opacus
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import pyaccount
+from pyaccount.integrations.opacus import PrivacyEngine
+from pyaccount.training.torch import PrivateOptimizer, RunBatchSampler, clipped_sum, collate
+
+RECORDS, FEATURES, SIGMA = 4096, 64, 1.0
+
+
+def net(width: int) -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(
+        nn.Linear(FEATURES, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)
+    )
+
+
+def data() -> TensorDataset:
+    generator = torch.Generator().manual_seed(1)
+    features = torch.randn(RECORDS, FEATURES, generator=generator)
+    return TensorDataset(features, torch.randint(10, (RECORDS,), generator=generator))
+
+
+def opened(folder: Path, batch: int, rounds: int) -> pyaccount.TrainingRun:
+    document = {
+        "pyaccount": 1,
+        "name": "timed",
+        "privacy": {"adjacency": "add-remove", "epsilon": 1000.0, "delta": 1e-5},
+        "training": {"dataset_size": RECORDS, "expected_batch_size": batch, "iterations": rounds},
+        "sampler": {"kind": "poisson"},
+        "noise": {"multiplier": SIGMA},
+    }
+    return pyaccount.TrainingRun(document, folder, records=RECORDS, uncertified=True)
+
+
+def steps(model: nn.Module, optimizer: Any, loader: Any) -> Iterator[None]:
+    """Make one step for each batch, as users of Opacus do."""
+    while True:
+        for features, labels in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(features), labels).backward()
+            optimizer.step()
+            yield
+
+
+def by_functions(run: pyaccount.TrainingRun, width: int) -> Iterator[None]:
+    """Make steps with the clipped sums of `torch.func`."""
+    model, records = net(width), data()
+    optimizer = PrivateOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), run, model.named_parameters())
+    for features, labels in DataLoader(records, batch_sampler=RunBatchSampler(run), collate_fn=collate(records)):
+        optimizer.zero_grad()
+        optimizer.add(clipped_sum(model, nn.functional.cross_entropy, features, labels, run=run))
+        optimizer.step()
+        yield
+
+
+def of_the_run(run: pyaccount.TrainingRun, width: int) -> Iterator[None]:
+    """Draw the batch, draw the noise and record the round: what a run adds to a step."""
+    zeros = {name: np.zeros(parameter.shape, np.float32) for name, parameter in net(width).named_parameters()}
+    while True:
+        with run.step() as step:
+            assert step.batch.indices is not None
+            step.release(zeros)
+        yield
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--width", type=int, default=256)
+    parser.add_argument("--batch", type=int, default=64)
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rounds = asked.repeats + 3
+    with tempfile.TemporaryDirectory() as temporary:
+        runs = [opened(Path(temporary) / str(number), asked.batch, rounds) for number in range(3)]
+        loader, ways = DataLoader(data(), batch_size=asked.batch), dict[str, Callable[[], None]]()
+
+        def taken(name: str, made: Iterator[None]) -> None:
+            ways[name] = lambda: next(made)
+
+        alone, ours = net(asked.width), net(asked.width)
+        model, optimizer, batches = opacus.PrivacyEngine().make_private(
+            module=alone,
+            optimizer=torch.optim.SGD(alone.parameters(), lr=0.1),
+            data_loader=loader,
+            noise_multiplier=SIGMA,
+            max_grad_norm=1.0,
+        )
+        taken("Opacus alone", steps(model, optimizer, batches))
+        model, optimizer, batches = PrivacyEngine(runs[0]).make_private(
+            module=ours, optimizer=torch.optim.SGD(ours.parameters(), lr=0.1), data_loader=loader
+        )
+        taken("Opacus with a run", steps(model, optimizer, batches))
+        taken("torch.func with a run", by_functions(runs[1], asked.width))
+        taken("what a run adds", of_the_run(runs[2], asked.width))
+        times: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(rounds):
+            for name, step in ways.items():
+                began = time.perf_counter()
+                step()
+                times[name].append(time.perf_counter() - began)
+        for run in runs:
+            run.close()
+    table = Table("step", "median, ms", "ratio to Opacus alone", "quartiles")
+    first = times["Opacus alone"][3:]  # the first steps warm up
+    for name, found in times.items():
+        ratios = [one / other for one, other in zip(found[3:], first, strict=True)]
+        low, _, high = statistics.quantiles(ratios, n=4)
+        table.add_row(
+            name,
+            f"{1e3 * statistics.median(found[3:]):.2f}",
+            f"{statistics.median(ratios):.3f}",
+            f"{low:.3f} to {high:.3f}",
+        )
+    parameters = sum(parameter.numel() for parameter in net(asked.width).parameters())
+    console = Console()
+    console.print(f"{parameters:_} parameters, batches of {asked.batch}, {torch.get_num_threads()} threads")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Without the package that a module is for, its import says how to install it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+
+from pyaccount.errors import MissingExtraError
+
+
+class Without:
+    """Finds no module of a package that is not installed."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == self.package:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [
+        ("training.torch", "torch"),
+        ("training.clipping", "torch"),
+        ("integrations.records", "torch"),
+        ("integrations.transformers", "torch"),
+        ("integrations.trl", "torch"),
+        ("integrations.opacus", "torch"),
+        ("integrations.lightning", "torch"),
+        ("integrations.flower", "flwr"),
+    ],
+)
+def test_the_way_out_is_told(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [
+        name for name in sys.modules if name.startswith(("pyaccount.integrations", "pyaccount.training.torch"))
+    ]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "pyaccount.training.clipping", raising=False)
+    # PyTorch cannot be loaded twice, and its name alone is imported first.
+    for name in [
+        name for name in sys.modules if name == package or (package != "torch" and name.startswith(f"{package}."))
+    ]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Without(package), *sys.meta_path])
+    with pytest.raises(MissingExtraError, match=f"{package} is not installed, and pyaccount.* pip install {package}"):
+        importlib.import_module(f"pyaccount.{module}")
