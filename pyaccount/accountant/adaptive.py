@@ -114,6 +114,11 @@ class Filtered:
                 raise StateError(f"{source}: document.filter: there is a filter, but no rounds")
             return replace(self, ledger=ledger)
         filter = self._stated(stated, source)
+        if self.filter is not None and filter != self.filter:
+            # Which filter counts is fixed by the first round, before anything was released.
+            raise StateError(
+                f"{source}: document.filter: this is not the filter that the first round of this run fixed"
+            )
         spent, before = filter.nothing, filter.nothing
         for index, phase in enumerate(ledger.phases):
             try:

@@ -116,11 +116,7 @@ def _log_moment(part: Part, order: float) -> float | None:  # noqa: PLR0911 - on
             if known is None:
                 return None
             within = float(known) * (order - 1.0) * (1.0 + _RELATIVE) + _ABSOLUTE
-            return (
-                math.log(rate) + within + 1.0
-                if rate <= 0.0
-                else _margin(shifted(math.log(rate) + log_expm1(within)), within)
-            )
+            return _margin(shifted(math.log(rate) + log_expm1(within)), within)
     return log_moment_of_profile(part, order)
 
 

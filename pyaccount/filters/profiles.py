@@ -106,7 +106,7 @@ def _end(part: Part) -> _End | None:  # noqa: PLR0911 - one case for each kind o
     options = dict(part.options)
     match part.constructor, part.arguments:
         case "poisson", (int() | float() as group, int() | float() as rate, int() | float() as noise):
-            if options["reverse"] and not options["two_sided"]:
+            if options["reverse"] and not options["two_sided"] and rate < 1.0:
                 # The density without the record is at least (1 − q)^k of the other one.
                 return _End(-group * math.log1p(-rate) * (1.0 + _RELATIVE))
             shift = (2.0 if options["two_sided"] else 1.0) * group / noise

@@ -179,6 +179,21 @@ def test_a_state_that_was_changed_is_refused(change: Any, message: str, tmp_path
         Accountant.load(tmp_path / "state.json")
 
 
+def test_a_state_does_not_exchange_the_filter_of_a_run() -> None:
+    """The first round fixes the filter: another one that keeps the budget could be chosen by looking at results."""
+    accountant, other = adaptive(), adaptive()
+    accountant.step(10, **POISSON)
+    other.step(10, noise_multiplier=0.7, sampling_probability=0.001)
+    other.step(10, **POISSON)
+    state = accountant.state_dict()
+    state["document"]["filter"] = other.state_dict()["document"]["filter"]
+    del state["sha256"]
+    state["sha256"] = sha256_of(state)
+    adaptive().load_state_dict(state)
+    with pytest.raises(StateError, match="not the filter that the first round of this run fixed"):
+        accountant.load_state_dict(state)
+
+
 def test_wrong_arguments() -> None:
     with pytest.raises(TypeError, match="epsilon and delta"):
         Accountant(adjacency="add-remove", delta=1e-5, adaptive=True)

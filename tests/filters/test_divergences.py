@@ -246,6 +246,14 @@ def test_stated_tables_are_interpolated_by_chords() -> None:
     assert divergences_of(mechanism(kind="stated", mu=0.5), (4.0,)) == (0.5,)
 
 
+def test_a_group_that_is_always_drawn_is_gaussian() -> None:
+    for reverse in (False, True):
+        found = divergence(sampled(3, 1.0, 2.0, reverse=reverse), 4.0)
+        assert found is not None
+        assert float(found) == pytest.approx(4 * 9 / (2 * 4), rel=INTEGRATED)
+        assert float(found) >= 4 * 9 / (2 * 4) * (1 - 1e-15)
+
+
 def test_nothing_overflows() -> None:
     for part in (
         sampled(1, 0.5, 0.05),
