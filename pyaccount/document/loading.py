@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pyaccount.document.amplification import Amplification
+from pyaccount.document.data_set import DataSet
 from pyaccount.document.document import Document
 from pyaccount.document.fields import listed
 from pyaccount.document.nodes import Table, find, located, value_under
@@ -20,7 +21,7 @@ from pyaccount.errors import DocumentError, Problem
 from pyaccount.files import file_inside
 
 #: The kinds of documents that state their kind.
-KINDS = ("amplification", "policy")
+KINDS = ("amplification", "data-set", "policy")
 #: The kinds of output of pyaccount that people mistake for documents, each with the command that reads it.
 NO_DOCUMENTS = {
     "certificate": (
@@ -71,12 +72,15 @@ def load_any(
     if isinstance(document, Policy):
         message = "this is a policy, not a mechanism; `pyaccount check --policy` and pyaccount.check(policy=…) read it"
         raise DocumentError([document.problem("unknown-kind", ("kind",), message)])
+    if isinstance(document, DataSet):
+        message = "this is a data set, not a mechanism; `pyaccount ledger create` and pyaccount.Ledger read it"
+        raise DocumentError([document.problem("unknown-kind", ("kind",), message)])
     return document
 
 
 def load_written(
     source: str | os.PathLike[str] | Handed | Mapping[str, Any] | Written, *, overrides: Overrides = ()
-) -> Document | Amplification | Policy:
+) -> Document | Amplification | Policy | DataSet:
     """Load a document of any kind; a document without a kind describes a mechanism. Raises as `load`."""
     file, root, problems = tree_of(source)
     root, more = override(root, overrides)
@@ -96,7 +100,8 @@ def load_written(
         suggestion = nearest_value(word, KINDS)
         problem = Problem("unknown-kind", message, ("kind",), allowed=listed(KINDS), suggestion=suggestion)
         raise DocumentError([*problems, *more, located(root, problem)])
-    return (Policy if word == "policy" else Amplification)(root, file, [*problems, *more])
+    shapes: dict[str, type[Policy | DataSet]] = {"policy": Policy, "data-set": DataSet}
+    return shapes.get(word, Amplification)(root, file, [*problems, *more])
 
 
 def confined(document: Document, folder: str | os.PathLike[str]) -> Document:

@@ -135,6 +135,18 @@ class Limits(Section):
     )
 
 
+class BudgetSection(Section):
+    """A ledger that keeps the budget of the data on which certified runs take place."""
+
+    ledger: Annotated[str, Text(ranges.FILE_LENGTH)] = Field(
+        description="The file of the ledger, relative to the folder of the policy, or the address of a PostgreSQL database "
+        "(without a password)."
+    )
+    data_set: Annotated[str | None, Text(ranges.NAME_LENGTH)] = Field(
+        default=None, description="The name of the data set. Default: the only one of the ledger."
+    )
+
+
 class PolicyModel(Section):
     """A document of kind policy."""
 
@@ -142,6 +154,10 @@ class PolicyModel(Section):
     kind: Literal["policy"] = Field(description="The kind of this document: limits that a certificate must meet.")
     name: Annotated[str, Text(ranges.NAME_LENGTH)] = Field(description="The name of the policy.")
     limits: Limits = Field(description="The limits that a certificate must meet.")
+    budget: BudgetSection | None = Field(
+        default=None,
+        description="The budget of the data set: a certificate passes only if it is entered in this ledger, or would fit.",
+    )
     trusted_keys: Annotated[str | None, Text(ranges.FILE_LENGTH)] = Field(
         default=None,
         description="A folder of trusted public keys, relative to the folder of the policy. Only attestations pass, "
@@ -165,6 +181,8 @@ class Policy(Written):
         #: The folder of trusted keys, resolved from the folder of the policy. `subjects_required`: whether the attested
         #: files must be given.
         self.trusted_keys: Path | None = None
+        #: The place of the ledger, resolved in the same way, and the name of the data set.
+        self.budget: tuple[str, str | None] | None = None
         self.subjects_required: bool = model.subjects is not None
         found = [*problems, *invalid]
         if not found and not model.limits.model_fields_set:
@@ -176,11 +194,18 @@ class Policy(Written):
             if getattr(model.limits, name) is None and getattr(model.limits, other) is not None:
                 message = f"limits.{name} is required: {other} is given, and a limit on rates has both"
                 found.append(self.problem("missing-key", ("limits", name), message, allowed=ranges.RATE.describe()))
+        folder = Path(file or "").parent
         if isinstance(model.trusted_keys, str):
             try:
-                self.trusted_keys = file_inside(Path(file or "").parent, model.trusted_keys)
+                self.trusted_keys = file_inside(folder, model.trusted_keys)
             except ValueError as error:
                 found.append(self.problem("outside-folder", ("trusted_keys",), str(error)))
+        if isinstance(model.budget, BudgetSection) and isinstance(model.budget.ledger, str):
+            place = model.budget.ledger
+            try:
+                self.budget = (place if "://" in place else str(file_inside(folder, place)), model.budget.data_set)
+            except ValueError as error:
+                found.append(self.problem("outside-folder", ("budget", "ledger"), str(error)))
         if found:
             raise DocumentError(found)
 

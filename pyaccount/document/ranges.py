@@ -161,6 +161,7 @@ COMPOSED = Range(1, 10_000, unit="entries")
 STATEMENT_LENGTH = Range(1, 4000, unit="characters")
 INNER_PHASES = Range(1, 100, unit="entries")
 PARTS = Range(1, 1000, unit="entries")
+FILTERS = Range(1, 100, unit="entries")
 #: The number of strata of a sampler.
 STRATA = Range(1, 100, unit="entries")
 #: The number of releases of a batch in addition to the main sum.

@@ -13,6 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from pyaccount.document.amplification import AmplificationModel
+from pyaccount.document.data_set import DataSetModel
 from pyaccount.document.fields import DURATION_TEXT, NUMBER_TEXT
 from pyaccount.document.kinds import Section
 from pyaccount.document.models import (
@@ -118,6 +119,11 @@ def amplification_schema() -> dict[str, Any]:
 def policy_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of documents of kind policy."""
     return _of_kind(PolicyModel, "policy", "Limits that a certificate must meet, for `pyaccount check --policy`.")
+
+
+def data_set_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of documents of kind data-set."""
+    return _of_kind(DataSetModel, "data-set", "The privacy budget of a data set, which `pyaccount ledger` keeps.")
 
 
 def sweep_schema() -> dict[str, Any]:

@@ -1,0 +1,100 @@
+"""Documents of kind data-set: what they state, and what is wrong with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from ledger_samples import data_set
+from places import EXAMPLES
+
+import pyaccount
+from pyaccount import DocumentError
+from pyaccount.document.data_set import is_period, load_data_set
+from pyaccount.schemas import SCHEMAS
+
+
+def test_the_example_is_valid_and_keeps_the_schema() -> None:
+    path = EXAMPLES / "ledger" / "customers.yaml"
+    found = load_data_set(path)
+    assert (found.name, found.way, found.blocks, found.filtered) == ("customers", "epsilon", ("all",), False)
+    assert found.filters["analysts"] == {"mu": 0.5}
+    assert found.filters["training"]["renyi"][0] == {"order": 2.0, "epsilon": 0.25}
+    jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), SCHEMAS["data-set"]())
+    assert load_data_set(found.to_mapping()) == found
+
+
+@pytest.mark.parametrize(
+    ("privacy", "way", "words"),
+    [
+        ({"epsilon": 3, "delta": 1e-6}, "epsilon", "ε = 3 at δ = 1e-6"),
+        ({"epsilon": 3, "delta": 0}, "epsilon", "ε = 3 at δ = 0"),
+        ({"rho": 0.5}, "rho", "ρ = 0.5"),
+        ({"mu": 1}, "mu", "μ = 1"),
+        ({"risk": {"advantage": 0.1}}, "risk", "advantage 0.1"),
+    ],
+)
+def test_budgets(privacy: dict[str, Any], way: str, words: str) -> None:
+    found = load_data_set(data_set(privacy=privacy))
+    assert (found.way, found.budget_words(), found.filtered) == (way, words, way in ("rho", "mu"))
+    assert list(found.filters) == (["budget"] if found.filtered else [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "slug", "path"),
+    [
+        ({"privacy": {}}, "missing-key", "privacy.epsilon"),
+        ({"privacy": {"epsilon": 1}}, "missing-key", "privacy.delta"),
+        ({"privacy": {"delta": 1e-6, "mu": 1}}, "contradiction", "privacy.delta"),
+        ({"privacy": {"epsilon": 1, "delta": 1e-6, "mu": 1}}, "contradiction", "privacy.mu"),
+        ({"privacy": {"epsilon": "solve", "delta": 1e-6}}, "wrong-type", "privacy.epsilon"),
+        ({"privacy": {"epsilon": 1, "delta": 2}}, "out-of-range", "privacy.delta"),
+        ({"privacy": {"mu": 1, "adjacency": "neighbours"}}, "unknown-value", "privacy.adjacency"),
+        ({"privacy": {"risk": {}}}, "missing-key", "privacy.risk.advantage"),
+        ({"privacy": {"risk": {"advantage": 0.1, "gaussian_mu": 1}}}, "contradiction", "privacy.risk.gaussian_mu"),
+        ({"privacy": {"risk": {"true_positive_rate": 0.1}}}, "missing-key", "privacy.risk.false_positive_rate"),
+        ({"filters": [{"name": "a"}]}, "missing-key", "filters[0].epsilon"),
+        ({"filters": [{"name": "a", "mu": 1}, {"name": "a", "mu": 1}]}, "contradiction", "filters[1].name"),
+        ({"filters": [{"name": "a", "mu": 1}], "privacy": {"rho": 1}}, "contradiction", "filters"),
+        (
+            {"filters": [{"name": "a", "renyi": [{"order": 1, "epsilon": 1}]}]},
+            "out-of-range",
+            "filters[0].renyi[0].order",
+        ),
+        ({"filters": [{"mu": 1}]}, "missing-key", "filters[0].name"),
+        ({"blocks": [{"name": "a"}, {"name": "a"}]}, "contradiction", "blocks[1].name"),
+        ({"blocks": [{"nam": "a"}]}, "unknown-key", "blocks[0].nam"),
+        ({"periods": {"every": "week", "since": "2026"}}, "unknown-value", "periods.every"),
+        ({"periods": {"every": "month", "since": "2026"}}, "out-of-range", "periods.since"),
+        ({"periods": {"every": "month", "since": "2026-13"}}, "out-of-range", "periods.since"),
+        ({"limits": {}}, "unknown-key", "limits"),
+        ({"kind": "dataset"}, "unknown-kind", "kind"),
+    ],
+)
+def test_what_is_wrong_is_located(changes: dict[str, Any], slug: str, path: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        load_data_set(data_set() | {key: value for key, value in data_set(**changes).items() if key in changes})
+    assert (slug, path) in [(problem.slug, problem.path_text) for problem in caught.value.problems]
+
+
+def test_it_is_not_certified() -> None:
+    with pytest.raises(DocumentError, match=r"`pyaccount ledger create` and pyaccount.Ledger read it"):
+        pyaccount.certify(data_set())
+
+
+@pytest.mark.parametrize(
+    ("name", "every", "expected"),
+    [
+        ("2026-02-28", "day", True),
+        ("2026-02-29", "day", False),
+        ("2026-2", "month", False),
+        ("2026-12", "month", True),
+        ("2026-12-01", "month", False),
+        ("0000", "year", False),
+        ("2026\n", "year", False),
+    ],
+)
+def test_periods_exist(name: str, every: str, expected: bool) -> None:
+    assert is_period(name, every) is expected
