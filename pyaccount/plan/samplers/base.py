@@ -83,6 +83,8 @@ class SamplerPlan(ABC):
 
     #: Whether its rounds are analysed one by one; under a matrix they would depend on one another.
     round_by_round: ClassVar[bool] = False
+    #: Whether each round is drawn independently of all others, so that without a matrix it is a mechanism of its own.
+    independent_rounds: ClassVar[bool] = False
     #: Whether rounds may differ in their noise, and which keys may have another rate for each round: see `plan.scheduled`.
     scheduled_noise: ClassVar[bool] = False
     scheduled_rates: ClassVar[tuple[str, ...]] = ()

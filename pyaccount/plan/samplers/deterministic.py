@@ -146,6 +146,7 @@ def order_assumptions(body: Body, m: str) -> tuple[str, ...]:
 class DeterministicPlan(SamplerPlan):
     """No sampling, so that the worst case with public participations is the run itself."""
 
+    independent_rounds: ClassVar[bool] = True
     scheduled_noise: ClassVar[bool] = True
     states_probability: ClassVar[bool] = False
     has_derivatives: ClassVar[bool] = True

@@ -44,6 +44,7 @@ class FixedDrawsPlan(SamplerPlan):
     """A sampler that is analysed by the law of how often a record is drawn; by default draws with replacement."""
 
     round_by_round: ClassVar[bool] = True
+    independent_rounds: ClassVar[bool] = True
     scheduled_noise: ClassVar[bool] = True
     #: The law's name in the core, its name in words, and the law in symbols.
     core: ClassVar[str] = "with-replacement"

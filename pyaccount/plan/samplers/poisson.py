@@ -201,6 +201,7 @@ class PoissonPlan(Renewal):
     """Rounds that compose; if samples are requested, the whole run as a renewal process without a separation."""
 
     round_by_round: ClassVar[bool] = True
+    independent_rounds: ClassVar[bool] = True
     scheduled_noise: ClassVar[bool] = True
     scheduled_rates: ClassVar[tuple[str, ...]] = ("sampling_probability", "expected_batch_size")
     known_with_matrix: ClassVar[str] = (
