@@ -33,12 +33,15 @@ if TYPE_CHECKING:
     from pyaccount.document.overrides import Overrides
     from pyaccount.errors import (
         AttestationError,
+        BudgetError,
         CardError,
         CardMismatchError,
         CertificateError,
         ClusterError,
         DocumentError,
         DomainError,
+        LedgerError,
+        LedgerStorageError,
         LimitError,
         MissingExtraError,
         NumericsError,
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from pyaccount.execute.progress import Report
     from pyaccount.gate.verdict import Verdict
     from pyaccount.gate.verification import Verification
+    from pyaccount.ledger import Ledger
     from pyaccount.running import Plan
     from pyaccount.store import Store
     from pyaccount.sweeping import Sweep
@@ -64,6 +68,7 @@ __all__ = [
     "Attestation",
     "AttestationError",
     "Audit",
+    "BudgetError",
     "CardError",
     "CardMismatchError",
     "Certificate",
@@ -74,6 +79,9 @@ __all__ = [
     "DocumentError",
     "DomainError",
     "Interval",
+    "Ledger",
+    "LedgerError",
+    "LedgerStorageError",
     "LimitError",
     "MatrixDescription",
     "MissingExtraError",
@@ -123,6 +131,7 @@ _HOMES = {
     "Certificate": "pyaccount.certificate",
     "Comparison": "pyaccount.certificate.comparison",
     "Interval": "pyaccount.certificate",
+    "Ledger": "pyaccount.ledger",
     "MatrixDescription": "pyaccount.certificate.matrix_description",
     "Profile": "pyaccount.certificate",
     "Document": "pyaccount.document.document",
@@ -524,6 +533,8 @@ def check(  # noqa: PLR0913 - what is judged, and by what
     subjects: Sequence[str | os.PathLike[str]] = (),
     no_limits: bool = False,
     any_subject: bool = False,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    data_set: str | None = None,
     **limits: object,
 ) -> Verdict:
     """Compare certificates with a policy, or with limits such as `max_epsilon=8, max_delta=1e-5`. Nothing is recomputed.
@@ -537,10 +548,12 @@ def check(  # noqa: PLR0913 - what is judged, and by what
         subjects: Files, for attestations: each must be about all of them.
         no_limits: Allow that ε and δ are not limited; the verdict shows them. Limits that are given still apply.
         any_subject: Accept attestations about any files, instead of `subjects`.
+        ledger: A ledger, its file or its address: each certificate must be entered there, or fit into the budget.
+        data_set: The data set of the ledger; by default the only one.
         limits: Limits by the names of a policy's fields. They apply in addition to the policy.
 
     The policy and the limits together must limit both ε and δ, or an attack (`max_advantage`, or `max_true_positive_rate` with
-    `at_false_positive_rate`), unless `no_limits` is set.
+    `at_false_positive_rate`), unless `no_limits` is set or a ledger is asked.
 
     Returns the verdict, which is true if every certificate passes, as in `if not check(…): raise SystemExit(1)`. A file that
     is not a certificate fails. Raises `DocumentError` if the policy, a document or a limit is wrong, `DomainError` if keys or
@@ -560,4 +573,6 @@ def check(  # noqa: PLR0913 - what is judged, and by what
         subjects=subjects,
         no_limits=no_limits,
         any_subject=any_subject,
+        ledger=ledger,
+        data_set=data_set,
     )

@@ -22,6 +22,8 @@ LONGEST_SHOWN = 80
 SLUGS: dict[str, str] = {
     "bad-override": "An override does not have the form path=value, or its path does not exist.",
     "budget-exceeded": "The budget of a filter does not allow another release.",
+    "certificate-reused": "The certificate was committed to the ledger before.",
+    "clock-behind": "The clock of this machine is behind the last entry of the ledger.",
     "composed-twice": "A document is composed with itself, or with a joint document that contains it.",
     "contradiction": "Two statements of the document cannot both be true.",
     "document-too-large": "The document has too many values or is nested too deeply once its aliases are expanded.",
@@ -31,6 +33,7 @@ SLUGS: dict[str, str] = {
     "file-too-large": "The file is larger than any mechanism document.",
     "fractional-batch": "The sampler draws a fixed number of records, but the batch size is not a whole number.",
     "infeasible-rate": "The document states that a record takes part more often than is possible.",
+    "ledger-damaged": "The chain of hashes of a ledger is broken, or its tables do not follow from its events.",
     "matrix-file": "The file of the matrix cannot be read, or does not contain a valid matrix.",
     "merge-key": "The YAML merge key `<<` is not part of the document language.",
     "missing-key": "A required key is absent.",
@@ -41,11 +44,16 @@ SLUGS: dict[str, str] = {
     "non-string-key": "A key of a mapping is not text.",
     "not-a-file": "The path is a folder, a pipe or a device, not a regular file.",
     "not-a-mapping": "The document is a list or a single value, not a mapping.",
+    "not-allowed-now": "The state of an entry, a block or a data set of a ledger does not allow this.",
     "not-drawn": "The document describes batches or noise that a training run does not draw.",
     "not-text": "The file is not UTF-8 text or contains control characters.",
+    "other-data": "The document protects other data than the data set of the ledger: another adjacency, unit or group size.",
+    "other-document": "The certificate, or the record, is about another document than the entry of the ledger.",
     "out-of-range": "A value has the right type but lies outside the allowed range.",
     "outside-folder": "A document names a file outside of its own folder.",
+    "over-budget": "The budget of a data set, or of one of its filters, does not admit an entry.",
     "permission-denied": "The file may not be read.",
+    "ran-over": "The record of a run has more rounds than were planned.",
     "recursive-alias": "A YAML alias refers to a value that contains the alias.",
     "schedule-file": "The file of a schedule cannot be read, or does not contain a valid schedule.",
     "several-blanks": "More than one value of the document is `solve`.",
@@ -57,6 +65,7 @@ SLUGS: dict[str, str] = {
     "unfilled-blank": "A value must be known here, but it is still to be solved or chosen.",
     "unknown-key": "The key is not part of the document language in this place.",
     "unknown-kind": "There is no sampler, matrix or noise of this kind.",
+    "unknown-name": "The ledger has no data set, block, filter or entry of this name.",
     "unknown-value": "The word is not one of the allowed words.",
     "unknown-version": "The document is written in a version of the language that is not supported here.",
     "unreadable-file": "The operating system failed to read the file.",
@@ -72,12 +81,15 @@ FAILURES: dict[str, str] = {
     "argument": "A value that was given to a command or a function is outside of its domain.",
     "attestation": "No trusted key signed an attestation, or it is about other files; or a certificate that fails "
     "was to be signed.",
+    "budget": "The budget of a data set does not admit an entry of the ledger.",
     "bug": "A bug of pyaccount; the traceback is on stderr.",
     "card-mismatch": "A model card states something else than its certificate.",
     "certificate": "The file is not a certificate, or it is a certificate that cannot be used as one.",
     "cluster": "A cluster cannot be reached or lost its work, or the core of a worker does not give the same numbers.",
     "input-output": "The operating system refused to read or to write a file.",
     "interrupted": "Interrupted: there is no result. What was stored until then is in the run store, if there is one.",
+    "ledger": "A ledger does not allow what was asked for: its data sets, entries or clock do not match.",
+    "ledger-storage": "A ledger cannot be opened, read or written, or the file is not a ledger.",
     "limit": "A limit of time or of the machine was reached.",
     "missing-extra": "A package that this function of pyaccount needs is not installed.",
     "model-card": "A model card cannot be read, or cannot be edited without changing other parts of it.",
@@ -314,6 +326,39 @@ class StoreError(PyaccountError):
 
     exit_code = 3
     slug = "store"
+
+
+class LedgerError(PyaccountError, ValueError):
+    """A ledger does not allow what was asked for, and nothing was written. `problems` have the ledger as their file, and the
+    data set, block or entry as their path.
+    """
+
+    exit_code = 2
+    slug = "ledger"
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(problem.render() for problem in self.problems))
+
+
+class BudgetError(PyaccountError):
+    """The budget of a data set does not admit an entry, and nothing was written. `problems` state what is left for each block,
+    and what would fit.
+    """
+
+    exit_code = 1
+    slug = "budget"
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(problem.render() for problem in self.problems))
+
+
+class LedgerStorageError(PyaccountError):
+    """A ledger cannot be opened, read or written. What was committed before is still there, and nothing is half-written."""
+
+    exit_code = 3
+    slug = "ledger-storage"
 
 
 class TableError(PyaccountError, ValueError):

@@ -13,10 +13,12 @@ from pydantic import Field
 
 from pyaccount.certificate.record import Record
 from pyaccount.errors import (
+    BudgetError,
     CardError,
     CardMismatchError,
     CertificateError,
     DocumentError,
+    LedgerError,
     LimitError,
     PyaccountError,
     TableError,
@@ -93,7 +95,7 @@ class ValidatedRecord(Record):
 
     file: str = Field(description="The file of the document, or `<stdin>`.")
     valid: bool = Field(description="Whether the document has no errors.")
-    kind: Literal["mechanism", "amplification", "policy", "sweep"] | None = Field(
+    kind: Literal["mechanism", "amplification", "policy", "sweep", "data-set"] | None = Field(
         description="The kind of document; null if it has errors."
     )
     name: str | None = Field(description="The name of the document; null if it has errors or no name.")
@@ -114,8 +116,10 @@ class Validation(Message):
 
 
 def errors_of(error: PyaccountError) -> list[ErrorRecord]:
-    """Return an error as data: one record for each problem of a document, a certificate, a table, or a model card."""
-    located = DocumentError | CertificateError | TableError | CardError | CardMismatchError
+    """Return an error as data: one record for each problem of a document, a certificate, a table, a model card, or a ledger."""
+    located = (
+        DocumentError | CertificateError | TableError | CardError | CardMismatchError | LedgerError | BudgetError
+    )
     if isinstance(error, located) and error.problems:
         return [ErrorRecord.model_validate({**problem.to_json(), "stopped": None}) for problem in error.problems]
     if isinstance(error, LimitError):

@@ -1,0 +1,93 @@
+"""What is committed: the certificate of an entry, the record of its run, and what of its price is credited."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any
+
+from pyaccount.certificate import Certificate
+from pyaccount.errors import CertificateError, DocumentError, DomainError
+from pyaccount.ledger.desk import refuse
+from pyaccount.ledger.planning import Planned, check_protected, first_rounds, independent, of_certificate
+from pyaccount.ledger.records import Released, read_record
+from pyaccount.ledger.state import Cost, Entry, Kept
+
+
+def commitment(
+    entry: Entry,
+    kept: Kept,
+    source: Certificate | str | os.PathLike[str],
+    record: str | os.PathLike[str] | None,
+    place: str,
+) -> dict[str, Any]:
+    """Return the content of the event of a commit. Raises `LedgerError` unless all of it is about this entry."""
+    certificate = source if isinstance(source, Certificate) else Certificate.load(source)
+    found = of_certificate(certificate)
+    check_protected(found, kept.data_set, place)
+    path = ("entries", entry.id)
+    if (found.document_sha256, found.phases_sha256) != (entry.document_sha256, entry.phases_sha256):
+        message = (
+            f"the certificate is about {found.name} (document {found.document_sha256[:12]}), and the entry was reserved for "
+            f"{entry.name} (document {entry.document_sha256[:12]}) with the values that were known then: commit "
+            "the certificate of the reserved document"
+        )
+        raise refuse("other-document", message, path, place, value=found.document_sha256, allowed=entry.document_sha256)
+    released = None if record is None else _released(entry, found, read_record(record), place)
+    guarantee = certificate.data.guarantee
+    return {
+        "data_set": entry.data_set,
+        "entry": entry.id,
+        "certificate": hashlib.sha256(certificate.to_json().encode()).hexdigest(),
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "record": None if released is None else released.run,
+        "record_head": None if released is None else released.head,
+        "released_rounds": None if released is None else released.rounds,
+        "credited": {} if released is None else _credited(entry, kept, found, released.rounds),
+    }
+
+
+def _released(entry: Entry, found: Planned, released: Released, place: str) -> Released:
+    path = ("entries", entry.id)
+    if released.document_sha256 != found.document.sha256:
+        message = (
+            f"the record {released.file} is of a run of the document {released.document_sha256[:12]}, and the certificate "
+            f"is about {found.document.sha256[:12]}: give the record of the run of this certificate"
+        )
+        raise refuse(
+            "other-document", message, path, place, value=released.document_sha256, allowed=found.document.sha256
+        )
+    if entry.rounds is not None and released.rounds > entry.rounds:
+        message = (
+            f"the record {released.file} contains {released.rounds} rounds, and {entry.rounds} were planned: what was released "
+            "has no certificate. Reserve a document with all of these rounds, and certify it"
+        )
+        raise refuse("ran-over", message, path, place, value=released.rounds, allowed=f"at most {entry.rounds}")
+    return released
+
+
+def _credited(entry: Entry, kept: Kept, found: Planned, rounds: int) -> dict[str, Cost]:
+    """Return the lower costs of the places in filters whose costs are sums over rounds.
+
+    Such a filter counts every round by itself, and admits the next round whatever was released before; the run is then the
+    rounds that were released. A filter in (ε, δ) terms counts the run as one mechanism, so it credits nothing.
+    """
+    if entry.rounds is None or rounds >= entry.rounds or not independent(found):
+        return {}
+    credited: dict[str, Cost] = {}
+    for place in entry.places:
+        if place.filter is None or "epsilon" in kept.data_set.filters[place.filter]:
+            continue
+        rule = kept.filters[place.filter]
+        if rounds == 0:
+            credited[place.block] = rule.nothing
+            continue
+        first = first_rounds(found, rounds)
+        try:
+            cost = None if first is None else tuple(rule.cost(first))
+        except (CertificateError, DocumentError, DomainError):
+            cost = None
+        if cost is not None and all(new <= old for new, old in zip(cost, place.cost, strict=True)):
+            credited[place.block] = cost
+    return credited

@@ -1,0 +1,104 @@
+"""The events of a ledger as a list that people and programs read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from pyaccount.certificate.record import OutputRecord, Record
+from pyaccount.ledger.events import KINDS
+from pyaccount.pages.page import Block, Literally, Page, PageSection, PageTable, Paragraph
+from pyaccount.pages.readable import Readable
+
+if TYPE_CHECKING:
+    from pyaccount.ledger.events import Event
+    from pyaccount.ledger.rows import Rows
+
+
+class EventRecord(Record):
+    """One event."""
+
+    sequence: int = Field(description="Its number in the ledger, counted from 1.")
+    time: str = Field(description="When it was written, in UTC.")
+    event: Literal[
+        "data-set-created",
+        "budget-changed",
+        "block-added",
+        "block-retired",
+        "reserved",
+        "begun",
+        "committed",
+        "released",
+    ] = Field(description="What happened.")
+    data_set: str = Field(description="The data set.")
+    entry: str | None = Field(description="The identifier of the entry; null if it is not about one.")
+    content: dict[str, Any] = Field(description="Everything that the event says, which its hash confirms.")
+    previous: str = Field(description="The hash of the event before.")
+    hash: str = Field(description="The SHA-256 of the canonical JSON of [sequence, time, event, content, previous].")
+
+
+class LedgerHistory(OutputRecord, Readable):
+    """The events of a ledger, in order."""
+
+    pyaccount: Literal[1] = Field(description="The version of this format.")
+    kind: Literal["ledger-history"] = Field(description="The kind of this JSON: the history of a ledger.")
+    ledger: str = Field(description="The file or the address of the ledger.")
+    events: list[EventRecord] = Field(description="The events.")
+
+    def page(self) -> Page:
+        """Return the history as a page."""
+        rows = tuple(
+            (
+                (str(event.sequence),),
+                (event.time[:19].replace("T", " "),),
+                (event.event,),
+                (event.data_set,),
+                (event.entry or "",),
+                (_words(event.event, event.content),),
+                (Literally(event.hash[:12]),),
+            )
+            for event in self.events
+        )
+        headings = ("no.", "time (UTC)", "event", "data set", "entry", "what", "hash")
+        table = PageTable((), headings, rows, words=headings)
+        blocks: tuple[Block, ...] = (table,) if rows else (Paragraph(("The ledger has no events.",)),)
+        return Page("History of a ledger", self.ledger, (PageSection("events", "Events", blocks),))
+
+
+def history_of(place: str, rows: Rows, data_set: str | None) -> LedgerHistory:
+    """Return the events of a data set, or of all of the ledger."""
+    events = [_record(event) for event in rows.events(data_set)]
+    return LedgerHistory(pyaccount=1, kind="ledger-history", ledger=place, events=events)
+
+
+def _record(event: Event) -> EventRecord:
+    assert event.kind in KINDS
+    content = event.content
+    return EventRecord.model_validate(
+        {
+            "sequence": event.sequence,
+            "time": event.time,
+            "event": event.kind,
+            "data_set": content.get("data_set") or content["document"]["name"],
+            "entry": content.get("entry") or content.get("id"),
+            "content": content,
+            "previous": event.previous,
+            "hash": event.hash,
+        }
+    )
+
+
+def _words(kind: str, content: dict[str, Any]) -> str:
+    match kind:
+        case "reserved":
+            where = ", ".join(f"{place['block']} ({place['filter'] or 'fixed'})" for place in content["places"])
+            return f"{content['name']}, by {content['who']} for {content['purpose']}, on {where}"
+        case "committed":
+            rounds = content["released_rounds"]
+            return f"certificate {content['certificate'][:12]}" + (
+                "" if rounds is None else f", {rounds} rounds recorded"
+            )
+        case "block-added" | "block-retired":
+            return str(content["block"])
+    return ""

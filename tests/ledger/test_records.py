@@ -1,0 +1,170 @@
+"""Commits with the records of runs: what a record says, and what is credited for rounds that were not released."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ledger_samples import data_set, sampled
+from ledger_samples import gaussian as releases
+
+import pyaccount
+from pyaccount import Certificate, Ledger, LedgerError, TrainingRun
+from pyaccount.ledger.records import read_record
+from pyaccount.training.record import Recorded
+
+
+def gaussian(mu: float, *, rounds: int, **more: Any) -> dict[str, Any]:
+    """A run of full batches."""
+    document = releases(mu, rounds=rounds) | more
+    return document | {"training": {"iterations": rounds, "expected_batch_size": 50}}
+
+
+RENYI = {"name": "r", "renyi": [{"order": order, "epsilon": 0.4} for order in (2, 8, 4)]}
+
+
+def run(certificate: Certificate, folder: Path, rounds: int) -> str:
+    """Release some rounds of a run; return its record."""
+    training = TrainingRun(certificate, folder, records=50, normaliser=1.0)
+    for _ in range(rounds):
+        with training.step() as step:
+            step.release(np.zeros(3))
+    training.close()
+    return str(folder / "record.jsonl")
+
+
+def prepared(
+    place: str, document: dict[str, Any], *, filter: str | None = None, **more: Any
+) -> tuple[Ledger, str, Certificate]:
+    ledger = Ledger(place)
+    ledger.create(data_set(**more))
+    certificate = pyaccount.certify(document)
+    entry = ledger.reserve(certificate, who="ann", purpose="a test", filter=filter)
+    ledger.begin(entry)
+    return ledger, entry.id, certificate
+
+
+def spent(ledger: Ledger) -> list[float]:
+    return [term.spent for term in ledger.status().data_sets[0].blocks[0].filters[0].terms]
+
+
+def test_a_record_is_read_as_the_training_room_reads_it(tmp_path: Path) -> None:
+    record = run(pyaccount.certify(gaussian(0.1, rounds=4)), tmp_path / "run", 3)
+    found, whole = read_record(record), Recorded.read(record)
+    assert (found.rounds, found.head) == (whole.rounds, whole.last) == (3, whole.last)
+    assert found.document_sha256 == whole.header["document_sha256"]
+    # A run that goes on keeps its first line.
+    with Path(record).open("a") as lines:
+        lines.write('{"event": "unfinished')
+    assert read_record(record) == found
+
+
+def test_the_record_of_a_whole_run(place: str, tmp_path: Path) -> None:
+    ledger, entry, certificate = prepared(place, gaussian(0.1, rounds=3), privacy={"mu": 1})
+    record = run(certificate, tmp_path / "run", 3)
+    committed = ledger.commit(entry, certificate, record=record)
+    assert (committed.released_rounds, committed.record_head) == (3, read_record(record).head)
+    assert spent(ledger) == pytest.approx([0.03**0.5])
+    # The same certificate of another run, and the same run twice.
+    again = ledger.reserve(certificate, who="ann", purpose="again")
+    ledger.begin(again)
+    with pytest.raises(LedgerError, match="this record was committed with the entry"):
+        ledger.commit(again, certificate, record=record)
+    other = run(certificate, tmp_path / "other", 2)
+    assert ledger.commit(again, certificate, record=other).released_rounds == 2
+    assert spent(ledger) == pytest.approx([0.05**0.5])
+    assert ledger.verify().intact
+
+
+@pytest.mark.parametrize(
+    ("budget", "document", "expected"),
+    [
+        # μ² = 0.01 and ρ = 0.005 of each round, of which 2 of 8 were released.
+        ({"privacy": {"mu": 1}}, gaussian(0.1, rounds=8), [0.02**0.5]),
+        ({"privacy": {"rho": 1}}, gaussian(0.1, rounds=8), [0.01]),
+        # D_a = a·0.005 of each round.
+        ({"filters": [RENYI], "filter": "r"}, gaussian(0.1, rounds=8), [0.02, 0.04, 0.08]),
+    ],
+)
+def test_unused_rounds_are_credited_in_filters_that_add_rounds(
+    place: str, tmp_path: Path, budget: dict[str, Any], document: dict[str, Any], expected: list[float]
+) -> None:
+    ledger, entry, certificate = prepared(place, document, **budget)
+    whole = spent(ledger)
+    ledger.commit(entry, certificate, record=run(certificate, tmp_path / "run", 2))
+    assert spent(ledger) == pytest.approx(expected, rel=1e-12)
+    assert all(now < before for now, before in zip(spent(ledger), whole, strict=True))
+    assert ledger.verify().intact
+
+
+def test_sampled_rounds_are_credited_in_a_filter_of_divergences(place: str, tmp_path: Path) -> None:
+    document = sampled(rounds=40, rate=0.02, multiplier=2.0)
+    ledger, entry, certificate = prepared(place, document, filters=[RENYI], filter="r")
+    whole = spent(ledger)
+    ledger.commit(entry, certificate, record=run(certificate, tmp_path / "run", 10))
+    assert spent(ledger) == pytest.approx([one / 4 for one in whole], rel=1e-9)
+
+
+def test_a_run_without_a_release_costs_nothing_in_a_filter(place: str, tmp_path: Path) -> None:
+    ledger, entry, certificate = prepared(place, gaussian(0.1, rounds=8), privacy={"mu": 1})
+    ledger.commit(entry, certificate, record=run(certificate, tmp_path / "run", 0))
+    assert spent(ledger) == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("budget", "document"),
+    [
+        # A plan that was fixed, and a filter that counts the run as one mechanism.
+        ({}, gaussian(0.1, rounds=8)),
+        ({"filters": [{"name": "v", "epsilon": 2, "delta": 1e-6}], "filter": "v"}, gaussian(0.1, rounds=8)),
+        # Rounds that share their noise.
+        ({"privacy": {"mu": 1}}, gaussian(0.1, rounds=8, matrix={"kind": "toeplitz", "coefficients": [1, 0.5]})),
+    ],
+)
+def test_other_entries_keep_their_price(
+    place: str, tmp_path: Path, budget: dict[str, Any], document: dict[str, Any]
+) -> None:
+    ledger, entry, certificate = prepared(place, document, **budget)
+    before = ledger.status().data_sets[0].blocks
+    ledger.commit(entry, certificate, record=run(certificate, tmp_path / "run", 2))
+    assert ledger.entry(entry).released_rounds == 2
+    assert ledger.status().data_sets[0].blocks == before
+
+
+def test_a_record_that_ran_over(place: str, tmp_path: Path) -> None:
+    ledger, entry, certificate = prepared(place, gaussian(0.1, rounds=2), privacy={"mu": 1})
+    record = Path(run(certificate, tmp_path / "run", 2))
+    lines = record.read_bytes().splitlines(keepends=True)
+    release = next(line for line in reversed(lines) if json.loads(line)["event"] == "release")
+    changed = json.loads(release) | {"previous": read_record(record).head, "round": 2}
+    record.write_bytes(b"".join([*lines, json.dumps(changed).encode() + b"\n"]))
+    with pytest.raises(LedgerError) as caught:
+        ledger.commit(entry, certificate, record=record)
+    (problem,) = caught.value.problems
+    assert (problem.slug, problem.value, problem.allowed) == ("ran-over", 3, "at most 2")
+    assert ledger.entry(entry).state == "begun"
+
+
+def test_records_of_something_else(place: str, tmp_path: Path) -> None:
+    ledger, entry, certificate = prepared(place, gaussian(0.1, rounds=2), privacy={"mu": 1})
+    record = Path(run(pyaccount.certify(gaussian(0.2, rounds=2)), tmp_path / "run", 2))
+    whole = record.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for content in (
+        whole,
+        whole.replace(b'"release"', b'"releases"', 1),
+        b"".join(lines[:1] + lines[2:]),
+        b"",
+        b"{}\n",
+        b"text\n",
+    ):
+        record.write_bytes(content)
+        with pytest.raises(LedgerError) as caught:
+            ledger.commit(entry, certificate, record=record)
+        assert caught.value.problems[0].slug == "other-document"
+    with pytest.raises(FileNotFoundError):
+        ledger.commit(entry, certificate, record=tmp_path / "nowhere.jsonl")
+    assert ledger.entry(entry).state == "begun"
