@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 from pyaccount.document import fields as readers
 from pyaccount.document import ranges
 from pyaccount.document.amplification import AmplificationModel
+from pyaccount.document.data_set import DataSetModel
 from pyaccount.document.kinds import Section, word_of
 from pyaccount.document.models import (
     PHASED_KEYS,
@@ -68,6 +69,11 @@ _DOCUMENTS: dict[str, tuple[type[Section], str]] = {
         "`vary` is a sweep too. The values of a path are a list, or a span of numbers.",
     ),
     "Spans": (Span, "The numbers from one value to another, as values of a path in `vary`."),
+    "Data sets": (
+        DataSetModel,
+        "`kind: data-set`: the privacy budget of a data set, which `pyaccount ledger` keeps. Exactly one of epsilon with delta, "
+        "rho, mu and risk is the budget.",
+    ),
     "Policies": (PolicyModel, "`kind: policy`: limits that a certificate must meet, for `pyaccount check --policy`."),
 }
 

@@ -18,7 +18,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 #: The schemas of documents that people write, which `document.schema` generates.
-_DOCUMENTS = ("mechanism", "amplification", "sweep", "policy")
+_DOCUMENTS = ("mechanism", "amplification", "sweep", "policy", "data-set")
 #: The schemas of commands' output, format version 1: the pydantic model or the dataclass of each, and its description.
 _OUTPUTS = {
     "certificate": ("certificate:CertificateModel", "certificate"),
@@ -27,6 +27,10 @@ _OUTPUTS = {
     "comparison": ("certificate.comparison:Comparison", "comparison"),
     "sweep-table": ("sweeping:Sweep", "table of a sweep"),
     "runs": ("store.listing:RunList", "list of runs"),
+    "ledger-entry": ("ledger.entries:EntryRecord", "entry of a ledger"),
+    "ledger-status": ("ledger.status:LedgerStatus", "status of a ledger"),
+    "ledger-history": ("ledger.history:LedgerHistory", "history of a ledger"),
+    "ledger-verification": ("ledger.verification:LedgerVerification", "verification of a ledger"),
     "verdict": ("gate.verdict:Verdict", "verdict"),
     "verification": ("gate.verification:Verification", "verification"),
     "preparation": ("data.report:Preparation", "preparation"),
@@ -52,7 +56,7 @@ def schema(name: str) -> dict[str, Any]:
     else:
         from pyaccount.document import schema as documents
 
-        found = getattr(documents, f"{name}_schema")()
+        found = getattr(documents, f"{name.replace('-', '_')}_schema")()
     # The identity is a name and not an address: nothing is fetched.
     return {"$schema": DRAFT, "$id": f"urn:pyaccount:schema:{name}:v1", **found}
 

@@ -42,6 +42,7 @@ _HOMES = {
     "card": "publishing",
     "export": "publishing",
     "audit": "audit",
+    "ledger": "ledger",
     "runs": "runs",
     "schema": "documents",
     "completion": "completion",
@@ -107,9 +108,22 @@ def _command(name: str) -> click.Command:
     return command
 
 
+def _called(name: str, arguments: list[str] | None) -> click.Command:
+    """Return the command that was called, or the command of a group."""
+    command = _command(name)
+    words = sys.argv[1:] if arguments is None else arguments
+    inner = command.commands if isinstance(command, click.Group) else {}
+    return next((inner[word] for word in words if word in inner), command)
+
+
 def all_commands() -> dict[str, click.Command]:
-    """Load every command and return all by their names."""
-    return {name: _command(name) for name in _HOMES}
+    """Load every command and return all by their names; those of a group follow it, as in `ledger status`."""
+    found: dict[str, click.Command] = {}
+    for name in _HOMES:
+        command = found[name] = _command(name)
+        if isinstance(command, click.Group):
+            found |= {f"{name} {inner}": one for inner, one in command.commands.items()}
+    return found
 
 
 def _elsewhere(error: click.NoSuchOption) -> click.ClickException:
@@ -179,7 +193,7 @@ def run(arguments: list[str] | None = None) -> int:
         called = command_of(arguments, _HOMES)
         if isinstance(error, DomainError) and called is not None:
             # Functions name their arguments in messages; users of commands know the options.
-            error = DomainError(in_options(str(error), _command(called).params))
+            error = DomainError(in_options(str(error), _called(called, arguments).params))
         tell(str(error))
         return _exit_code(arguments, error.exit_code, error)
 

@@ -14,6 +14,7 @@ from pyaccount.cli.stdin import argument_name, files_of, source_of
 
 if TYPE_CHECKING:
     from pyaccount.document.amplification import Amplification
+    from pyaccount.document.data_set import DataSet
     from pyaccount.document.document import Document
     from pyaccount.document.policy import Policy
     from pyaccount.document.sweeps import SweepGrid
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 @overrides_option
 @format_option("what is printed")
 def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) -> int:
-    """Report every error of each DOC, with file, line and column. Policies and sweeps are checked too. Nothing is computed. A
-    DOC is a file, or - for standard input (once).
+    """Report every error of each DOC, with file, line and column. Policies, data sets and sweeps are checked too. Nothing
+    is computed. A DOC is a file, or - for standard input (once).
 
     \b
     Examples:
@@ -62,7 +63,7 @@ def validate(documents: tuple[str, ...], overrides: tuple[str, ...], form: str) 
     return status
 
 
-def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplification | Policy | SweepGrid:
+def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplification | Policy | DataSet | SweepGrid:
     """Return a document that can be planned, or a sweep of which some cells can. Raises `DocumentError`."""
     from pyaccount.document.amplification import Amplification
     from pyaccount.document.document import Document
@@ -85,7 +86,7 @@ def _checked(document: str, overrides: tuple[str, ...]) -> Document | Amplificat
     return loaded
 
 
-def _notes(loaded: Document | Amplification | Policy | SweepGrid | None) -> list[str]:
+def _notes(loaded: Document | Amplification | Policy | DataSet | SweepGrid | None) -> list[str]:
     from pyaccount.document.document import Document
     from pyaccount.document.notes import notes
 
@@ -93,9 +94,10 @@ def _notes(loaded: Document | Amplification | Policy | SweepGrid | None) -> list
 
 
 def _record(
-    file: str, loaded: Document | Amplification | Policy | SweepGrid | None, error: DocumentError | None
+    file: str, loaded: Document | Amplification | Policy | DataSet | SweepGrid | None, error: DocumentError | None
 ) -> ValidatedRecord:
     """Return the result of validating a document, as data."""
+    from pyaccount.document.data_set import DataSet
     from pyaccount.document.document import Document
     from pyaccount.document.policy import Policy
     from pyaccount.document.sweeps import SweepGrid
@@ -110,6 +112,8 @@ def _record(
         if isinstance(loaded, Document)
         else "policy"
         if isinstance(loaded, Policy)
+        else "data-set"
+        if isinstance(loaded, DataSet)
         else "sweep"
         if isinstance(loaded, SweepGrid)
         else "amplification",
