@@ -169,6 +169,13 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     default="text",
     help="Format of the verdict; markdown is for summaries of jobs [text].",
 )
+    "--ledger",
+    metavar="LEDGER",
+    type=FILE,
+    help="A ledger, a file or the address of a database: each certificate must be entered there, or fit into the budget.",
+)
+@click.option("--dataset", "data_set", metavar="NAME", help="The data set of the ledger [the only one].")
+@format_option("the verdict")
 @click.option("--quiet", is_flag=True, help="Print only what fails.")
 def check(
     certificates: tuple[str, ...],
@@ -181,14 +188,16 @@ def check(
     subjects: tuple[str, ...],
     any_subject: bool,
     no_limits: bool,
+    ledger: str | None,
+    data_set: str | None,
     **limits: object,
 ) -> int:
     """Compare each CERT with limits: a gate for continuous integration and deployment.
 
     A certificate passes if it does not contradict itself, if its claim holds, and if it meets every limit of the policy and
-    of the options. These must limit both ε and δ, or an attack; --no-limits turns this requirement off. An attestation needs
-    --subject for the files that it must be about; --any-subject turns this requirement off. Nothing is recomputed: `pyaccount
-    verify` recomputes.
+    of the options. These must limit both ε and δ, or an attack; --no-limits and --ledger turn this requirement off. An
+    attestation needs --subject for the files that it must be about; --any-subject turns this requirement off. Nothing is
+    recomputed: `pyaccount verify` recomputes.
 
     \b
     Examples:
@@ -196,6 +205,7 @@ def check(
       pyaccount check certificates/*.json --policy policy.yaml --max-age 90d --format json
       pyaccount check training.cert.json --document training.yaml --policy policy.yaml
       pyaccount check --attestation training.att.json --trusted-keys trusted --subject model.safetensors --policy policy.yaml
+      pyaccount check training.cert.json --ledger budgets.db
 
     \b
     Exit codes: 0 all pass, 1 a claim or a limit fails or no trusted key signed, 2 a file or a limit is wrong or missing.
@@ -226,6 +236,8 @@ def check(
         subjects=subjects,
         no_limits=no_limits,
         any_subject=any_subject,
+        ledger=ledger,
+        data_set=data_set,
     )
     for judged in verdict.certificates:
         if judged.error is not None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyaccount.certificate.reading import Read
     from pyaccount.document.document import Document
     from pyaccount.document.sources import Handed
+    from pyaccount.gate.budgets import AskedBudget
+    from pyaccount.ledger import Ledger
 
 FilePath = str | os.PathLike[str]
 
@@ -40,6 +42,8 @@ def check(  # noqa: PLR0913 - everything that a verdict depends on
     subjects: Sequence[FilePath] = (),
     no_limits: bool = False,
     any_subject: bool = False,
+    ledger: FilePath | Ledger | None = None,
+    data_set: str | None = None,
 ) -> Verdict:
     """Return the verdict on certificates, given as files or in memory. Unreadable files are part of the verdict.
 
@@ -49,7 +53,11 @@ def check(  # noqa: PLR0913 - everything that a verdict depends on
     such keys are given, a certificate without an attestation fails. Attestations must be about each of the files
     `subjects`.
 
-    The policy and the limits together must limit ε and δ, or an attack; `no_limits` turns this requirement off.
+    `ledger` is a ledger in which each certificate must be entered, or into which it must fit, for the data set `data_set` (by
+    default the only one); the `budget` of a policy applies in addition.
+
+    The policy and the limits together must limit ε and δ, or an attack; `no_limits` turns this requirement off, and so does a
+    budget, which limits them.
     Attestations need `subjects`; with `any_subject` they may be about any files. Neither option turns off what a policy
     requires.
 
@@ -74,8 +82,9 @@ def check(  # noqa: PLR0913 - everything that a verdict depends on
     caller = "command line" if places is not None else "caller"
     if limits:
         asked.append((caller, _given(limits, places or {}).limits))
+    budgets = _budgets(loaded, ledger, data_set, caller)
     unlimited = without_limit([one for _, one in asked])
-    if unlimited and not no_limits:
+    if unlimited and not (no_limits or budgets):
         raise DomainError(too_easy(unlimited))
     about = None if documents is None else _about(documents, caller)
     seal = seal_of(loaded, trusted_keys, subjects, caller)
@@ -85,24 +94,20 @@ def check(  # noqa: PLR0913 - everything that a verdict depends on
         raise DomainError(
             "`any_subject` is only for attestations: leave it out, since a certificate alone is about no file"
         )
-    shown_only = [(caller, name) for name in unlimited]
+    more: Any = {"about": about, "shown_only": [(caller, name) for name in unlimited], "budgets": budgets}
     judged = []
     for source in sources:
         file = os.fsdecode(source) if isinstance(source, str | os.PathLike) else "certificate"
         try:
             certificate = given_certificate(source)
-            judged.append(_with(tuple(seal.unsigned()), judge(certificate, asked, about=about, shown_only=shown_only)))
+            judged.append(_with(tuple(seal.unsigned()), judge(certificate, asked, **more)))
         except CertificateError as error:
             judged.append(Judged(file=file, passes=False, error=str(error), problems=Unreadable.of(error)))
     for attestation in attestations:
         file = os.fsdecode(attestation) if isinstance(attestation, str | os.PathLike) else "attestation"
         try:
             envelope = envelope_of(attestation)
-            judged.append(
-                _attested(
-                    envelope, seal, lambda certificate: judge(certificate, asked, about=about, shown_only=shown_only)
-                )
-            )
+            judged.append(_attested(envelope, seal, lambda certificate: judge(certificate, asked, **more)))
         except CertificateError as error:
             judged.append(Judged(file=file, passes=False, error=str(error), problems=Unreadable.of(error)))
     passes = all(one.passes for one in judged)
@@ -123,6 +128,28 @@ def _attested(envelope: Envelope, seal: Seal, judged_by: Callable[[Read], Judged
 def _with(rules: tuple[Rule, ...], judged: Judged) -> Judged:
     """Return a verdict with further rules before its own."""
     return replace(judged, passes=judged.passes and all(rule.passes for rule in rules), rules=(*rules, *judged.rules))
+
+
+def _budgets(
+    policy: Policy | None, ledger: FilePath | Ledger | None, data_set: str | None, caller: str
+) -> list[AskedBudget]:
+    """Return the ledgers that are asked. Raises `DomainError` for a data set without a ledger."""
+    if ledger is None and data_set is not None:
+        raise DomainError("`data_set` is a data set of a ledger: give `ledger` too")
+    places: list[tuple[str, FilePath | Ledger, str | None]] = []
+    if policy is not None and policy.budget is not None:
+        places.append((policy.name, *policy.budget))
+    if ledger is not None:
+        places.append((caller, ledger, data_set))
+    if not places:
+        return []
+    from pyaccount.gate.budgets import AskedBudget  # few gates ask a ledger
+    from pyaccount.ledger import Ledger
+
+    return [
+        AskedBudget(origin, Ledger(place) if isinstance(place, str | os.PathLike) else place, name)
+        for origin, place, name in places
+    ]
 
 
 def _about(documents: Sequence[FilePath | Handed | Mapping[str, Any] | Document], origin: str) -> About:

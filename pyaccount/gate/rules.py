@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate.model import CertificateModel
     from pyaccount.certificate.reading import Read
     from pyaccount.document.policy import Limits
+    from pyaccount.gate.budgets import AskedBudget
 
 #: The kinds of guarantee, from the strongest to the weakest.
 KINDS: tuple[GuaranteeKind, ...] = get_args(GuaranteeKind)
@@ -47,11 +48,12 @@ def judge(
     *,
     about: About | None = None,
     shown_only: Sequence[tuple[str, str]] = (),
+    budgets: Sequence[AskedBudget] = (),
 ) -> Judged:
     """Return the verdict on one certificate; `asked` are sets of limits with origins. Raises `CertificateError`.
 
     `shown_only` are the coordinates of the guarantee, `epsilon` or `delta`, that no limit restricts, each with the
-    origin of the option that allowed this.
+    origin of the option that allowed this. `budgets` are ledgers that must have or admit it.
     """
     data = read.certificate()
     contradictions = inconsistencies(data)
@@ -73,6 +75,7 @@ def judge(
         rules.append(Rule(name, origin, None, value, True, "shown only: no limit on it was asked for"))
     if about is not None:
         rules.append(_about(data, about))
+    rules += [budget.rule(read) for budget in budgets]
     return Judged(
         file=read.file,
         passes=all(rule.passes for rule in rules),
