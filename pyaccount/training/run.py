@@ -47,8 +47,10 @@ from pyaccount.training.writing import check_process
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
+    from pyaccount.ledger import Entry, Ledger
     from pyaccount.training.batches.attribution import Attributed
     from pyaccount.training.source import NoiseSource
+    from pyaccount.training.spending import Spending
 
 #: The open runs of this process. A forked child process detaches from all of them (`TrainingRun.forked`).
 _OPEN: weakref.WeakSet[TrainingRun] = weakref.WeakSet()
@@ -150,6 +152,10 @@ class TrainingRun:
         moved: bool = False,
         mark: MarkPlace = None,
         uncertified: bool = False,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        data_set: str | None = None,
+        blocks: Sequence[str] = (),
+        entry: str | None = None,
     ) -> None:
         """Begin a run, or continue the one in `folder`.
 
@@ -167,6 +173,9 @@ class TrainingRun:
           (`mark()`; None if there is none). By default a file in the user's state directory.
         * `uncertified`: runs a document without a certificate; the record and every report of it say so. Without it, a document
           that needs no samples is certified now, and one that does is refused.
+        * `ledger`: the ledger that keeps the budget of the data, or its place. The run is reserved there now, begins before its
+          first release, and is committed with its record when it is closed after its last round, or abandoned. `data_set` and
+          `blocks` are as for `Ledger.reserve`; `entry` names a reservation that was made before, in their place.
 
         Raises `CertificateError` or `DocumentError` if the source cannot be run, `RunError` if the folder, the key or the data
         belong to another run, and `DomainError` if another argument is out of range.
@@ -205,6 +214,17 @@ class TrainingRun:
             mark=mark,
             certificate=self._run.certificate,
         )
+        self._spending: Spending | None = None
+        if ledger is not None and rank == 0:
+            from pyaccount.training.spending import spending_of  # few runs have a ledger
+
+            try:
+                self._spending = spending_of(
+                    ledger, self._run, source, self._folder, data_set=data_set, blocks=blocks, entry=entry
+                )
+            except BaseException:
+                self._folder.close()
+                raise
         #: Everything is drawn from this key, which depends on the run's key and on the document: no two documents share draws.
         self._root = root_of(self._folder.key, self._folder.recorded.header)
         #: Batches and noise are drawn by stateful objects, which only one thread at a time may use.
@@ -235,6 +255,11 @@ class TrainingRun:
     def head(self) -> str:
         """The hash of the record's last line. If you keep it elsewhere, you can check whether a record has lost its end."""
         return self._folder.head
+
+    @property
+    def entry(self) -> Entry | None:
+        """The entry of the run in the ledger; None without one, and on ranks other than the first."""
+        return None if self._spending is None else self._spending.entry
 
     @property
     def guarantee(self) -> str | None:
@@ -358,11 +383,18 @@ class TrainingRun:
                 self._folder.keep_mark()
             finally:
                 self._folder.close()
+            if self._spending is not None:
+                self._spending.end()
 
     def close(self) -> None:
-        """Close the run, so that another process can continue it. The record says that it was closed."""
+        """Close the run, so that another process can continue it. The record says that it was closed.
+
+        If it has released its last round, its entry in a ledger is committed.
+        """
         with self._lock:
             self._folder.close()
+            if self._spending is not None:
+                self._spending.end()
 
     def __enter__(self) -> Self:
         return self
@@ -409,6 +441,8 @@ class TrainingRun:
             check_norm(arrays, norm, self._most[part.place])
         deviations = self._deviations(part, number)
         with self._lock:
+            if self._spending is not None:
+                self._spending.begin()
             noise = self._drawn(part, number, releases)
             self._round = number + 1
         noised = [

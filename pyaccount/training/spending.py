@@ -1,0 +1,101 @@
+"""The entry of a run in a ledger: reserved when the run is opened, begun before its first release, and committed at its end.
+
+The identifier of the entry follows from the run's key, so that a run which is continued, in this process or another one, has one
+entry. A run that was neither finished nor abandoned keeps its entry begun: it can be continued, or committed by hand.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyaccount.certificate import Certificate
+from pyaccount.certificate.compared import is_certificate
+from pyaccount.errors import DomainError, LedgerError, Problem, RunError
+
+if TYPE_CHECKING:
+    from pyaccount.ledger import Entry, Ledger
+    from pyaccount.training.certified import Certified, RunSource
+    from pyaccount.training.folder import RunFolder
+
+
+class Spending:
+    """What a run spends of the budget of its data set."""
+
+    def __init__(self, ledger: Ledger, entry: Entry, certificate: Certificate, folder: RunFolder) -> None:
+        self._ledger, self.entry, self._certificate, self._folder = ledger, entry, certificate, folder
+
+    def begin(self) -> None:
+        """Begin the entry, unless it has begun. Nothing may be released if this raises."""
+        if self.entry.state == "reserved":
+            self.entry = self._ledger.begin(self.entry)
+        if self.entry.state != "begun":
+            message = (
+                f"the entry {self.entry.id} of this run is {self.entry.state}, so that nothing more may be released for it: "
+                "reserve another one for another run"
+            )
+            raise LedgerError([Problem("not-allowed-now", message, ("entries", self.entry.id), self._ledger.place)])
+
+    def end(self) -> None:
+        """Commit the entry with the record of the run, if the run has ended for good; call it when the record is closed."""
+        if self.entry.state == "begun" and self._folder.recorded.ending in ("exhausted", "abandoned"):
+            record = self._folder.path
+            self.entry = self._ledger.commit(self.entry, self._certificate, record=record)
+
+
+def spending_of(  # noqa: PLR0913 - a run, and what it is entered as
+    ledger: Ledger | str | os.PathLike[str],
+    run: Certified,
+    source: RunSource,
+    folder: RunFolder,
+    *,
+    data_set: str | None,
+    blocks: Sequence[str],
+    entry: str | None,
+) -> Spending:
+    """Return the entry of a run: the one named, the one that was made for it before, or a new reservation.
+
+    Raises `RunError` for a run without a certificate, and the errors of `Ledger.reserve`.
+    """
+    from pyaccount.ledger import Ledger  # few runs have one
+
+    opened = Ledger(ledger) if isinstance(ledger, str | os.PathLike) else ledger
+    certificate = _certificate_of(run, source)
+    if entry is not None:
+        found = opened.entry(entry)
+        if found.document_sha256 != certificate.data.document_sha256:
+            raise DomainError(
+                f"entry = {entry!r}: this entry was reserved for {found.name} (document {found.document_sha256[:12]}), and the "
+                f"run is of the document {certificate.data.document_sha256[:12]}: give the entry of this run"
+            )
+        return Spending(opened, found, certificate, folder)
+    reserved = opened.reserve(
+        certificate,
+        who=_user(),
+        purpose=run.document.name,
+        data_set=data_set,
+        blocks=blocks,
+        id=f"run-{folder.key.commitment[:16]}",
+    )
+    return Spending(opened, reserved, certificate, folder)
+
+
+def _certificate_of(run: Certified, source: RunSource) -> Certificate:
+    if isinstance(source, Certificate):
+        return source
+    if isinstance(source, str | os.PathLike) and is_certificate(source):
+        return Certificate.load(source)
+    if run.certificate is None:
+        raise RunError("a ledger counts certified runs, and this one has no certificate: leave uncertified out")
+    return Certificate.from_json(run.certificate)
+
+
+def _user() -> str:
+    """Return the name of the user whose process this is."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run as a user that has no name.
+        return f"user {os.getuid()}" if hasattr(os, "getuid") else "unknown"

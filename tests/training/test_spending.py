@@ -1,0 +1,127 @@
+"""Runs that are entered in a ledger: reserved on opening, begun at the first release, committed with their record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ledger_samples import data_set, gaussian
+
+import pyaccount
+from pyaccount import BudgetError, DomainError, Ledger, LedgerError, RunError, TrainingRun
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    made = Ledger(tmp_path / "budgets.db")
+    made.create(data_set(privacy={"mu": 0.5}))
+    return made
+
+
+def document(rounds: int = 4, mu: float = 0.1) -> dict[str, Any]:
+    stated = gaussian(mu, rounds=rounds, epsilon=8)
+    return stated | {"training": {"iterations": rounds, "expected_batch_size": 20}}
+
+
+def opened(source: Any, folder: Path, ledger: Any, **more: Any) -> TrainingRun:
+    return TrainingRun(source, folder, records=20, ledger=ledger, **more)
+
+
+def go_on(run: TrainingRun, rounds: int) -> None:
+    for _ in range(rounds):
+        with run.step() as step:
+            step.release(np.zeros(2))
+
+
+def states(ledger: Ledger) -> list[str]:
+    return [event.event for event in ledger.history().events][1:]
+
+
+def spent(ledger: Ledger) -> float:
+    return ledger.status().data_sets[0].blocks[0].filters[0].terms[0].spent
+
+
+def test_a_run_is_reserved_begun_and_committed(ledger: Ledger, tmp_path: Path) -> None:
+    certificate = pyaccount.certify(document())
+    with opened(certificate, tmp_path / "run", ledger) as run:
+        assert states(ledger) == ["reserved"]
+        assert run.entry is not None
+        assert run.entry.purpose == "mean"
+        go_on(run, 1)
+        assert states(ledger) == ["reserved", "begun"]
+        go_on(run, 3)
+        assert states(ledger) == ["reserved", "begun"]
+    assert states(ledger) == ["reserved", "begun", "committed"]
+    entry = ledger.entry(run.entry.id)
+    assert (entry.state, entry.released_rounds) == ("committed", 4)
+    run.close()
+    assert states(ledger) == ["reserved", "begun", "committed"]
+    assert ledger.verify().intact
+
+
+def test_a_run_that_is_continued_has_one_entry(ledger: Ledger, tmp_path: Path) -> None:
+    """Also if its process was killed, and if it was opened from a document, which is certified then."""
+    for rounds in (0, 1, 1):
+        run = opened(document(), tmp_path / "run", str(tmp_path / "budgets.db"))
+        go_on(run, rounds)
+        run.close()
+    assert states(ledger) == ["reserved", "begun"]
+    with opened(document(), tmp_path / "run", ledger) as run:
+        go_on(run, 2)
+    assert states(ledger) == ["reserved", "begun", "committed"]
+    # After the end nothing more is released, and opening it again changes nothing.
+    opened(document(), tmp_path / "run", ledger).close()
+    assert states(ledger) == ["reserved", "begun", "committed"]
+
+
+def test_an_abandoned_run_gets_its_unused_rounds_back(ledger: Ledger, tmp_path: Path) -> None:
+    run = opened(document(rounds=16), tmp_path / "run", ledger)
+    go_on(run, 4)
+    assert spent(ledger) == pytest.approx(0.4)
+    run.abandon()
+    assert states(ledger) == ["reserved", "begun", "committed"]
+    assert spent(ledger) == pytest.approx(0.2)
+
+
+def test_a_run_that_does_not_fit_releases_nothing(ledger: Ledger, tmp_path: Path) -> None:
+    certificate = pyaccount.certify(document(rounds=26))
+    for _ in range(2):
+        with pytest.raises(BudgetError):
+            opened(certificate, tmp_path / "run", ledger)
+    assert states(ledger) == []
+    # Its folder is not locked: with a larger budget it begins there.
+    ledger.change(data_set(privacy={"mu": 0.6}))
+    with opened(certificate, tmp_path / "run", ledger) as run:
+        go_on(run, 1)
+    assert states(ledger)[1:] == ["reserved", "begun"]
+
+
+def test_a_reservation_that_was_made_before(ledger: Ledger, tmp_path: Path) -> None:
+    certificate = pyaccount.certify(document())
+    reserved = ledger.reserve(certificate, who="ann", purpose="p")
+    other = ledger.reserve(document(mu=0.05), who="ann", purpose="p")
+    with pytest.raises(DomainError, match=r"this entry was reserved for mean .* give the entry of this run"):
+        opened(certificate, tmp_path / "run", ledger, entry=other.id)
+    with opened(certificate, tmp_path / "run", ledger, entry=reserved.id) as run:
+        go_on(run, 4)
+    assert ledger.entry(reserved.id).state == "committed"
+    ledger.release(other)
+    with opened(document(mu=0.05), tmp_path / "other", ledger, entry=other.id) as run, pytest.raises(LedgerError):
+        go_on(run, 1)
+    assert run.released == 0
+
+
+def test_only_the_first_rank_enters_a_run(ledger: Ledger, tmp_path: Path) -> None:
+    certificate = pyaccount.certify(document())
+    first = opened(certificate, tmp_path / "run", ledger, world=2)
+    second = opened(certificate, tmp_path / "run", ledger, rank=1, world=2)
+    assert (second.entry, states(ledger)) == (None, ["reserved"])
+    second.close()
+    first.close()
+
+
+def test_a_run_without_a_certificate_is_not_entered(ledger: Ledger, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="a ledger counts certified runs"):
+        opened(document(), tmp_path / "run", ledger, uncertified=True)
