@@ -117,9 +117,7 @@ class Validation(Message):
 
 def errors_of(error: PyaccountError) -> list[ErrorRecord]:
     """Return an error as data: one record for each problem of a document, a certificate, a table, a model card, or a ledger."""
-    located = (
-        DocumentError | CertificateError | TableError | CardError | CardMismatchError | LedgerError | BudgetError
-    )
+    located = DocumentError | CertificateError | TableError | CardError | CardMismatchError | LedgerError | BudgetError
     if isinstance(error, located) and error.problems:
         return [ErrorRecord.model_validate({**problem.to_json(), "stopped": None}) for problem in error.problems]
     if isinstance(error, LimitError):

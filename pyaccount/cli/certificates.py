@@ -169,13 +169,13 @@ def report(certificate: str, output: str | None, form: str | None, record: str |
     default="text",
     help="Format of the verdict; markdown is for summaries of jobs [text].",
 )
+@click.option(
     "--ledger",
     metavar="LEDGER",
     type=FILE,
     help="A ledger, a file or the address of a database: each certificate must be entered there, or fit into the budget.",
 )
 @click.option("--dataset", "data_set", metavar="NAME", help="The data set of the ledger [the only one].")
-@format_option("the verdict")
 @click.option("--quiet", is_flag=True, help="Print only what fails.")
 def check(
     certificates: tuple[str, ...],

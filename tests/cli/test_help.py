@@ -97,7 +97,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     signed.save(folder / "training.att.json")
     # A card that states the certificate.
     (folder / "README.md").write_text("# A model\n", encoding="utf-8")
-    # A run that was begun.
     # A run that was begun, and a ledger in which it is reserved.
     TrainingRun(folder / "training.cert.json", folder / "runs" / "first", records=50_000).close()
     shutil.copy(EXAMPLES / "ledger" / "customers.yaml", folder)
