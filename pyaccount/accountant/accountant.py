@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from pyaccount.accountant import resuming
 from pyaccount.accountant import state as saved
 from pyaccount.accountant.horizon import Horizon, Horizons
-from pyaccount.accountant.ledger import ADAPTIVE, MANY, MOST, PREMISE, Ledger, head_of
+from pyaccount.accountant.ledger import ADAPTIVE, MANY, MOST, PREMISE, OpenLedger, head_of
 from pyaccount.accountant.planned import Planned, document_of, planned, seeded
 from pyaccount.arguments import threads_of
 from pyaccount.document.document import Document
@@ -69,7 +69,7 @@ class Accountant:
         """Raises `DocumentError` for a document or a budget that is wrong, and for mechanisms without a bound."""
         self._threads = threads_of(threads)
         self._plan: Planned | None = None
-        self._ledger: Ledger | None = None
+        self._ledger: OpenLedger | None = None
         self._filtered: Filtered | None = None
         if document is not None:
             if (adjacency, delta, epsilon, group_size, name, adaptive) != (None, None, None, 1, "training", False):
@@ -87,7 +87,7 @@ class Accountant:
             stated = {"adjacency": adjacency, "epsilon": target, "delta": delta}
             premise = ADAPTIVE if adaptive else PREMISE
             grouped = stated if group_size == 1 else {**stated, "group_size": group_size}
-            self._ledger = Ledger(head_of(name, grouped, premise))
+            self._ledger = OpenLedger(head_of(name, grouped, premise))
             # This round is allowed for every δ.
             some = {"sampler": "none", "noise": "laplace", "noise_multiplier": 1.0}
             privacy = load(self._ledger.plus(1, some).mapping()).privacy
@@ -335,7 +335,7 @@ class Accountant:
         return self._plan
 
     @property
-    def _open(self) -> Ledger:
+    def _open(self) -> OpenLedger:
         assert self._ledger is not None
         return self._ledger
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pyaccount.accountant.ledger import Ledger
+from pyaccount.accountant.ledger import OpenLedger
 from pyaccount.document.loading import load
 from pyaccount.document.ranges import ITERATIONS
 from pyaccount.errors import DocumentError, Problem, StateError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class Filtered:
     """The rounds so far, and what they spend of a budget. It never changes; `plus` returns a new one."""
 
-    ledger: Ledger
+    ledger: OpenLedger
     epsilon: float
     delta: float
     filter: Filter | None = None
@@ -66,7 +66,7 @@ class Filtered:
             int(ITERATIONS.maximum) - start, lambda more: chosen._with(one.lasting(start + more)) is not None
         )
 
-    def _filtering(self, ledger: Ledger) -> Filtered:
+    def _filtering(self, ledger: OpenLedger) -> Filtered:
         """Return this with a filter: one for rounds like the last ones of a ledger, if there is none yet."""
         if self.filter is not None:
             return self
@@ -74,7 +74,7 @@ class Filtered:
         filter = filter_for(first, self.epsilon, self.delta)
         return replace(self, filter=filter, before=filter.nothing, spent=filter.nothing)
 
-    def _with(self, ledger: Ledger) -> Filtered | None:
+    def _with(self, ledger: OpenLedger) -> Filtered | None:
         """Return this with a ledger that continues it by more rounds of one kind; None if the filter refuses them."""
         chosen = self._filtering(ledger)
         assert chosen.filter is not None
@@ -107,7 +107,7 @@ class Filtered:
         more = {} if self.filter is None else {"filter": self.filter.mapping()}
         return {**self.ledger.record(), **more}
 
-    def reread(self, ledger: Ledger, stated: object, source: str) -> Filtered:
+    def reread(self, ledger: OpenLedger, stated: object, source: str) -> Filtered:
         """Return this with the saved rounds and filter. Raises `StateError` if they do not belong to this budget."""
         if not ledger.phases:
             if stated is not None:

@@ -16,7 +16,7 @@ from pyaccount.document.loading import load
 from pyaccount.document.ranges import ITERATIONS
 
 if TYPE_CHECKING:
-    from pyaccount.accountant.ledger import Ledger
+    from pyaccount.accountant.ledger import OpenLedger
     from pyaccount.accountant.planned import Planned
 
 #: The pair (ε, δ).
@@ -90,7 +90,7 @@ class Horizons:
             horizon.find(certified)
         return horizon
 
-    def of_ledger(self, ledger: Ledger, target: PrivacyTarget, *, find: bool) -> Horizon:
+    def of_ledger(self, ledger: OpenLedger, target: PrivacyTarget, *, find: bool) -> Horizon:
         """Return the known horizon of the length of a ledger's last phase, which follows the phases before it."""
         length, start = ledger.last_length, ledger.lasting(0)
         question = (*target, json.dumps(start.phases, sort_keys=True))

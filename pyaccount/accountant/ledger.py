@@ -70,7 +70,7 @@ def head_of(name: str, privacy: Mapping[str, Any], premise: str = PREMISE) -> di
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class OpenLedger:
     """The phases so far. A ledger never changes; `plus` returns a new one."""
 
     head: dict[str, Any]
@@ -88,11 +88,11 @@ class Ledger:
         """Return the number of rounds of the last phase."""
         return int(self.phases[-1]["training"]["iterations"])
 
-    def lasting(self, rounds: int) -> Ledger:
+    def lasting(self, rounds: int) -> OpenLedger:
         """Return the ledger with `rounds` rounds in its last phase."""
-        return Ledger(self.head, (*self.phases[:-1], lasting(self.phases[-1], rounds)))
+        return OpenLedger(self.head, (*self.phases[:-1], lasting(self.phases[-1], rounds)))
 
-    def plus(self, count: int, arguments: Mapping[str, Any] | None = None) -> Ledger:
+    def plus(self, count: int, arguments: Mapping[str, Any] | None = None) -> OpenLedger:
         """Return the ledger with `count` more rounds of the kind that `arguments` describe, or like the last ones.
 
         Equal neighbours become one phase. Raises `DocumentError` for rounds that no document describes, or that have no
@@ -111,7 +111,7 @@ class Ledger:
         _within(
             phases[-1]["training"]["iterations"], ITERATIONS, ("training", "iterations"), "rounds of one kind in a row"
         )
-        return Ledger(self.head, tuple(phases), last)
+        return OpenLedger(self.head, tuple(phases), last)
 
     def mapping(self, **privacy: float | str) -> dict[str, Any]:
         """Return the document of the releases: the phases, with these values under `privacy`.
@@ -175,7 +175,7 @@ def body_of(document: Document) -> dict[str, Any]:
     return without_length({key: written[key] for key in ("training", "sampler", "noise") if key in written})
 
 
-def reread(head: dict[str, Any], phases: object, source: str) -> Ledger:
+def reread(head: dict[str, Any], phases: object, source: str) -> OpenLedger:
     """Return the ledger of saved phases; each phase is validated. Raises `StateError`."""
     if not isinstance(phases, list) or not all(isinstance(phase, dict) for phase in phases):
         raise StateError(f"{source}: document.phases: a list of phases is expected")
@@ -189,7 +189,7 @@ def reread(head: dict[str, Any], phases: object, source: str) -> Ledger:
         assert length != SOLVE  # `body_of` refuses blanks
         if lasting(read, length) != phase:
             raise StateError(f"{source}: document.phases[{index}]: this is not how a ledger writes its rounds")
-    return Ledger(head, tuple(copy.deepcopy(phases)))
+    return OpenLedger(head, tuple(copy.deepcopy(phases)))
 
 
 def extends(later: Sequence[Mapping[str, Any]], earlier: Sequence[object]) -> bool:

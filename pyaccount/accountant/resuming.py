@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from pyaccount.accountant import state as saved
-from pyaccount.accountant.ledger import Ledger, extends, reread
+from pyaccount.accountant.ledger import OpenLedger, extends, reread
 from pyaccount.accountant.planned import Planned
 from pyaccount.document.canonical import sha256_of
 from pyaccount.errors import StateError
@@ -26,7 +26,7 @@ def check_plan(found: saved.AccountantState, plan: Planned, done: int, source: s
         raise _forgotten(found, done, source)
 
 
-def ledger_of(found: saved.AccountantState, ledger: Ledger, source: str, mode: str = "ledger") -> Ledger:
+def ledger_of(found: saved.AccountantState, ledger: OpenLedger, source: str, mode: str = "ledger") -> OpenLedger:
     """Return the ledger of a state that continues this ledger. Raises `StateError`."""
     _check_mode(found, mode, source)
     if not _of_this_run(found, ledger):
@@ -39,7 +39,7 @@ def ledger_of(found: saved.AccountantState, ledger: Ledger, source: str, mode: s
     return read
 
 
-def check_file(path: str | os.PathLike[str], done: int, run: Planned | Ledger) -> None:
+def check_file(path: str | os.PathLike[str], done: int, run: Planned | OpenLedger) -> None:
     """Raise `StateError` if a file is not a state, or is one of this run with rounds that are not among those done."""
     if not saved.may_be_replaced(path):
         raise StateError(f"{os.fsdecode(path)}: is there, and no state of an accountant: it is not overwritten")
@@ -68,7 +68,7 @@ def _check_mode(found: saved.AccountantState, mode: str, source: str) -> None:
         raise StateError(f"{source}: mode: this is the state of a {found.mode}, and the accountant has a {mode}")
 
 
-def _of_this_run(found: saved.AccountantState, run: Planned | Ledger) -> bool:
+def _of_this_run(found: saved.AccountantState, run: Planned | OpenLedger) -> bool:
     """Return whether a state has the document of a run; of a ledger only the head, as the rest describes releases."""
     if isinstance(run, Planned):
         return found.mode == "plan" and sha256_of(found.document) == sha256_of(run.document.to_mapping())

@@ -16,7 +16,7 @@ from pyaccount.cli.stdin import files_of, source_of
 
 if TYPE_CHECKING:
     from pyaccount.cli.common import PrintableResult
-    from pyaccount.ledger import Entry, Ledger
+    from pyaccount.ledger import Ledger, LedgerEntry
 
 #: The formats of a status.
 FORMS = ("text", "markdown", "json", "html", "openmetrics")
@@ -317,7 +317,7 @@ def _opened(place: str) -> Ledger:
     return Ledger(place)
 
 
-def _show_entry(entry: Entry, form: str) -> int:
+def _show_entry(entry: LedgerEntry, form: str) -> int:
     from pyaccount.ledger.entries import EntryRecord
 
     record = EntryRecord.of(entry)

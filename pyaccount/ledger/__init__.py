@@ -54,6 +54,6 @@ transaction for each command (`database`, `sqlite`, `server`). `state` has the r
 from __future__ import annotations
 
 from pyaccount.ledger.ledger import Ledger
-from pyaccount.ledger.state import Entry, Place
+from pyaccount.ledger.state import EntryPlace, LedgerEntry
 
-__all__ = ["Entry", "Ledger", "Place"]
+__all__ = ["EntryPlace", "Ledger", "LedgerEntry"]

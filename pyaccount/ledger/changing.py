@@ -8,14 +8,12 @@ from typing import Any
 from pyaccount.document.data_set import DataSet
 from pyaccount.errors import BudgetError, Problem
 from pyaccount.ledger.desk import refuse
-from pyaccount.ledger.state import Block, Entry, Kept, Total, within
-from pyaccount.ledger.totals import total_of, total_words
+from pyaccount.ledger.state import BlockState, KeptDataSet, LedgerEntry, Total, within
+from pyaccount.ledger.totals import Phases, total_of, total_words
 from pyaccount.ledger.words import spent_words
 
-Phases = list[dict[str, Any]]
 
-
-def check_change(kept: Kept, document: DataSet, place: str) -> None:
+def check_change(kept: KeptDataSet, document: DataSet, place: str) -> None:
     """Raise `LedgerError` if more than the numbers of the budget and the list of blocks differs."""
     before, after = kept.data_set.to_mapping(), document.to_mapping()
     path = ("data_sets", document.name)
@@ -35,10 +33,10 @@ def check_change(kept: Kept, document: DataSet, place: str) -> None:
 
 
 def changed_budget(
-    document: DataSet, blocks: Sequence[Block], fixed: Callable[[str], Iterable[Phases]], place: str
+    document: DataSet, blocks: Sequence[BlockState], fixed: Callable[[str], Iterable[Phases]], place: str
 ) -> dict[str, Any]:
     """Return the content of the event. Raises `BudgetError` if a block has spent more than the new budget."""
-    after = Kept.new(document)
+    after = KeptDataSet.new(document)
     empty = total_of(after, [])
     problems = []
     totals: dict[str, Total | None] = {}
@@ -69,19 +67,19 @@ def changed_budget(
     if problems:
         raise BudgetError(problems)
     written = {name: None if total is None else total.to_mapping() for name, total in totals.items()}
-    return Kept.new(document, empty).to_mapping() | {"totals": written}
+    return KeptDataSet.new(document, empty).to_mapping() | {"totals": written}
 
 
 def refunds(
-    entry: Entry, kept: Kept, blocks: Sequence[Block], fixed: Mapping[str, Mapping[str, Phases]]
+    entry: LedgerEntry, kept: KeptDataSet, blocks: Sequence[BlockState], fixed: Mapping[str, Mapping[str, Phases]]
 ) -> dict[str, Total]:
     """Return the totals of the blocks on which an entry is fixed and nothing has begun, without this entry."""
     totals = {}
     fixed_on = {place.block for place in entry.places if place.filter is None}
     for block in blocks:
         if block.name in fixed_on and not block.begun:
-            others = [phases for other, phases in fixed[block.name].items() if other != entry.id]
-            total = total_of(kept, others)
+            remaining = [phases for other, phases in fixed[block.name].items() if other != entry.id]
+            total = total_of(kept, remaining)
             assert total is not None
             assert block.total is not None
             # The old total bounds fewer entries too; of two bounds the smaller one counts.

@@ -9,14 +9,14 @@ from typing import Any
 from pyaccount.certificate import Certificate
 from pyaccount.errors import CertificateError, DocumentError, DomainError
 from pyaccount.ledger.desk import refuse
-from pyaccount.ledger.planning import Planned, check_protected, first_rounds, independent, of_certificate
-from pyaccount.ledger.records import Released, read_record
-from pyaccount.ledger.state import Cost, Entry, Kept
+from pyaccount.ledger.planning import PlannedEntry, check_protected, first_rounds, independent, of_certificate
+from pyaccount.ledger.records import ReleasedRounds, read_record
+from pyaccount.ledger.state import EntryCost, KeptDataSet, LedgerEntry
 
 
 def commitment(
-    entry: Entry,
-    kept: Kept,
+    entry: LedgerEntry,
+    kept: KeptDataSet,
     source: Certificate | str | os.PathLike[str],
     record: str | os.PathLike[str] | None,
     place: str,
@@ -48,7 +48,7 @@ def commitment(
     }
 
 
-def _released(entry: Entry, found: Planned, released: Released, place: str) -> Released:
+def _released(entry: LedgerEntry, found: PlannedEntry, released: ReleasedRounds, place: str) -> ReleasedRounds:
     path = ("entries", entry.id)
     if released.document_sha256 != found.document.sha256:
         message = (
@@ -67,7 +67,7 @@ def _released(entry: Entry, found: Planned, released: Released, place: str) -> R
     return released
 
 
-def _credited(entry: Entry, kept: Kept, found: Planned, rounds: int) -> dict[str, Cost]:
+def _credited(entry: LedgerEntry, kept: KeptDataSet, found: PlannedEntry, rounds: int) -> dict[str, EntryCost]:
     """Return the lower costs of the places in filters whose costs are sums over rounds.
 
     Such a filter counts every round by itself, and admits the next round whatever was released before; the run is then the
@@ -75,7 +75,7 @@ def _credited(entry: Entry, kept: Kept, found: Planned, rounds: int) -> dict[str
     """
     if entry.rounds is None or rounds >= entry.rounds or not independent(found):
         return {}
-    credited: dict[str, Cost] = {}
+    credited: dict[str, EntryCost] = {}
     for place in entry.places:
         if place.filter is None or "epsilon" in kept.data_set.filters[place.filter]:
             continue

@@ -38,7 +38,7 @@ TABLES = (
 Values = Mapping[str, object]
 
 
-class Connection(Protocol):
+class LedgerConnection(Protocol):
     """A transaction that is in progress."""
 
     def rows(self, statement: str, values: Values | None = None) -> list[Any]:
@@ -58,10 +58,10 @@ class Database(Protocol):
     def create(self) -> None:
         """Make the tables of a ledger, unless they are there."""
 
-    def reading(self) -> AbstractContextManager[Connection]:
+    def reading(self) -> AbstractContextManager[LedgerConnection]:
         """Return a transaction in which all queries see one state."""
 
-    def writing(self) -> AbstractContextManager[Connection]:
+    def writing(self) -> AbstractContextManager[LedgerConnection]:
         """Return a transaction that no other one is concurrent with. At its end it is on disk, or nothing of it is."""
 
 

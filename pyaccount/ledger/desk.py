@@ -10,12 +10,12 @@ from typing import Any
 
 from pyaccount.document.data_set import DataSet, is_period
 from pyaccount.errors import LedgerError, Problem, quoted
-from pyaccount.ledger.database import Connection, Database
+from pyaccount.ledger.database import Database, LedgerConnection
 from pyaccount.ledger.events import moment_of, spelled
 from pyaccount.ledger.opening import open_database
 from pyaccount.ledger.periods import periods_between
-from pyaccount.ledger.rows import Rows
-from pyaccount.ledger.state import Account, Block, BrokenRuleError, Entry, Kept
+from pyaccount.ledger.rows import LedgerRows
+from pyaccount.ledger.state import Account, BlockState, BrokenRuleError, KeptDataSet, LedgerEntry
 
 #: How far the clock of a machine may be behind the last event.
 SKEW = timedelta(minutes=5)
@@ -49,7 +49,7 @@ class Desk:
         """The file, or the address of the server, without a password."""
         return self._database.place
 
-    def _concerned(self, rows: Rows, kept: Kept, names: Sequence[str]) -> list[Block]:
+    def _concerned(self, rows: LedgerRows, kept: KeptDataSet, names: Sequence[str]) -> list[BlockState]:
         """Return the blocks of an entry. A period that nobody has used yet is one too."""
         data_set = kept.data_set
         if not names:
@@ -71,7 +71,7 @@ class Desk:
             blocks.append(block)
         return blocks
 
-    def _block(self, rows: Rows, kept: Kept, name: str) -> Block:
+    def _block(self, rows: LedgerRows, kept: KeptDataSet, name: str) -> BlockState:
         """Return a block of a data set. Raises `LedgerError` if it has none of this name."""
         data_set = kept.data_set
         block = rows.block(data_set.name, name)
@@ -86,10 +86,10 @@ class Desk:
         raise refuse("unknown-name", message, ("data_sets", data_set.name, "blocks"), self.place, value=name)
 
     @staticmethod
-    def _not_yet(kept: Kept, name: str) -> Block:
+    def _not_yet(kept: KeptDataSet, name: str) -> BlockState:
         """Return the block of a period that nobody has used."""
         accounts = {filter_: Account(rule.nothing) for filter_, rule in kept.filters.items()}
-        return Block(kept.data_set.name, name, accounts, kept.empty, version=-1)
+        return BlockState(kept.data_set.name, name, accounts, kept.empty, version=-1)
 
     def _expired(self, data_set: DataSet, name: str) -> bool:
         """Return whether a block is a period that is kept no longer."""
@@ -98,7 +98,7 @@ class Desk:
             return False
         return periods_between(name, self._clock(), periods.every) >= periods.keep
 
-    def _kept(self, rows: Rows, name: str | None) -> Kept:
+    def _kept(self, rows: LedgerRows, name: str | None) -> KeptDataSet:
         if name is None:
             names = rows.data_sets()
             if len(names) != 1:
@@ -113,7 +113,7 @@ class Desk:
             raise refuse("unknown-name", message, ("data_sets",), self.place, value=name)
         return kept
 
-    def _entry(self, rows: Rows, entry: Entry | str) -> Entry:
+    def _entry(self, rows: LedgerRows, entry: LedgerEntry | str) -> LedgerEntry:
         identity = entry if isinstance(entry, str) else entry.id
         found = rows.entry(identity)
         if found is None:
@@ -126,7 +126,7 @@ class Desk:
             rows.block(found.data_set, place.block)
         return found
 
-    def _wrong_state(self, entry: Entry, wanted: str, remedy: str) -> LedgerError:
+    def _wrong_state(self, entry: LedgerEntry, wanted: str, remedy: str) -> LedgerError:
         since = {"reserved": entry.reserved, "begun": entry.begun}.get(entry.state, entry.ended)
         message = f"{entry.id} cannot be {wanted}: it is {entry.state} since {since}: {remedy}"
         return refuse("not-allowed-now", message, ("entries", entry.id), self.place, value=entry.state)
@@ -137,7 +137,7 @@ class Desk:
             message = f"{what} = {quoted(text)}: a text of 1 to 200 printable characters is expected"
             raise refuse("unknown-name", message, (), self.place, value=text if isinstance(text, str) else None)
 
-    def _add(self, rows: Rows, kind: str, content: dict[str, Any]) -> None:
+    def _add(self, rows: LedgerRows, kind: str, content: dict[str, Any]) -> None:
         """Add an event at the current time. Raises `LedgerError` if the clock is too far behind the last event."""
         now = self._clock()
         if rows.head.time:
@@ -156,17 +156,17 @@ class Desk:
             raise refuse("ledger-damaged", message, (), self.place) from error
 
     @contextmanager
-    def _reading(self) -> Iterator[Rows]:
+    def _reading(self) -> Iterator[LedgerRows]:
         with self._database.reading() as connection:
             yield self._rows(connection)
 
     @contextmanager
-    def _writing(self) -> Iterator[Rows]:
+    def _writing(self) -> Iterator[LedgerRows]:
         with self._database.writing() as connection:
             yield self._rows(connection)
 
-    def _rows(self, connection: Connection) -> Rows:
-        return Rows(connection, self.place)
+    def _rows(self, connection: LedgerConnection) -> LedgerRows:
+        return LedgerRows(connection, self.place)
 
 
 def _now() -> datetime:

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from pyaccount.certificate.record import NonNegative, OutputRecord, Probability, Record
-from pyaccount.ledger.state import Entry
+from pyaccount.ledger.state import LedgerEntry
 
 
 class PlaceRecord(Record):
@@ -47,7 +47,7 @@ class EntryRecord(OutputRecord):
     released_rounds: int | None = Field(description="The number of rounds in the record.")
 
     @classmethod
-    def of(cls, entry: Entry) -> EntryRecord:
+    def of(cls, entry: LedgerEntry) -> EntryRecord:
         """Return an entry as data."""
         mapping = entry.to_mapping()
         mapping.pop("phases_sha256")

@@ -13,7 +13,7 @@ from pyaccount.pages.readable import Readable
 
 if TYPE_CHECKING:
     from pyaccount.ledger.events import Event
-    from pyaccount.ledger.rows import Rows
+    from pyaccount.ledger.rows import LedgerRows
 
 
 class EventRecord(Record):
@@ -66,7 +66,7 @@ class LedgerHistory(OutputRecord, Readable):
         return Page("History of a ledger", self.ledger, (PageSection("events", "Events", blocks),))
 
 
-def history_of(place: str, rows: Rows, data_set: str | None) -> LedgerHistory:
+def history_of(place: str, rows: LedgerRows, data_set: str | None) -> LedgerHistory:
     """Return the events of a data set, or of all of the ledger."""
     events = [_record(event) for event in rows.events(data_set)]
     return LedgerHistory(pyaccount=1, kind="ledger-history", ledger=place, events=events)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyaccount.document.data_set import DataSet, load_data_set
 from pyaccount.errors import BudgetError, Problem
 from pyaccount.ledger.desk import Desk, refuse
-from pyaccount.ledger.rows import Rows
-from pyaccount.ledger.state import Block, Entry, Kept, Place, Total, within
+from pyaccount.ledger.rows import LedgerRows
+from pyaccount.ledger.state import BlockState, EntryPlace, KeptDataSet, LedgerEntry, Total, within
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
     from pyaccount.ledger.history import LedgerHistory
-    from pyaccount.ledger.planning import Planned, Source
+    from pyaccount.ledger.planning import EntrySource, PlannedEntry
     from pyaccount.ledger.reserving import Decision
     from pyaccount.ledger.status import LedgerStatus
     from pyaccount.ledger.verification import LedgerVerification
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TRIES = 4
 
 
-class _Asked(NamedTuple):
+class _Reservation(NamedTuple):
     """What a reservation states beside its document."""
 
     who: str
@@ -38,7 +38,7 @@ class Admission(NamedTuple):
     """Whether something is entered in a ledger, or would fit."""
 
     #: The entry; None if it is not entered, but would fit.
-    entry: Entry | None
+    entry: LedgerEntry | None
     #: Where it counts, or would count.
     words: str
 
@@ -64,7 +64,7 @@ class Ledger(Desk):
         from pyaccount.ledger.totals import total_of, total_words
 
         document = load_data_set(data_set)
-        kept = Kept.new(document)
+        kept = KeptDataSet.new(document)
         total = total_of(kept, [])
         if total is not None and not within(document, total):
             message = (
@@ -72,7 +72,7 @@ class Ledger(Desk):
                 f"{document.budget_words()}: set less aside"
             )
             raise BudgetError([Problem("over-budget", message, ("data_sets", document.name, "filters"), self.place)])
-        kept = Kept.new(document, total)
+        kept = KeptDataSet.new(document, total)
         self._database.create()
         with self._writing() as rows:
             if rows.data_set(document.name) is not None:
@@ -126,7 +126,7 @@ class Ledger(Desk):
 
     def reserve(  # noqa: PLR0913 - what is entered, and for whom
         self,
-        source: Source,
+        source: EntrySource,
         *,
         who: str,
         purpose: str,
@@ -134,7 +134,7 @@ class Ledger(Desk):
         blocks: Sequence[str] = (),
         filter: str | None = None,
         id: str | None = None,
-    ) -> Entry:
+    ) -> LedgerEntry:
         """Reserve the budget of a run before it begins, and return the entry.
 
         Args:
@@ -153,7 +153,7 @@ class Ledger(Desk):
         from pyaccount.ledger.planning import check_protected, planned
         from pyaccount.ledger.reserving import Deciding, check_name
 
-        asked = _Asked(who, purpose, tuple(blocks), id)
+        asked = _Reservation(who, purpose, tuple(blocks), id)
         found = planned(source)
         self._check_text(who, "who")
         self._check_text(purpose, "purpose")
@@ -183,7 +183,7 @@ class Ledger(Desk):
                     return self._reserve(rows, kept, found, decision, asked)
         raise AssertionError("the last attempt returns")
 
-    def begin(self, entry: Entry | str) -> Entry:
+    def begin(self, entry: LedgerEntry | str) -> LedgerEntry:
         """Begin a reserved entry, before its first release. From now on, what is reserved on its blocks is adaptive."""
         with self._writing() as rows:
             found = self._entry(rows, entry)
@@ -199,11 +199,11 @@ class Ledger(Desk):
 
     def commit(
         self,
-        entry: Entry | str,
+        entry: LedgerEntry | str,
         certificate: Certificate | str | os.PathLike[str],
         *,
         record: str | os.PathLike[str] | None = None,
-    ) -> Entry:
+    ) -> LedgerEntry:
         """Commit an entry that has begun: its certificate, and the record of its run, where there is one.
 
         In a filter that adds the costs of rounds, the rounds of the plan that the record does not contain are credited, if rounds
@@ -236,7 +236,7 @@ class Ledger(Desk):
             self._add(rows, "committed", content)
             return rows.state.entries[found.id]
 
-    def release(self, entry: Entry | str) -> Entry:
+    def release(self, entry: LedgerEntry | str) -> LedgerEntry:
         """Give back a reservation that was not begun.
 
         Where nothing on a block has begun, and in filters, it counts no longer. Later a fixed entry keeps its price: its plan
@@ -258,7 +258,7 @@ class Ledger(Desk):
                     return self._release(rows, found, totals)
         raise AssertionError("the last attempt returns")
 
-    def admission(self, source: Source, *, data_set: str | None = None, blocks: Sequence[str] = ()) -> Admission:
+    def admission(self, source: EntrySource, *, data_set: str | None = None, blocks: Sequence[str] = ()) -> Admission:
         """Return whether a certificate or a document is entered already, or would fit if it were reserved now.
 
         Without `blocks`, it is asked of all open blocks that the ledger has. Nothing is written. Raises `BudgetError` if it would
@@ -287,7 +287,7 @@ class Ledger(Desk):
         with self._reading() as rows:
             return self._kept(rows, name).data_set
 
-    def entry(self, id: str) -> Entry:
+    def entry(self, id: str) -> LedgerEntry:
         """Return an entry by its identifier. Raises `LedgerError` if there is none."""
         with self._reading() as rows:
             return self._entry(rows, id)
@@ -321,7 +321,9 @@ class Ledger(Desk):
 
     # What follows is not called by users.
 
-    def _reserve(self, rows: Rows, kept: Kept, found: Planned, decision: Decision, asked: _Asked) -> Entry:
+    def _reserve(
+        self, rows: LedgerRows, kept: KeptDataSet, found: PlannedEntry, decision: Decision, asked: _Reservation
+    ) -> LedgerEntry:
         name = kept.data_set.name
         for place in decision.places:
             if rows.block(name, place.block) is None:
@@ -346,7 +348,13 @@ class Ledger(Desk):
         self._add(rows, "reserved", content)
         return rows.state.entries[identity]
 
-    def _still(self, rows: Rows, kept: Kept, decision: Decision, admitted: Callable[[Place, Block], bool]) -> bool:
+    def _still(
+        self,
+        rows: LedgerRows,
+        kept: KeptDataSet,
+        decision: Decision,
+        admitted: Callable[[EntryPlace, BlockState], bool],
+    ) -> bool:
         """Return whether a decision still holds: fixed entries at the version they were decided at, others if still admitted."""
         name = kept.data_set.name
         for place in decision.places:
@@ -360,7 +368,7 @@ class Ledger(Desk):
                 return False
         return True
 
-    def _same(self, earlier: Entry, found: Planned, kept: Kept, asked: _Asked) -> Entry:
+    def _same(self, earlier: LedgerEntry, found: PlannedEntry, kept: KeptDataSet, asked: _Reservation) -> LedgerEntry:
         """Return the entry with this id if it is the same reservation."""
         stated = (earlier.data_set, earlier.phases_sha256, earlier.who, earlier.purpose)
         same_blocks = not asked.blocks or sorted(asked.blocks) == sorted(place.block for place in earlier.places)
@@ -371,7 +379,9 @@ class Ledger(Desk):
             raise refuse("not-allowed-now", message, ("entries", earlier.id), self.place)
         return earlier
 
-    def _releasing(self, rows: Rows, entry: Entry | str) -> tuple[Entry, Kept, list[Block], dict[str, dict[str, Any]]]:
+    def _releasing(
+        self, rows: LedgerRows, entry: LedgerEntry | str
+    ) -> tuple[LedgerEntry, KeptDataSet, list[BlockState], dict[str, dict[str, Any]]]:
         found = self._entry(rows, entry)
         if found.state != "reserved":
             remedy = "commit it" if found.state == "begun" else "there is nothing to do"
@@ -380,7 +390,7 @@ class Ledger(Desk):
         blocks = [self._block(rows, kept, place.block) for place in found.places]
         return found, kept, blocks, {block.name: dict(rows.fixed(found.data_set, block.name)) for block in blocks}
 
-    def _release(self, rows: Rows, found: Entry, totals: dict[str, Total]) -> Entry:
+    def _release(self, rows: LedgerRows, found: LedgerEntry, totals: dict[str, Total]) -> LedgerEntry:
         content = {
             "data_set": found.data_set,
             "entry": found.id,

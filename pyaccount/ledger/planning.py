@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 #: The δ of a joint document of which only the phases are used.
 ANY_DELTA = 1e-6
 
-Source = str | os.PathLike[str] | Handed | Mapping[str, Any] | Document | Certificate
+EntrySource = str | os.PathLike[str] | Handed | Mapping[str, Any] | Document | Certificate
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedEntry:
     """What is entered: a document without blanks."""
 
     #: What a filter computes a cost from: the document, or a certificate from samples.
@@ -66,7 +66,7 @@ def phases_hash(phases: object) -> str:
     return hashlib.sha256(canonical(phases).encode(errors="surrogatepass")).hexdigest()
 
 
-def planned(source: Source) -> Planned:
+def planned(source: EntrySource) -> PlannedEntry:
     """Return what is to be entered. Raises `DocumentError`, `CertificateError`, and `TypeError` for another type."""
     if isinstance(source, str | os.PathLike) and is_certificate(source):
         source = Certificate.load(source)
@@ -91,7 +91,7 @@ def planned(source: Source) -> Planned:
     return _planned(document, document, document.sha256)
 
 
-def of_certificate(certificate: Certificate) -> Planned:
+def of_certificate(certificate: Certificate) -> PlannedEntry:
     """Return what a certificate is about. Raises `CertificateError` if it does not hold or contradicts itself."""
     document = claimed_document(certificate, "entry in a ledger")
     digest = hashlib.sha256(certificate.to_json().encode()).hexdigest()
@@ -100,7 +100,7 @@ def of_certificate(certificate: Certificate) -> Planned:
     return _planned(certificate if sampled else document, document, certificate.data.document_sha256, digest)
 
 
-def _planned(source: Document | Certificate, document: Document, asked: str, digest: str | None = None) -> Planned:
+def _planned(source: Document | Certificate, document: Document, asked: str, digest: str | None = None) -> PlannedEntry:
     for body in document.every_body():
         for path, name in body.files().items():
             message = (
@@ -123,10 +123,10 @@ def _planned(source: Document | Certificate, document: Document, asked: str, dig
     phases = tuple(joint["phases"])
     training = not any(isinstance(body.noise, MechanismKind) for body in document.bodies)
     rounds = sum(body.count * number(body.training.iterations) for body in document.bodies) if training else None
-    return Planned(source, document, asked, phases, rounds, digest)
+    return PlannedEntry(source, document, asked, phases, rounds, digest)
 
 
-def check_protected(found: Planned, data_set: DataSet, place: str) -> None:
+def check_protected(found: PlannedEntry, data_set: DataSet, place: str) -> None:
     """Raise `LedgerError` unless a document protects what the data set protects."""
     privacy = found.document.privacy
     stated = {"adjacency": privacy.adjacency, "group_size": privacy.group_size, "unit": unit_of(found.document)}
@@ -144,7 +144,7 @@ def check_protected(found: Planned, data_set: DataSet, place: str) -> None:
         raise LedgerError(problems)
 
 
-def first_rounds(found: Planned, rounds: int) -> Document | None:
+def first_rounds(found: PlannedEntry, rounds: int) -> Document | None:
     """Return the document of the first rounds of a run, for a run whose rounds are independent of one another.
 
     Then each round is a mechanism of its own, which a filter that adds the costs of rounds counts by itself. None for every
@@ -165,7 +165,7 @@ def first_rounds(found: Planned, rounds: int) -> Document | None:
         return None
 
 
-def independent(found: Planned) -> bool:
+def independent(found: PlannedEntry) -> bool:
     """Return whether the document is one run whose rounds are independent of one another."""
     return len(found.document.bodies) == 1 and _independent(found.document.bodies[0])
 

@@ -18,7 +18,7 @@ from pyaccount.errors import LedgerError, Problem
 _LONGEST = 1 << 20
 
 
-class Released(NamedTuple):
+class ReleasedRounds(NamedTuple):
     """What a record says of a run."""
 
     file: str
@@ -30,7 +30,7 @@ class Released(NamedTuple):
     run: str
 
 
-def read_record(path: str | os.PathLike[str]) -> Released:
+def read_record(path: str | os.PathLike[str]) -> ReleasedRounds:
     """Read the record of a run. Raises `LedgerError` if it is not one, and `OSError` if it cannot be read."""
     file = os.fsdecode(path)
     previous, document, rounds, run = "0" * 64, None, 0, None
@@ -56,7 +56,7 @@ def read_record(path: str | os.PathLike[str]) -> Released:
             rounds += kind == "release"
     if run is None or not isinstance(document, str):
         raise _wrong(file, 1, "does not begin a run")
-    return Released(file, document, rounds, previous, run)
+    return ReleasedRounds(file, document, rounds, previous, run)
 
 
 def _wrong(file: str, line: int, what: str) -> LedgerError:

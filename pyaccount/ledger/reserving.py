@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyaccount.certificate import Certificate
 from pyaccount.document.data_set import BUDGET
 from pyaccount.errors import BudgetError, CertificateError, DocumentError, DomainError, LedgerError, Problem
-from pyaccount.ledger.planning import Planned, first_rounds, independent
-from pyaccount.ledger.state import Block, Cost, Kept, Place, Total, within
-from pyaccount.ledger.totals import total_of, total_words
+from pyaccount.ledger.planning import PlannedEntry, first_rounds, independent
+from pyaccount.ledger.state import BlockState, EntryCost, EntryPlace, KeptDataSet, Total, within
+from pyaccount.ledger.totals import Phases, total_of, total_words
 from pyaccount.ledger.words import spent_words
 
 if TYPE_CHECKING:
@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 
     from pyaccount.filters import Filter
 
-Phases = list[dict[str, Any]]
-
 
 class Decision(NamedTuple):
     """Where an entry counts, the new totals of blocks on which it is fixed, and what this was decided from."""
 
-    places: tuple[Place, ...]
+    places: tuple[EntryPlace, ...]
     totals: dict[str, Total]
     #: The versions of the blocks on which it is fixed: at another version, it has to be decided again.
     versions: dict[str, int]
@@ -33,12 +31,12 @@ class Decision(NamedTuple):
 class Deciding:
     """Decides about one entry. Costs are computed once for each filter."""
 
-    def __init__(self, kept: Kept, found: Planned, filter_: str | None, place: str) -> None:
+    def __init__(self, kept: KeptDataSet, found: PlannedEntry, filter_: str | None, place: str) -> None:
         self._kept = kept
         self._found = found
         self._filter = filter_
         self._place = place
-        self._costs: dict[str, Cost | Exception] = {}
+        self._costs: dict[str, EntryCost | Exception] = {}
         if filter_ is not None and filter_ not in kept.filters:
             names = ", ".join(kept.filters) or "none"
             message = (
@@ -47,9 +45,9 @@ class Deciding:
             path = ("data_sets", kept.data_set.name, "filters")
             raise LedgerError([Problem("unknown-name", message, path, place, value=filter_, allowed=names)])
 
-    def decide(self, blocks: Sequence[Block], fixed: Callable[[str], list[Phases]]) -> Decision:
+    def decide(self, blocks: Sequence[BlockState], fixed: Callable[[str], list[Phases]]) -> Decision:
         """Return where the entry counts. Raises `BudgetError` with a problem for each block that does not admit it."""
-        places: list[Place] = []
+        places: list[EntryPlace] = []
         totals: dict[str, Total] = {}
         problems: list[Problem] = []
         for block in blocks:
@@ -63,7 +61,7 @@ class Deciding:
             total = self._total([*fixed(block.name), list(self._found.phases)])
             if within(self._kept.data_set, total):
                 before = 0.0 if block.total is None else block.total.value
-                places.append(Place(block.name, None, (max(0.0, total.value - before),)))
+                places.append(EntryPlace(block.name, None, (max(0.0, total.value - before),)))
                 totals[block.name] = total
             else:
                 problems.append(self._too_much(block, total, fixed(block.name)))
@@ -72,7 +70,7 @@ class Deciding:
         versions = {block.name: block.version for block in blocks if block.name in totals}
         return Decision(tuple(places), totals, versions)
 
-    def admitted(self, place: Place, block: Block) -> bool:
+    def admitted(self, place: EntryPlace, block: BlockState) -> bool:
         """Return whether the filter of a place still admits the entry."""
         assert place.filter is not None
         return self._kept.filters[place.filter].admits(block.accounts[place.filter].spent, place.cost)
@@ -82,7 +80,7 @@ class Deciding:
         assert total is not None
         return total
 
-    def _adaptive(self, block: Block) -> Place | Problem:
+    def _adaptive(self, block: BlockState) -> EntryPlace | Problem:
         names = [self._filter] if self._filter is not None else list(self._kept.filters)
         reasons = []
         for name in names:
@@ -92,11 +90,11 @@ class Deciding:
                 continue
             spent = block.accounts[name].spent
             if rule.admits(spent, cost):
-                return Place(block.name, name, cost)
+                return EntryPlace(block.name, name, cost)
             reasons.append(f"{name}: {self._left(name, rule, spent, cost)}")
         return self._no_filter(block, reasons)
 
-    def _cost(self, name: str) -> Cost | Exception:
+    def _cost(self, name: str) -> EntryCost | Exception:
         """Return the cost of the entry in a filter, or why it has none."""
         if name not in self._costs:
             try:
@@ -105,7 +103,7 @@ class Deciding:
                 self._costs[name] = error
         return self._costs[name]
 
-    def _no_filter(self, block: Block, reasons: list[str]) -> Problem:
+    def _no_filter(self, block: BlockState, reasons: list[str]) -> Problem:
         data_set = self._kept.data_set
         path = ("data_sets", data_set.name, "blocks", block.name)
         if data_set.filtered:
@@ -124,13 +122,13 @@ class Deciding:
         message = "; ".join([f"{self._found.name} does not fit: {why}", *reasons])
         return Problem("over-budget", message, path, self._place)
 
-    def _left(self, name: str, rule: Filter, spent: Cost, cost: Cost) -> str:
+    def _left(self, name: str, rule: Filter, spent: EntryCost, cost: EntryCost) -> str:
         budget = self._kept.data_set.filters[name]
         words = f"{spent_words(budget, cost)} is asked for, and {spent_words(budget, rule.remaining(spent), left=True)} is left"
         fitting = self._rounds(lambda document: rule.admits(spent, tuple(rule.cost(document))))
         return words + fitting
 
-    def _too_much(self, block: Block, total: Total, fixed: list[Phases]) -> Problem:
+    def _too_much(self, block: BlockState, total: Total, fixed: list[Phases]) -> Problem:
         data_set = self._kept.data_set
         path = ("data_sets", data_set.name, "blocks", block.name)
         before = "" if block.total is None else f", and {total_words(data_set, block.total)} without it"
@@ -173,7 +171,7 @@ def _reason(error: Exception) -> str:
     return "; ".join(problem.message for problem in problems) or str(error)
 
 
-def check_name(kept: Kept, filter_: str | None) -> None:
+def check_name(kept: KeptDataSet, filter_: str | None) -> None:
     """Raise `DomainError` if a filter is named for a data set in which all entries count in one."""
     if filter_ is not None and kept.data_set.filtered and filter_ != BUDGET:
         raise DomainError(

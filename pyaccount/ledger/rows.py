@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pyaccount.errors import DocumentError, LedgerError, LedgerStorageError, Path, Problem
-from pyaccount.ledger.database import FORMAT, Connection
+from pyaccount.ledger.database import FORMAT, LedgerConnection
 from pyaccount.ledger.events import Event, Head, canonical
-from pyaccount.ledger.state import Block, Entry, Kept, State
+from pyaccount.ledger.state import BlockState, KeptDataSet, LedgerEntry, State
 
 _UPSERTS = {
     "data_sets": "INSERT INTO data_sets (name, content) VALUES (:name, :content) "
@@ -31,10 +31,10 @@ _EVENT = (
 Made = TypeVar("Made")
 
 
-class Rows:
+class LedgerRows:
     """The rows of one transaction. A row that was read is in `state`, where events change it."""
 
-    def __init__(self, connection: Connection, place: str) -> None:
+    def __init__(self, connection: LedgerConnection, place: str) -> None:
         self.connection = connection
         self.place = place
         self.state = State()
@@ -49,60 +49,60 @@ class Rows:
             )
         self.head = Head(sequence, time, hash_)
 
-    def data_set(self, name: str) -> Kept | None:
+    def data_set(self, name: str) -> KeptDataSet | None:
         """Return a data set; None if there is none of this name."""
         if name not in self.state.data_sets:
             for (content,) in self.connection.rows("SELECT content FROM data_sets WHERE name = :name", {"name": name}):
-                self.state.data_sets[name] = self._read(Kept.of, content, ("data_sets", name))
+                self.state.data_sets[name] = self._read(KeptDataSet.of, content, ("data_sets", name))
         return self.state.data_sets.get(name)
 
     def data_sets(self) -> list[str]:
         """Return the names of all data sets, in order."""
         return [name for (name,) in self.connection.rows("SELECT name FROM data_sets ORDER BY name")]
 
-    def block(self, data_set: str, name: str) -> Block | None:
+    def block(self, data_set: str, name: str) -> BlockState | None:
         """Return a block of a data set; None if there is none of this name."""
         if (data_set, name) not in self.state.blocks:
             values = {"data_set": data_set, "name": name}
             query = "SELECT content FROM blocks WHERE data_set = :data_set AND name = :name"
             for (content,) in self.connection.rows(query, values):
                 self.state.blocks[data_set, name] = self._read(
-                    Block.of, content, ("data_sets", data_set, "blocks", name)
+                    BlockState.of, content, ("data_sets", data_set, "blocks", name)
                 )
         return self.state.blocks.get((data_set, name))
 
-    def blocks(self, data_set: str) -> list[Block]:
+    def blocks(self, data_set: str) -> list[BlockState]:
         """Return the blocks of a data set, in the order of their names."""
         query = "SELECT name FROM blocks WHERE data_set = :data_set ORDER BY name"
         names = [name for (name,) in self.connection.rows(query, {"data_set": data_set})]
         return [block for name in names if (block := self.block(data_set, name)) is not None]
 
-    def entry(self, identity: str) -> Entry | None:
+    def entry(self, identity: str) -> LedgerEntry | None:
         """Return an entry; None if there is none with this id."""
         if identity not in self.state.entries:
             for (content,) in self.connection.rows("SELECT content FROM entries WHERE id = :id", {"id": identity}):
-                self.state.entries[identity] = self._read(Entry.of, content, ("entries", identity))
+                self.state.entries[identity] = self._read(LedgerEntry.of, content, ("entries", identity))
         return self.state.entries.get(identity)
 
-    def entries(self, data_set: str) -> list[Entry]:
+    def entries(self, data_set: str) -> list[LedgerEntry]:
         """Return the entries of a data set, in the order in which they were reserved."""
         query = "SELECT id, content FROM entries WHERE data_set = :data_set ORDER BY sequence"
         rows = self.connection.rows(query, {"data_set": data_set})
-        return [self._read(Entry.of, content, ("entries", identity)) for identity, content in rows]
+        return [self._read(LedgerEntry.of, content, ("entries", identity)) for identity, content in rows]
 
-    def entries_of(self, data_set: str, document: str) -> list[Entry]:
+    def entries_of(self, data_set: str, document: str) -> list[LedgerEntry]:
         """Return the entries of a data set that are about a document, by its hash."""
         query = "SELECT id, content FROM entries WHERE data_set = :data_set AND document = :document ORDER BY sequence"
         rows = self.connection.rows(query, {"data_set": data_set, "document": document})
-        return [self._read(Entry.of, content, ("entries", identity)) for identity, content in rows]
+        return [self._read(LedgerEntry.of, content, ("entries", identity)) for identity, content in rows]
 
-    def committed(self, certificate: str, record: str | None) -> Entry | None:
+    def committed(self, certificate: str, record: str | None) -> LedgerEntry | None:
         """Return the entry of an earlier commit of this record, or, without a record, of this certificate; None if none is."""
         column, value = ("certificate", certificate) if record is None else ("record", record)
         for (content,) in self.connection.rows(
             f"SELECT content FROM entries WHERE {column} = :value", {"value": value}
         ):
-            earlier = Entry.of(json.loads(content))
+            earlier = LedgerEntry.of(json.loads(content))
             if earlier.certificate is not None:
                 self.state.certificates.add(earlier.certificate)
             if earlier.record is not None:
@@ -163,7 +163,11 @@ class Rows:
         return event
 
     def _store(
-        self, event: Event, data_sets: dict[str, Kept], blocks: dict[tuple[str, str], Block], entries: dict[str, Entry]
+        self,
+        event: Event,
+        data_sets: dict[str, KeptDataSet],
+        blocks: dict[tuple[str, str], BlockState],
+        entries: dict[str, LedgerEntry],
     ) -> None:
         for name, kept in self.state.data_sets.items():
             if kept is not data_sets.get(name):
@@ -176,7 +180,7 @@ class Rows:
             if entry is not (before := entries.get(identity)):
                 self._store_entry(event, entry, before)
 
-    def _store_entry(self, event: Event, entry: Entry, before: Entry | None) -> None:
+    def _store_entry(self, event: Event, entry: LedgerEntry, before: LedgerEntry | None) -> None:
         values: dict[str, object] = {
             "id": entry.id,
             "data_set": entry.data_set,

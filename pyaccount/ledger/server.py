@@ -75,31 +75,31 @@ class Server:
             connection.execute(self._sql.text(first), {"format": FORMAT, "hash": "0" * 64})
 
     @contextmanager
-    def reading(self) -> Iterator[_Transaction]:
+    def reading(self) -> Iterator[_ServerTransaction]:
         """Return a transaction in which all queries see one state."""
         with self._located("cannot be read"):
             connection = self._engine.connect().execution_options(
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
             )
             with connection, connection.begin():
-                transaction = _Transaction(connection, self._sql.text)
+                transaction = _ServerTransaction(connection, self._sql.text)
                 self._check(transaction)
                 yield transaction
 
     @contextmanager
-    def writing(self) -> Iterator[_Transaction]:
+    def writing(self) -> Iterator[_ServerTransaction]:
         """Return a transaction that holds the lock of all writers from its beginning."""
         with self._located("cannot be written"):
             connection = self._engine.connect().execution_options(isolation_level="READ COMMITTED")
             with connection, connection.begin():
-                transaction = _Transaction(connection, self._sql.text)
+                transaction = _ServerTransaction(connection, self._sql.text)
                 self._check(transaction)
                 transaction.run("SET LOCAL synchronous_commit = on")
                 transaction.run(f"SET LOCAL lock_timeout = '{PATIENCE}s'")
                 transaction.rows("SELECT one FROM head WHERE one = 1 FOR UPDATE")
                 yield transaction
 
-    def _check(self, transaction: _Transaction) -> None:
+    def _check(self, transaction: _ServerTransaction) -> None:
         """Raise `LedgerStorageError` if the database has no ledger."""
         ((found,),) = transaction.rows("SELECT to_regclass('head')")
         if found is None:
@@ -117,7 +117,7 @@ class Server:
             ) from error
 
 
-class _Transaction:
+class _ServerTransaction:
     def __init__(self, connection: Any, text: Any) -> None:
         self._connection = connection
         self._text = text

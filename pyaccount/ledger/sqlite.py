@@ -66,19 +66,19 @@ class SqliteFile:
             self._patiently(connection, "COMMIT")
 
     @contextmanager
-    def reading(self) -> Iterator[_Transaction]:
+    def reading(self) -> Iterator[_FileTransaction]:
         """Return a transaction in which all queries see one state."""
         with self._transaction("DEFERRED", "cannot be read") as transaction:
             yield transaction
 
     @contextmanager
-    def writing(self) -> Iterator[_Transaction]:
+    def writing(self) -> Iterator[_FileTransaction]:
         """Return a transaction that holds the lock of the file from its beginning."""
         with self._transaction("IMMEDIATE", "cannot be written") as transaction:
             yield transaction
 
     @contextmanager
-    def _transaction(self, kind: str, what: str) -> Iterator[_Transaction]:
+    def _transaction(self, kind: str, what: str) -> Iterator[_FileTransaction]:
         self._check_file()
         if not self._path.exists():
             raise no_ledger(self.place)
@@ -87,7 +87,7 @@ class SqliteFile:
             # The first query takes the lock, from which on all queries see one state.
             if not self._prepared(connection):
                 raise no_ledger(self.place)
-            yield _Transaction(connection)
+            yield _FileTransaction(connection)
             self._patiently(connection, "COMMIT")
 
     def _check_file(self) -> None:
@@ -161,7 +161,7 @@ class SqliteFile:
             ) from error
 
 
-class _Transaction:
+class _FileTransaction:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 

@@ -21,7 +21,7 @@ from pyaccount.filters import Filter, filter_of
 from pyaccount.ledger.events import Event, canonical
 
 EntryState = Literal["reserved", "begun", "committed", "released"]
-Cost = tuple[float, ...]
+EntryCost = tuple[float, ...]
 
 
 class BrokenRuleError(Exception):
@@ -45,7 +45,7 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EntryPlace:
     """What an entry counts for on one block: its phases if `filter` is None (a fixed entry), or a cost in a filter.
 
     The cost of a fixed entry is by how much the total of the block grew when it was reserved: one number, which is not a bound,
@@ -54,7 +54,7 @@ class Place:
 
     block: str
     filter: str | None = None
-    cost: Cost = ()
+    cost: EntryCost = ()
     #: Whether it still counts: what was not begun may be given back.
     counts: bool = True
 
@@ -63,13 +63,13 @@ class Place:
         return {"block": self.block, "filter": self.filter, "cost": list(self.cost), "counts": self.counts}
 
     @classmethod
-    def of(cls, mapping: dict[str, Any]) -> Place:
+    def of(cls, mapping: dict[str, Any]) -> EntryPlace:
         """Return the place of plain data."""
         return cls(mapping["block"], mapping["filter"], tuple(mapping["cost"]), mapping.get("counts", True))
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """One entry: a document that somebody runs on blocks of a data set."""
 
     id: str
@@ -82,7 +82,7 @@ class Entry:
     phases_sha256: str
     #: The number of rounds of a training run; None if the document is not a single run.
     rounds: int | None
-    places: tuple[Place, ...]
+    places: tuple[EntryPlace, ...]
     state: EntryState = "reserved"
     reserved: str = ""
     begun: str | None = None
@@ -103,21 +103,21 @@ class Entry:
         return mapping | {"places": [place.to_mapping() for place in self.places]}
 
     @classmethod
-    def of(cls, mapping: dict[str, Any]) -> Entry:
+    def of(cls, mapping: dict[str, Any]) -> LedgerEntry:
         """Return the entry of plain data."""
-        return cls(**mapping | {"places": tuple(map(Place.of, mapping["places"]))})
+        return cls(**mapping | {"places": tuple(map(EntryPlace.of, mapping["places"]))})
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
     """What is spent in a filter of a block, and by how many entries."""
 
-    spent: Cost
+    spent: EntryCost
     entries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BlockState:
     """A block of a data set and its accounts."""
 
     data_set: str
@@ -141,7 +141,7 @@ class Block:
         return mapping
 
     @classmethod
-    def of(cls, mapping: dict[str, Any]) -> Block:
+    def of(cls, mapping: dict[str, Any]) -> BlockState:
         """Return the block of plain data."""
         total = None if mapping["total"] is None else Total(**mapping["total"])
         accounts = {name: Account(tuple(spent), entries) for name, (spent, entries) in mapping["accounts"].items()}
@@ -159,7 +159,7 @@ def _parsed(text: str) -> tuple[DataSet, dict[str, Filter]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptDataSet:
     """A data set of the ledger: its document, and the total of a block without entries."""
 
     #: The document as canonical JSON.
@@ -181,12 +181,12 @@ class Kept:
         return {"document": json.loads(self.text), "empty": None if self.empty is None else self.empty.to_mapping()}
 
     @classmethod
-    def of(cls, mapping: dict[str, Any]) -> Kept:
+    def of(cls, mapping: dict[str, Any]) -> KeptDataSet:
         """Return the data set of plain data."""
         return cls(canonical(mapping["document"]), None if mapping["empty"] is None else Total(**mapping["empty"]))
 
     @classmethod
-    def new(cls, data_set: DataSet, empty: Total | None = None) -> Kept:
+    def new(cls, data_set: DataSet, empty: Total | None = None) -> KeptDataSet:
         """Return a data set that is entered."""
         return cls(canonical(data_set.to_mapping()), empty)
 
@@ -206,7 +206,7 @@ def limit_of(data_set: DataSet) -> float:
     )
 
 
-def _lessened(spent: Cost, by: Cost) -> Cost:
+def _lessened(spent: EntryCost, by: EntryCost) -> EntryCost:
     """Return what is spent without a cost. The difference is rounded up, so it is still an upper bound on the other costs."""
     exact = (Fraction(one) - Fraction(other) for one, other in zip(spent, by, strict=True))
     return tuple(rounded_up(max(Fraction(0), difference)) for difference in exact)
@@ -216,9 +216,9 @@ def _lessened(spent: Cost, by: Cost) -> Cost:
 class State:
     """Data sets, blocks and entries: all of a ledger, or those that a command concerns."""
 
-    data_sets: dict[str, Kept] = field(default_factory=dict)
-    blocks: dict[tuple[str, str], Block] = field(default_factory=dict)
-    entries: dict[str, Entry] = field(default_factory=dict)
+    data_sets: dict[str, KeptDataSet] = field(default_factory=dict)
+    blocks: dict[tuple[str, str], BlockState] = field(default_factory=dict)
+    entries: dict[str, LedgerEntry] = field(default_factory=dict)
     #: Hashes of committed certificates, and of the first lines of the records of runs.
     certificates: set[str] = field(default_factory=set)
     records: set[str] = field(default_factory=set)
@@ -236,20 +236,20 @@ class State:
     def _created(self, event: Event) -> None:
         name = event.content["document"]["name"]
         _check(name not in self.data_sets, f"data set {name} exists")
-        kept = Kept.of(event.content)
+        kept = KeptDataSet.of(event.content)
         _check(within(kept.data_set, kept.empty), "the filters exceed the budget")
         self.data_sets[name] = kept
         for block in kept.data_set.blocks:
             self._new_block(kept, name, block, event)
 
-    def _new_block(self, kept: Kept, name: str, block: str, event: Event) -> None:
+    def _new_block(self, kept: KeptDataSet, name: str, block: str, event: Event) -> None:
         _check((name, block) not in self.blocks, f"block {block} exists")
         accounts = {filter_: Account(rule.nothing) for filter_, rule in kept.filters.items()}
-        self.blocks[name, block] = Block(name, block, accounts, kept.empty, version=event.sequence)
+        self.blocks[name, block] = BlockState(name, block, accounts, kept.empty, version=event.sequence)
 
     def _budget_changed(self, event: Event) -> None:
         name = event.content["document"]["name"]
-        before, kept = self.data_sets[name], Kept.of(event.content)
+        before, kept = self.data_sets[name], KeptDataSet.of(event.content)
         _check(before.data_set.way == kept.data_set.way, "the budget is of another kind")
         for (data_set, _), block in list(self.blocks.items()):
             if data_set == name:
@@ -275,8 +275,8 @@ class State:
 
     def _reserved(self, event: Event) -> None:
         content = event.content
-        entry = Entry.of(
-            {key: content[key] for key in Entry.__dataclass_fields__ if key in content}
+        entry = LedgerEntry.of(
+            {key: content[key] for key in LedgerEntry.__dataclass_fields__ if key in content}
             | {"reserved": event.time, "state": "reserved"}
         )
         _check(entry.id not in self.entries, f"entry {entry.id} exists")
@@ -346,7 +346,7 @@ class State:
             },
         )
 
-    def _credited(self, entry: Entry, place: Place, cost: Cost) -> Place:
+    def _credited(self, entry: LedgerEntry, place: EntryPlace, cost: EntryCost) -> EntryPlace:
         assert place.filter is not None
         rule = self.data_sets[entry.data_set].filters[place.filter]
         _check(_is_cost(cost, rule), "the cost has another form than that of the filter")
@@ -382,7 +382,7 @@ class State:
         self.entries[entry.id] = replace(entry, state="released", ended=event.time, places=tuple(places))
 
 
-def _with_account(block: Block, name: str, account: Account) -> Block:
+def _with_account(block: BlockState, name: str, account: Account) -> BlockState:
     return replace(block, accounts=block.accounts | {name: account})
 
 

@@ -10,7 +10,7 @@ from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
 from pyaccount.ledger.events import spelled
-from pyaccount.ledger.state import Block, Entry, Kept, Place, limit_of
+from pyaccount.ledger.state import BlockState, EntryPlace, KeptDataSet, LedgerEntry, limit_of
 from pyaccount.ledger.status_records import (
     BlockRecord,
     DataSetRecord,
@@ -26,7 +26,7 @@ from pyaccount.ledger.words import limits, measured, shares
 from pyaccount.pages.readable import Readable
 
 if TYPE_CHECKING:
-    from pyaccount.ledger.rows import Rows
+    from pyaccount.ledger.rows import LedgerRows
     from pyaccount.pages.page import Page
 
 
@@ -46,7 +46,7 @@ class LedgerStatus(StatusRecord, Readable):
         return openmetrics(self)
 
 
-def status_of(place: str, rows: Rows, names: Sequence[str], now: datetime) -> LedgerStatus:
+def status_of(place: str, rows: LedgerRows, names: Sequence[str], now: datetime) -> LedgerStatus:
     """Return the status of some data sets of a ledger."""
     return LedgerStatus(
         pyaccount=1,
@@ -60,7 +60,7 @@ def status_of(place: str, rows: Rows, names: Sequence[str], now: datetime) -> Le
     )
 
 
-def _data_set(rows: Rows, name: str) -> DataSetRecord:
+def _data_set(rows: LedgerRows, name: str) -> DataSetRecord:
     kept = rows.data_set(name)
     assert kept is not None
     document, entries, share = kept.data_set, rows.entries(name), _Shares(kept)
@@ -90,7 +90,7 @@ def _data_set(rows: Rows, name: str) -> DataSetRecord:
 class _Shares:
     """Which share of the budget a place takes: in its filter, or of the whole budget for a fixed entry. These are estimates."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: KeptDataSet) -> None:
         self._limit = limit_of(kept.data_set)
         # In a filter of μ the squares add up.
         self._limits = {
@@ -98,13 +98,13 @@ class _Shares:
             for name, budget in kept.data_set.filters.items()
         }
 
-    def of(self, place: Place) -> float:
+    def of(self, place: EntryPlace) -> float:
         """Return the share of one place."""
         against = (self._limit,) if place.filter is None else self._limits[place.filter]
         return max((cost / limit for cost, limit in zip(place.cost, against, strict=False) if limit), default=0.0)
 
 
-def _block(kept: Kept, block: Block, taken: dict[tuple[str, str | None], list[float]]) -> BlockRecord:
+def _block(kept: KeptDataSet, block: BlockState, taken: dict[tuple[str, str | None], list[float]]) -> BlockRecord:
     filters = []
     for name, rule in kept.filters.items():
         account = block.accounts[name]
@@ -154,7 +154,7 @@ def _typical(taken: list[float], left: float | None) -> TypicalRecord | None:
     return TypicalRecord(share=share, fitting=fitting)
 
 
-def _spenders(share: _Shares, entries: Sequence[Entry]) -> list[SpenderRecord]:
+def _spenders(share: _Shares, entries: Sequence[LedgerEntry]) -> list[SpenderRecord]:
     states: dict[str, dict[str, int]] = defaultdict(
         lambda: dict.fromkeys(("reserved", "begun", "committed", "released"), 0)
     )
@@ -176,7 +176,7 @@ def _spenders(share: _Shares, entries: Sequence[Entry]) -> list[SpenderRecord]:
     return sorted(records, key=lambda record: (-record.fixed_share - record.filter_share, record.who))
 
 
-def _open(entry: Entry) -> OpenRecord:
+def _open(entry: LedgerEntry) -> OpenRecord:
     assert entry.state in ("reserved", "begun")
     return OpenRecord(
         id=entry.id,

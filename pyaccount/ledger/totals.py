@@ -14,7 +14,7 @@ from pyaccount.document.data_set import DataSet, load_data_set
 from pyaccount.document.loading import load
 from pyaccount.document.words import VERSION
 from pyaccount.ledger.events import canonical
-from pyaccount.ledger.state import Kept, Total, limit_of
+from pyaccount.ledger.state import KeptDataSet, Total, limit_of
 from pyaccount.plan.compiled import COMPOSED_TOLERANCE
 from pyaccount.rounding import up
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Phases = list[dict[str, Any]]
 
 
-def total_of(kept: Kept, fixed: Iterable[Phases]) -> Total | None:
+def total_of(kept: KeptDataSet, fixed: Iterable[Phases]) -> Total | None:
     """Return the total of a block with these fixed entries. None if all entries count in one filter, which bounds itself.
 
     Its ε is that of the certificate of the joint document, without the other numbers of a certificate. Raises `DocumentError` for
@@ -121,7 +121,7 @@ def merged(phases: Phases) -> Phases:
     for phase in phases:
         body = {key: value for key, value in copy.deepcopy(phase).items() if key not in ("name", "count")}
         key = canonical(body)
-        if any(word in key for word in _ANEW):
+        if any(word in key for word in _DRAWN_FOR_EACH):
             kept.append(body | {key: phase[key] for key in ("count",) if key in phase})
             continue
         bodies[key] = body
@@ -130,7 +130,7 @@ def merged(phases: Phases) -> Phases:
 
 
 #: A phase that is run several times has the same parts, strata and clients each time, and two phases need not.
-_ANEW = ('"parallel"', '"strata"', '"clients"')
+_DRAWN_FOR_EACH = ('"parallel"', '"strata"', '"clients"')
 
 
 def total_words(data_set: DataSet, total: Total) -> str:

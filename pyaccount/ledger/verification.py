@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyaccount.ledger.events import Event
-    from pyaccount.ledger.rows import Rows
+    from pyaccount.ledger.rows import LedgerRows
 
     Found = tuple[int | None, str]
 
@@ -70,7 +70,7 @@ class LedgerVerification(OutputRecord, Readable):
 
 
 def verification_of(
-    place: str, rows: Rows, *, recompute: bool = False, expected_head: str | None = None
+    place: str, rows: LedgerRows, *, recompute: bool = False, expected_head: str | None = None
 ) -> LedgerVerification:
     """Return what is wrong with a ledger, from its first event that is wrong on."""
     state = State()
@@ -124,7 +124,7 @@ def _chained(events: Sequence[Event], state: State) -> tuple[list[Head], list[Fo
     return heads, []
 
 
-def _differences(state: State, rows: Rows, head: Head) -> list[str]:
+def _differences(state: State, rows: LedgerRows, head: Head) -> list[str]:
     """Return in which rows the tables differ from what follows from the events, the last of which is `head`."""
     wrong = []
     if head != rows.head:
@@ -156,7 +156,7 @@ def _differences(state: State, rows: Rows, head: Head) -> list[str]:
     return [*wrong, *_other_phases(state, rows)]
 
 
-def _other_phases(state: State, rows: Rows) -> list[str]:
+def _other_phases(state: State, rows: LedgerRows) -> list[str]:
     """Return on which blocks other phases would be composed than those of the fixed entries."""
     wrong = []
     fixed: dict[tuple[str, str], set[str]] = {}
@@ -173,7 +173,7 @@ def _other_phases(state: State, rows: Rows) -> list[str]:
     return wrong
 
 
-def _recomputed(state: State, rows: Rows) -> tuple[int, list[str]]:
+def _recomputed(state: State, rows: LedgerRows) -> tuple[int, list[str]]:
     """Return how many totals were computed again, and which differ from what the ledger says."""
     computed: dict[str, float] = {}
     count, wrong = 0, []

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from pyaccount.document.mechanisms.base import rounded_up
-from pyaccount.ledger.state import Cost
+from pyaccount.ledger.state import EntryCost
 from pyaccount.rounding import down, up
 
 
@@ -23,7 +23,7 @@ def limits(budget: Mapping[str, Any]) -> list[tuple[str, float]]:
     return [("μ", float(budget["mu"]))] if "mu" in budget else [("ρ", float(budget["rho"]))]
 
 
-def measured(budget: Mapping[str, Any], cost: Cost, *, left: bool = False) -> list[tuple[str, float]]:
+def measured(budget: Mapping[str, Any], cost: EntryCost, *, left: bool = False) -> list[tuple[str, float]]:
     """Return the costs of a filter in the terms of its budget, each with its name.
 
     A filter of μ adds squares, so its square root is returned, rounded up, or down if it is what is left.
@@ -39,14 +39,14 @@ def _root(square: float, *, left: bool) -> float:
     return math.nextafter(root, math.inf) if not left and Fraction(root) ** 2 < exact else root
 
 
-def spent_words(budget: Mapping[str, Any], cost: Cost, *, left: bool = False) -> str:
+def spent_words(budget: Mapping[str, Any], cost: EntryCost, *, left: bool = False) -> str:
     """Return a cost in words, such as `μ = 0.3`: rounded up, or down if it is what is left."""
     rounded = down if left else up
     parts: Sequence[str] = [f"{name} = {rounded(value, 4)}" for name, value in measured(budget, cost, left=left)]
     return ", ".join(parts if len(parts) <= 3 else (parts[0], "…", parts[-1]))
 
 
-def shares(budget: Mapping[str, Any], cost: Cost) -> list[float]:
+def shares(budget: Mapping[str, Any], cost: EntryCost) -> list[float]:
     """Return the part of a filter's budget that a cost takes in each of its terms, rounded up. They add up over entries."""
     parts = []
     for value, (_, limit) in zip(cost, limits(budget), strict=True):

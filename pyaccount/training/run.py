@@ -48,6 +48,7 @@ from pyaccount.training.writing import check_process
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
     from pyaccount.ledger import Entry, Ledger
+    from pyaccount.ledger import Ledger, LedgerEntry
     from pyaccount.training.batches.attribution import Attributed
     from pyaccount.training.source import NoiseSource
     from pyaccount.training.spending import Spending
@@ -257,7 +258,7 @@ class TrainingRun:
         return self._folder.head
 
     @property
-    def entry(self) -> Entry | None:
+    def entry(self) -> LedgerEntry | None:
         """The entry of the run in the ledger; None without one, and on ranks other than the first."""
         return None if self._spending is None else self._spending.entry
 

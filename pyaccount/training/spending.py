@@ -16,7 +16,7 @@ from pyaccount.certificate.compared import is_certificate
 from pyaccount.errors import DomainError, LedgerError, Problem, RunError
 
 if TYPE_CHECKING:
-    from pyaccount.ledger import Entry, Ledger
+    from pyaccount.ledger import Ledger, LedgerEntry
     from pyaccount.training.certified import Certified, RunSource
     from pyaccount.training.folder import RunFolder
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Spending:
     """What a run spends of the budget of its data set."""
 
-    def __init__(self, ledger: Ledger, entry: Entry, certificate: Certificate, folder: RunFolder) -> None:
+    def __init__(self, ledger: Ledger, entry: LedgerEntry, certificate: Certificate, folder: RunFolder) -> None:
         self._ledger, self.entry, self._certificate, self._folder = ledger, entry, certificate, folder
 
     def begin(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyaccount.errors import BudgetError, LedgerError
 from pyaccount.ledger import Ledger
-from pyaccount.ledger.database import Connection, Database
+from pyaccount.ledger.database import Database, LedgerConnection
 
 
 class Killed(BaseException):
@@ -38,7 +38,7 @@ class Faulty:
         return self._database.reading()
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self) -> Iterator[LedgerConnection]:
         self.before()
         with self._database.writing() as connection:
             burning = _Burning(connection, self.fuse)
@@ -49,7 +49,7 @@ class Faulty:
 
 
 class _Burning:
-    def __init__(self, connection: Connection, fuse: int | None) -> None:
+    def __init__(self, connection: LedgerConnection, fuse: int | None) -> None:
         self._connection = connection
         self._left = fuse
 

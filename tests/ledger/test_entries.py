@@ -13,7 +13,7 @@ from ledger_samples import Clock, data_set, gaussian, sampled, stated
 
 import pyaccount
 from pyaccount import BudgetError, CertificateError, DocumentError, Ledger, LedgerError, LedgerStorageError
-from pyaccount.ledger import Entry
+from pyaccount.ledger import LedgerEntry
 
 
 def made(place: str, *data_sets: dict[str, Any], clock: Clock | None = None) -> Ledger:
@@ -24,7 +24,7 @@ def made(place: str, *data_sets: dict[str, Any], clock: Clock | None = None) -> 
     return ledger
 
 
-def reserved(ledger: Ledger, document: Any, **more: Any) -> Entry:
+def reserved(ledger: Ledger, document: Any, **more: Any) -> LedgerEntry:
     return ledger.reserve(document, **{"who": "ann", "purpose": "a test"} | more)
 
 

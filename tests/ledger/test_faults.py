@@ -282,7 +282,7 @@ def test_a_chain_that_was_made_anew_breaks_a_rule_or_lacks_a_hash_that_was_noted
 
 def test_a_total_that_is_too_small_is_found_by_computing_it_again(place: str) -> None:
     """Somebody who writes both the events and the tables can understate a total; nobody can hide it from the arithmetic."""
-    from pyaccount.ledger.rows import Rows
+    from pyaccount.ledger.rows import LedgerRows
 
     ledger = Ledger(place)
     ledger.create(data_set())
@@ -290,7 +290,7 @@ def test_a_total_that_is_too_small_is_found_by_computing_it_again(place: str) ->
     content = ledger.history().events[-1].content
     forged = Ledger(place)
     with forged._database.writing() as connection:
-        rows = Rows(connection, place)
+        rows = LedgerRows(connection, place)
         rows.data_set("customers")
         rows.block("customers", "all")
         again = {**content, "id": "forged", "totals": {"all": {"value": 0.1, "epsilon": 0.1, "delta": 1e-6}}}
