@@ -47,7 +47,6 @@ from pyaccount.training.writing import check_process
 
 if TYPE_CHECKING:
     from pyaccount.certificate import Certificate
-    from pyaccount.ledger import Entry, Ledger
     from pyaccount.ledger import Ledger, LedgerEntry
     from pyaccount.training.batches.attribution import Attributed
     from pyaccount.training.source import NoiseSource
