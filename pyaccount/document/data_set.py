@@ -143,6 +143,25 @@ class DataSetModel(Section):
     )
 
 
+def undivided(privacy: DataSetPrivacy) -> str | None:
+    """Return why a data set with these neighbours cannot have several blocks; None if it can.
+
+    What holds for each block holds for the data set only if neighbours differ in one of them.
+    """
+    if privacy.adjacency == "replace-one":
+        reason = "a record may be replaced by one of another block, so that neighbours differ in two"
+    elif privacy.group_size != 1:
+        reason = f"the {privacy.group_size} records that are protected together may be in different blocks"
+    elif privacy.unit == "user":
+        reason = "a user may have records in several blocks"
+    else:
+        return None
+    return (
+        f"no bound is implemented for several blocks here: {reason}. Protect one record under add-remove or zero-out, or have "
+        "one block"
+    )
+
+
 class DataSet(Written):
     """A document of kind data-set that has no problems."""
 
@@ -167,6 +186,11 @@ class DataSet(Written):
         self.periods: PeriodsSection | None = model.periods
         if not self.blocks and self.periods is None:
             self.blocks = (WHOLE,)
+
+    @property
+    def undivided(self) -> str | None:
+        """Why the data set cannot have several blocks; None if it can."""
+        return undivided(self.privacy)
 
     @property
     def filtered(self) -> bool:
@@ -209,6 +233,9 @@ class DataSet(Written):
                     yield self.problem("contradiction", (key, index, "name"), message)
         if model.periods is not None:
             yield from self._periods(model.periods)
+        if (why := undivided(model.privacy)) is not None and (len(model.blocks) > 1 or model.periods is not None):
+            path: Path = ("blocks",) if len(model.blocks) > 1 else ("periods",)
+            yield self.problem("no-valid-bound", path, why, allowed="one block")
 
     def _ways(self, section: DataSetPrivacy | FilterSection, path: Path, what: str) -> Iterator[Problem]:
         ways = [way for way in WAYS if way in type(section).model_fields]

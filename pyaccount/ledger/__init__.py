@@ -40,7 +40,8 @@ releases. (If it does not run, the promise holds all the more: its output can be
 **Unused rounds.** In a filter whose costs add up over rounds (μ, ρ, Rényi), a run whose rounds are independent of one another,
 given the data, is a sequence of entries with one round each, which the filter would have admitted one by one. The decision to
 stop may depend on everything before. So only the rounds that were released count, and the rest is credited when the record of
-the run is committed. A filter in (ε, δ) terms counts the run as one mechanism, and a fixed entry is a plan: neither is
+the run is committed: only if the run began the entry itself, which then belongs to it alone, and after it was abandoned, so that
+it releases nothing more. A filter in (ε, δ) terms counts the run as one mechanism, and a fixed entry is a plan: neither is
 credited.
 
 **Changed budgets.** Raising a budget is a decision of its owner. What is proven is that the releases keep the budget that was

@@ -44,7 +44,8 @@ def commitment(
         "record": None if released is None else released.run,
         "record_head": None if released is None else released.head,
         "released_rounds": None if released is None else released.rounds,
-        "credited": {} if released is None else _credited(entry, kept, found, released.rounds),
+        "run_ended": None if released is None else released.ended,
+        "credited": {} if released is None else _credited(entry, kept, found, released),
     }
 
 
@@ -58,6 +59,12 @@ def _released(entry: LedgerEntry, found: PlannedEntry, released: ReleasedRounds,
         raise refuse(
             "other-document", message, path, place, value=released.document_sha256, allowed=found.document.sha256
         )
+    if entry.run is not None and released.run != entry.run:
+        message = (
+            f"the record {released.file} is that of the run {released.run[:12]}, and the entry was begun by the run "
+            f"{entry.run[:12]}: give the record of this run"
+        )
+        raise refuse("other-document", message, path, place, value=released.run, allowed=entry.run)
     if entry.rounds is not None and released.rounds > entry.rounds:
         message = (
             f"the record {released.file} contains {released.rounds} rounds, and {entry.rounds} were planned: what was released "
@@ -67,12 +74,18 @@ def _released(entry: LedgerEntry, found: PlannedEntry, released: ReleasedRounds,
     return released
 
 
-def _credited(entry: LedgerEntry, kept: KeptDataSet, found: PlannedEntry, rounds: int) -> dict[str, EntryCost]:
+def _credited(
+    entry: LedgerEntry, kept: KeptDataSet, found: PlannedEntry, released: ReleasedRounds
+) -> dict[str, EntryCost]:
     """Return the lower costs of the places in filters whose costs are sums over rounds.
 
     Such a filter counts every round by itself, and admits the next round whatever was released before; the run is then the
-    rounds that were released. A filter in (ε, δ) terms counts the run as one mechanism, so it credits nothing.
+    rounds that were released. A filter in (ε, δ) terms counts the run as one mechanism, so it credits nothing. Nothing is
+    credited to a run that may still be continued, and to one that is not known to be the only run of the entry.
     """
+    rounds = released.rounds
+    if not released.ended or entry.run is None:
+        return {}
     if entry.rounds is None or rounds >= entry.rounds or not independent(found):
         return {}
     credited: dict[str, EntryCost] = {}

@@ -38,6 +38,10 @@ class EntryRecord(OutputRecord):
     places: list[PlaceRecord] = Field(description="Its blocks.")
     reserved: str = Field(description="When it was reserved.")
     begun: str | None = Field(description="When it began; null if it has not.")
+    run: str | None = Field(
+        description="The hash of the first line of the record of the run that began it, to which it belongs; null before, and if "
+        "it was begun by hand."
+    )
     ended: str | None = Field(description="When it was committed or released; null before.")
     certificate: str | None = Field(description="The hash of the committed certificate.")
     epsilon: NonNegative | None = Field(description="The ε of the committed certificate, an upper bound.")

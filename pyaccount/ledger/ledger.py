@@ -111,6 +111,8 @@ class Ledger(Desk):
             if rows.block(whole, name) is not None:
                 message = f"{whole} has a block {name} already: give the new one another name"
                 raise refuse("not-allowed-now", message, ("data_sets", whole, "blocks", name), self.place)
+            if (why := kept.data_set.undivided) is not None:
+                raise refuse("no-valid-bound", why, ("data_sets", whole, "blocks", name), self.place)
             self._check_text(name, "the name of a block")
             self._add(rows, "block-added", {"data_set": whole, "block": name})
 
@@ -170,7 +172,9 @@ class Ledger(Desk):
                 check_name(kept, filter)
                 concerned = self._concerned(rows, kept, blocks)
                 fixed = {block.name: list(rows.fixed(kept.data_set.name, block.name).values()) for block in concerned}
-                deciding = deciding or Deciding(kept, found, filter, self.place)
+                if deciding is None or deciding.kept != kept:
+                    # The budget may have been changed meanwhile.
+                    deciding = Deciding(kept, found, filter, self.place)
                 if locked:
                     decision = deciding.decide(concerned, fixed.__getitem__)
                     return self._reserve(rows, kept, found, decision, asked)
@@ -183,10 +187,24 @@ class Ledger(Desk):
                     return self._reserve(rows, kept, found, decision, asked)
         raise AssertionError("the last attempt returns")
 
-    def begin(self, entry: LedgerEntry | str) -> LedgerEntry:
-        """Begin a reserved entry, before its first release. From now on, what is reserved on its blocks is adaptive."""
+    def begin(self, entry: LedgerEntry | str, *, run: str | None = None) -> LedgerEntry:
+        """Begin a reserved entry, before its first release. From now on, what is reserved on its blocks is adaptive.
+
+        `run` identifies the run that begins it: the hash of the first line of its record. No other run can spend the entry then,
+        and the same run may begin it again, when it is continued. Without it, no rounds are credited later.
+        """
         with self._writing() as rows:
             found = self._entry(rows, entry)
+            if run is not None:
+                if found.state == "begun" and found.run == run:
+                    return found
+                if found.state == "begun":
+                    message = (
+                        f"{found.id} was begun "
+                        + ("by hand" if found.run is None else f"by the run {found.run[:12]}")
+                        + f", and this is the run {run[:12]}: an entry is the price of one run, so reserve another one"
+                    )
+                    raise refuse("not-allowed-now", message, ("entries", found.id), self.place, value=run)
             if found.state != "reserved":
                 raise self._wrong_state(found, "begun", "reserve again for another run")
             for place in found.places:
@@ -194,7 +212,7 @@ class Ledger(Desk):
                 if block is not None and not block.open:
                     message = f"{found.id} cannot begin: its block {place.block} is retired: release the entry"
                     raise refuse("not-allowed-now", message, ("entries", found.id), self.place)
-            self._add(rows, "begun", {"data_set": found.data_set, "entry": found.id})
+            self._add(rows, "begun", {"data_set": found.data_set, "entry": found.id, "run": run})
             return rows.state.entries[found.id]
 
     def commit(
@@ -207,7 +225,8 @@ class Ledger(Desk):
         """Commit an entry that has begun: its certificate, and the record of its run, where there is one.
 
         In a filter that adds the costs of rounds, the rounds of the plan that the record does not contain are credited, if rounds
-        are independent of one another. A fixed entry keeps its price. Raises `LedgerError` for a certificate or a record of
+        are independent of one another, the run began the entry itself, and it was abandoned, so that it cannot be continued. A
+        fixed entry keeps its price. Raises `LedgerError` for a certificate or a record of
         another document, one that was committed before, and a record with more rounds than planned.
         """
         from pyaccount.ledger.committing import commitment
@@ -261,8 +280,9 @@ class Ledger(Desk):
     def admission(self, source: EntrySource, *, data_set: str | None = None, blocks: Sequence[str] = ()) -> Admission:
         """Return whether a certificate or a document is entered already, or would fit if it were reserved now.
 
-        Without `blocks`, it is asked of all open blocks that the ledger has. Nothing is written. Raises `BudgetError` if it would
-        not fit, and the errors of `reserve`.
+        An entry counts if it is on all of `blocks`. Without `blocks`, every entry counts, and what is not entered would have to
+        fit into all open blocks that the ledger has. A ledger cannot know whether an entry is that of this run or of an earlier
+        run of the same document. Nothing is written. Raises `BudgetError` if it would not fit, and the errors of `reserve`.
         """
         from pyaccount.ledger.planning import check_protected, planned
         from pyaccount.ledger.reserving import Deciding
@@ -272,7 +292,8 @@ class Ledger(Desk):
             kept = self._kept(rows, data_set)
             check_protected(found, kept.data_set, self.place)
             for entry in reversed(rows.entries_of(kept.data_set.name, found.document_sha256)):
-                if entry.state != "released" and entry.phases_sha256 == found.phases_sha256:
+                covers = {place.block for place in entry.places} >= set(blocks)
+                if entry.state != "released" and covers and entry.phases_sha256 == found.phases_sha256:
                     return Admission(entry, f"{entry.id} {entry.state}")
             if not blocks:
                 blocks = [block.name for block in rows.blocks(kept.data_set.name) if block.open]

@@ -28,12 +28,14 @@ class ReleasedRounds(NamedTuple):
     head: str
     #: The hash of the first line, which identifies the run.
     run: str
+    #: Whether the run was abandoned, so that it releases nothing more. One that was only closed may be continued.
+    ended: bool
 
 
 def read_record(path: str | os.PathLike[str]) -> ReleasedRounds:
     """Read the record of a run. Raises `LedgerError` if it is not one, and `OSError` if it cannot be read."""
     file = os.fsdecode(path)
-    previous, document, rounds, run = "0" * 64, None, 0, None
+    previous, document, rounds, run, ended = "0" * 64, None, 0, None, False
     with Path(path).open("rb") as lines:
         for number, line in enumerate(iter(lambda: lines.readline(_LONGEST + 1), b""), 1):
             if not line.endswith(b"\n"):
@@ -53,10 +55,13 @@ def read_record(path: str | os.PathLike[str]) -> ReleasedRounds:
             previous = hashlib.sha256(line).hexdigest()
             if kind == "run":
                 document, run = event.get("document_sha256"), previous
+            if ended and kind != "closed":
+                raise _wrong(file, number, "follows the end of the run")
+            ended = ended or kind == "abandoned"
             rounds += kind == "release"
     if run is None or not isinstance(document, str):
         raise _wrong(file, 1, "does not begin a run")
-    return ReleasedRounds(file, document, rounds, previous, run)
+    return ReleasedRounds(file, document, rounds, previous, run, ended)
 
 
 def _wrong(file: str, line: int, what: str) -> LedgerError:

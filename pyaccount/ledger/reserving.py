@@ -32,7 +32,8 @@ class Deciding:
     """Decides about one entry. Costs are computed once for each filter."""
 
     def __init__(self, kept: KeptDataSet, found: PlannedEntry, filter_: str | None, place: str) -> None:
-        self._kept = kept
+        #: The data set as it was when this was made. If it was changed, costs and totals have to be computed again.
+        self.kept = kept
         self._found = found
         self._filter = filter_
         self._place = place
@@ -51,7 +52,7 @@ class Deciding:
         totals: dict[str, Total] = {}
         problems: list[Problem] = []
         for block in blocks:
-            if self._kept.data_set.filtered or block.begun or self._filter is not None:
+            if self.kept.data_set.filtered or block.begun or self._filter is not None:
                 place = self._adaptive(block)
                 if isinstance(place, Problem):
                     problems.append(place)
@@ -59,7 +60,7 @@ class Deciding:
                     places.append(place)
                 continue
             total = self._total([*fixed(block.name), list(self._found.phases)])
-            if within(self._kept.data_set, total):
+            if within(self.kept.data_set, total):
                 before = 0.0 if block.total is None else block.total.value
                 places.append(EntryPlace(block.name, None, (max(0.0, total.value - before),)))
                 totals[block.name] = total
@@ -73,18 +74,18 @@ class Deciding:
     def admitted(self, place: EntryPlace, block: BlockState) -> bool:
         """Return whether the filter of a place still admits the entry."""
         assert place.filter is not None
-        return self._kept.filters[place.filter].admits(block.accounts[place.filter].spent, place.cost)
+        return self.kept.filters[place.filter].admits(block.accounts[place.filter].spent, place.cost)
 
     def _total(self, fixed: list[Phases]) -> Total:
-        total = total_of(self._kept, fixed)
+        total = total_of(self.kept, fixed)
         assert total is not None
         return total
 
     def _adaptive(self, block: BlockState) -> EntryPlace | Problem:
-        names = [self._filter] if self._filter is not None else list(self._kept.filters)
+        names = [self._filter] if self._filter is not None else list(self.kept.filters)
         reasons = []
         for name in names:
-            rule, cost = self._kept.filters[name], self._cost(name)
+            rule, cost = self.kept.filters[name], self._cost(name)
             if isinstance(cost, Exception):
                 reasons.append(f"{name}: {_reason(cost)}")
                 continue
@@ -98,13 +99,13 @@ class Deciding:
         """Return the cost of the entry in a filter, or why it has none."""
         if name not in self._costs:
             try:
-                self._costs[name] = tuple(self._kept.filters[name].cost(self._found.source))
+                self._costs[name] = tuple(self.kept.filters[name].cost(self._found.source))
             except (DocumentError, CertificateError, DomainError) as error:
                 self._costs[name] = error
         return self._costs[name]
 
     def _no_filter(self, block: BlockState, reasons: list[str]) -> Problem:
-        data_set = self._kept.data_set
+        data_set = self.kept.data_set
         path = ("data_sets", data_set.name, "blocks", block.name)
         if data_set.filtered:
             why = f"no room in the budget of {data_set.budget_words()}"
@@ -123,13 +124,13 @@ class Deciding:
         return Problem("over-budget", message, path, self._place)
 
     def _left(self, name: str, rule: Filter, spent: EntryCost, cost: EntryCost) -> str:
-        budget = self._kept.data_set.filters[name]
+        budget = self.kept.data_set.filters[name]
         words = f"{spent_words(budget, cost)} is asked for, and {spent_words(budget, rule.remaining(spent), left=True)} is left"
         fitting = self._rounds(lambda document: rule.admits(spent, tuple(rule.cost(document))))
         return words + fitting
 
     def _too_much(self, block: BlockState, total: Total, fixed: list[Phases]) -> Problem:
-        data_set = self._kept.data_set
+        data_set = self.kept.data_set
         path = ("data_sets", data_set.name, "blocks", block.name)
         before = "" if block.total is None else f", and {total_words(data_set, block.total)} without it"
         message = (

@@ -86,6 +86,8 @@ class LedgerEntry:
     state: EntryState = "reserved"
     reserved: str = ""
     begun: str | None = None
+    #: The hash of the first line of the record of the run that began it, which identifies the run; None if it was begun by hand.
+    run: str | None = None
     ended: str | None = None
     certificate: str | None = None
     #: The ε and δ of the committed certificate, upper bounds.
@@ -244,6 +246,11 @@ class State:
 
     def _new_block(self, kept: KeptDataSet, name: str, block: str, event: Event) -> None:
         _check((name, block) not in self.blocks, f"block {block} exists")
+        divided = any(data_set == name for data_set, _ in self.blocks)
+        _check(
+            not divided or kept.data_set.undivided is None,
+            "the data set has one block, since neighbours may differ in two",
+        )
         accounts = {filter_: Account(rule.nothing) for filter_, rule in kept.filters.items()}
         self.blocks[name, block] = BlockState(name, block, accounts, kept.empty, version=event.sequence)
 
@@ -290,6 +297,10 @@ class State:
                 _check(not kept.data_set.filtered, "every entry of this data set counts in its filter")
                 total = Total(**content["totals"][block.name])
                 _check(within(kept.data_set, total), f"the total of {block.name} exceeds the budget")
+                _check(
+                    kept.data_set.way != "epsilon" or total.delta == kept.data_set.privacy.delta,
+                    f"the total of {block.name} is at another δ than the budget",
+                )
                 block = replace(block, total=total, fixed=block.fixed + 1, version=event.sequence)
             else:
                 rule, account = kept.filters[place.filter], block.accounts[place.filter]
@@ -311,7 +322,8 @@ class State:
             _check(block.open, f"block {block.name} is retired")
             if not block.begun:
                 self.blocks[entry.data_set, block.name] = replace(block, begun=True, version=event.sequence)
-        self.entries[entry.id] = replace(entry, state="begun", begun=event.time)
+        run = event.content["run"]
+        self.entries[entry.id] = replace(entry, state="begun", begun=event.time, run=run)
 
     def _committed(self, event: Event) -> None:
         content = event.content
@@ -325,6 +337,13 @@ class State:
             _check(record not in self.records, "this record was committed before")
             self.records.add(record)
         self.certificates.add(certificate)
+        _check(
+            record is None or entry.run in (None, record), "the record is that of another run than the one that began"
+        )
+        _check(
+            not content["credited"] or (content["run_ended"] is True and entry.run is not None and record is not None),
+            "rounds are credited to the run that began the entry, after it has ended for good",
+        )
         released = content["released_rounds"]
         _check(
             released is None or entry.rounds is None or released <= entry.rounds,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyaccount.certificate import Certificate
 from pyaccount.certificate.compared import is_certificate
-from pyaccount.errors import DomainError, LedgerError, Problem, RunError
+from pyaccount.errors import DomainError, RunError
 
 if TYPE_CHECKING:
     from pyaccount.ledger import Ledger, LedgerEntry
@@ -26,21 +26,33 @@ class Spending:
 
     def __init__(self, ledger: Ledger, entry: LedgerEntry, certificate: Certificate, folder: RunFolder) -> None:
         self._ledger, self.entry, self._certificate, self._folder = ledger, entry, certificate, folder
+        #: Whether this object has begun the entry, or found that its run did before.
+        self._begun = False
 
     def begin(self) -> None:
-        """Begin the entry, unless it has begun. Nothing may be released if this raises."""
-        if self.entry.state == "reserved":
-            self.entry = self._ledger.begin(self.entry)
-        if self.entry.state != "begun":
-            message = (
-                f"the entry {self.entry.id} of this run is {self.entry.state}, so that nothing more may be released for it: "
-                "reserve another one for another run"
-            )
-            raise LedgerError([Problem("not-allowed-now", message, ("entries", self.entry.id), self._ledger.place)])
+        """Begin the entry for this run, unless the run did so before. Nothing may be released if this raises.
+
+        The ledger is asked once by each object. If somebody commits the entry while the run goes on, it keeps its whole price,
+        which covers all rounds of the run.
+        """
+        if not self._begun:
+            self.entry = self._ledger.begin(self.entry, run=self._run)
+            self._begun = True
+
+    @property
+    def _run(self) -> str:
+        """The hash of the first line of the record, which identifies the run."""
+        from pyaccount.ledger.records import read_record
+
+        return read_record(self._folder.path).run
 
     def end(self) -> None:
         """Commit the entry with the record of the run, if the run has ended for good; call it when the record is closed."""
-        if self.entry.state == "begun" and self._folder.recorded.ending in ("exhausted", "abandoned"):
+        if (
+            self.entry.state == "begun"
+            and self.entry.run == self._run
+            and self._folder.recorded.ending in ("exhausted", "abandoned")
+        ):
             record = self._folder.path
             self.entry = self._ledger.commit(self.entry, self._certificate, record=record)
 

@@ -14,6 +14,7 @@ from ledger_samples import Clock, data_set, gaussian, sampled, stated
 import pyaccount
 from pyaccount import BudgetError, CertificateError, DocumentError, Ledger, LedgerError, LedgerStorageError
 from pyaccount.ledger import LedgerEntry
+from pyaccount.ledger.reserving import Deciding
 
 
 def made(place: str, *data_sets: dict[str, Any], clock: Clock | None = None) -> Ledger:
@@ -446,3 +447,57 @@ def test_a_file_that_a_document_names_is_refused(place: str, tmp_path: Path) -> 
     ledger = made(place, data_set())
     with pytest.raises(DocumentError, match="a ledger keeps no files"):
         reserved(ledger, file)
+
+
+@pytest.mark.parametrize(
+    ("privacy", "words"),
+    [
+        ({"epsilon": 3, "delta": 1e-6, "adjacency": "replace-one"}, "replaced by one of another block"),
+        ({"epsilon": 3, "delta": 1e-6, "group_size": 2}, "may be in different blocks"),
+        ({"mu": 1, "unit": "user"}, "records in several blocks"),
+    ],
+)
+def test_neighbours_that_differ_in_two_blocks(place: str, privacy: dict[str, Any], words: str) -> None:
+    """What holds for each block does not hold for the data set: two counts with μ = 1, one moved record, μ = √2."""
+    for more in ({"blocks": [{"name": "a"}, {"name": "b"}]}, {"periods": {"every": "month", "since": "2026-01"}}):
+        with pytest.raises(DocumentError) as caught:
+            Ledger(place).create(data_set(privacy=privacy, **more))
+        (problem,) = caught.value.problems
+        assert (problem.slug, problem.path) == ("no-valid-bound", (next(iter(more)),))
+        assert words in problem.message
+    ledger = made(place, data_set(privacy=privacy))
+    with pytest.raises(LedgerError, match=words):
+        ledger.add_block("more")
+    with pytest.raises(DocumentError):
+        ledger.change(data_set(privacy=privacy, blocks=[{"name": "all"}, {"name": "more"}]))
+    assert [block.name for block in ledger.status().data_sets[0].blocks] == ["all"]
+
+
+def test_a_budget_that_is_changed_while_a_reservation_is_decided(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The total is that of the δ that is in force when the entry is written."""
+    ledger = made(place, data_set(privacy={"epsilon": 3.24, "delta": 1e-3}))
+    decide, calls = Deciding.decide, []
+
+    def changing(self: Deciding, *asked: Any) -> Any:
+        decision = decide(self, *asked)
+        if not calls:
+            calls.append(1)
+            ledger.change(data_set(privacy={"epsilon": 3.24, "delta": 1e-10}))
+        return decision
+
+    monkeypatch.setattr(Deciding, "decide", changing)
+    with pytest.raises(BudgetError, match="at δ = 1e-10"):
+        reserved(ledger, gaussian(1.0))
+    assert block_of(ledger).total.fixed == 0
+
+
+def test_what_is_entered_on_one_block_is_not_entered_on_another(place: str) -> None:
+    ledger = made(place, data_set(privacy={"mu": 1}, blocks=[{"name": "a"}, {"name": "b"}]))
+    entry = reserved(ledger, gaussian(0.9), blocks=["a"])
+    assert ledger.admission(gaussian(0.9)).entry == entry
+    assert ledger.admission(gaussian(0.9), blocks=["a"]).entry == entry
+    assert ledger.admission(gaussian(0.9), blocks=["b"]).entry is None
+    reserved(ledger, gaussian(0.8), blocks=["b"])
+    for blocks in (["b"], ["a", "b"]):
+        with pytest.raises(BudgetError):
+            ledger.admission(gaussian(0.9), blocks=blocks)

@@ -36,14 +36,27 @@ def run(certificate: Certificate, folder: Path, rounds: int) -> str:
     return str(folder / "record.jsonl")
 
 
+def own_run(ledger: Ledger, entry: str, certificate: Certificate, folder: Path, *, rounds: int, end: str) -> str:
+    """Release some rounds of the run that begins an entry, and close or abandon it; return its record."""
+    training = TrainingRun(certificate, folder, records=50, normaliser=1.0)
+    record = str(folder / "record.jsonl")
+    ledger.begin(entry, run=read_record(record).run)
+    for _ in range(rounds):
+        with training.step() as step:
+            step.release(np.zeros(3))
+    getattr(training, end)()
+    return record
+
+
 def prepared(
-    place: str, document: dict[str, Any], *, filter: str | None = None, **more: Any
+    place: str, document: dict[str, Any], *, filter: str | None = None, begun: bool = True, **more: Any
 ) -> tuple[Ledger, str, Certificate]:
     ledger = Ledger(place)
     ledger.create(data_set(**more))
     certificate = pyaccount.certify(document)
     entry = ledger.reserve(certificate, who="ann", purpose="a test", filter=filter)
-    ledger.begin(entry)
+    if begun:
+        ledger.begin(entry)
     return ledger, entry.id, certificate
 
 
@@ -75,7 +88,8 @@ def test_the_record_of_a_whole_run(place: str, tmp_path: Path) -> None:
         ledger.commit(again, certificate, record=record)
     other = run(certificate, tmp_path / "other", 2)
     assert ledger.commit(again, certificate, record=other).released_rounds == 2
-    assert spent(ledger) == pytest.approx([0.05**0.5])
+    # It was begun by hand, so nothing shows that there was no other run.
+    assert spent(ledger) == pytest.approx([0.06**0.5])
     assert ledger.verify().intact
 
 
@@ -92,9 +106,10 @@ def test_the_record_of_a_whole_run(place: str, tmp_path: Path) -> None:
 def test_unused_rounds_are_credited_in_filters_that_add_rounds(
     place: str, tmp_path: Path, budget: dict[str, Any], document: dict[str, Any], expected: list[float]
 ) -> None:
-    ledger, entry, certificate = prepared(place, document, **budget)
+    ledger, entry, certificate = prepared(place, document, begun=False, **budget)
     whole = spent(ledger)
-    ledger.commit(entry, certificate, record=run(certificate, tmp_path / "run", 2))
+    record = own_run(ledger, entry, certificate, tmp_path / "run", rounds=2, end="abandon")
+    ledger.commit(entry, certificate, record=record)
     assert spent(ledger) == pytest.approx(expected, rel=1e-12)
     assert all(now < before for now, before in zip(spent(ledger), whole, strict=True))
     assert ledger.verify().intact
@@ -102,16 +117,54 @@ def test_unused_rounds_are_credited_in_filters_that_add_rounds(
 
 def test_sampled_rounds_are_credited_in_a_filter_of_divergences(place: str, tmp_path: Path) -> None:
     document = sampled(rounds=40, rate=0.02, multiplier=2.0)
-    ledger, entry, certificate = prepared(place, document, filters=[RENYI], filter="r")
+    ledger, entry, certificate = prepared(place, document, filters=[RENYI], filter="r", begun=False)
     whole = spent(ledger)
-    ledger.commit(entry, certificate, record=run(certificate, tmp_path / "run", 10))
+    ledger.commit(
+        entry, certificate, record=own_run(ledger, entry, certificate, tmp_path / "run", rounds=10, end="abandon")
+    )
     assert spent(ledger) == pytest.approx([one / 4 for one in whole], rel=1e-9)
 
 
 def test_a_run_without_a_release_costs_nothing_in_a_filter(place: str, tmp_path: Path) -> None:
-    ledger, entry, certificate = prepared(place, gaussian(0.1, rounds=8), privacy={"mu": 1})
-    ledger.commit(entry, certificate, record=run(certificate, tmp_path / "run", 0))
+    ledger, entry, certificate = prepared(place, gaussian(0.1, rounds=8), privacy={"mu": 1}, begun=False)
+    ledger.commit(
+        entry, certificate, record=own_run(ledger, entry, certificate, tmp_path / "run", rounds=0, end="abandon")
+    )
     assert spent(ledger) == [0.0]
+
+
+def test_a_run_that_may_go_on_keeps_its_whole_price(place: str, tmp_path: Path) -> None:
+    """A record is a valid one after every round: nothing is credited before the run has ended for good."""
+    ledger, entry, certificate = prepared(place, gaussian(0.1, rounds=8), privacy={"mu": 1}, begun=False)
+    whole = spent(ledger)
+    record = own_run(ledger, entry, certificate, tmp_path / "run", rounds=1, end="close")
+    committed = ledger.commit(entry, certificate, record=record)
+    assert (committed.state, committed.released_rounds, spent(ledger)) == ("committed", 1, whole)
+    assert ledger.verify().intact
+
+
+def test_the_record_of_another_run_of_the_same_document(place: str, tmp_path: Path) -> None:
+    ledger, entry, certificate = prepared(place, gaussian(0.1, rounds=8), privacy={"mu": 1}, begun=False)
+    own_run(ledger, entry, certificate, tmp_path / "run", rounds=4, end="close")
+    other = run(certificate, tmp_path / "other", 1)
+    with pytest.raises(LedgerError, match="the entry was begun by the run") as caught:
+        ledger.commit(entry, certificate, record=other)
+    assert caught.value.problems[0].slug == "other-document"
+    # A second run does not begin what the first one spends; the first may go on.
+    with pytest.raises(LedgerError, match="an entry is the price of one run"):
+        ledger.begin(entry, run=read_record(other).run)
+    assert ledger.begin(entry, run=read_record(tmp_path / "run" / "record.jsonl").run).state == "begun"
+
+
+def test_nothing_follows_the_end_of_a_run(place: str, tmp_path: Path) -> None:
+    ledger, entry, certificate = prepared(place, gaussian(0.1, rounds=8), privacy={"mu": 1}, begun=False)
+    record = Path(own_run(ledger, entry, certificate, tmp_path / "run", rounds=1, end="abandon"))
+    lines = record.read_bytes().splitlines(keepends=True)
+    release = next(line for line in reversed(lines) if json.loads(line)["event"] == "release")
+    changed = json.loads(release) | {"previous": read_record(record).head, "round": 1}
+    record.write_bytes(b"".join([*lines, json.dumps(changed).encode() + b"\n"]))
+    with pytest.raises(LedgerError, match="follows the end of the run"):
+        ledger.commit(entry, certificate, record=record)
 
 
 @pytest.mark.parametrize(

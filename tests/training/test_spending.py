@@ -113,6 +113,44 @@ def test_a_reservation_that_was_made_before(ledger: Ledger, tmp_path: Path) -> N
     assert run.released == 0
 
 
+def test_an_entry_is_the_price_of_one_run(ledger: Ledger, tmp_path: Path) -> None:
+    """A job that starts again with an empty disk has another key, so that its noise and batches are new."""
+    certificate = pyaccount.certify(document())
+    entry = ledger.reserve(certificate, who="ann", purpose="p").id
+    with opened(certificate, tmp_path / "run", ledger, entry=entry) as run:
+        go_on(run, 2)
+    with (
+        opened(certificate, tmp_path / "again", ledger, entry=entry) as again,
+        pytest.raises(LedgerError, match="an entry is the price of one run"),
+    ):
+        go_on(again, 1)
+    assert again.released == 0
+    # One that was begun by hand belongs to nobody.
+    by_hand = ledger.reserve(certificate, who="ann", purpose="p").id
+    ledger.begin(by_hand)
+    with (
+        opened(certificate, tmp_path / "third", ledger, entry=by_hand) as third,
+        pytest.raises(LedgerError, match="was begun by hand"),
+    ):
+        go_on(third, 1)
+    with opened(certificate, tmp_path / "run", ledger, entry=entry) as run:
+        go_on(run, 2)
+    assert ledger.entry(entry).state == "committed"
+
+
+def test_a_commit_by_somebody_else_covers_all_rounds_of_the_run(ledger: Ledger, tmp_path: Path) -> None:
+    certificate = pyaccount.certify(document(rounds=10))
+    run = opened(certificate, tmp_path / "run", ledger)
+    go_on(run, 1)
+    assert run.entry is not None
+    before = spent(ledger)
+    ledger.commit(run.entry.id, certificate, record=tmp_path / "run" / "record.jsonl")
+    assert spent(ledger) == before
+    go_on(run, 1)
+    run.close()
+    assert spent(ledger) == before
+
+
 def test_only_the_first_rank_enters_a_run(ledger: Ledger, tmp_path: Path) -> None:
     certificate = pyaccount.certify(document())
     first = opened(certificate, tmp_path / "run", ledger, world=2)
