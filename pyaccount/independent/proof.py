@@ -1,0 +1,204 @@
+"""Bounds of δ and ε of a composition of rounds: the lattice is refined until the claim is proven, or refuted, or time is up.
+
+Nothing that is chosen here (lattice, precision, nodes, order) can make a bound false; it can only make it loose.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from . import lattice
+from .enclosures import up
+from .lattice import Grid, Law, connected, delta, lower_delta, power, product, spacing_of
+from .rounds import Gaussian, Round, gaussian
+
+#: One direction of a part: its rounds, and how many there are.
+Part = tuple[Round, int]
+
+#: The lattice has at most this many points, in all laws together.
+MOST_POINTS = 600_000
+#: Nodes are g lattice points apart if g² times the mass that is left, tilted to the loss of interest, is about this.
+FINE = 0.03
+
+
+class Bounds(NamedTuple):
+    """What was proven: δ(ε) is at most `delta` and at least `lower`, and ε(δ) is at most `epsilon`, at the ε and δ claimed."""
+
+    delta: Fraction
+    epsilon: Fraction | None
+    lower: Fraction | None
+    spacing: float
+
+
+def nodes_of(part: Round, grid: Grid, tilt: float, least: int) -> list[tuple[int, int]]:
+    """Return nodes (k, v_k) from where the profile is within `least` of 1 − α to where it is at most `least`.
+
+    Where little mass is left, nodes are further apart.
+    """
+    one = 1 << grid.bits
+    h = grid.spacing / (1 << lattice.SPACING_BITS)
+
+    def gap(fall: int, steps: int, loss: float) -> int:
+        """Return the distance to the next node: `fall` over the last `steps` is about the mass of the losses beyond."""
+        weight = math.log(max(1, fall)) - grid.bits * math.log(2.0) - math.log(steps * h) + tilt * loss
+        return max(1, min(int(math.exp(min(60.0, (math.log(FINE) - weight) / 2))), 1 + int(0.1 / h)))
+
+    above, k, steps = [(0, min(one, part.value(grid, 0)))], 0, 1
+    while above[-1][1] > least and k * h < 1e4:
+        k += steps
+        above.append((k, min(one, part.value(grid, k))))
+        steps = gap(above[-2][1] - above[-1][1], steps, k * h)
+    below: list[tuple[int, int]] = []
+    if part.symmetric:
+        for j, value in above[1:]:
+            alpha = grid.alpha(-j)
+            below.append((-j, min(one, one - alpha + 1 + ((alpha + 1) * value >> grid.bits) + 1)))
+    else:
+        k, steps, rest = 0, 1, above[0][1]
+        while rest << grid.bits > least * grid.alpha(k) and -k * h < 1e4:
+            k -= steps
+            value, before = min(one, part.value(grid, k)), rest
+            rest = value - one + grid.alpha(k)
+            below.append((k, value))
+            steps = gap(before - rest, steps, 0.0)
+    nodes = below[::-1] + above
+    return _hull(grid, nodes) if part.hull else nodes
+
+
+def _hull(grid: Grid, nodes: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the nodes of the lower convex hull in α: any nodes would be valid, and these are convex up to rounding."""
+    kept: list[tuple[int, int, int]] = []
+    for k, value in nodes:
+        alpha = grid.alpha(k)
+        while len(kept) > 1:
+            (_, a, v), (_, b, w) = kept[-2:]
+            if (w - v) * (alpha - b) < (value - w) * (b - a):
+                break
+            kept.pop()
+        kept.append((k, alpha, value))
+    return [(k, value) for k, _, value in kept]
+
+
+def together(parts: Sequence[Part]) -> list[Part]:
+    """Return the parts with all Gaussian mechanisms as one: N(s_1) × N(s_2) is N(√(s_1² + s_2²)) (Dong, Roth & Su 2022)."""
+    gaussians = [(part, count) for part, count in parts if isinstance(part, Gaussian)]
+    others = [(part, count) for part, count in parts if not isinstance(part, Gaussian)]
+    if not gaussians:
+        return others
+
+    def shift(bits: int) -> int:
+        square = sum(count * part.shift(bits) ** 2 for part, count in gaussians)
+        return math.isqrt(square) + 1
+
+    return [*others, (Gaussian(shift), 1)]
+
+
+def closed_form(part: Gaussian, epsilon: Fraction, target: Fraction) -> Bounds:
+    """Return the bounds of a Gaussian mechanism, whose δ is known up to rounding."""
+    bits = 160 + max(0, math.ceil(-math.log2(target))) + 4 * math.ceil(epsilon)
+
+    def at(value: Fraction) -> int:
+        grid = Grid(value.numerator << lattice.SPACING_BITS, 1, bits)
+        return gaussian(lattice.exp((value.numerator << bits) // value.denominator, bits), part.shift(bits), grid)
+
+    found, error = at(epsilon), 1 << 20
+    low, high = epsilon / 2, epsilon * 2 + 1
+    if Fraction(at(high), 1 << bits) > target:
+        return Bounds(Fraction(found, 1 << bits), None, Fraction(found - error * (2 + math.ceil(math.exp(min(epsilon, 700)))), 1 << bits), 0.0)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if Fraction(at(middle), 1 << bits) <= target else (middle, high)
+    growth = lattice.exp((epsilon.numerator << 64) // epsilon.denominator, 64) >> 64
+    return Bounds(Fraction(found, 1 << bits), high, Fraction(max(0, found - error * (growth + 2)), 1 << bits), 0.0)
+
+
+class _Attempt(NamedTuple):
+    grid: Grid
+    laws: tuple[Law, Law]
+    delta: int
+
+
+def _compose(parts: Sequence[Part], grid: Grid, tilt: float, small: Fraction) -> tuple[Law, Law]:
+    """Return the laws of both directions; `small` is the mass that cutting may add to δ."""
+    rounds = sum(count for _, count in parts)
+    least = max(1, int(small * (1 << grid.bits) / 1000 / rounds))
+    spare = int(small * 10**grid.digits / len(parts))
+    whole: list[Law] = []
+    for part, count in parts:
+        laws = connected(grid, nodes_of(part, grid, tilt, least))
+        runs = [power(grid, law, count, spare) for law in (laws[:1] if part.symmetric else laws)]
+        runs = runs * 2 if part.symmetric else runs
+        whole = [product(grid, a, b, spare // 100, spare) for a, b in zip(whole, runs, strict=True)] if whole else runs
+    return whole[0], whole[1]
+
+
+def prove(parts: Sequence[Part], epsilon: Fraction, target: Fraction, seconds: float, log: Callable[[str], None]) -> Bounds:
+    """Return bounds of δ at ε and of ε at δ, from lattices that become finer until δ(ε) ≤ target, or the contrary is proven."""
+    began = time.monotonic()
+    parts = together(parts)
+    if len(parts) == 1 and isinstance(parts[0][0], Gaussian):
+        return closed_form(parts[0][0], epsilon, target)
+    rounds = sum(count for _, count in parts)
+    claimed, tilt = float(epsilon), 0.5 * -math.log(target) / max(float(epsilon), 1e-3)
+    h = min(math.sqrt(0.6 / (rounds * tilt * (tilt + 1))), claimed / 100 + 1e-3, 0.05)
+    digits = math.ceil(-math.log10(target) + math.log10(rounds) + 14 + claimed / 2.3)
+    bits = math.ceil(3.33 * digits) + 50 + math.ceil(2 * claimed)
+    attempts: list[_Attempt] = []
+    lower: int | None = None
+    while True:
+        grid = Grid(spacing_of(h), digits, bits)
+        at = up(epsilon, bits)
+        laws = _compose(parts, grid, tilt, target / 100)
+        found = [delta(grid, law, at) for law in laws]
+        attempts.append(_Attempt(grid, laws, max(found)))
+        passed = time.monotonic() - began
+        goal = int(target * 10**digits)
+        log(f"spacing {h:.3g}: δ {max(found) / 10**digits:.6g}, {len(laws[0].masses)} losses, {passed:.1f} s")
+        if attempts[-1].delta <= goal or goal == 0:
+            break
+        slope = math.log(max(1, delta(grid, laws[0], at - (bits and (1 << bits) // 200))) / attempts[-1].delta) * 200
+        tilt = max(tilt * 0.2, slope) if slope > 0 else tilt
+        factor = 2.0
+        if len(attempts) > 1:
+            ratio = (attempts[-2].grid.spacing / grid.spacing) ** 2
+            excess = (attempts[-2].delta - attempts[-1].delta) / (ratio - 1)
+            margin = goal - (attempts[-1].delta - excess)
+            if margin <= abs(excess) / 50:
+                lower = _lower(parts, grid, laws, at, target)
+                if lower > goal:
+                    break
+            factor = math.sqrt(max(excess, 1) / (0.6 * margin)) if margin > 0 else 2.0
+            factor = min(max(factor, 1.3), 8.0)
+        points = sum(len(law.masses) for law in laws)
+        factor = min(factor, MOST_POINTS / points)
+        if factor < 1.2 or passed * (1 + 1.3 * factor) > seconds:
+            break
+        h /= factor
+    best = min(attempts, key=lambda attempt: attempt.delta)
+    scale = 10**digits
+    values = [lattice.epsilon(best.grid, law, int(target * scale)) for law in best.laws]
+    known = None if None in values else Fraction(max(value for value in values if value is not None), 1 << bits)
+    if lower is None and best.delta > int(target * scale):
+        lower = _lower(parts, best.grid, best.laws, up(epsilon, bits), target)
+    least = None if lower is None else Fraction(lower, scale)
+    return Bounds(Fraction(best.delta, scale), known, least, best.grid.spacing / (1 << lattice.SPACING_BITS))
+
+
+def _lower(parts: Sequence[Part], grid: Grid, laws: tuple[Law, Law], epsilon: int, target: Fraction) -> int:
+    """Return the larger lower bound of both directions."""
+    best = 0
+    spare = int(target * 10**grid.digits / 100_000)
+    least = max(1, int(target * (1 << grid.bits) / 10**7 / sum(count for _, count in parts)))
+    for mirrored in (False, True):
+        cells = []
+        for part, count in parts:
+            nodes = [k for k, _ in nodes_of(part, grid, 3.0, least)]
+            cells.append((part.cells(grid, nodes, mirrored=mirrored), count))
+        known = [(each, count) for each, count in cells if each is not None]
+        if len(known) == len(parts):
+            best = max(best, lower_delta(grid, known, epsilon, spare))
+    return best
