@@ -131,6 +131,11 @@ def _coefficients(a: list[int], b: list[int], digits: int, *, rounded_up: bool) 
     return [int(whole[i : i + kept]) + unit for i in range(width * (count - 1), -1, -width)]
 
 
+def multiplied(a: list[int], b: list[int], digits: int) -> list[int]:
+    """Return the coefficients of a product of polynomials in units of 10^−digits, rounded up."""
+    return _coefficients(a, b, digits, rounded_up=True)
+
+
 def power(grid: Grid, law: Law, count: int, spare: int) -> Law:
     """Return a law above the composition of `count` of them; `spare` is the mass that may be moved at each end."""
     steps = 2 * count.bit_length()

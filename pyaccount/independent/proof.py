@@ -14,6 +14,7 @@ from typing import NamedTuple
 from . import lattice
 from .enclosures import up
 from .lattice import Grid, Law, connected, delta, lower_delta, power, product, spacing_of
+from .kinds import Divergence
 from .rounds import Gaussian, Round, gaussian
 
 #: One direction of a part: its rounds, and how many there are.
@@ -34,21 +35,22 @@ class Bounds(NamedTuple):
     spacing: float
 
 
-def nodes_of(part: Round, grid: Grid, tilt: float, least: int) -> list[tuple[int, int]]:
+def nodes_of(part: Round, grid: Grid, tilt: float, least: int, far: float) -> list[tuple[int, int]]:
     """Return nodes (k, v_k) from where the profile is within `least` of 1 − α to where it is at most `least`.
 
-    Where little mass is left, nodes are further apart.
+    Where little mass is left, nodes are further apart; beyond the loss `far` of interest, the tilt grows no more.
     """
     one = 1 << grid.bits
     h = grid.spacing / (1 << lattice.SPACING_BITS)
 
     def gap(fall: int, steps: int, loss: float) -> int:
         """Return the distance to the next node: `fall` over the last `steps` is about the mass of the losses beyond."""
-        weight = math.log(max(1, fall)) - grid.bits * math.log(2.0) - math.log(steps * h) + tilt * loss
-        return max(1, min(int(math.exp(min(60.0, (math.log(FINE) - weight) / 2))), 1 + int(0.1 / h)))
+        weight = math.log(max(1, fall)) - grid.bits * math.log(2.0) - math.log(steps * h)
+        weight += tilt * min(loss, far) - max(0.0, loss - far)
+        return max(1, min(int(math.exp(min(60.0, (math.log(FINE) - weight) / 2))), 1 + int(0.5 / h)))
 
     above, k, steps = [(0, min(one, part.value(grid, 0)))], 0, 1
-    while above[-1][1] > least and k * h < 1e4:
+    while above[-1][1] > least + part.infinite and k * h < 1e4:
         k += steps
         above.append((k, min(one, part.value(grid, k))))
         steps = gap(above[-2][1] - above[-1][1], steps, k * h)
@@ -84,9 +86,16 @@ def _hull(grid: Grid, nodes: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def together(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts with all Gaussian mechanisms as one: N(s_1) × N(s_2) is N(√(s_1² + s_2²)) (Dong, Roth & Su 2022)."""
+    """Return the parts with all Gaussian mechanisms as one, and all bounds on divergences.
+
+    N(s_1) × N(s_2) is N(√(s_1² + s_2²)) (Dong, Roth & Su 2022), and Rényi divergences of an order add up.
+    """
     gaussians = [(part, count) for part, count in parts if isinstance(part, Gaussian)]
-    others = [(part, count) for part, count in parts if not isinstance(part, Gaussian)]
+    rates = [(part, count) for part, count in parts if isinstance(part, Divergence)]
+    others = [(part, count) for part, count in parts if not isinstance(part, Gaussian | Divergence)]
+    if rates:
+        rho, xi = (sum((count * getattr(part, name) for part, count in rates), Fraction(0)) for name in ("rho", "xi"))
+        others.append((Divergence(rho, xi), 1))
     if not gaussians:
         return others
 
@@ -122,18 +131,23 @@ class _Attempt(NamedTuple):
     delta: int
 
 
-def _compose(parts: Sequence[Part], grid: Grid, tilt: float, small: Fraction) -> tuple[Law, Law]:
+def _compose(parts: Sequence[Part], grid: Grid, tilt: float, small: Fraction, far: float) -> tuple[Law, Law]:
     """Return the laws of both directions; `small` is the mass that cutting may add to δ."""
     rounds = sum(count for _, count in parts)
     least = max(1, int(small * (1 << grid.bits) / 1000 / rounds))
     spare = int(small * 10**grid.digits / len(parts))
     whole: list[Law] = []
     for part, count in parts:
-        laws = connected(grid, nodes_of(part, grid, tilt, least))
+        laws = connected(grid, nodes_of(part, grid, tilt, least, far))
         runs = [power(grid, law, count, spare) for law in (laws[:1] if part.symmetric else laws)]
         runs = runs * 2 if part.symmetric else runs
         whole = [product(grid, a, b, spare // 100, spare) for a, b in zip(whole, runs, strict=True)] if whole else runs
     return whole[0], whole[1]
+
+
+def run_laws(parts: Sequence[Part], grid: Grid, small: Fraction) -> tuple[Law, Law]:
+    """Return the laws of both directions of a run that is an inner mechanism."""
+    return _compose(parts, grid, 20.0, small, 1.0)
 
 
 def prove(parts: Sequence[Part], epsilon: Fraction, target: Fraction, seconds: float, log: Callable[[str], None]) -> Bounds:
@@ -145,20 +159,21 @@ def prove(parts: Sequence[Part], epsilon: Fraction, target: Fraction, seconds: f
     rounds = sum(count for _, count in parts)
     claimed, tilt = float(epsilon), 0.5 * -math.log(target) / max(float(epsilon), 1e-3)
     h = min(math.sqrt(0.6 / (rounds * tilt * (tilt + 1))), claimed / 100 + 1e-3, 0.05)
-    digits = math.ceil(-math.log10(target) + math.log10(rounds) + 14 + claimed / 2.3)
+    digits = math.ceil(-math.log10(target) + math.log10(rounds) + 11)
     bits = math.ceil(3.33 * digits) + 50 + math.ceil(2 * claimed)
     attempts: list[_Attempt] = []
     lower: int | None = None
     while True:
         grid = Grid(spacing_of(h), digits, bits)
         at = up(epsilon, bits)
-        laws = _compose(parts, grid, tilt, target / 100)
+        laws = _compose(parts, grid, tilt, target / 100, claimed)
         found = [delta(grid, law, at) for law in laws]
         attempts.append(_Attempt(grid, laws, max(found)))
         passed = time.monotonic() - began
         goal = int(target * 10**digits)
         log(f"spacing {h:.3g}: δ {max(found) / 10**digits:.6g}, {len(laws[0].masses)} losses, {passed:.1f} s")
-        if attempts[-1].delta <= goal or goal == 0:
+        near = attempts[-1].delta <= goal + goal // 1000
+        if attempts[-1].delta <= goal or (near and passed > seconds / 8):
             break
         slope = math.log(max(1, delta(grid, laws[0], at - (bits and (1 << bits) // 200))) / attempts[-1].delta) * 200
         tilt = max(tilt * 0.2, slope) if slope > 0 else tilt
@@ -168,7 +183,7 @@ def prove(parts: Sequence[Part], epsilon: Fraction, target: Fraction, seconds: f
             excess = (attempts[-2].delta - attempts[-1].delta) / (ratio - 1)
             margin = goal - (attempts[-1].delta - excess)
             if margin <= abs(excess) / 50:
-                lower = _lower(parts, grid, laws, at, target)
+                lower = _lower(parts, grid, epsilon, target)
                 if lower > goal:
                     break
             factor = math.sqrt(max(excess, 1) / (0.6 * margin)) if margin > 0 else 2.0
@@ -183,22 +198,22 @@ def prove(parts: Sequence[Part], epsilon: Fraction, target: Fraction, seconds: f
     values = [lattice.epsilon(best.grid, law, int(target * scale)) for law in best.laws]
     known = None if None in values else Fraction(max(value for value in values if value is not None), 1 << bits)
     if lower is None and best.delta > int(target * scale):
-        lower = _lower(parts, best.grid, best.laws, up(epsilon, bits), target)
+        lower = _lower(parts, best.grid, epsilon, target)
     least = None if lower is None else Fraction(lower, scale)
     return Bounds(Fraction(best.delta, scale), known, least, best.grid.spacing / (1 << lattice.SPACING_BITS))
 
 
-def _lower(parts: Sequence[Part], grid: Grid, laws: tuple[Law, Law], epsilon: int, target: Fraction) -> int:
-    """Return the larger lower bound of both directions."""
-    best = 0
+def _lower(parts: Sequence[Part], coarse: Grid, epsilon: Fraction, target: Fraction) -> int:
+    """Return the larger lower bound of both directions, in units of the grid's digits; more digits are used, as Q counts e^ε times."""
+    more = math.ceil(epsilon / 2)
+    grid = Grid(coarse.spacing, coarse.digits + more, coarse.bits + 4 * more)
     spare = int(target * 10**grid.digits / 100_000)
     least = max(1, int(target * (1 << grid.bits) / 10**7 / sum(count for _, count in parts)))
+    nodes = [[k for k, _ in nodes_of(part, grid, 3.0, least, 1.0)] for part, _ in parts]
+    best = 0
     for mirrored in (False, True):
-        cells = []
-        for part, count in parts:
-            nodes = [k for k, _ in nodes_of(part, grid, 3.0, least)]
-            cells.append((part.cells(grid, nodes, mirrored=mirrored), count))
-        known = [(each, count) for each, count in cells if each is not None]
+        cells = [part.cells(grid, at, mirrored=mirrored) for (part, _), at in zip(parts, nodes, strict=True)]
+        known = [(each, count) for each, (_, count) in zip(cells, parts, strict=True) if each is not None]
         if len(known) == len(parts):
-            best = max(best, lower_delta(grid, known, epsilon, spare))
-    return best
+            best = max(best, lower_delta(grid, known, up(epsilon, grid.bits), spare))
+    return best // 10**more

@@ -58,118 +58,118 @@ class Round:
 
 
 class Mixture(Round):
-    """Σ_j w_j·N(j·s) against Σ_j v_j·N(j·s), with P/Q increasing (sections 1.1, 1.2, 3).
+    """Σ_j w_j·N(j·s) against Σ_j v_j·N(j·s), with P/Q increasing (sections 1.1, 1.2, 3, 4.5).
 
-    The number of shifts is stochastically increasing in each weight w_j, j ≥ 1, and more shifts and a larger s are never more private
-    (Lemma C of section 1). So s and the weights of j ≥ 1 are rounded up, and the weight of 0 is what is left. The mirrored
-    law of Q, if any, has the weights of P.
+    Weights are rounded up to the precision for j ≠ 0, and the weight of 0 is what is left; s is rounded up. That changes the
+    masses of any set by less than (number of shifts)·(largest shift + 1) units, which are added to the result.
     """
 
     def __init__(
-        self, weights: Mapping[int, Fraction], shift: Callable[[int], int], *, mirrored: bool = False, lost: Fraction = Fraction(0)
+        self,
+        weights: Mapping[int, Fraction],
+        shift: Callable[[int], int],
+        against: Mapping[int, Fraction] | None = None,
+        lost: Fraction = Fraction(0),
     ) -> None:
-        """Take weights of the shifts j ≥ 1; `lost` is the weight of shifts that count as an infinite loss."""
-        self.given, self.shift, self.symmetric, self.lost = dict(weights), shift, mirrored, lost
+        """Take the weights of the shifts j ≠ 0 under P and under Q; `lost` of P counts as an infinite loss."""
+        self.given, self.against, self.shift, self.lost = dict(weights), dict(against or {}), shift, lost
+        self.symmetric = self.against == {-j: weight for j, weight in self.given.items()}
         self._bits = 0
 
     def _prepared(self, bits: int) -> None:
         if self._bits == bits:
             return
-        self._bits, self.s = bits, self.shift(bits)
-        over = {j: up(weight, bits) for j, weight in self.given.items() if j}
-        self.infinite = up(self.lost, bits)
-        rest = (1 << bits) - sum(over.values()) - self.infinite
-        self.weights = {0: max(0, rest)} | over
-        self.start: float | None = None
+        self._bits, self.s, self.infinite = bits, self.shift(bits), up(self.lost, bits)
+        self.p, self.q = ({j: up(weight, bits) for j, weight in each.items()} for each in (self.given, self.against))
+        self.p[0] = max(0, (1 << bits) - sum(self.p.values()) - self.infinite)
+        self.q[0] = max(0, (1 << bits) - sum(self.q.values()))
+        # The infimum of P/Q: where Q has no other shifts, it is what P leaves at 0.
+        self.floor = self.p[0] + 2 if not self.against else 0
+        self.many = (len(self.p) + len(self.q)) * (max(map(abs, (*self.p, *self.q))) + 2)
 
-    def _ratio(self, t: int, bits: int, *, sign: int = 1) -> tuple[int, int]:
-        """Return the density of P over N(0) at t, and its derivative; within (number of shifts)·(2 + value) units."""
+    def _density(self, weights: Mapping[int, int], t: int, bits: int) -> tuple[int, int]:
+        """Return the density over N(0) at t, and its derivative; the first within (number of shifts)·(2 + value) units."""
         density = slope = 0
-        for j, weight in self.weights.items():
-            moved = sign * j * self.s
+        for j, weight in weights.items():
+            moved = j * self.s
             term = weight * exp((moved * t >> bits) - (moved * moved >> bits + 1), bits) >> bits
             density += term
             slope += term * moved >> bits
         return density, slope
 
     def _threshold(self, alpha: int, grid: Grid) -> tuple[int, int]:
-        """Return a threshold, and a bound of |P/Q − α| between it and the exact one, in units of the result.
+        """Return a threshold, and a bound of E_Q|P/Q − α| between it and the exact one.
 
-        With one shift the threshold is (ln((α − w_0)/w_1))/s + s/2. It errs by η < (2/s + s + 4) units, and |P/Q − α| ≤
-        2αsη. With more it is found by Newton's method, and the bound is what is left, |P/Q − α| at the result, since P/Q is monotone.
+        With one shift the threshold is ln((α − w_0)/w_1)/s + s/2, with an error of a unit of α, and of one unit and of s units in
+        its product with s, so that |P/Q − α| ≤ 4 + 2α(2 + s) units. With more it is found by Newton's method, and the bound is
+        |P/Q − α| at the result and its errors, since P/Q is monotone.
         """
         bits = grid.bits
-        if len(self.weights) == 2 and not self.symmetric:
-            (j,) = (j for j in self.weights if j)
+        if len(self.p) == 2 and not self.against:
+            (j,) = (j for j in self.p if j)
             s = j * self.s
-            quotient = (alpha - self.weights[0] << bits) // self.weights[j]
+            quotient = (alpha - self.p[0] << bits) // self.p[j]
             t = (logarithm(grid, max(1, quotient)) << bits) // s + (s >> 1)
             return t, 8 * ((alpha >> bits) + 1) * ((s >> bits) + 4)
-        t = self._guess(alpha, bits)
-        for _ in range(60):
-            density, slope = self._ratio(t, bits)
-            errors = 2 * len(self.weights) * ((density >> bits) + 2)
-            ratio = density
-            if self.symmetric:
-                other, falls = self._ratio(t, bits, sign=-1)
-                if other <= errors:
-                    raise ArithmeticError("a threshold was not found")
-                ratio = (density << bits) // other
-                slope = ((slope << bits) - ratio * falls) // other
-                errors = errors * ((ratio >> bits) + 2) * ((1 << bits) // (other - errors) + 2) * 2
-            left = abs(ratio - alpha) + errors
-            if left <= 4 * errors or slope <= 0:
+        t, best = self._guess(alpha, bits), (0, 1 << 4 * bits)  # a bound so large that the profile counts as 1
+        for _ in range(12):
+            density, slope = self._density(self.p, t, bits)
+            errors = 2 * len(self.p) * ((density >> bits) + 2)
+            under, falls = self._density(self.q, t, bits) if self.against else (1 << bits, 0)
+            ratio = (density << bits) // max(1, under)
+            # The quotient of two numbers that err by e and e′ errs by at most (e + e′·ratio)/(denominator − e′).
+            beneath = 2 * len(self.q) * ((under >> bits) + 2) if self.against else 0
+            errors += beneath * ((ratio >> bits) + 2)
+            missed = abs(ratio - alpha) + (errors << bits) // max(1, under - beneath) + 2
+            best = min(best, (t, missed), key=lambda each: each[1])
+            step = ((ratio - alpha) << bits) // max(1, ((slope << bits) - ratio * falls) // max(1, under))
+            if abs(ratio - alpha) <= missed - abs(ratio - alpha) or not step:
                 break
-            limit = 2 << bits
-            t -= max(-limit, min(limit, ((ratio - alpha) << bits) // slope))
-        return t, left
+            t -= max(-(2 << bits), min(2 << bits, step))
+        return best
 
     def _guess(self, alpha: int, bits: int) -> int:
-        """Return a threshold to begin with: by bisection in doubles, from the last one if there is one."""
+        """Return a threshold to begin with, by bisection in doubles."""
         s, target = self.s / (1 << bits), math.log(alpha / (1 << bits))
-        weights = [(j * s, math.log(w / (1 << bits))) for j, w in self.weights.items() if w]
+        sides = [[(j * s, math.log(w / (1 << bits))) for j, w in side.items() if w] for side in (self.p, self.q)]
 
-        def loss(t: float, sign: int) -> float:
-            terms = [w + sign * m * t - m * m / 2 for m, w in weights]
-            most = max(terms)
-            return most + math.log(sum(math.exp(term - most) for term in terms))
+        def log_density(terms: list[tuple[float, float]], t: float) -> float:
+            exponents = [w + m * t - m * m / 2 for m, w in terms]
+            most = max(exponents)
+            return most + math.log(sum(math.exp(each - most) for each in exponents))
 
-        low, high = -60.0 - 40.0 / s, 60.0 + 60.0 * s * max(self.weights) + (abs(target) + 40.0) / s
-        for _ in range(70):
+        reach = 60.0 + 60.0 * s * max(map(abs, self.p)) + (abs(target) + 40.0) / s
+        low, high = -reach, reach
+        for _ in range(75):
             middle = (low + high) / 2
-            value = loss(middle, 1) - (loss(middle, -1) if self.symmetric else 0.0)
+            value = log_density(sides[0], middle) - log_density(sides[1], middle)
             low, high = (middle, high) if value < target else (low, middle)
         return int(low * (1 << 50)) << (bits - 50)
+
+    def _above(self, t: int, bits: int) -> tuple[int, int]:
+        tails = {j: tail(t - j * self.s, bits) for j in {*self.p, *self.q}}
+        return tuple(sum(w * tails[j] for j, w in side.items()) >> bits for side in (self.p, self.q))  # type: ignore[return-value]
 
     def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
         """Return the masses above the threshold; everything if α is at most the least ratio."""
         self._prepared(grid.bits)
         alpha = grid.alpha(k)
-        if not self.symmetric and alpha <= self.weights[0] + 2:
+        if alpha <= self.floor:
             return 1 << grid.bits, 1 << grid.bits
         return self._above(self._threshold(alpha, grid)[0], grid.bits)
 
-    def _above(self, t: int, bits: int) -> tuple[int, int]:
-        tails = {j: tail(t - j * self.s, bits) for j in self.weights}
-        p = sum(w * tails[j] for j, w in self.weights.items()) >> bits
-        if not self.symmetric:
-            return p, tails[0]
-        return p, sum(w * tail(t + j * self.s, bits) for j, w in self.weights.items()) >> bits
-
     def value(self, grid: Grid, k: int) -> int:
-        """Return P − αQ above the threshold, and what it can miss; 1 − α below the least ratio w_0, where that is exact."""
-        self._prepared(grid.bits)
-        alpha, one = grid.alpha(k), 1 << grid.bits
-        return self.at(alpha, grid) + self.infinite if self.symmetric or alpha > self.weights[0] + 2 else one - alpha + 4
+        """Return P − αQ above the threshold, and what it can miss; 1 − α below the least ratio, where that is exact."""
+        return self.at(grid.alpha(k), grid) + self.infinite
 
     def at(self, alpha: int, grid: Grid) -> int:
-        """Return an upper bound of H at an α that is given within one unit."""
+        """Return an upper bound of H, without the mass that is lost, at an α that is given within one unit."""
         self._prepared(grid.bits)
-        if not self.symmetric and alpha <= self.weights[0] + 2:
+        if alpha <= self.floor:
             return (1 << grid.bits) - alpha + 4
         t, missed = self._threshold(alpha, grid)
         p, q = self._above(t, grid.bits)
-        return p - (alpha * q >> grid.bits) + missed + 3 * len(self.weights) + 2 * (alpha >> grid.bits) + 8
+        return p - (alpha * q >> grid.bits) + missed + (self.many + 3) * ((alpha >> grid.bits) + 2)
 
 
 def gaussian(alpha: int, s: int, grid: Grid) -> int:
@@ -217,7 +217,7 @@ class Replaced(Round):
     def __init__(self, drawn: Mapping[int, Fraction], lost: Fraction, step: Callable[[int], int], lower: Mixture, best: bool) -> None:
         """Take p_j for the first j ≥ 1 and the sum of the others, and the shift of one displaced draw."""
         self.drawn, self.lost, self.step, self.lower, self.hull = dict(drawn), lost, step, lower, best
-        self.both = Mixture(drawn, step, mirrored=True, lost=lost) if best else None
+        self.both = Mixture(drawn, step, {-j: p for j, p in drawn.items()}, lost) if best else None
 
     def value(self, grid: Grid, k: int) -> int:
         """Return the least of the bounds at e^(kh), k ≥ 0."""
@@ -227,6 +227,7 @@ class Replaced(Round):
         alpha = one + (((wanted - one) << bits) // eta if wanted > one else 0)
         slack = one // eta + 2
         joint = sum(up(p, bits) * (gaussian(alpha, j * s, grid) + slack) >> bits for j, p in self.drawn.items())
+        self.infinite = 2 * up(self.lost, bits)
         joint += len(self.drawn) + up(self.lost, bits)
         if self.both is None:
             return joint
@@ -245,10 +246,12 @@ class Atoms(Round):
     def __init__(self, outcomes: Sequence[tuple[Fraction, Fraction]], lost: Fraction = Fraction(0)) -> None:
         """Take the masses of the outcomes."""
         self.outcomes, self.lost = sorted(outcomes, key=lambda each: -each[0] / each[1] if each[1] else -math.inf), lost
+        self.symmetric = sorted(outcomes) == sorted((q, p) for p, q in outcomes)
 
     def value(self, grid: Grid, k: int) -> int:
         """Return Σ (P − αQ)₊ + lost."""
         alpha, bits = grid.alpha(k), grid.bits
+        self.infinite = up(self.lost + sum((p for p, q in self.outcomes if not q), Fraction(0)), bits) + len(self.outcomes)
         gains = (up(p, bits) - ((q.numerator << bits) // q.denominator * (alpha - 1) >> bits) for p, q in self.outcomes)
         return sum(gain for gain in gains if gain > 0) + up(self.lost, bits)
 

@@ -1,0 +1,380 @@
+"""What a document means: from a certificate to rounds, or the reason why nothing is checked.
+
+Only the document inside the certificate is read, with the value that was solved for, and the coefficients of matrices, which are a
+part of the claim. Numbers are the decimal digits that are written.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from .kinds import Allocation, Divergence, Sampled, binomial, hypergeometric, mixed
+from .lattice import Grid, Law
+from .proof import Part, run_laws, together
+from .rounds import Atoms, Gaussian, Laplace, Mixture, Replaced, Round
+
+Tree = Mapping[str, Any]
+
+
+class NotCheckableError(Exception):
+    """The document contains something that this checker has no bound for."""
+
+
+def rounded_root(square: Fraction) -> Callable[[int], int]:
+    """Return the square root of a number, rounded up, as a function of the bits."""
+    return lambda bits: math.isqrt((square.numerator << 2 * bits) // square.denominator) + 1
+
+
+def filled_in(certificate: Tree) -> dict[str, Any]:
+    """Return the document with the value of its blank."""
+    document: dict[str, Any] = copy.deepcopy(dict(certificate["document"]))
+    solved = certificate.get("solved")
+    if solved:
+        keys = [int(key) if key.isdigit() else key for key in re.findall(r"[^.\[\]]+", solved["path"])]
+        place: Any = document
+        for key in keys[:-1]:
+            place = place[key]
+        place[keys[-1]] = solved["value"]
+    return document
+
+
+def exactly(value: Any) -> Fraction:
+    """Return a number as a fraction; raise if it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | Fraction):
+        raise NotCheckableError(f"no bound is implemented for the value {value!r} in place of a number")
+    return Fraction(value)
+
+
+class Reader:
+    """Reads the bodies of one document."""
+
+    def __init__(self, certificate: Tree, small: Fraction) -> None:
+        """Take the certificate, and the mass that cutting may add to a profile."""
+        self.document, self.small, self.least = filled_in(certificate), small, small / 10**9
+        privacy = self.document["privacy"]
+        self.adjacency: str = privacy["adjacency"]
+        self.group = int(exactly(privacy.get("group_size", 1)))
+        self.matrices = iter(certificate.get("phases", ()))
+
+    def kinds(self) -> list[list[Part]]:
+        """Return what happens to each kind of record: the parts of one of them in each list."""
+        phases = self.document.get("phases")
+        self.scale = exactly(self.document.get("noise", {}).get("scale", 1)) if phases else Fraction(1)
+        chosen: list[list[list[Part]]] = [
+            self._alternatives(body) for body in (phases if phases is not None else [self.document])
+        ]
+        return [together([part for parts in choice for part in parts]) for choice in product(*chosen)]
+
+    def _alternatives(self, body: Tree) -> list[list[Part]]:
+        if "parallel" not in body:
+            return [self._run(body)]
+        if self.adjacency == "replace-one" or self.group != 1:
+            raise NotCheckableError("no bound is implemented for groups or replace-one with disjoint parts")
+        count = int(exactly(body.get("count", 1)))
+        return [[(part, n * count) for part, n in self._run(each)] for each in body["parallel"]]
+
+    def _run(self, body: Tree) -> list[Part]:
+        """Return the parts of a body, `count` times."""
+        count = int(exactly(body.get("count", 1)))
+        if "select" in body or "parallel" in body:
+            raise NotCheckableError("no bound is implemented for the best of several runs, and for parts inside of a phase")
+        if "phases" in body:
+            inner = [part for each in body["phases"] for part in self._run(each)]
+            return self._on_sample(body, inner, count) if "sampler" in body else [(part, n * count) for part, n in inner]
+        if "mechanism" in body:
+            inner = list(self._mechanism(body["mechanism"]))
+            next(self.matrices, None)
+            return self._on_sample(body, inner, count) if "sampler" in body else [(part, n * count) for part, n in inner]
+        return [(part, n * count) for part, n in self._training(body)]
+
+    def _on_sample(self, body: Tree, inner: Sequence[Part], count: int) -> list[Part]:
+        """Return runs on a Poisson sample (section 11)."""
+        sampler, parts = body["sampler"], together(inner)
+        if sampler["kind"] != "poisson" or self.group != 1:
+            raise NotCheckableError(f"no bound is implemented for phases on a sample of kind {sampler['kind']}, or of groups")
+        q = self._probability({"training": sampler})
+        alone = sampler.get("draws", "records") == "records" and self.adjacency != "replace-one"
+        if alone and len(parts) == 1 and isinstance(parts[0][0], Gaussian):
+            return [(Mixture({1: q}, parts[0][0].shift), count)]
+        return [(Sampled(lambda grid: run_laws(parts, grid, self.small / count), q, alone=alone), count)]
+
+    # ---- training
+
+    def _probability(self, body: Tree) -> Fraction:
+        """Return the largest stated rate; of records with different probabilities the largest (plan/own_probabilities)."""
+        training = body["training"]
+        rates = [exactly(training[key]) for key in ("participation_rate",) if training.get(key) is not None]
+        stated = training.get("sampling_probability")
+        if isinstance(stated, dict):
+            stated = max(map(exactly, stated["strata"].values())) if "strata" in stated else stated["max"]
+        rates += [exactly(stated)] if stated is not None else []
+        if training.get("expected_batch_size") is not None and training.get("dataset_size") is not None:
+            rates.append(exactly(training["expected_batch_size"]) / exactly(training["dataset_size"]))
+        if not rates:
+            raise NotCheckableError("the document states no rate that this checker reads")
+        return max(rates)
+
+    def _iterations(self, body: Tree, epoch: Fraction | None) -> int:
+        training = body["training"]
+        if training.get("iterations") is not None:
+            return int(exactly(training["iterations"]))
+        if epoch is None or training.get("epochs") is None:
+            raise NotCheckableError("the document states no number of rounds that this checker reads")
+        rounds = exactly(training["epochs"]) * epoch
+        nearest = round(rounds)
+        return nearest if nearest and abs(rounds - nearest) <= min(Fraction(1, 1000), rounds / 10**9) else math.ceil(rounds)
+
+    def _training(self, body: Tree) -> Iterator[Part]:
+        """Yield the rounds of a training run."""
+        noise, stated = body["noise"], next(self.matrices, {})
+        if noise.get("kind", "gaussian") == "laplace":
+            if body["sampler"]["kind"] != "none":
+                raise NotCheckableError("no bound is implemented for Laplace noise in a sampled round")
+            moved = self.group * (2 if self.adjacency == "replace-one" else 1)
+            yield Laplace(moved / exactly(noise["multiplier"])), self._iterations(body, None)
+            return
+        also = [exactly(each["multiplier"]) for each in noise.get("also", ())]
+        schedules = _schedules(body)
+        if not schedules:
+            yield from self._rounds(body, stated, self._square(exactly(noise["multiplier"]) * self.scale, also), None)
+            return
+        rounds = self._iterations(body, None)
+        kinds: dict[tuple[Fraction, ...], int] = {}
+        for values in zip(*(_values(schedule, rounds) for schedule in schedules.values()), strict=True):
+            kinds[values] = kinds.get(values, 0) + 1
+        if "matrix" in body or body["sampler"]["kind"] not in ("poisson", "fixed-size", "with-replacement"):
+            raise NotCheckableError("no bound is implemented for schedules with this sampler or a matrix")
+        factor = exactly(noise["multiplier"].get("scale", 1)) if isinstance(noise["multiplier"], dict) else Fraction(1)
+        for values, count in kinds.items():
+            here = dict(zip(schedules, values, strict=True))
+            training = {key: here.get(key, value) for key, value in body["training"].items()}
+            sigma = here["noise"] * factor if "noise" in here else exactly(noise["multiplier"])
+            yield from self._rounds({**body, "training": training}, stated, self._square(sigma * self.scale, also), count)
+
+    def _square(self, sigma: Fraction, also: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
+        """Return what one record moves the main release, and the others, in squared units of their noise (section 9.2)."""
+        return 1 / sigma**2, sum((1 / each**2 for each in also), Fraction(0))
+
+    def _rounds(self, body: Tree, stated: Tree, squares: tuple[Fraction, Fraction], count: int | None) -> Iterator[Part]:
+        sampler, training, matrix = body["sampler"], body["training"], body.get("matrix")
+        kind = sampler["kind"]
+        identity = matrix is None or matrix["kind"] == "identity"
+        if kind == "none":
+            yield from self._unsampled(body, stated, squares, identity=identity)
+            return
+        one = squares[0] + squares[1]
+        if kind == "cyclic-poisson" and sampler.get("phase", "fixed") == "fixed" and self.group == 1:
+            yield from self._cyclic(body, stated, squares, identity=identity)
+            return
+        if not identity:
+            raise NotCheckableError(f"no bound is implemented for {kind} with a matrix: the loss of the run does not compose")
+        if kind == "poisson":
+            draws = int(exactly(sampler.get("draws_per_iteration", 1)))
+            p = self._probability(body)
+            if draws != 1 and training.get("sampling_probability") is None:
+                p /= draws
+            rounds = count or self._iterations(body, 1 / (p * draws))
+            if sampler.get("truncate_to") is not None:
+                yield from _truncated(body, p, rounded_root(one), rounds)
+                return
+            law, lost = binomial(draws * self.group, p, self.least)
+            against = {-j: weight for j, weight in law.items()} if self.adjacency == "replace-one" else None
+            yield Mixture(law, rounded_root(one), against, lost), rounds
+        elif kind in ("fixed-size", "with-replacement", "must-wo", "must-ow", "must-ww"):
+            yield self._fixed(kind, sampler, training, one), count or self._iterations(body, 1 / self._probability(body))
+        elif kind == "random-allocation" and self.group == 1 and self.adjacency != "replace-one":
+            block, taken = (int(exactly(sampler.get(key, 1))) for key in ("iterations_per_allocation", "participations"))
+            if taken != 1:
+                raise NotCheckableError("no bound is implemented for several participations in an allocation")
+            blocks = self._iterations(body, Fraction(block)) // block
+            yield Allocation([(one, block)], self.small / blocks), blocks
+        elif kind == "balls-in-bins" and self.group == 1 and self.adjacency != "replace-one" and "truncate_to" not in sampler:
+            bins = int(exactly(sampler.get("bins", round(1 / self._probability(body)) if "bins" not in sampler else 1)))
+            turns, more = divmod(self._iterations(body, Fraction(bins)), bins)
+            shifts = [(one * (turns + 1), more), (one * turns, bins - more)]
+            yield Allocation([each for each in shifts if each[0] and each[1]], self.small), 1
+        else:
+            raise NotCheckableError(f"no bound is implemented for the sampler {kind} with these options")
+
+    def _fixed(self, kind: str, sampler: Tree, training: Tree, one: Fraction) -> Round:
+        """Return the round of a sampler with a fixed number m of draws from N records (sections 1.2 and 1.3)."""
+        records, drawn = int(exactly(training["dataset_size"])), int(exactly(training["expected_batch_size"]))
+        step, lost = rounded_root(4 * one), Fraction(0)
+        if kind == "fixed-size":
+            law, lost = hypergeometric(records, drawn, self.group)
+        elif kind in ("with-replacement", "must-wo"):
+            law, lost = binomial(drawn, Fraction(self.group, records), self.least)
+        elif self.group != 1:
+            raise NotCheckableError("no bound is implemented for groups with this sampler")
+        elif kind == "must-ow":
+            subset = int(exactly(sampler["subset_size"]))
+            inner, lost = binomial(drawn, Fraction(1, subset), self.least)
+            share = Fraction(subset, records)
+            law, lost = {j: weight * share for j, weight in inner.items()}, lost * share
+        else:
+            subset = int(exactly(sampler["subset_size"]))
+            first, lost = binomial(subset, Fraction(1, records), self.least)
+            inners = {i: binomial(drawn, Fraction(i, subset), self.least) for i in first}
+            law = mixed(first, lambda i: inners[i][0])
+            lost += sum(first[i] * inner[1] for i, inner in inners.items())
+        lower = Mixture(law, step, None, lost)
+        if self.adjacency == "add-remove" and kind not in ("must-ow", "must-ww"):
+            return lower
+        if self.adjacency == "zero-out":
+            raise NotCheckableError("no bound is implemented for zero-out with a fixed number of draws")
+        several = self.group > 1 or kind in ("with-replacement", "must-wo")
+        return Replaced(law, lost, step, lower, best=several)
+
+    def _cyclic(self, body: Tree, stated: Tree, squares: tuple[Fraction, Fraction], *, identity: bool) -> Iterator[Part]:
+        """Yield the rounds of the first part of the data set (section 3): columns no longer than the parts are apart."""
+        bands, norm = (1, Fraction(1)) if identity else _column(stated)
+        parts = int(exactly(body["sampler"].get("partitions", bands) if "partitions" in body["sampler"] else bands))
+        if bands > parts:
+            raise NotCheckableError("no bound is implemented for more bands than parts under cyclic Poisson sampling")
+        training = body["training"]
+        p = exactly(training["sampling_probability"]) if training.get("sampling_probability") is not None else None
+        p = self._probability(body) * parts if p is None else p
+        rounds = -(-self._iterations(body, parts / p) // parts)
+        against = {-1: p} if self.adjacency == "replace-one" else None
+        yield Mixture({1: p}, rounded_root(squares[0] * norm + squares[1]), against), rounds
+
+    def _unsampled(self, body: Tree, stated: Tree, squares: tuple[Fraction, Fraction], *, identity: bool) -> Iterator[Part]:
+        """Yield the Gaussian mechanism with the largest ‖Σ_i C e_i‖ over allowed participations (section 3)."""
+        sampler, training = body["sampler"], body["training"]
+        epoch = None
+        if training.get("dataset_size") is not None and training.get("expected_batch_size") is not None:
+            epoch = Fraction(math.ceil(exactly(training["dataset_size"]) / exactly(training["expected_batch_size"])))
+        rounds = self._iterations(body, epoch)
+        apart = int(exactly(sampler.get("min_separation") or 1))
+        most = min(rounds, int(exactly(sampler.get("max_participations") or rounds)), -(-rounds // apart))
+        moved = Fraction(most) if identity else _pattern(stated, body["matrix"], rounds, apart, most)
+        factor = (self.group * (2 if self.adjacency == "replace-one" else 1)) ** 2
+        yield Gaussian(rounded_root(factor * (squares[0] * moved + squares[1] * most))), 1
+
+    # ---- mechanisms
+
+    def _mechanism(self, mechanism: Tree) -> Iterator[Part]:
+        """Yield what bounds one run (section 11); a group of k moves k times as far."""
+        kind, k = mechanism["kind"], self.group
+        given = {key: exactly(value) for key, value in mechanism.items() if isinstance(value, int | Fraction) and not isinstance(value, bool)}
+        size, moved = k * given.get("sensitivity", Fraction(1)), int(given.get("moved", 1))
+        if kind == "gaussian":
+            yield Gaussian(rounded_root((size / given["sigma"]) ** 2)), 1
+        elif kind == "laplace":
+            yield Laplace(size / given["scale"]), moved
+        elif kind in ("discrete-laplace", "discrete-gaussian"):
+            step = given.get("step", Fraction(1))
+            width = (given["scale"] if "scale" in given else given["sigma"]) / step
+            if k != 1 and moved != 1:
+                raise NotCheckableError("no bound is implemented for groups that move several discrete numbers")
+            yield _discrete(width, int(size / step), gaussian=kind == "discrete-gaussian"), moved
+        elif kind == "randomized-response" and k == 1 and self.adjacency == "replace-one":
+            p = given["truth_probability"]
+            q = (1 - p) / (given["values"] - 1)
+            yield Atoms([(p, q), (q, p), (1 - p - q, 1 - p - q)]), 1
+        elif kind == "stated":
+            yield self._stated(mechanism, given), 1
+        else:
+            raise NotCheckableError(f"no bound is implemented for the mechanism {kind} with these options")
+
+    def _stated(self, mechanism: Tree, given: Mapping[str, Fraction]) -> Round:
+        if "mu" in given:
+            return Gaussian(rounded_root((self.group * given["mu"]) ** 2))
+        if "rho" in given:
+            rho, xi = self.group**2 * given["rho"], given.get("xi", Fraction(0))
+            if self.group > 1 and xi:
+                raise NotCheckableError("no bound is implemented for groups with xi")
+            return Divergence(rho=rho, xi=xi)
+        if self.group != 1 or "epsilon" not in given:
+            raise NotCheckableError("no bound is implemented for this stated mechanism, or for groups with it")
+        return stated(given["epsilon"], given.get("delta", Fraction(0)))
+
+
+def stated(epsilon: Fraction, delta: Fraction) -> Atoms:
+    """Return the worst (ε, δ)-private mechanism (Kairouz, Oh & Viswanath 2015); e^ε rounded up makes it no better."""
+    from .enclosures import exp, up
+
+    growth = Fraction(exp(up(epsilon, 400), 400) + 1, 1 << 400)
+    high, low = (1 - delta) * growth / (1 + growth), (1 - delta) / (1 + growth)
+    return Atoms([(delta, Fraction(0)), (high, low), (low, high), (Fraction(0), delta)])
+
+
+def _discrete(width: Fraction, shift: int, *, gaussian: bool) -> Atoms:
+    """Return discrete noise against its shift: masses on −far..far, exact up to 2^−300, with the rest as an infinite loss."""
+    from .enclosures import exp
+
+    bits = 300
+    far = math.ceil(width * (20 if gaussian else 160)) + shift
+    law: dict[int, int] = {}
+    for x in range(far + 1):
+        exponent = -Fraction(x * x) / (2 * width**2) if gaussian else -x / width
+        law[x] = law[-x] = exp((exponent.numerator << bits) // exponent.denominator, bits) + 1
+    whole = sum(law.values())
+    p = {x: Fraction(law.get(x, 0), whole) for x in range(-far, far + shift + 1)}
+    outcomes = [(p[x], p.get(x - shift, Fraction(0))) for x in p]
+    return Atoms([each for each in outcomes if each != (0, 0)], Fraction(1, 1 << 180))
+
+
+def _truncated(body: Tree, p: Fraction, shift: Callable[[int], int], rounds: int) -> Iterator[Part]:
+    raise NotCheckableError("no bound is implemented for truncated batches")
+    yield
+
+
+def _column(stated: Tree) -> tuple[int, Fraction]:
+    """Return the bands and the largest squared column norm of a Toeplitz matrix, from its coefficients."""
+    coefficients = (stated.get("matrix") or {}).get("coefficients")
+    if not coefficients:
+        raise NotCheckableError("no bound is implemented for a matrix whose coefficients are not in the certificate")
+    return len(coefficients), sum((exactly(each) ** 2 for each in coefficients), Fraction(0))
+
+
+def _pattern(stated: Tree, matrix: Tree, rounds: int, apart: int, most: int) -> Fraction:
+    """Return the largest ‖Σ C e_i‖² over at most `most` columns that are `apart` or more from each other.
+
+    Columns of at most `apart` bands are orthogonal. A tree that restarts every r ≤ apart rounds is orthogonal to the others, and a
+    leaf moves ⌊log₂ r⌋ + 1 nodes of equal weight, which is norm 1 with unit norm. With decreasing coefficients ≥ 0 the first columns
+    at the smallest separation are the worst (section 11).
+    """
+    if matrix["kind"] == "tree":
+        every = int(exactly(matrix.get("restart_every") or rounds))
+        if most > 1 and every > apart:
+            raise NotCheckableError("no bound is implemented for a tree in which a record takes part several times")
+        return Fraction(most * (1 if matrix.get("normalize", True) else every.bit_length()))
+    bands, norm = _column(stated)
+    if most == 1 or bands <= apart:
+        return most * norm
+    column = [abs(exactly(each)) for each in stated["matrix"]["coefficients"]]
+    if any(a < b for a, b in zip(column, column[1:], strict=False)):
+        raise NotCheckableError("no bound is implemented for overlapping columns that do not decrease")
+    total = [Fraction(0)] * rounds
+    for i in range(most):
+        for j, each in enumerate(column[: rounds - i * apart]):
+            total[i * apart + j] += each
+    return sum((each**2 for each in total), Fraction(0))
+
+
+def _schedules(body: Tree) -> dict[str, Tree]:
+    """Return the schedules of a body, by what they set."""
+    found = {"noise": body["noise"]["multiplier"], **{key: body["training"].get(key) for key in ("sampling_probability", "expected_batch_size")}}
+    return {key: value for key, value in found.items() if isinstance(value, dict) and "schedule" in value}
+
+
+def _values(stated: Tree, rounds: int) -> list[Fraction]:
+    """Return the values of a schedule: a list, or start·decay^⌊t/every⌋ with each product rounded to a double."""
+    schedule = stated["schedule"]
+    if isinstance(schedule, list):
+        return [exactly(each) for each in schedule]
+    if "file" in schedule:
+        raise NotCheckableError("no bound is implemented for a schedule in a file")
+    value, least, values = float(schedule["start"]), schedule.get("least"), []
+    for t in range(rounds):
+        if t and t % int(schedule.get("every", 1)) == 0:
+            value *= float(schedule["decay"])
+        values.append(Fraction(repr(value)) if least is None else max(Fraction(repr(value)), exactly(least)))
+    return values

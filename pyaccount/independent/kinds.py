@@ -1,0 +1,210 @@
+"""Further rounds: one of T rounds at random, a map of a profile, and bounds on Rényi divergences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+from .enclosures import exp, ln, up
+from .lattice import SPACING_BITS, Grid, Law, multiplied
+from .rounds import Round, gaussian
+
+
+class Allocation(Round):
+    """One of T rounds at random: (1/T)·Σ_t N(√s_t·e_t) against N(0) (section 9.1).
+
+    P/Q = S = (1/T)·Σ Z_t with independent Z_t = e^N(−s/2, s) under Q, and H_α = E(S − α)₊, E(Z − x)₊ = G_√s(x). *Bound*: each Z is
+    replaced by a law on multiples of a step u whose call function E(Z′ − x)₊ is linear between the values of G at the multiples,
+    which is larger for every x. It grows further if masses do, if values are raised, and, where a value is cut down to c, by at
+    most E(value − c)₊, since (a + b)₊ ≤ a₊ + b₊. Sums of independent numbers keep this order: given the others, (· − x)₊ is a
+    call function.
+    """
+
+    def __init__(self, shifts: Sequence[tuple[Fraction, int]], small: Fraction) -> None:
+        """Take (s, number of rounds) for the squared shifts s; `small` is what cutting may add to the profile."""
+        self.shifts, self.small, self.total = list(shifts), small, sum(count for _, count in shifts)
+        self._law: tuple[Grid, list[int], list[int], int, int] | None = None
+
+    def _one(self, square: Fraction, step: int, grid: Grid, cut: int) -> tuple[list[int], int]:
+        """Return masses of Z at the multiples of `step`, rounded up, and E(Z − last)₊, both in units of the grid's digits."""
+        bits, scale = grid.bits, 10**grid.digits
+        s = math.isqrt((square.numerator << 2 * bits) // square.denominator) + 1
+        calls = [1 << bits]
+        while calls[-1] > cut:
+            calls.append(gaussian(step * len(calls), s, grid))
+        steps = [(a - b, b - c) for a, b, c in zip(calls, calls[1:], calls[2:], strict=False)]
+        first = (1 << bits) * step - ((calls[0] - calls[1]) << bits)
+        masses = [first, *((a - b) << bits for a, b in steps), (calls[-2] - calls[-1]) << bits]
+        return [-(-max(0, mass) * scale // (step << bits)) for mass in masses], -(-calls[-1] * scale >> bits)
+
+    def _built(self, grid: Grid) -> tuple[Grid, list[int], list[int], int, int]:
+        """Return sums of masses, and of masses times their values, from each value on; and the step, and what cutting adds."""
+        if self._law is not None and self._law[0] == grid:
+            return self._law
+        bits, scale = grid.bits, 10**grid.digits
+        # A step of S of h/√T makes the variance that rounding adds to S near 1 that of rounding a loss to the lattice.
+        step = max(1, (grid.spacing << (bits - SPACING_BITS)) * math.isqrt(self.total))
+        cut = int(self.small * (1 << bits) / 4)
+        spare = int(self.small * scale * self.total / 8)
+        result, low, added = [scale], 0, 0
+        for square, count in self.shifts:
+            masses, rest = self._one(square, step, grid, cut)
+            added += rest * count
+            run, at, done = masses, 0, 1
+            for bit in bin(count)[3:]:
+                for other, start, times in ((run, at, 2 * done), *(((masses, 0, 2 * done + 1),) if bit == "1" else ())):
+                    run, at, lost = _trimmed(multiplied(run, other, grid.digits), at + start, spare * times // count, step, bits)
+                    added += -(-lost * count // times)
+                    done = times
+            result, low, lost = _trimmed(multiplied(result, run, grid.digits), low + at, spare, step, bits)
+            added += lost
+        above, weighted = [0], [0]
+        for i in range(len(result) - 1, -1, -1):
+            above.append(above[-1] + result[i])
+            weighted.append(weighted[-1] + result[i] * (low + i))
+        self._law = (grid, above[::-1], weighted[::-1], step, added)
+        self.low = low
+        return self._law
+
+    def value(self, grid: Grid, k: int) -> int:
+        """Return Σ mass·(S − α)₊ over the values of S above α, with what was cut."""
+        _, above, weighted, step, added = self._built(grid)
+        scale, alpha = 10**grid.digits, grid.alpha(k) - 1
+        first = min(max(0, alpha * self.total // step + 1 - self.low), len(above) - 1)
+        gain = weighted[first] * step - alpha * self.total * above[first]
+        return -(-(gain + (added << grid.bits)) // (scale * self.total)) + 1
+
+
+def _trimmed(masses: list[int], low: int, spare: int, step: int, bits: int) -> tuple[list[int], int, int]:
+    """Cut large values down while that takes at most `spare` off the mean, and raise small ones of little mass."""
+    top, lost, beyond = len(masses), 0, 0
+    while top > 2:
+        # Cutting the values above top − 2 down to it moves the mass beyond by one step each time.
+        beyond += masses[top - 1]
+        more = -(-beyond * step >> bits)
+        if lost + more > spare:
+            beyond -= masses[top - 1]
+            break
+        lost += more
+        top -= 1
+    raised, first = 0, 0
+    while first + 1 < top and raised + masses[first] <= spare // 1000:
+        raised += masses[first]
+        first += 1
+    kept = masses[first:top]
+    kept[-1] += beyond
+    kept[0] += raised
+    return kept, low + first, lost
+
+
+class Sampled(Round):
+    """A run of a mechanism on a Poisson sample of units that are drawn with all of their data (section 11).
+
+    With the profile h of a run, H_α = q·h(1 + (α − 1)/q) for α > 1 − q, and 1 − α below, in the direction *remove*; the pair is
+    ((1 − q)Q + qP, Q), so that the other direction is its reflection. If only others' contributions hide whether a unit was
+    drawn (`alone` is false): q·h(α) + (1 − q)(1 − α)₊ in both directions, by joint convexity.
+    """
+
+    def __init__(self, run: Callable[[Grid], tuple[Law, Law]], q: Fraction, *, alone: bool) -> None:
+        """Take the laws of a run on a grid, and the probability of being drawn."""
+        self.run, self.q, self.alone = run, q, alone
+        self._laws: tuple[Grid, list[tuple[list[int], list[int], int, int]]] | None = None
+
+    def _sums(self, grid: Grid) -> list[tuple[list[int], list[int], int, int]]:
+        if self._laws is None or self._laws[0] != grid:
+            sums = []
+            for law in self.run(grid):
+                p, q = [0], [0]
+                for i in range(len(law.masses) - 1, -1, -1):
+                    p.append(p[-1] + law.masses[i])
+                    q.append(q[-1] + (law.masses[i] * (grid.alpha(-law.low - i) - 1) >> grid.bits))
+                sums.append((p[::-1], q[::-1], law.low, law.infinite))
+            self._laws = grid, sums
+        return self._laws[1]
+
+    def _profile(self, grid: Grid, alpha: int, mirrored: int) -> int:
+        p, q, low, infinite = self._sums(grid)[mirrored]
+        loss = ln(alpha, grid.bits) if alpha > 0 else 0
+        first = min(max(0, loss // (grid.spacing << (grid.bits - SPACING_BITS)) - low), len(p) - 1) if alpha > 0 else 0
+        gain = max((p[i] << grid.bits) - q[i] * (alpha - 1) for i in range(max(0, first - 1), min(first + 3, len(p))))
+        return -(-(gain + (infinite << grid.bits)) // 10**grid.digits) + 1
+
+    def value(self, grid: Grid, k: int) -> int:
+        """Return the map of the profile."""
+        alpha, one, q = grid.alpha(k), 1 << grid.bits, up(self.q, grid.bits)
+        if self.alone:
+            inner = one + ((alpha - one) << grid.bits) // q - (one // q + 1) ** 2 - 2
+            return one - alpha + 2 if inner <= 0 else (q * self._profile(grid, inner, 0) >> grid.bits) + 4
+        if alpha >= one:
+            return (q * self._profile(grid, alpha, 0) >> grid.bits) + 4
+        other = one * one // (alpha + 1)
+        reflected = one - alpha + 2 + ((alpha + 1) * ((q * self._profile(grid, other - 2, 1) >> grid.bits) + 4) >> grid.bits)
+        return reflected
+
+
+class Divergence(Round):
+    """Bounds ρ(a) = ξ + aρ on Rényi divergences of all orders, in both directions (section 11; Canonne, Kamath & Steinke 2020).
+
+    H_α ≤ e^((a−1)ρ(a))·(a−1)^(a−1)/a^a·α^−(a−1) for each a > 1; the hull of the values at the lattice is taken.
+    """
+
+    symmetric, hull = True, True
+
+    def __init__(self, rho: Fraction, xi: Fraction) -> None:
+        """Take ξ and ρ of ρ(a) = ξ + aρ; those of several mechanisms add up."""
+        self.rho, self.xi = rho, xi
+
+    def value(self, grid: Grid, k: int) -> int:
+        """Return the value at an order that is chosen in doubles; any is valid."""
+        loss, rho, xi, bits = k * grid.spacing / (1 << SPACING_BITS), float(self.rho), float(self.xi), 2 * grid.bits
+        low, high = 1e-9, 1e9
+        for _ in range(100):
+            a = 1 + math.sqrt(low * high)
+            slope = (2 * a - 1) * rho + xi - loss + math.log1p(-1 / a)
+            low, high = (a - 1, high) if slope < 0 else (low, a - 1)
+        a = 1 + Fraction(round(low * 2**60), 2**60)
+        exponent = (a - 1) * (self.xi + a * self.rho - Fraction(grid.at(k), 1 << grid.bits))
+        less, whole = (ln(up(each, bits), bits) for each in (a - 1, a))
+        total = up(exponent, bits) + math.ceil((a - 1) * (less + 2)) - math.floor(a * (whole - 2))
+        return min(1 << grid.bits, (exp(min(0, total), bits) >> grid.bits) + 2)
+
+
+def binomial(trials: int, p: Fraction, least: Fraction, bits: int = 300) -> tuple[dict[int, Fraction], Fraction]:
+    """Return Bin(j; trials, p) for the first j ≥ 1 and a bound of the sum of the others, rounded up to 2^−bits.
+
+    Terms follow from one another by the factor (trials − j)/(j + 1)·p/(1 − p), and are rounded up. Once this factor is below ½,
+    what follows a term is below that term. The last terms are left out once they are below `least`.
+    """
+    if p == 1:
+        return {trials: Fraction(1)}, Fraction(0)
+    unit = 1 << bits
+    base = (unit * (p.denominator - p.numerator) ** trials) // p.denominator**trials + 1
+    odds, law, j, term = p / (1 - p), dict[int, Fraction](), 0, base
+    while j < trials:
+        factor = Fraction(trials - j, j + 1) * odds
+        term = math.ceil(term * factor)
+        j += 1
+        law[j] = Fraction(term, unit)
+        if factor < Fraction(1, 2) and law[j] <= least:
+            return law, Fraction(term, unit)
+    return law, Fraction(0)
+
+
+def hypergeometric(records: int, drawn: int, group: int) -> tuple[dict[int, Fraction], Fraction]:
+    """Return the law of how many of `group` records are among `drawn` of `records`, for j ≥ 1, exactly."""
+    whole = math.comb(records, group)
+    law = {
+        j: Fraction(math.comb(drawn, j) * math.comb(records - drawn, group - j), whole)
+        for j in range(1, min(group, drawn) + 1)
+    }
+    return {j: weight for j, weight in law.items() if weight}, Fraction(0)
+
+
+def mixed(first: Mapping[int, Fraction], second: Callable[[int], Mapping[int, Fraction]]) -> dict[int, Fraction]:
+    """Return Σ_i first(i)·second(i)(j) for j ≥ 1, rounded up."""
+    law: dict[int, Fraction] = {}
+    for i, weight in first.items():
+        for j, inner in second(i).items():
+            law[j] = law.get(j, Fraction(0)) + weight * inner
+    return {j: Fraction(up(weight, 300), 1 << 300) for j, weight in law.items()}

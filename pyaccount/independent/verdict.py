@@ -1,0 +1,111 @@
+"""The verdict on a certificate: what was proven of its guarantee without the program that made it."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from .documents import NotCheckableError, Reader, exactly
+from .proof import Bounds, Part, prove
+from .rounds import Laplace
+
+#: A guarantee counts as proven if δ is proven up to this factor; the verdict states by how much it is looser.
+SLACK = Fraction(1, 1000)
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """Return a certificate with its numbers as the decimal fractions that are written. Raises `ValueError` if it is none."""
+    data = json.loads(text, parse_float=Fraction, parse_constant=Fraction)
+    if not isinstance(data, dict) or not isinstance(data.get("document"), dict):
+        raise ValueError("this is not a certificate: it has no document")
+    return data
+
+
+def check(certificate: Mapping[str, Any], seconds: float = 100.0, log: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+    """Return the verdict on the guarantee of a certificate, as data (schemas/independent-verdict.v1.schema.json).
+
+    *proven*: δ(ε) ≤ (1 + looser_by)·δ for the ε and δ of the guarantee, looser_by ≤ 0.001. *refuted*: δ(ε) > δ is proven, for the worst
+    case that the document allows. *consistent*: neither. *not checkable*: no bound is implemented for the document.
+    """
+    began = time.monotonic()
+    verdict: dict[str, Any] = {
+        "pyaccount": 1, "kind": "independent-verdict", "name": str(certificate.get("name")), "verdict": "not checkable",
+        "reason": None, "claimed": None, "proven": None, "looser_by": None, "delta_lower": None, "spacing": None,
+    }  # fmt: skip
+    try:
+        guarantee = certificate.get("guarantee")
+        if not isinstance(guarantee, Mapping):
+            raise NotCheckableError("no bound is implemented for certificates without a guarantee of a run")
+        epsilon, delta = exactly(guarantee.get("epsilon")), exactly(guarantee.get("delta"))
+        verdict["claimed"] = {"epsilon": _above(epsilon), "delta": _above(delta)}
+        if not (0 <= epsilon <= 10_000 and 0 <= delta < 1):
+            raise NotCheckableError("no bound is implemented for an ε above 10,000 or a δ that is not in [0, 1)")
+        kinds = Reader(certificate, max(delta, Fraction(1, 10**300)) / 10_000).kinds()
+        if delta == 0:
+            largest = max(_largest(parts) for parts in kinds)
+            verdict["verdict"] = "proven" if largest <= epsilon else "refuted"
+            verdict["proven"] = {"epsilon": _above(largest), "delta": 0.0}
+            verdict["looser_by"] = 0.0 if largest <= epsilon else None
+        else:
+            found = [prove(parts, epsilon, delta, seconds / len(kinds), log) for parts in kinds]
+            _judge(verdict, found, delta)
+    except NotCheckableError as error:
+        verdict["reason"] = str(error)
+    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, IndexError) as error:
+        verdict["reason"] = f"the document cannot be read: {type(error).__name__}: {error}"
+    return verdict | {"seconds": round(time.monotonic() - began, 3)}
+
+
+def _judge(verdict: dict[str, Any], found: list[Bounds], delta: Fraction) -> None:
+    most = max(bounds.delta for bounds in found)
+    epsilons = [bounds.epsilon for bounds in found if bounds.epsilon is not None]
+    lowers = [bounds.lower for bounds in found if bounds.lower is not None]
+    if len(epsilons) == len(found):
+        verdict["proven"] = {"epsilon": _above(max(epsilons)), "delta": _above(delta)}
+    verdict["spacing"] = max(bounds.spacing for bounds in found)
+    verdict["delta_lower"] = _below(max(lowers)) if lowers else None
+    if most <= delta * (1 + SLACK):
+        verdict["verdict"], verdict["looser_by"] = "proven", _above(max(Fraction(0), most / delta - 1))
+    elif lowers and max(lowers) > delta:
+        verdict["verdict"], verdict["reason"] = "refuted", "a lower bound of δ at this ε is above the δ that is claimed"
+    else:
+        verdict["verdict"] = "consistent"
+        verdict["reason"] = f"at this ε, δ is proven to be at most {_above(most / delta)!r} times what is claimed"
+
+
+def _largest(parts: list[Part]) -> Fraction:
+    """Return the sum of the largest losses, which is attained."""
+    losses = [part.theta * count for part, count in parts if isinstance(part, Laplace)]
+    if len(losses) < len(parts):
+        raise NotCheckableError("no bound is implemented at δ = 0 for anything but Laplace noise")
+    return sum(losses, Fraction(0))
+
+
+def _above(number: Fraction) -> float:
+    """Return a double that is at least a number, and equal to it if the number is one."""
+    nearest = float(number)
+    return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
+
+
+def _below(number: Fraction) -> float:
+    nearest = float(number)
+    return nearest if Fraction(nearest) <= number else math.nextafter(nearest, -math.inf)
+
+
+def sentence(verdict: Mapping[str, Any]) -> str:
+    """Return the verdict in words."""
+    claimed, proven = verdict["claimed"], verdict["proven"]
+    words = [f"{verdict['name']}: {verdict['verdict']}"]
+    if claimed:
+        words.append(f"claimed ({claimed['epsilon']!r}, {claimed['delta']!r})")
+    if proven:
+        words.append(f"proven here ({proven['epsilon']!r}, {proven['delta']!r})")
+    if verdict["looser_by"]:
+        words.append(f"at the claimed ε, δ is proven up to a factor of 1 + {verdict['looser_by']:.2g}")
+    if verdict["reason"]:
+        words.append(verdict["reason"])
+    return "; ".join(words)
