@@ -33,6 +33,7 @@ _OUTPUTS = {
     "ledger-verification": ("ledger.verification:LedgerVerification", "verification of a ledger"),
     "verdict": ("gate.verdict:Verdict", "verdict"),
     "verification": ("gate.verification:Verification", "verification"),
+    "independent-verdict": ("gate.independent:IndependentVerdict", "verdict of the independent checker"),
     "preparation": ("data.report:Preparation", "preparation"),
     "audit": ("auditing.report:Audit", "audit"),
     "plan": ("certificate.plan_record:PlanRecord", "plan"),

@@ -298,6 +298,12 @@ def check(
     help="The hash of a line that the record must contain, which was noted elsewhere during the run. It shows that "
     "the end of the record was not lost since then.",
 )
+@click.option(
+    "--independent",
+    is_flag=True,
+    help="Check the guarantee with the independent checker, in exact arithmetic and without the core, instead of recomputing "
+    "CERT. --time-limit is then the time after which nothing finer is tried [100 s].",
+)
 @click.option("--quiet", is_flag=True, help="Do not show progress, and print only what does not agree.")
 def verify(
     certificate: str | None,
@@ -313,6 +319,7 @@ def verify(
     seed: int | Literal["new"] | None,
     record: str | None,
     expected_head: str | None,
+    independent: bool,
     quiet: bool,
 ) -> int:
     """Recompute CERT from the document inside it, and report every field that does not agree.
@@ -324,9 +331,10 @@ def verify(
       pyaccount verify training.cert.json --seed new --same-version
       pyaccount verify training.cert.json --record runs/first/record.jsonl
       pyaccount verify --attestation training.att.json --trusted-keys trusted --subject model.safetensors
+      pyaccount verify --independent training.cert.json
 
     \b
-    Exit codes: 0 it agrees, 1 it does not agree or no trusted key signed,
+    Exit codes: 0 it agrees, 1 it does not agree, is not proven or no trusted key signed,
     2 it cannot be read, 3 a limit of time or memory was reached,
     130 interrupted, 70 a bug.
     """
@@ -346,6 +354,13 @@ def verify(
         message = "--trusted-keys, --subject and --any-subject are only for --attestation: CERT is not signed."
         raise click.UsageError(message)
     seconds = seconds_of(time_limit, "--time-limit")
+    if independent:
+        others = (attestation, folder, same_version or None, seed, record)
+        if certificate is None or any(other is not None for other in others):
+            raise click.UsageError(
+                "--independent checks one CERT by itself: leave out other options, but --format and --time-limit."
+            )
+        return _independent(certificate, 100.0 if seconds is None else seconds, form, quiet=quiet)
     verdict = None if record is None or certificate is None else _recorded(record, certificate, expected_head)
     with progress(quiet=quiet) as report:
         options = RunOptions(threads=threads, time_limit=seconds, limited_by="--time-limit", report=report or silent)
@@ -383,6 +398,24 @@ def verify(
     if not hand_over("verdict", lambda _: json_of(), show_it, asked):
         return STOPPED
     return HOLDS if agrees else FAILS
+
+
+def _independent(certificate: str, seconds: float, form: str, *, quiet: bool) -> int:
+    """Print the verdict of the independent checker; return the exit code."""
+    from pyaccount.gate.independent import verify_independently
+
+    verdict = verify_independently(certificate, seconds)
+
+    def show(form: str) -> None:
+        if form == "json":
+            click.echo(verdict.to_json(), nl=False)
+        else:
+            print_page(verdict.page(), piped=None)
+
+    asked = RequestedOutput(None, None if form == "text" else form, quiet=quiet and bool(verdict))
+    if not hand_over("verdict", lambda _: verdict.to_json(), show, asked):
+        return STOPPED
+    return HOLDS if verdict else FAILS
 
 
 def _recorded(record: str, certificate: str, expected_head: str | None = None) -> RecordVerdict:

@@ -1,7 +1,9 @@
 """Checks certificates without the program that made them.
 
-Takes the JSON of a certificate; gives a verdict: whether its ε and δ are proven by integers and rational numbers alone. It must not
-know the rest of pyaccount, nor anything that is compiled from it: it imports the standard library and itself, by relative names, so
+Takes the JSON of a certificate; gives a verdict: whether its ε and δ are proven by integers and rational numbers alone. It
+must not
+know the rest of pyaccount, nor anything that is compiled from it: it imports the standard library and itself, by relative
+names, so
 that a copy of this folder runs alone (`python -m independent CERT`). It was written from the mathematics, not from the core. What
 it cannot check it says. docs/independent.md tells how to believe it.
 

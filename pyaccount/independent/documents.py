@@ -1,7 +1,7 @@
 """What a document means: from a certificate to rounds, or the reason why nothing is checked.
 
-Only the document inside the certificate is read, with the value that was solved for, and the coefficients of matrices, which are a
-part of the claim. Numbers are the decimal digits that are written.
+Only the document inside the certificate is read, with the value that was solved for, and the coefficients of matrices, which
+are a part of the claim. Numbers are the decimal digits that are written.
 """
 
 from __future__ import annotations
@@ -9,26 +9,30 @@ from __future__ import annotations
 import copy
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from .kinds import Allocation, Divergence, Sampled, binomial, hypergeometric, mixed
-from .lattice import Grid, Law
-from .proof import Part, run_laws, together
-from .rounds import Atoms, Gaussian, Laplace, Mixture, Replaced, Round
-
-Tree = Mapping[str, Any]
-
-
-class NotCheckableError(Exception):
-    """The document contains something that this checker has no bound for."""
-
-
-def rounded_root(square: Fraction) -> Callable[[int], int]:
-    """Return the square root of a number, rounded up, as a function of the bits."""
-    return lambda bits: math.isqrt((square.numerator << 2 * bits) // square.denominator) + 1
+from .derived import (
+    NotCheckableError,
+    Part,
+    Tree,
+    column,
+    discrete,
+    exactly,
+    pattern,
+    rounded_root,
+    schedules,
+    shared_users,
+    stated,
+    truncated,
+    values,
+)
+from .draws import Replaced, ZeroedOut, binomial, hypergeometric, mixed
+from .kinds import Allocation, Atoms, BoundedRange, Divergence, Laplace, Sampled
+from .proof import run_laws, together
+from .rounds import Gaussian, Mixture, Round
 
 
 def filled_in(certificate: Tree) -> dict[str, Any]:
@@ -44,11 +48,25 @@ def filled_in(certificate: Tree) -> dict[str, Any]:
     return document
 
 
-def exactly(value: Any) -> Fraction:
-    """Return a number as a fraction; raise if it is none."""
-    if isinstance(value, bool) or not isinstance(value, int | Fraction):
-        raise NotCheckableError(f"no bound is implemented for the value {value!r} in place of a number")
-    return Fraction(value)
+#: The keys that are read, or do not matter to what is proven, of a body and of its sections.
+KNOWN = {
+    "": set(
+        "pyaccount name privacy accounting workload count phases parallel select training sampler matrix noise mechanism".split()
+    ),
+    "training": set(
+        "sampling_probability participation_rate dataset_size expected_batch_size iterations epochs".split()
+    ),
+    "noise": {"kind", "multiplier", "also", "scale"},
+    "matrix": set("kind bands normalize coefficients restart_every estimation optimize_for buffers parameters".split()),
+    "sampler": set(
+        "kind truncate_to draws_per_iteration subset_size iterations_per_allocation participations bins max_participations "
+        "min_separation partitions phase sampling_probability draws records_per_user attribution start".split()
+    ),
+    "mechanism": set(
+        "kind epsilon delta rho xi mu sigma scale sensitivity moved step values truth_probability answers utility_sensitivity "
+        "monotone noise".split()
+    ),
+}
 
 
 class Reader:
@@ -80,24 +98,38 @@ class Reader:
         return [[(part, n * count) for part, n in self._run(each)] for each in body["parallel"]]
 
     def _run(self, body: Tree) -> list[Part]:
-        """Return the parts of a body, `count` times."""
+        """Return the parts of a body, `count` times. A key that is not known might change what is meant."""
+        for place, keys in KNOWN.items():
+            unknown = set(body if not place else body.get(place) or {}) - keys
+            if unknown:
+                raise NotCheckableError(
+                    f"no bound is implemented for the key {sorted(unknown)[0]} {place and 'in ' + place}"
+                )
         count = int(exactly(body.get("count", 1)))
         if "select" in body or "parallel" in body:
-            raise NotCheckableError("no bound is implemented for the best of several runs, and for parts inside of a phase")
+            raise NotCheckableError(
+                "no bound is implemented for the best of several runs, and for parts inside of a phase"
+            )
         if "phases" in body:
             inner = [part for each in body["phases"] for part in self._run(each)]
-            return self._on_sample(body, inner, count) if "sampler" in body else [(part, n * count) for part, n in inner]
+            return (
+                self._on_sample(body, inner, count) if "sampler" in body else [(part, n * count) for part, n in inner]
+            )
         if "mechanism" in body:
             inner = list(self._mechanism(body["mechanism"]))
             next(self.matrices, None)
-            return self._on_sample(body, inner, count) if "sampler" in body else [(part, n * count) for part, n in inner]
+            return (
+                self._on_sample(body, inner, count) if "sampler" in body else [(part, n * count) for part, n in inner]
+            )
         return [(part, n * count) for part, n in self._training(body)]
 
     def _on_sample(self, body: Tree, inner: Sequence[Part], count: int) -> list[Part]:
         """Return runs on a Poisson sample (section 11)."""
         sampler, parts = body["sampler"], together(inner)
         if sampler["kind"] != "poisson" or self.group != 1:
-            raise NotCheckableError(f"no bound is implemented for phases on a sample of kind {sampler['kind']}, or of groups")
+            raise NotCheckableError(
+                f"no bound is implemented for phases on a sample of kind {sampler['kind']}, or of groups"
+            )
         q = self._probability({"training": sampler})
         alone = sampler.get("draws", "records") == "records" and self.adjacency != "replace-one"
         if alone and len(parts) == 1 and isinstance(parts[0][0], Gaussian):
@@ -128,52 +160,69 @@ class Reader:
             raise NotCheckableError("the document states no number of rounds that this checker reads")
         rounds = exactly(training["epochs"]) * epoch
         nearest = round(rounds)
-        return nearest if nearest and abs(rounds - nearest) <= min(Fraction(1, 1000), rounds / 10**9) else math.ceil(rounds)
+        return (
+            nearest
+            if nearest and abs(rounds - nearest) <= min(Fraction(1, 1000), rounds / 10**9)
+            else math.ceil(rounds)
+        )
 
     def _training(self, body: Tree) -> Iterator[Part]:
         """Yield the rounds of a training run."""
-        noise, stated = body["noise"], next(self.matrices, {})
+        noise, claim = body["noise"], next(self.matrices, {})
         if noise.get("kind", "gaussian") == "laplace":
-            if body["sampler"]["kind"] != "none":
-                raise NotCheckableError("no bound is implemented for Laplace noise in a sampled round")
+            if body["sampler"]["kind"] != "none" or "matrix" in body or self.scale != 1:
+                raise NotCheckableError("no bound is implemented for Laplace noise with a sampler, a matrix or a scale")
             moved = self.group * (2 if self.adjacency == "replace-one" else 1)
-            yield Laplace(moved / exactly(noise["multiplier"])), self._iterations(body, None)
+            rounds = self._iterations(body, None)
+            yield Laplace(moved / exactly(noise["multiplier"])), min(rounds, self._most(body["sampler"], rounds))
             return
         also = [exactly(each["multiplier"]) for each in noise.get("also", ())]
-        schedules = _schedules(body)
-        if not schedules:
-            yield from self._rounds(body, stated, self._square(exactly(noise["multiplier"]) * self.scale, also), None)
+        scheduled = schedules(body)
+        if not scheduled:
+            yield from self._rounds(body, claim, self._square(exactly(noise["multiplier"]) * self.scale, also), None)
             return
         rounds = self._iterations(body, None)
         kinds: dict[tuple[Fraction, ...], int] = {}
-        for values in zip(*(_values(schedule, rounds) for schedule in schedules.values()), strict=True):
-            kinds[values] = kinds.get(values, 0) + 1
+        for each_round in zip(*(values(schedule, rounds) for schedule in scheduled.values()), strict=True):
+            kinds[each_round] = kinds.get(each_round, 0) + 1
         if "matrix" in body or body["sampler"]["kind"] not in ("poisson", "fixed-size", "with-replacement"):
             raise NotCheckableError("no bound is implemented for schedules with this sampler or a matrix")
         factor = exactly(noise["multiplier"].get("scale", 1)) if isinstance(noise["multiplier"], dict) else Fraction(1)
-        for values, count in kinds.items():
-            here = dict(zip(schedules, values, strict=True))
+        for here_values, count in kinds.items():
+            here = dict(zip(scheduled, here_values, strict=True))
             training = {key: here.get(key, value) for key, value in body["training"].items()}
             sigma = here["noise"] * factor if "noise" in here else exactly(noise["multiplier"])
-            yield from self._rounds({**body, "training": training}, stated, self._square(sigma * self.scale, also), count)
+            yield from self._rounds(
+                {**body, "training": training}, claim, self._square(sigma * self.scale, also), count
+            )
 
     def _square(self, sigma: Fraction, also: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
         """Return what one record moves the main release, and the others, in squared units of their noise (section 9.2)."""
         return 1 / sigma**2, sum((1 / each**2 for each in also), Fraction(0))
 
-    def _rounds(self, body: Tree, stated: Tree, squares: tuple[Fraction, Fraction], count: int | None) -> Iterator[Part]:
+    def _rounds(self, body: Tree, claim: Tree, squares: tuple[Fraction, Fraction], count: int | None) -> Iterator[Part]:
         sampler, training, matrix = body["sampler"], body["training"], body.get("matrix")
         kind = sampler["kind"]
         identity = matrix is None or matrix["kind"] == "identity"
         if kind == "none":
-            yield from self._unsampled(body, stated, squares, identity=identity)
+            yield from self._unsampled(body, claim, squares, identity=identity)
             return
         one = squares[0] + squares[1]
         if kind == "cyclic-poisson" and sampler.get("phase", "fixed") == "fixed" and self.group == 1:
-            yield from self._cyclic(body, stated, squares, identity=identity)
+            yield from self._cyclic(body, claim, squares, identity=identity)
+            return
+        if kind == "user-b-min-sep" and sampler.get("attribution") == "shared" and self.adjacency == "zero-out":
+            squared = [Fraction(1)] if identity else column(claim, matrix)
+            if len(squared) > exactly(sampler["min_separation"]) or self.group != 1:
+                raise NotCheckableError(
+                    "no bound is implemented for shared users with long columns, or groups of users"
+                )
+            yield shared_users(sampler, self._probability(body), self._iterations(body, None), squares, squared)
             return
         if not identity:
-            raise NotCheckableError(f"no bound is implemented for {kind} with a matrix: the loss of the run does not compose")
+            raise NotCheckableError(
+                f"no bound is implemented for {kind} with a matrix: the loss of the run does not compose"
+            )
         if kind == "poisson":
             draws = int(exactly(sampler.get("draws_per_iteration", 1)))
             p = self._probability(body)
@@ -181,26 +230,35 @@ class Reader:
                 p /= draws
             rounds = count or self._iterations(body, 1 / (p * draws))
             if sampler.get("truncate_to") is not None:
-                yield from _truncated(body, p, rounded_root(one), rounds)
+                yield truncated(body, p, rounded_root(one), rounds)
                 return
             law, lost = binomial(draws * self.group, p, self.least)
             against = {-j: weight for j, weight in law.items()} if self.adjacency == "replace-one" else None
             yield Mixture(law, rounded_root(one), against, lost), rounds
         elif kind in ("fixed-size", "with-replacement", "must-wo", "must-ow", "must-ww"):
-            yield self._fixed(kind, sampler, training, one), count or self._iterations(body, 1 / self._probability(body))
-        elif kind == "random-allocation" and self.group == 1 and self.adjacency != "replace-one":
-            block, taken = (int(exactly(sampler.get(key, 1))) for key in ("iterations_per_allocation", "participations"))
-            if taken != 1:
-                raise NotCheckableError("no bound is implemented for several participations in an allocation")
-            blocks = self._iterations(body, Fraction(block)) // block
-            yield Allocation([(one, block)], self.small / blocks), blocks
-        elif kind == "balls-in-bins" and self.group == 1 and self.adjacency != "replace-one" and "truncate_to" not in sampler:
-            bins = int(exactly(sampler.get("bins", round(1 / self._probability(body)) if "bins" not in sampler else 1)))
-            turns, more = divmod(self._iterations(body, Fraction(bins)), bins)
-            shifts = [(one * (turns + 1), more), (one * turns, bins - more)]
-            yield Allocation([each for each in shifts if each[0] and each[1]], self.small), 1
+            yield (
+                self._fixed(kind, sampler, training, one),
+                count or self._iterations(body, 1 / self._probability(body)),
+            )
         else:
-            raise NotCheckableError(f"no bound is implemented for the sampler {kind} with these options")
+            yield self._allocated(kind, body, one)
+
+    def _allocated(self, kind: str, body: Tree, one: Fraction) -> Part:
+        """Return rounds of which a record takes part in one at random, per allocation or in every turn of its bin (section 9.1)."""
+        sampler = body["sampler"]
+        plain = self.group == 1 and self.adjacency != "replace-one" and "truncate_to" not in sampler
+        if kind == "random-allocation" and plain and exactly(sampler.get("participations", 1)) == 1:
+            block = int(exactly(sampler["iterations_per_allocation"]))
+            blocks, rest = divmod(self._iterations(body, Fraction(block)), block)
+            if not rest:
+                return Allocation([(one, block)], self.small / blocks), blocks
+        if kind == "balls-in-bins" and plain:
+            bins = exactly(sampler["bins"]) if "bins" in sampler else 1 / self._probability(body)
+            if bins.denominator == 1:
+                turns, more = divmod(self._iterations(body, bins), int(bins))
+                shifts = [(one * (turns + 1), more), (one * turns, int(bins) - more)]
+                return Allocation([each for each in shifts if each[0] and each[1]], self.small), 1
+        raise NotCheckableError(f"no bound is implemented for the sampler {kind} with these options")
 
     def _fixed(self, kind: str, sampler: Tree, training: Tree, one: Fraction) -> Round:
         """Return the round of a sampler with a fixed number m of draws from N records (sections 1.2 and 1.3)."""
@@ -226,14 +284,18 @@ class Reader:
         lower = Mixture(law, step, None, lost)
         if self.adjacency == "add-remove" and kind not in ("must-ow", "must-ww"):
             return lower
-        if self.adjacency == "zero-out":
-            raise NotCheckableError("no bound is implemented for zero-out with a fixed number of draws")
         several = self.group > 1 or kind in ("with-replacement", "must-wo")
-        return Replaced(law, lost, step, lower, best=several)
+        replaced = Replaced(law, lost, step, lower, best=several)
+        return (
+            ZeroedOut(law, lost, rounded_root(one), replaced, best=several)
+            if self.adjacency == "zero-out"
+            else replaced
+        )
 
-    def _cyclic(self, body: Tree, stated: Tree, squares: tuple[Fraction, Fraction], *, identity: bool) -> Iterator[Part]:
+    def _cyclic(self, body: Tree, claim: Tree, squares: tuple[Fraction, Fraction], *, identity: bool) -> Iterator[Part]:
         """Yield the rounds of the first part of the data set (section 3): columns no longer than the parts are apart."""
-        bands, norm = (1, Fraction(1)) if identity else _column(stated)
+        squared = [Fraction(1)] if identity else column(claim, body["matrix"])
+        bands, norm = len(squared), sum(squared, Fraction(0))
         parts = int(exactly(body["sampler"].get("partitions", bands) if "partitions" in body["sampler"] else bands))
         if bands > parts:
             raise NotCheckableError("no bound is implemented for more bands than parts under cyclic Poisson sampling")
@@ -244,16 +306,17 @@ class Reader:
         against = {-1: p} if self.adjacency == "replace-one" else None
         yield Mixture({1: p}, rounded_root(squares[0] * norm + squares[1]), against), rounds
 
-    def _unsampled(self, body: Tree, stated: Tree, squares: tuple[Fraction, Fraction], *, identity: bool) -> Iterator[Part]:
+    def _unsampled(
+        self, body: Tree, claim: Tree, squares: tuple[Fraction, Fraction], *, identity: bool
+    ) -> Iterator[Part]:
         """Yield the Gaussian mechanism with the largest ‖Σ_i C e_i‖ over allowed participations (section 3)."""
         sampler, training = body["sampler"], body["training"]
         epoch = None
         if training.get("dataset_size") is not None and training.get("expected_batch_size") is not None:
             epoch = Fraction(math.ceil(exactly(training["dataset_size"]) / exactly(training["expected_batch_size"])))
         rounds = self._iterations(body, epoch)
-        apart = int(exactly(sampler.get("min_separation") or 1))
-        most = min(rounds, int(exactly(sampler.get("max_participations") or rounds)), -(-rounds // apart))
-        moved = Fraction(most) if identity else _pattern(stated, body["matrix"], rounds, apart, most)
+        apart, most = int(exactly(sampler.get("min_separation") or 1)), self._most(sampler, rounds)
+        moved = Fraction(most) if identity else pattern(claim, body["matrix"], rounds, apart, most)
         factor = (self.group * (2 if self.adjacency == "replace-one" else 1)) ** 2
         yield Gaussian(rounded_root(factor * (squares[0] * moved + squares[1] * most))), 1
 
@@ -262,7 +325,11 @@ class Reader:
     def _mechanism(self, mechanism: Tree) -> Iterator[Part]:
         """Yield what bounds one run (section 11); a group of k moves k times as far."""
         kind, k = mechanism["kind"], self.group
-        given = {key: exactly(value) for key, value in mechanism.items() if isinstance(value, int | Fraction) and not isinstance(value, bool)}
+        given = {
+            key: exactly(value)
+            for key, value in mechanism.items()
+            if isinstance(value, int | Fraction) and not isinstance(value, bool)
+        }
         size, moved = k * given.get("sensitivity", Fraction(1)), int(given.get("moved", 1))
         if kind == "gaussian":
             yield Gaussian(rounded_root((size / given["sigma"]) ** 2)), 1
@@ -273,11 +340,19 @@ class Reader:
             width = (given["scale"] if "scale" in given else given["sigma"]) / step
             if k != 1 and moved != 1:
                 raise NotCheckableError("no bound is implemented for groups that move several discrete numbers")
-            yield _discrete(width, int(size / step), gaussian=kind == "discrete-gaussian"), moved
+            if (size / step).denominator != 1:
+                raise NotCheckableError("no bound is implemented for a sensitivity that is no whole number of steps")
+            yield discrete(width, int(size / step), gaussian=kind == "discrete-gaussian"), moved
         elif kind == "randomized-response" and k == 1 and self.adjacency == "replace-one":
             p = given["truth_probability"]
             q = (1 - p) / (given["values"] - 1)
             yield Atoms([(p, q), (q, p), (1 - p - q, 1 - p - q)]), 1
+        elif kind in ("exponential", "permute-and-flip", "report-noisy-max"):
+            # Gumbel noise makes the exponential mechanism; exponential and Laplace noise move along a path (docs/mechanisms.md).
+            sides = 1 if mechanism.get("monotone") and self.adjacency != "replace-one" else 2
+            spread = given["epsilon"] if "epsilon" in given else sides * given["utility_sensitivity"] / given["scale"]
+            selects = kind == "exponential" or mechanism.get("noise") == "gumbel"
+            yield (BoundedRange if selects else Laplace)(k * spread), 1
         elif kind == "stated":
             yield self._stated(mechanism, given), 1
         else:
@@ -294,87 +369,3 @@ class Reader:
         if self.group != 1 or "epsilon" not in given:
             raise NotCheckableError("no bound is implemented for this stated mechanism, or for groups with it")
         return stated(given["epsilon"], given.get("delta", Fraction(0)))
-
-
-def stated(epsilon: Fraction, delta: Fraction) -> Atoms:
-    """Return the worst (ε, δ)-private mechanism (Kairouz, Oh & Viswanath 2015); e^ε rounded up makes it no better."""
-    from .enclosures import exp, up
-
-    growth = Fraction(exp(up(epsilon, 400), 400) + 1, 1 << 400)
-    high, low = (1 - delta) * growth / (1 + growth), (1 - delta) / (1 + growth)
-    return Atoms([(delta, Fraction(0)), (high, low), (low, high), (Fraction(0), delta)])
-
-
-def _discrete(width: Fraction, shift: int, *, gaussian: bool) -> Atoms:
-    """Return discrete noise against its shift: masses on −far..far, exact up to 2^−300, with the rest as an infinite loss."""
-    from .enclosures import exp
-
-    bits = 300
-    far = math.ceil(width * (20 if gaussian else 160)) + shift
-    law: dict[int, int] = {}
-    for x in range(far + 1):
-        exponent = -Fraction(x * x) / (2 * width**2) if gaussian else -x / width
-        law[x] = law[-x] = exp((exponent.numerator << bits) // exponent.denominator, bits) + 1
-    whole = sum(law.values())
-    p = {x: Fraction(law.get(x, 0), whole) for x in range(-far, far + shift + 1)}
-    outcomes = [(p[x], p.get(x - shift, Fraction(0))) for x in p]
-    return Atoms([each for each in outcomes if each != (0, 0)], Fraction(1, 1 << 180))
-
-
-def _truncated(body: Tree, p: Fraction, shift: Callable[[int], int], rounds: int) -> Iterator[Part]:
-    raise NotCheckableError("no bound is implemented for truncated batches")
-    yield
-
-
-def _column(stated: Tree) -> tuple[int, Fraction]:
-    """Return the bands and the largest squared column norm of a Toeplitz matrix, from its coefficients."""
-    coefficients = (stated.get("matrix") or {}).get("coefficients")
-    if not coefficients:
-        raise NotCheckableError("no bound is implemented for a matrix whose coefficients are not in the certificate")
-    return len(coefficients), sum((exactly(each) ** 2 for each in coefficients), Fraction(0))
-
-
-def _pattern(stated: Tree, matrix: Tree, rounds: int, apart: int, most: int) -> Fraction:
-    """Return the largest ‖Σ C e_i‖² over at most `most` columns that are `apart` or more from each other.
-
-    Columns of at most `apart` bands are orthogonal. A tree that restarts every r ≤ apart rounds is orthogonal to the others, and a
-    leaf moves ⌊log₂ r⌋ + 1 nodes of equal weight, which is norm 1 with unit norm. With decreasing coefficients ≥ 0 the first columns
-    at the smallest separation are the worst (section 11).
-    """
-    if matrix["kind"] == "tree":
-        every = int(exactly(matrix.get("restart_every") or rounds))
-        if most > 1 and every > apart:
-            raise NotCheckableError("no bound is implemented for a tree in which a record takes part several times")
-        return Fraction(most * (1 if matrix.get("normalize", True) else every.bit_length()))
-    bands, norm = _column(stated)
-    if most == 1 or bands <= apart:
-        return most * norm
-    column = [abs(exactly(each)) for each in stated["matrix"]["coefficients"]]
-    if any(a < b for a, b in zip(column, column[1:], strict=False)):
-        raise NotCheckableError("no bound is implemented for overlapping columns that do not decrease")
-    total = [Fraction(0)] * rounds
-    for i in range(most):
-        for j, each in enumerate(column[: rounds - i * apart]):
-            total[i * apart + j] += each
-    return sum((each**2 for each in total), Fraction(0))
-
-
-def _schedules(body: Tree) -> dict[str, Tree]:
-    """Return the schedules of a body, by what they set."""
-    found = {"noise": body["noise"]["multiplier"], **{key: body["training"].get(key) for key in ("sampling_probability", "expected_batch_size")}}
-    return {key: value for key, value in found.items() if isinstance(value, dict) and "schedule" in value}
-
-
-def _values(stated: Tree, rounds: int) -> list[Fraction]:
-    """Return the values of a schedule: a list, or start·decay^⌊t/every⌋ with each product rounded to a double."""
-    schedule = stated["schedule"]
-    if isinstance(schedule, list):
-        return [exactly(each) for each in schedule]
-    if "file" in schedule:
-        raise NotCheckableError("no bound is implemented for a schedule in a file")
-    value, least, values = float(schedule["start"]), schedule.get("least"), []
-    for t in range(rounds):
-        if t and t % int(schedule.get("every", 1)) == 0:
-            value *= float(schedule["decay"])
-        values.append(Fraction(repr(value)) if least is None else max(Fraction(repr(value)), exactly(least)))
-    return values

@@ -129,7 +129,8 @@ def tail(x: int, bits: int) -> int:
     Beyond x²/2 > (bits + 2)·ln 2 the tail is below e^(−x²/2)/2 < 1 unit, and 0 is returned. Beyond 40 the series of
     `_half_to` is used. Otherwise c is the nearest multiple of 1/16 and d = x − c, |d| ≤ 1/32:
     Φ(c + d) − Φ(c) = φ(c)·Σ_n (−1)^n He_n(c)·d^(n+1)/(n+1)!. With u_n = He_n(c)·d^n/n! the recurrence of Hermite
-    polynomials is u_(n+1) = (c·d·u_n − d²·u_(n−1))/(n+1). *Rounding*: the errors of u obey e_(n+1) ≤ (|cd|·e_n + d²·e_(n−1))/(n+1)
+    polynomials is u_(n+1) = (c·d·u_n − d²·u_(n−1))/(n+1). *Rounding*: the errors of u obey e_(n+1) ≤ (|cd|·e_n +
+    d²·e_(n−1))/(n+1)
     + 2 with |cd| ≤ 5/4, so all are below 6 units, and those of the sum below 6·(number of terms)/32. *Remainder*: Cramér's
     inequality |He_n(c)| ≤ 1.09·√(n!)·e^(c²/4) (Abramowitz & Stegun 22.14.17) bounds term n, with φ(c), by 0.44·|d|^(n+1)/√(n!);
     these fall by a factor below 1/32, and the series ends when that is below 2^−work.

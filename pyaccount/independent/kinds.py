@@ -1,9 +1,9 @@
-"""Further rounds: one of T rounds at random, a map of a profile, and bounds on Rényi divergences."""
+"""Further rounds: finite outcomes, Laplace noise, selections, allocations, samples, and bounds on Rényi divergences."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from .enclosures import exp, ln, up
@@ -11,10 +11,78 @@ from .lattice import SPACING_BITS, Grid, Law, multiplied
 from .rounds import Round, gaussian
 
 
+class Atoms(Round):
+    """A pair of laws with finitely many outcomes, given as (P, Q), exact; `lost` counts as an infinite loss (section 11)."""
+
+    def __init__(self, outcomes: Sequence[tuple[Fraction, Fraction]], lost: Fraction = Fraction(0)) -> None:
+        """Take the masses of the outcomes."""
+        self.outcomes, self.lost = sorted(outcomes, key=lambda each: -each[0] / each[1] if each[1] else -math.inf), lost
+        self.symmetric = sorted(outcomes) == sorted((q, p) for p, q in outcomes)
+
+    def value(self, grid: Grid, k: int) -> int:
+        """Return Σ (P − αQ)₊ + lost."""
+        alpha, bits = grid.alpha(k), grid.bits
+        self.infinite = up(self.lost + sum((p for p, q in self.outcomes if not q), Fraction(0)), bits) + len(
+            self.outcomes
+        )
+        gains = (up(p, bits) - ((q.numerator << bits) // q.denominator * (alpha - 1) >> bits) for p, q in self.outcomes)
+        return sum(gain for gain in gains if gain > 0) + up(self.lost, bits)
+
+    def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
+        """Return the masses of the outcomes with P > αQ."""
+        alpha = Fraction(grid.alpha(k), 1 << grid.bits)
+        above = [(p, q) for p, q in self.outcomes if p > alpha * q]
+        return up(sum((p for p, _ in above), Fraction(0)), grid.bits), up(
+            sum((q for _, q in above), Fraction(0)), grid.bits
+        )
+
+
+class Laplace(Round):
+    """Lap(θ, 1) against Lap(0, 1): H at e^ε is 1 − e^((ε − θ)/2) for |ε| ≤ θ, 0 above (section 1.4)."""
+
+    symmetric = True
+
+    def __init__(self, theta: Fraction) -> None:
+        """Take the sensitivity in units of the scale."""
+        self.theta = theta
+
+    def value(self, grid: Grid, k: int) -> int:
+        """Return H at e^(kh), k ≥ 0."""
+        distance = grid.at(k) - up(self.theta, grid.bits)
+        return max(0, (1 << grid.bits) - exp(distance >> 1, grid.bits) + 3) if distance < 0 else 0
+
+    def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
+        """Return P and Q of the losses above kh, for |kh| < θ: 1 − e^((kh − θ)/2)/2 and e^(−(kh + θ)/2)/2."""
+        bits, one, at, theta = grid.bits, 1 << grid.bits, grid.at(k), up(self.theta, grid.bits)
+        if abs(at) >= theta:
+            return (0, 0) if at > 0 else (one, one)
+        return one - (exp((at - theta) >> 1, bits) >> 1), exp((-at - theta) >> 1, bits) >> 1
+
+
+class BoundedRange(Round):
+    """The exponential mechanism with losses in a range r: (e^(r/2) − √α)²/(e^r − 1) for |ln α| ≤ r (section 11; Dong et al.
+    2020)."""
+
+    symmetric = True
+
+    def __init__(self, spread: Fraction) -> None:
+        """Take r."""
+        self.spread = spread
+
+    def value(self, grid: Grid, k: int) -> int:
+        """Return the profile at e^(kh), k ≥ 0."""
+        bits, r = grid.bits, up(self.spread, grid.bits)
+        if grid.at(k) >= r:
+            return 0
+        difference = exp(r >> 1, bits) - exp(grid.at(k) >> 1, bits) + 4
+        return difference * difference // (exp(r, bits) - (1 << bits) - 2) + 1
+
+
 class Allocation(Round):
     """One of T rounds at random: (1/T)·Σ_t N(√s_t·e_t) against N(0) (section 9.1).
 
-    P/Q = S = (1/T)·Σ Z_t with independent Z_t = e^N(−s/2, s) under Q, and H_α = E(S − α)₊, E(Z − x)₊ = G_√s(x). *Bound*: each Z is
+    P/Q = S = (1/T)·Σ Z_t with independent Z_t = e^N(−s/2, s) under Q, and H_α = E(S − α)₊, E(Z − x)₊ = G_√s(x). *Bound*: each
+    Z is
     replaced by a law on multiples of a step u whose call function E(Z′ − x)₊ is linear between the values of G at the multiples,
     which is larger for every x. It grows further if masses do, if values are raised, and, where a value is cut down to c, by at
     most E(value − c)₊, since (a + b)₊ ≤ a₊ + b₊. Sums of independent numbers keep this order: given the others, (· − x)₊ is a
@@ -54,7 +122,9 @@ class Allocation(Round):
             run, at, done = masses, 0, 1
             for bit in bin(count)[3:]:
                 for other, start, times in ((run, at, 2 * done), *(((masses, 0, 2 * done + 1),) if bit == "1" else ())):
-                    run, at, lost = _trimmed(multiplied(run, other, grid.digits), at + start, spare * times // count, step, bits)
+                    run, at, lost = _trimmed(
+                        multiplied(run, other, grid.digits), at + start, spare * times // count, step, bits
+                    )
                     added += -(-lost * count // times)
                     done = times
             result, low, lost = _trimmed(multiplied(result, run, grid.digits), low + at, spare, step, bits)
@@ -73,7 +143,7 @@ class Allocation(Round):
         scale, alpha = 10**grid.digits, grid.alpha(k) - 1
         first = min(max(0, alpha * self.total // step + 1 - self.low), len(above) - 1)
         gain = weighted[first] * step - alpha * self.total * above[first]
-        return -(-(gain + (added << grid.bits)) // (scale * self.total)) + 1
+        return int(-(-(gain + (added << grid.bits)) // (scale * self.total))) + 1
 
 
 def _trimmed(masses: list[int], low: int, spare: int, step: int, bits: int) -> tuple[list[int], int, int]:
@@ -128,7 +198,7 @@ class Sampled(Round):
         loss = ln(alpha, grid.bits) if alpha > 0 else 0
         first = min(max(0, loss // (grid.spacing << (grid.bits - SPACING_BITS)) - low), len(p) - 1) if alpha > 0 else 0
         gain = max((p[i] << grid.bits) - q[i] * (alpha - 1) for i in range(max(0, first - 1), min(first + 3, len(p))))
-        return -(-(gain + (infinite << grid.bits)) // 10**grid.digits) + 1
+        return int(-(-(gain + (infinite << grid.bits)) // 10**grid.digits)) + 1
 
     def value(self, grid: Grid, k: int) -> int:
         """Return the map of the profile."""
@@ -139,8 +209,9 @@ class Sampled(Round):
         if alpha >= one:
             return (q * self._profile(grid, alpha, 0) >> grid.bits) + 4
         other = one * one // (alpha + 1)
-        reflected = one - alpha + 2 + ((alpha + 1) * ((q * self._profile(grid, other - 2, 1) >> grid.bits) + 4) >> grid.bits)
-        return reflected
+        reflected = (
+            one - alpha + 2 + ((alpha + 1) * ((q * self._profile(grid, other - 2, 1) >> grid.bits) + 4) >> grid.bits)
+        )
 
 
 class Divergence(Round):
@@ -163,48 +234,8 @@ class Divergence(Round):
             a = 1 + math.sqrt(low * high)
             slope = (2 * a - 1) * rho + xi - loss + math.log1p(-1 / a)
             low, high = (a - 1, high) if slope < 0 else (low, a - 1)
-        a = 1 + Fraction(round(low * 2**60), 2**60)
-        exponent = (a - 1) * (self.xi + a * self.rho - Fraction(grid.at(k), 1 << grid.bits))
-        less, whole = (ln(up(each, bits), bits) for each in (a - 1, a))
-        total = up(exponent, bits) + math.ceil((a - 1) * (less + 2)) - math.floor(a * (whole - 2))
+        order = 1 + Fraction(round(low * 2**60), 2**60)
+        exponent = (order - 1) * (self.xi + order * self.rho - Fraction(grid.at(k), 1 << grid.bits))
+        less, whole = (ln(up(each, bits), bits) for each in (order - 1, order))
+        total = up(exponent, bits) + math.ceil((order - 1) * (less + 2)) - math.floor(order * (whole - 2))
         return min(1 << grid.bits, (exp(min(0, total), bits) >> grid.bits) + 2)
-
-
-def binomial(trials: int, p: Fraction, least: Fraction, bits: int = 300) -> tuple[dict[int, Fraction], Fraction]:
-    """Return Bin(j; trials, p) for the first j ≥ 1 and a bound of the sum of the others, rounded up to 2^−bits.
-
-    Terms follow from one another by the factor (trials − j)/(j + 1)·p/(1 − p), and are rounded up. Once this factor is below ½,
-    what follows a term is below that term. The last terms are left out once they are below `least`.
-    """
-    if p == 1:
-        return {trials: Fraction(1)}, Fraction(0)
-    unit = 1 << bits
-    base = (unit * (p.denominator - p.numerator) ** trials) // p.denominator**trials + 1
-    odds, law, j, term = p / (1 - p), dict[int, Fraction](), 0, base
-    while j < trials:
-        factor = Fraction(trials - j, j + 1) * odds
-        term = math.ceil(term * factor)
-        j += 1
-        law[j] = Fraction(term, unit)
-        if factor < Fraction(1, 2) and law[j] <= least:
-            return law, Fraction(term, unit)
-    return law, Fraction(0)
-
-
-def hypergeometric(records: int, drawn: int, group: int) -> tuple[dict[int, Fraction], Fraction]:
-    """Return the law of how many of `group` records are among `drawn` of `records`, for j ≥ 1, exactly."""
-    whole = math.comb(records, group)
-    law = {
-        j: Fraction(math.comb(drawn, j) * math.comb(records - drawn, group - j), whole)
-        for j in range(1, min(group, drawn) + 1)
-    }
-    return {j: weight for j, weight in law.items() if weight}, Fraction(0)
-
-
-def mixed(first: Mapping[int, Fraction], second: Callable[[int], Mapping[int, Fraction]]) -> dict[int, Fraction]:
-    """Return Σ_i first(i)·second(i)(j) for j ≥ 1, rounded up."""
-    law: dict[int, Fraction] = {}
-    for i, weight in first.items():
-        for j, inner in second(i).items():
-            law[j] = law.get(j, Fraction(0)) + weight * inner
-    return {j: Fraction(up(weight, 300), 1 << 300) for j, weight in law.items()}

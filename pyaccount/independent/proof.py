@@ -12,13 +12,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from . import lattice
-from .enclosures import up
+from .enclosures import exp, up
 from .lattice import Grid, Law, connected, delta, lower_delta, power, product, spacing_of
+from .derived import Part
 from .kinds import Divergence
-from .rounds import Gaussian, Round, gaussian
-
-#: One direction of a part: its rounds, and how many there are.
-Part = tuple[Round, int]
+from .rounds import Counted, Gaussian, Round
 
 #: The lattice has at most this many points, in all laws together.
 MOST_POINTS = 600_000
@@ -106,22 +104,29 @@ def together(parts: Sequence[Part]) -> list[Part]:
     return [*others, (Gaussian(shift), 1)]
 
 
-def closed_form(part: Gaussian, epsilon: Fraction, target: Fraction) -> Bounds:
-    """Return the bounds of a Gaussian mechanism, whose δ is known up to rounding."""
+def closed_form(part: Gaussian | Counted, epsilon: Fraction, target: Fraction) -> Bounds:
+    """Return the bounds of a Gaussian mechanism, or of a mean of them, whose δ is known up to rounding."""
     bits = 160 + max(0, math.ceil(-math.log2(target))) + 4 * math.ceil(epsilon)
 
     def at(value: Fraction) -> int:
         grid = Grid(value.numerator << lattice.SPACING_BITS, 1, bits)
-        return gaussian(lattice.exp((value.numerator << bits) // value.denominator, bits), part.shift(bits), grid)
+        return part.at(exp((value.numerator << bits) // value.denominator, bits), grid)
 
     found, error = at(epsilon), 1 << 20
     low, high = epsilon / 2, epsilon * 2 + 1
     if Fraction(at(high), 1 << bits) > target:
-        return Bounds(Fraction(found, 1 << bits), None, Fraction(found - error * (2 + math.ceil(math.exp(min(epsilon, 700)))), 1 << bits), 0.0)
-    for _ in range(60):
+        return Bounds(
+            Fraction(found, 1 << bits),
+            None,
+            Fraction(found - error * (2 + math.ceil(math.exp(min(float(epsilon), 700.0)))), 1 << bits),
+            0.0,
+        )
+    for _ in range(40):
         middle = (low + high) / 2
         low, high = (low, middle) if Fraction(at(middle), 1 << bits) <= target else (middle, high)
-    growth = lattice.exp((epsilon.numerator << 64) // epsilon.denominator, 64) >> 64
+    if isinstance(part, Counted):
+        return Bounds(Fraction(found, 1 << bits), high, None, 0.0)
+    growth = exp((epsilon.numerator << 64) // epsilon.denominator, 64) >> 64
     return Bounds(Fraction(found, 1 << bits), high, Fraction(max(0, found - error * (growth + 2)), 1 << bits), 0.0)
 
 
@@ -150,11 +155,13 @@ def run_laws(parts: Sequence[Part], grid: Grid, small: Fraction) -> tuple[Law, L
     return _compose(parts, grid, 20.0, small, 1.0)
 
 
-def prove(parts: Sequence[Part], epsilon: Fraction, target: Fraction, seconds: float, log: Callable[[str], None]) -> Bounds:
+def prove(
+    parts: Sequence[Part], epsilon: Fraction, target: Fraction, seconds: float, log: Callable[[str], None]
+) -> Bounds:
     """Return bounds of δ at ε and of ε at δ, from lattices that become finer until δ(ε) ≤ target, or the contrary is proven."""
     began = time.monotonic()
     parts = together(parts)
-    if len(parts) == 1 and isinstance(parts[0][0], Gaussian):
+    if len(parts) == 1 and isinstance(parts[0][0], Gaussian | Counted):
         return closed_form(parts[0][0], epsilon, target)
     rounds = sum(count for _, count in parts)
     claimed, tilt = float(epsilon), 0.5 * -math.log(target) / max(float(epsilon), 1e-3)
@@ -163,6 +170,7 @@ def prove(parts: Sequence[Part], epsilon: Fraction, target: Fraction, seconds: f
     bits = math.ceil(3.33 * digits) + 50 + math.ceil(2 * claimed)
     attempts: list[_Attempt] = []
     lower: int | None = None
+    before = 0.0
     while True:
         grid = Grid(spacing_of(h), digits, bits)
         at = up(epsilon, bits)
@@ -175,22 +183,18 @@ def prove(parts: Sequence[Part], epsilon: Fraction, target: Fraction, seconds: f
         near = attempts[-1].delta <= goal + goal // 1000
         if attempts[-1].delta <= goal or (near and passed > seconds / 8):
             break
-        slope = math.log(max(1, delta(grid, laws[0], at - (bits and (1 << bits) // 200))) / attempts[-1].delta) * 200
-        tilt = max(tilt * 0.2, slope) if slope > 0 else tilt
-        factor = 2.0
-        if len(attempts) > 1:
-            ratio = (attempts[-2].grid.spacing / grid.spacing) ** 2
-            excess = (attempts[-2].delta - attempts[-1].delta) / (ratio - 1)
-            margin = goal - (attempts[-1].delta - excess)
-            if margin <= abs(excess) / 50:
-                lower = _lower(parts, grid, epsilon, target)
-                if lower > goal:
-                    break
-            factor = math.sqrt(max(excess, 1) / (0.6 * margin)) if margin > 0 else 2.0
-            factor = min(max(factor, 1.3), 8.0)
+        tilt = _slope(attempts[-1], at, tilt)
+        factor, doubtful = _refinement(attempts, goal)
+        if doubtful:
+            lower = _lower(parts, grid, epsilon, target)
+            if lower > goal:
+                break
+        # The time of a lattice is about that of its points, and all lattices before were coarser.
         points = sum(len(law.masses) for law in laws)
-        factor = min(factor, MOST_POINTS / points)
-        if factor < 1.2 or passed * (1 + 1.3 * factor) > seconds:
+        last = max(passed - before, 0.01)
+        factor = min(factor, MOST_POINTS / points, (seconds - passed) / last / 1.2)
+        before = passed
+        if factor < 1.2:
             break
         h /= factor
     best = min(attempts, key=lambda attempt: attempt.delta)
@@ -203,8 +207,27 @@ def prove(parts: Sequence[Part], epsilon: Fraction, target: Fraction, seconds: f
     return Bounds(Fraction(best.delta, scale), known, least, best.grid.spacing / (1 << lattice.SPACING_BITS))
 
 
+def _slope(attempt: _Attempt, at: int, tilt: float) -> float:
+    """Return −d ln δ/dε, by which what is far in the tail matters more, or what there was."""
+    nearer = delta(attempt.grid, attempt.laws[0], at - (1 << attempt.grid.bits) // 200)
+    slope = math.log(max(1, nearer) / attempt.delta) * 200
+    return max(tilt * 0.2, slope) if slope > 0 else tilt
+
+
+def _refinement(attempts: Sequence[_Attempt], goal: int) -> tuple[float, bool]:
+    """Return by how much the next lattice is finer, and whether the goal may be out of reach: the error is about c·h²."""
+    if len(attempts) < 2:
+        return 2.0, False
+    coarse, fine = attempts[-2:]
+    excess = (coarse.delta - fine.delta) / ((coarse.grid.spacing / fine.grid.spacing) ** 2 - 1)
+    margin = goal - (fine.delta - excess)
+    factor = math.sqrt(max(excess, 1.0) / (0.6 * margin)) if margin > 0 else 2.0
+    return min(max(factor, 1.3), 8.0), margin <= abs(excess) / 50
+
+
 def _lower(parts: Sequence[Part], coarse: Grid, epsilon: Fraction, target: Fraction) -> int:
-    """Return the larger lower bound of both directions, in units of the grid's digits; more digits are used, as Q counts e^ε times."""
+    """Return the larger lower bound of both directions, in units of the grid's digits; more digits are used, as Q counts e^ε
+    times."""
     more = math.ceil(epsilon / 2)
     grid = Grid(coarse.spacing, coarse.digits + more, coarse.bits + 4 * more)
     spare = int(target * 10**grid.digits / 100_000)
@@ -216,4 +239,4 @@ def _lower(parts: Sequence[Part], coarse: Grid, epsilon: Fraction, target: Fract
         known = [(each, count) for each, (_, count) in zip(cells, parts, strict=True) if each is not None]
         if len(known) == len(parts):
             best = max(best, lower_delta(grid, known, up(epsilon, grid.bits), spare))
-    return best // 10**more
+    return int(best // 10**more)

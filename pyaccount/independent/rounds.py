@@ -1,7 +1,8 @@
 """What one round reveals: upper bounds of its profile at e^(kh), and cells for a lower bound.
 
 The references are to sections of mathematics that docs/independent.md repeats. Shifts are in units of the noise's standard
-deviation. H_α(P‖Q) = sup_S P(S) − α·Q(S), so a threshold that is slightly off gives less than the supremum: what is missing is at most
+deviation. H_α(P‖Q) = sup_S P(S) − α·Q(S), so a threshold that is slightly off gives less than the supremum: what is missing is
+at most
 E_Q|P/Q − α| between the two thresholds.
 """
 
@@ -74,7 +75,7 @@ class Mixture(Round):
         """Take the weights of the shifts j ≠ 0 under P and under Q; `lost` of P counts as an infinite loss."""
         self.given, self.against, self.shift, self.lost = dict(weights), dict(against or {}), shift, lost
         self.symmetric = self.against == {-j: weight for j, weight in self.given.items()}
-        self._bits = 0
+        self._bits, self.last = 0, 0.0
 
     def _prepared(self, bits: int) -> None:
         if self._bits == bits:
@@ -129,26 +130,39 @@ class Mixture(Round):
         return best
 
     def _guess(self, alpha: int, bits: int) -> int:
-        """Return a threshold to begin with, by bisection in doubles."""
+        """Return a threshold to begin with, in doubles: by Newton's method from the last one, or else by bisection."""
         s, target = self.s / (1 << bits), math.log(alpha / (1 << bits))
         sides = [[(j * s, math.log(w / (1 << bits))) for j, w in side.items() if w] for side in (self.p, self.q)]
 
-        def log_density(terms: list[tuple[float, float]], t: float) -> float:
+        def log_density(terms: list[tuple[float, float]], t: float) -> tuple[float, float]:
             exponents = [w + m * t - m * m / 2 for m, w in terms]
             most = max(exponents)
-            return most + math.log(sum(math.exp(each - most) for each in exponents))
+            sizes = [math.exp(each - most) for each in exponents]
+            total = sum(sizes)
+            return most + math.log(total), sum(m * size for (m, _), size in zip(terms, sizes, strict=True)) / total
 
-        reach = 60.0 + 60.0 * s * max(map(abs, self.p)) + (abs(target) + 40.0) / s
-        low, high = -reach, reach
-        for _ in range(75):
-            middle = (low + high) / 2
-            value = log_density(sides[0], middle) - log_density(sides[1], middle)
-            low, high = (middle, high) if value < target else (low, middle)
-        return int(low * (1 << 50)) << (bits - 50)
+        def loss(t: float) -> tuple[float, float]:
+            (p, p_slope), (q, q_slope) = log_density(sides[0], t), log_density(sides[1], t)
+            return p - q - target, p_slope - q_slope
+
+        t = self.last
+        for _ in range(12):
+            value, slope = loss(t)
+            if abs(value) < 1e-12 * (1 + abs(target)):
+                break
+            t -= max(-2.0, min(2.0, value / slope)) if slope > 0 else 0.0
+        if abs(value) > 1e-9 * (1 + abs(target)):
+            low = -60.0 - 60.0 * s * max(map(abs, self.p)) - (abs(target) + 40.0) / s
+            high = -low
+            for _ in range(75):
+                t = (low + high) / 2
+                low, high = (t, high) if loss(t)[0] < 0 else (low, t)
+        self.last = t
+        return int(t * (1 << 50)) << (bits - 50)
 
     def _above(self, t: int, bits: int) -> tuple[int, int]:
         tails = {j: tail(t - j * self.s, bits) for j in {*self.p, *self.q}}
-        return tuple(sum(w * tails[j] for j, w in side.items()) >> bits for side in (self.p, self.q))  # type: ignore[return-value]
+        return _weighed(self.p, tails) >> bits, _weighed(self.q, tails) >> bits
 
     def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
         """Return the masses above the threshold; everything if α is at most the least ratio."""
@@ -172,10 +186,15 @@ class Mixture(Round):
         return p - (alpha * q >> grid.bits) + missed + (self.many + 3) * ((alpha >> grid.bits) + 2)
 
 
+def _weighed(weights: Mapping[int, int], tails: Mapping[int, int]) -> int:
+    return sum(weight * tails[j] for j, weight in weights.items())
+
+
 def gaussian(alpha: int, s: int, grid: Grid) -> int:
     """Return an upper bound of G_s(α) = Φ(s/2 − ln α/s) − α·Φ(−s/2 − ln α/s) (section 1), s and α with grid.bits bits.
 
-    G grows with s and falls with α; α is exact within one unit, which adds at most 2 units. An error η of the threshold below 2/s + 4 units
+    G grows with s and falls with α; α is exact within one unit, which adds at most 2 units. An error η of the threshold below
+    2/s + 4 units
     adds less than αsη² < 1 unit, as in `Mixture`.
     """
     bits = grid.bits
@@ -185,7 +204,7 @@ def gaussian(alpha: int, s: int, grid: Grid) -> int:
 
 
 class Gaussian(Round):
-    """N(s) against N(0): a Gaussian mechanism (section 1), several of which compose to the root of Σ s²."""
+    """N(s) against N(0): a Gaussian mechanism (section 1)."""
 
     symmetric = True
 
@@ -193,9 +212,13 @@ class Gaussian(Round):
         """Take s as a function of the bits, rounded up."""
         self.shift = shift
 
+    def at(self, alpha: int, grid: Grid) -> int:
+        """Return G_s at an α that is given within one unit."""
+        return gaussian(alpha, self.shift(grid.bits), grid)
+
     def value(self, grid: Grid, k: int) -> int:
         """Return G_s at e^(kh)."""
-        return gaussian(grid.alpha(k), self.shift(grid.bits), grid)
+        return self.at(grid.alpha(k), grid)
 
     def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
         """Return the masses above the threshold."""
@@ -204,81 +227,24 @@ class Gaussian(Round):
         return tail(middle - (s >> 1), bits), tail(middle + (s >> 1), bits)
 
 
-class Replaced(Round):
-    """Draws of a fixed number, where each draw of the record displaces another one (sections 1.2 and 1.3).
-
-    H_α′ ≤ Σ_(j≥1) p_j·G_(2j)(1 + (α′ − 1)/η) for α′ ≥ 1, in both directions, for replace-one, and for add-remove and zero-out
-    as well. p_j, η and the shift are rounded up: the bound grows with each of them, as α falls with η. `best` has further
-    bounds; the lower hull of the least of them is a bound, since the profile is convex.
-    """
+class Counted(Round):
+    """Σ_c w_c·G_(s√c): the participations are public, and c is what they move, squared (section 4.4)."""
 
     symmetric = True
 
-    def __init__(self, drawn: Mapping[int, Fraction], lost: Fraction, step: Callable[[int], int], lower: Mixture, best: bool) -> None:
-        """Take p_j for the first j ≥ 1 and the sum of the others, and the shift of one displaced draw."""
-        self.drawn, self.lost, self.step, self.lower, self.hull = dict(drawn), lost, step, lower, best
-        self.both = Mixture(drawn, step, {-j: p for j, p in drawn.items()}, lost) if best else None
+    def __init__(self, weights: Mapping[int, Fraction], square: Fraction) -> None:
+        """Take the law of c, rounded up, and s²."""
+        self.weights, self.square = dict(weights), square
+
+    def at(self, alpha: int, grid: Grid) -> int:
+        """Return the profile at an α ≥ 1 that is given within one unit."""
+        bits, total = grid.bits, 8
+        for c, weight in self.weights.items():
+            if c:
+                s = math.isqrt((c * self.square.numerator << 2 * bits) // self.square.denominator) + 1
+                total += (up(weight, bits) * gaussian(alpha, s, grid) >> bits) + 1
+        return total
 
     def value(self, grid: Grid, k: int) -> int:
-        """Return the least of the bounds at e^(kh), k ≥ 0."""
-        bits, one, s = grid.bits, 1 << grid.bits, self.step(grid.bits)
-        eta = up(sum(self.drawn.values(), self.lost), bits)
-        wanted = grid.alpha(k)
-        alpha = one + (((wanted - one) << bits) // eta if wanted > one else 0)
-        slack = one // eta + 2
-        joint = sum(up(p, bits) * (gaussian(alpha, j * s, grid) + slack) >> bits for j, p in self.drawn.items())
-        self.infinite = 2 * up(self.lost, bits)
-        joint += len(self.drawn) + up(self.lost, bits)
-        if self.both is None:
-            return joint
-        beta = (wanted << bits) // alpha
-        blend = ((one - beta + 2) * self.lower.value(grid, k) + (beta + 2) * joint >> bits) + 4
-        return min(joint, blend, self.both.value(grid, k))
-
-    def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
-        """Return those of two concrete data sets: the record adds 1 where others add −1, and so does what replaces it."""
-        return self.lower.masses(grid, k)
-
-
-class Atoms(Round):
-    """A pair of laws with finitely many outcomes, given as (P, Q), exact; `lost` counts as an infinite loss (section 11)."""
-
-    def __init__(self, outcomes: Sequence[tuple[Fraction, Fraction]], lost: Fraction = Fraction(0)) -> None:
-        """Take the masses of the outcomes."""
-        self.outcomes, self.lost = sorted(outcomes, key=lambda each: -each[0] / each[1] if each[1] else -math.inf), lost
-        self.symmetric = sorted(outcomes) == sorted((q, p) for p, q in outcomes)
-
-    def value(self, grid: Grid, k: int) -> int:
-        """Return Σ (P − αQ)₊ + lost."""
-        alpha, bits = grid.alpha(k), grid.bits
-        self.infinite = up(self.lost + sum((p for p, q in self.outcomes if not q), Fraction(0)), bits) + len(self.outcomes)
-        gains = (up(p, bits) - ((q.numerator << bits) // q.denominator * (alpha - 1) >> bits) for p, q in self.outcomes)
-        return sum(gain for gain in gains if gain > 0) + up(self.lost, bits)
-
-    def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
-        """Return the masses of the outcomes with P > αQ."""
-        alpha = Fraction(grid.alpha(k), 1 << grid.bits)
-        above = [(p, q) for p, q in self.outcomes if p > alpha * q]
-        return up(sum((p for p, _ in above), Fraction(0)), grid.bits), up(sum((q for _, q in above), Fraction(0)), grid.bits)
-
-
-class Laplace(Round):
-    """Lap(θ, 1) against Lap(0, 1): H at e^ε is 1 − e^((ε − θ)/2) for |ε| ≤ θ, 0 above (section 1.4)."""
-
-    symmetric = True
-
-    def __init__(self, theta: Fraction) -> None:
-        """Take the sensitivity in units of the scale."""
-        self.theta = theta
-
-    def value(self, grid: Grid, k: int) -> int:
-        """Return H at e^(kh), k ≥ 0."""
-        distance = grid.at(k) - up(self.theta, grid.bits)
-        return max(0, (1 << grid.bits) - exp(distance >> 1, grid.bits) + 3) if distance < 0 else 0
-
-    def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
-        """Return P and Q of the losses above kh, for |kh| < θ: 1 − e^((kh − θ)/2)/2 and e^(−(kh + θ)/2)/2."""
-        bits, one, at, theta = grid.bits, 1 << grid.bits, grid.at(k), up(self.theta, grid.bits)
-        if abs(at) >= theta:
-            return (0, 0) if at > 0 else (one, one)
-        return one - (exp((at - theta) >> 1, bits) >> 1), exp((-at - theta) >> 1, bits) >> 1
+        """Return the profile at e^(kh)."""
+        return self.at(grid.alpha(k), grid)

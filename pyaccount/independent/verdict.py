@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from .documents import NotCheckableError, Reader, exactly
-from .proof import Bounds, Part, prove
-from .rounds import Laplace
+from .derived import NotCheckableError, Part, exactly
+from .documents import Reader
+from .kinds import Laplace
+from .proof import Bounds, prove
 
 #: A guarantee counts as proven if δ is proven up to this factor; the verdict states by how much it is looser.
 SLACK = Fraction(1, 1000)
@@ -25,11 +26,13 @@ def parsed(text: str) -> dict[str, Any]:
     return data
 
 
-def check(certificate: Mapping[str, Any], seconds: float = 100.0, log: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+def check(
+    certificate: Mapping[str, Any], seconds: float = 100.0, log: Callable[[str], None] = lambda line: None
+) -> dict[str, Any]:
     """Return the verdict on the guarantee of a certificate, as data (schemas/independent-verdict.v1.schema.json).
 
-    *proven*: δ(ε) ≤ (1 + looser_by)·δ for the ε and δ of the guarantee, looser_by ≤ 0.001. *refuted*: δ(ε) > δ is proven, for the worst
-    case that the document allows. *consistent*: neither. *not checkable*: no bound is implemented for the document.
+    *proven*: δ(ε) ≤ (1 + looser_by)·δ for the ε and δ of the guarantee, looser_by ≤ 0.001. *refuted*: δ(ε) > δ is proven, for
+    the worst case that the document allows. *consistent*: neither. *not checkable*: no bound is implemented for the document.
     """
     began = time.monotonic()
     verdict: dict[str, Any] = {
@@ -41,7 +44,7 @@ def check(certificate: Mapping[str, Any], seconds: float = 100.0, log: Callable[
         if not isinstance(guarantee, Mapping):
             raise NotCheckableError("no bound is implemented for certificates without a guarantee of a run")
         epsilon, delta = exactly(guarantee.get("epsilon")), exactly(guarantee.get("delta"))
-        verdict["claimed"] = {"epsilon": _above(epsilon), "delta": _above(delta)}
+        verdict["claimed"] = {"epsilon": float(epsilon), "delta": float(delta)}
         if not (0 <= epsilon <= 10_000 and 0 <= delta < 1):
             raise NotCheckableError("no bound is implemented for an ε above 10,000 or a δ that is not in [0, 1)")
         kinds = Reader(certificate, max(delta, Fraction(1, 10**300)) / 10_000).kinds()

@@ -1,0 +1,103 @@
+"""The verdict of the independent checker, as data with a schema and as a page.
+
+The checker itself is the room `independent`, which knows nothing of the others.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pyaccount.errors import CertificateError, quoted
+from pyaccount.independent.verdict import check, parsed
+from pyaccount.pages.page import Badge, Fact, FactList, Page, PageSection
+from pyaccount.pages.readable import Readable
+
+Answer = Literal["proven", "consistent", "not checkable", "refuted"]
+
+#: What each answer states.
+_MEANING: dict[Answer, str] = {
+    "proven": "the guarantee is proven by integers and rational numbers, without the program that made the certificate",
+    "consistent": "the guarantee is neither proven nor refuted",
+    "not checkable": "nothing is stated about the guarantee, because no bound is implemented for the document",
+    "refuted": "the guarantee is false for two data sets that the document allows",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenPoint:
+    """An ε and a δ."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True, slots=True)
+class IndependentVerdict(Readable):
+    """What the independent checker proved of the guarantee of a certificate."""
+
+    pyaccount: Literal[1]
+    kind: Literal["independent-verdict"]
+    name: str
+    verdict: Answer
+    #: Why the guarantee is not proven; None if it is.
+    reason: str | None
+    #: The guarantee of the certificate.
+    claimed: ProvenPoint | None
+    #: What the checker proves at the same δ: an upper bound of ε. None if it proves none.
+    proven: ProvenPoint | None
+    #: At the claimed ε, δ is proven up to the factor 1 + looser_by; 0 if it is proven as it stands. None if it is not proven.
+    looser_by: float | None
+    #: A lower bound of δ at the claimed ε, if one was computed.
+    delta_lower: float | None
+    #: The spacing of the lattice of losses, in nats; 0 if none was needed.
+    spacing: float | None
+    #: Processor time, in seconds.
+    seconds: float
+    file: str
+
+    def __bool__(self) -> bool:
+        """Return whether the guarantee is proven, so that `if not …` works as a gate."""
+        return self.verdict == "proven"
+
+    def to_json(self) -> str:
+        """Return the verdict as JSON text."""
+        return json.dumps(asdict(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def page(self) -> Page:
+        """Return the verdict as a page."""
+        facts = [Fact("verdict", (_MEANING[self.verdict],), () if self.reason is None else (quoted(self.reason),))]
+        if self.claimed is not None:
+            facts.append(Fact("claimed", (f"ε = {self.claimed.epsilon!r}, δ = {self.claimed.delta!r}",)))
+        if self.proven is not None:
+            text = f"ε is at most {self.proven.epsilon!r} at δ = {self.proven.delta!r}"
+            facts.append(Fact("proven here", (text,), ("an upper bound",)))
+        if self.looser_by:
+            facts.append(Fact("looser", (f"at the claimed ε, δ is proven up to the factor 1 + {self.looser_by!r}",)))
+        if self.delta_lower is not None:
+            facts.append(
+                Fact("at least", (f"δ is at least {self.delta_lower!r} at the claimed ε",), ("a lower bound",))
+            )
+        section = PageSection("independent", "What was proven independently", (FactList(tuple(facts)),))
+        badge = Badge(self.verdict, good=self.verdict == "proven")
+        return Page("Independent check", self.file, (section,), badges=(badge,))
+
+
+def verify_independently(path: str, seconds: float) -> IndependentVerdict:
+    """Return the verdict of the independent checker on a certificate file.
+
+    `seconds` is the time after which no finer lattice is begun. Raises `CertificateError` if the file is not a certificate.
+    """
+    try:
+        certificate = parsed(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        message = (
+            f"{path} cannot be checked: {error}. The independent checker reads the document in a certificate: give a "
+            "certificate in JSON."
+        )
+        raise CertificateError(message) from error
+    found: dict[str, Any] = check(certificate, seconds)
+    points = {key: None if found[key] is None else ProvenPoint(**found[key]) for key in ("claimed", "proven")}
+    return IndependentVerdict(**{**found, **points, "file": path})
