@@ -50,22 +50,17 @@ def filled_in(certificate: Tree) -> dict[str, Any]:
 
 #: The keys that are read, or do not matter to what is proven, of a body and of its sections.
 KNOWN = {
-    "": set(
-        "pyaccount name privacy accounting workload count phases parallel select training sampler matrix noise mechanism".split()
-    ),
-    "training": set(
-        "sampling_probability participation_rate dataset_size expected_batch_size iterations epochs".split()
-    ),
-    "noise": {"kind", "multiplier", "also", "scale"},
-    "matrix": set("kind bands normalize coefficients restart_every estimation optimize_for buffers parameters".split()),
-    "sampler": set(
-        "kind truncate_to draws_per_iteration subset_size iterations_per_allocation participations bins max_participations "
-        "min_separation partitions phase sampling_probability draws records_per_user attribution start".split()
-    ),
-    "mechanism": set(
-        "kind epsilon delta rho xi mu sigma scale sensitivity moved step values truth_probability answers utility_sensitivity "
-        "monotone noise".split()
-    ),
+    place: set(keys.split())
+    for place, keys in {
+        "": "pyaccount name privacy accounting workload count phases parallel select training sampler matrix noise mechanism",
+        "training": "sampling_probability participation_rate dataset_size expected_batch_size iterations epochs",
+        "noise": "kind multiplier also scale",
+        "matrix": "kind bands normalize coefficients restart_every estimation optimize_for buffers parameters",
+        "sampler": "kind truncate_to draws_per_iteration subset_size iterations_per_allocation participations bins draws phase "
+        "max_participations min_separation partitions sampling_probability records_per_user attribution start",
+        "mechanism": "kind epsilon delta rho xi mu sigma scale sensitivity moved step values truth_probability answers "
+        "utility_sensitivity monotone noise",
+    }.items()
 }
 
 
@@ -168,7 +163,8 @@ class Reader:
 
     def _training(self, body: Tree) -> Iterator[Part]:
         """Yield the rounds of a training run."""
-        noise, claim = body["noise"], next(self.matrices, {})
+        noise = body["noise"]
+        claim: Tree = next(self.matrices, {})
         if noise.get("kind", "gaussian") == "laplace":
             if body["sampler"]["kind"] != "none" or "matrix" in body or self.scale != 1:
                 raise NotCheckableError("no bound is implemented for Laplace noise with a sampler, a matrix or a scale")
@@ -212,7 +208,7 @@ class Reader:
             yield from self._cyclic(body, claim, squares, identity=identity)
             return
         if kind == "user-b-min-sep" and sampler.get("attribution") == "shared" and self.adjacency == "zero-out":
-            squared = [Fraction(1)] if identity else column(claim, matrix)
+            squared = [Fraction(1)] if matrix is None or identity else column(claim, matrix)
             if len(squared) > exactly(sampler["min_separation"]) or self.group != 1:
                 raise NotCheckableError(
                     "no bound is implemented for shared users with long columns, or groups of users"
@@ -244,7 +240,7 @@ class Reader:
             yield self._allocated(kind, body, one)
 
     def _allocated(self, kind: str, body: Tree, one: Fraction) -> Part:
-        """Return rounds of which a record takes part in one at random, per allocation or in every turn of its bin (section 9.1)."""
+        """Return rounds of which a record takes part in one at random, per allocation or in each turn (section 9.1)."""
         sampler = body["sampler"]
         plain = self.group == 1 and self.adjacency != "replace-one" and "truncate_to" not in sampler
         if kind == "random-allocation" and plain and exactly(sampler.get("participations", 1)) == 1:
@@ -306,6 +302,11 @@ class Reader:
         against = {-1: p} if self.adjacency == "replace-one" else None
         yield Mixture({1: p}, rounded_root(squares[0] * norm + squares[1]), against), rounds
 
+    def _most(self, sampler: Tree, rounds: int) -> int:
+        """Return in how many rounds a record takes part at most."""
+        apart = int(exactly(sampler.get("min_separation") or 1))
+        return min(rounds, int(exactly(sampler.get("max_participations") or rounds)), -(-rounds // apart))
+
     def _unsampled(
         self, body: Tree, claim: Tree, squares: tuple[Fraction, Fraction], *, identity: bool
     ) -> Iterator[Part]:
@@ -348,7 +349,7 @@ class Reader:
             q = (1 - p) / (given["values"] - 1)
             yield Atoms([(p, q), (q, p), (1 - p - q, 1 - p - q)]), 1
         elif kind in ("exponential", "permute-and-flip", "report-noisy-max"):
-            # Gumbel noise makes the exponential mechanism; exponential and Laplace noise move along a path (docs/mechanisms.md).
+            # Gumbel noise makes the exponential mechanism; other noise moves along a path (docs/mechanisms.md).
             sides = 1 if mechanism.get("monotone") and self.adjacency != "replace-one" else 2
             spread = given["epsilon"] if "epsilon" in given else sides * given["utility_sensitivity"] / given["scale"]
             selects = kind == "exponential" or mechanism.get("noise") == "gumbel"

@@ -16,16 +16,18 @@ class Atoms(Round):
 
     def __init__(self, outcomes: Sequence[tuple[Fraction, Fraction]], lost: Fraction = Fraction(0)) -> None:
         """Take the masses of the outcomes."""
+        self._bits = 0
         self.outcomes, self.lost = sorted(outcomes, key=lambda each: -each[0] / each[1] if each[1] else -math.inf), lost
         self.symmetric = sorted(outcomes) == sorted((q, p) for p, q in outcomes)
 
     def value(self, grid: Grid, k: int) -> int:
         """Return Σ (P − αQ)₊ + lost."""
         alpha, bits = grid.alpha(k), grid.bits
-        self.infinite = up(self.lost + sum((p for p, q in self.outcomes if not q), Fraction(0)), bits) + len(
-            self.outcomes
-        )
-        gains = (up(p, bits) - ((q.numerator << bits) // q.denominator * (alpha - 1) >> bits) for p, q in self.outcomes)
+        if self._bits != bits:
+            self._bits, without = bits, sum((p for p, q in self.outcomes if not q), Fraction(0))
+            self.infinite = up(self.lost + without, bits) + len(self.outcomes)
+            self._rounded = [(up(p, bits), (q.numerator << bits) // q.denominator) for p, q in self.outcomes]
+        gains = (p - (q * (alpha - 1) >> bits) for p, q in self._rounded)
         return sum(gain for gain in gains if gain > 0) + up(self.lost, bits)
 
     def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
@@ -134,6 +136,7 @@ class Allocation(Round):
             above.append(above[-1] + result[i])
             weighted.append(weighted[-1] + result[i] * (low + i))
         self._law = (grid, above[::-1], weighted[::-1], step, added)
+        self.infinite = -(-(added << bits) // (scale * self.total)) + 2
         self.low = low
         return self._law
 
@@ -209,9 +212,8 @@ class Sampled(Round):
         if alpha >= one:
             return (q * self._profile(grid, alpha, 0) >> grid.bits) + 4
         other = one * one // (alpha + 1)
-        reflected = (
-            one - alpha + 2 + ((alpha + 1) * ((q * self._profile(grid, other - 2, 1) >> grid.bits) + 4) >> grid.bits)
-        )
+        added = (q * self._profile(grid, other - 2, 1) >> grid.bits) + 4
+        return one - alpha + 2 + ((alpha + 1) * added >> grid.bits)
 
 
 class Divergence(Round):

@@ -12,10 +12,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from . import lattice
-from .enclosures import exp, up
-from .lattice import Grid, Law, connected, delta, lower_delta, power, product, spacing_of
 from .derived import Part
+from .enclosures import exp, up
 from .kinds import Divergence
+from .lattice import Grid, Law, connected, delta, lower_delta, power, product, spacing_of
 from .rounds import Counted, Gaussian, Round
 
 #: The lattice has at most this many points, in all laws together.

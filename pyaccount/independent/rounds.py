@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from .enclosures import exp, tail, up
 from .lattice import Cells, Grid, logarithm
@@ -45,7 +46,7 @@ class Round:
         if len(known) < len(above):
             return None
         edges = [(one, one), *known, (0, 0)]
-        labels = [nodes[0], *(round((a + b) / 2) for a, b in zip(nodes, nodes[1:], strict=False)), nodes[-1]]
+        labels = [nodes[0], *(round((a + b) / 2) for a, b in pairwise(nodes)), nodes[-1]]
         scale = 10**grid.digits
         low, under_p, under_q = -labels[-1] if mirrored else labels[0], [0], [0]
         under_p *= labels[-1] - labels[0] + 1
