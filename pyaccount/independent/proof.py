@@ -59,7 +59,7 @@ def nodes_of(part: Round, grid: Grid, tilt: float, least: int, far: float) -> li
             below.append((-j, min(one, one - alpha + 1 + ((alpha + 1) * value >> grid.bits) + 1)))
     else:
         k, steps, rest = 0, 1, above[0][1]
-        while rest << grid.bits > least * grid.alpha(k) and -k * h < 1e4:
+        while (rest - 2 * part.infinite) << grid.bits > least * grid.alpha(k) and -k * h < 1e4:
             k -= steps
             value, before = min(one, part.value(grid, k)), rest
             rest = value - one + grid.alpha(k)
