@@ -1,7 +1,7 @@
 """Exponential, logarithm and normal tail in fixed-point integers, each with a proven error of at most one unit.
 
 A number x is the integer x·2^bits. Every function takes an exact dyadic number and returns an integer within one unit
-(2^−bits) of the exact value. Products are exact integers that are shifted right, which is rounding down by less than one unit.
+(2^−bits) of the exact value: it computes with 40 or more further bits and rounds to the nearest. Products are exact integers that are shifted right, which is rounding down by less than one unit.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def exp(x: int, bits: int) -> int:
     an error of at most 3 units: e ↦ (e·y + 1)/n + 1. It ends at the first term that is rounded to zero, and what follows is
     below 8 units because y < 1/2. With N terms the sum errs by less than 4N + 16 units, N < 2^10; eight squarings multiply
     that by less than 2^8·e^0.7·2 and add fewer than 2^9 units: less than 2^22 units. Times 2^k, at work − bits = 40 + max(k,
-    0), this is below 2^−18 units of the result, which is then rounded down.
+    0), this is below 2^−18 units of the result, which is then rounded to the nearest (the shift is at least 40).
     """
     k = (x << 64) // ln2(bits + 64)
     work = bits + _GUARD + max(k, 0)
@@ -68,7 +68,7 @@ def exp(x: int, bits: int) -> int:
     for _ in range(8):
         total = total * total >> work
     shift = work - bits - k
-    return total >> shift if shift >= 0 else total << -shift
+    return total + (1 << shift >> 1) >> shift
 
 
 def ln(x: int, bits: int) -> int:
@@ -92,7 +92,7 @@ def ln(x: int, bits: int) -> int:
         total += power // n if n % 2 else -(power // n)
         power = power * d >> work
         n += 1
-    return total >> (work - bits)
+    return total + (1 << (work - bits - 1)) >> (work - bits)
 
 
 def _half_to(x: int, bits: int) -> tuple[int, int]:
@@ -114,7 +114,8 @@ def _half_to(x: int, bits: int) -> tuple[int, int]:
         total += term
         term = (term * square >> work) // (2 * n + 3)
         n += 1
-    return density * total >> (2 * work - bits), density >> (work - bits)
+    half = 1 << (work - bits - 1)
+    return (density * total >> work) + half >> (work - bits), density + half >> (work - bits)
 
 
 @cache
@@ -151,7 +152,7 @@ def tail(x: int, bits: int) -> int:
         total += -(u // (n + 1)) if n % 2 else u // (n + 1)
         before, u = u, ((product * u - square * before) >> work) // (n + 1)
     moved = (density * (total * d >> work)) >> work
-    return (at_node - moved) >> _GUARD
+    return at_node - moved + (1 << (_GUARD - 1)) >> _GUARD
 
 
 @cache

@@ -1,0 +1,188 @@
+"""The bounds of the independent checker, compared with closed forms, enumerations and quadratures."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from pyaccount.independent import draws, kinds, lattice, proof, rounds
+from pyaccount.independent.derived import Part, discrete, rounded_root, stated
+from pyaccount.independent.enclosures import up
+
+mpmath.mp.prec = 120
+
+
+def density(y: np.ndarray, mean: float, sigma: float = 1.0) -> np.ndarray:
+    return np.exp(-((y - mean) ** 2) / (2 * sigma**2)) / (sigma * math.sqrt(2 * math.pi))
+
+
+def integral(gain: np.ndarray, y: np.ndarray) -> float:
+    """The trapezoidal rule, whose error is that of the kinks: about the square of the step."""
+    return float(np.sum(gain) * (y[1] - y[0]))
+
+
+def gaussian(epsilon: float, s: float) -> float:
+    """δ of a Gaussian mechanism of sensitivity s."""
+    middle = mpmath.mpf(epsilon) / s
+    return float(mpmath.ncdf(s / 2 - middle) - mpmath.exp(epsilon) * mpmath.ncdf(-s / 2 - middle))
+
+
+def bounds(parts: list[Part], epsilon: float, claimed: float, seconds: float = 4.0) -> proof.Bounds:
+    return proof.prove(parts, Fraction(epsilon), Fraction(claimed), seconds, lambda line: None)
+
+
+def shift(sigma: float) -> Callable[[int], int]:
+    return rounded_root(1 / Fraction(sigma) ** 2)
+
+
+def value_at(part: rounds.Round, epsilon: float) -> float:
+    """Return the upper bound of a round's profile at a lattice point near ε, with that point."""
+    grid = lattice.Grid(lattice.spacing_of(epsilon), 30, 200)
+    return part.value(grid, 1) / 2**200
+
+
+def test_several_gaussians_on_a_lattice_are_one() -> None:
+    # With probability 1 it is a mixture for the checker, and not one Gaussian.
+    parts: list[Part] = [(rounds.Mixture({1: Fraction(1)}, shift(6.0)), 9)]
+    exact = gaussian(1.0, 0.5)
+    found = bounds(parts, 1.0, exact * 1.0005)
+    assert exact <= found.delta <= exact * 1.0005
+    below = bounds(parts, 1.0, exact * 0.99)
+    assert below.lower is not None
+    assert exact * 0.99 < below.lower <= exact <= below.delta
+
+
+def test_one_gaussian_in_closed_form() -> None:
+    for epsilon, sigma in ((0.5, 2.0), (8.0, 0.7), (300.0, 0.05)):
+        exact = gaussian(epsilon, 1 / sigma)
+        found = bounds([(rounds.Gaussian(shift(sigma)), 1)], epsilon, exact * 0.9)
+        assert found.lower is not None
+        assert float(found.delta) == pytest.approx(exact, rel=1e-12)
+        assert found.lower <= found.delta
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
+def test_one_round_of_poisson_sampling_for_a_group(epsilon: float) -> None:
+    sigma, p, group = 0.8, Fraction(1, 10), 3
+    law, lost = draws.binomial(group, p, Fraction(1, 10**30))
+    part = rounds.Mixture(law, shift(sigma), None, lost)
+    weights = [math.comb(group, j) * 0.1**j * 0.9 ** (group - j) for j in range(group + 1)]
+
+    y = np.linspace(-12, 15, 2_000_001)
+    mixture = sum(w * density(y, j, sigma) for j, w in enumerate(weights))
+    exact = integral(np.maximum(0.0, mixture - math.exp(epsilon) * density(y, 0.0, sigma)), y)
+    assert value_at(part, epsilon) == pytest.approx(exact, rel=1e-5)
+
+
+def test_a_replaced_record_under_poisson_sampling() -> None:
+    p = Fraction(1, 5)
+    part = rounds.Mixture({1: p}, shift(1.0), {-1: p})
+
+    y = np.linspace(-12, 12, 2_000_001)
+    here, there = (0.8 * density(y, 0.0) + 0.2 * density(y, s) for s in (1.0, -1.0))
+    exact = integral(np.maximum(0.0, here - math.exp(0.3) * there), y)
+    assert value_at(part, 0.3) == pytest.approx(exact, rel=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_randomized_response_is_an_enumeration(count: int) -> None:
+    p, q = Fraction(7, 10), Fraction(3, 20)
+    outcomes = [(p, q), (q, p), (1 - p - q, 1 - p - q)]
+    growth = Fraction(3, 2)
+    exact = Fraction(0)
+    for several in itertools.product(outcomes, repeat=count):
+        gain = math.prod(a for a, _ in several) - growth * math.prod(b for _, b in several)
+        exact += max(gain, Fraction(0))
+    found = bounds([(kinds.Atoms(outcomes), count)], math.log(1.5), float(exact) * 1.001)
+    assert float(exact) * (1 - 1e-12) <= found.delta <= float(exact) * 1.001
+
+
+def test_laplace_noise() -> None:
+    part = kinds.Laplace(Fraction(1, 2))
+    assert value_at(part, 0.2) == pytest.approx(1 - math.exp(-0.15), rel=1e-12)
+    assert value_at(part, 0.6) == 0
+    # Two numbers: the profile of one, at what the loss of the other leaves. A number that moves from 0 to ½.
+    y = np.linspace(-40, 40, 4_000_001)
+    left = 0.3 - (np.abs(y - 0.5) - np.abs(y))
+    inner = np.where(left < -0.5, 1 - np.exp(left), np.maximum(0.0, 1 - np.exp((left - 0.5) / 2)))
+    exact = integral(np.exp(-np.abs(y)) / 2 * inner, y)
+    found = bounds([(part, 2)], 0.3, exact * 1.0005)
+    assert exact * (1 - 1e-6) <= found.delta <= exact * 1.0005
+
+
+def test_fixed_size_batches_have_their_formula() -> None:
+    law, lost = draws.hypergeometric(1000, 10, 1)
+    step = rounded_root(Fraction(4))
+    part = draws.Replaced(law, lost, step, rounds.Mixture(law, step), best=False)
+    alpha = 1 + (math.exp(0.7) - 1) / 0.01
+    assert value_at(part, 0.7) == pytest.approx(0.01 * gaussian(math.log(alpha), 2.0), rel=1e-9)
+
+
+def test_stated_guarantees_are_met_exactly() -> None:
+    part = stated(Fraction(1), Fraction(1, 1000))
+    assert value_at(part, 1.0) == pytest.approx(0.001, rel=1e-9)
+    assert value_at(part, 0.5) == pytest.approx(0.001 + 0.999 * (math.e - math.exp(0.5)) / (1 + math.e), rel=1e-9)
+
+
+def test_divergences_are_converted_as_published() -> None:
+    part = kinds.Divergence(Fraction(1, 20), Fraction(0))
+    least = min(
+        math.exp((a - 1) * (a * 0.05 - 1.0) + (a - 1) * math.log(a - 1) - a * math.log(a))
+        for a in (1 + 0.001 * k for k in range(1, 40_000))
+    )
+    assert value_at(part, 1.0) == pytest.approx(least, rel=1e-6)
+
+
+@pytest.mark.parametrize("gaussian_noise", [True, False])
+def test_discrete_noise_is_a_sum(gaussian_noise: bool) -> None:
+    part, width = discrete(Fraction(3), 2, gaussian=gaussian_noise), 3
+    weight = {x: math.exp(-x * x / 18 if gaussian_noise else -abs(x) / width) for x in range(-200, 201)}
+    total = sum(weight.values())
+    exact = sum(max(0.0, weight[x] - math.exp(0.4) * weight[x + 2]) for x in range(-200, 199)) / total
+    assert value_at(part, 0.4) == pytest.approx(exact, rel=1e-9)
+
+
+def test_an_allocation_of_two_rounds_is_a_quadrature() -> None:
+    sigma, alpha = 1.3, math.exp(0.25)
+    s = 1 / sigma
+
+    y = np.linspace(-11, 11, 40_001)
+    left = 2 * alpha - np.exp(s * y - s * s / 2)
+    middle = np.log(np.maximum(left, 1e-300)) / s
+    call = np.where(left <= 0, 1 - left, norm.cdf(s / 2 - middle) - left * norm.cdf(-s / 2 - middle))
+    exact = integral(density(y, 0.0) * call / 2, y)
+    part = kinds.Allocation([(Fraction(s) ** 2, 2)], Fraction(1, 10**9))
+    grid = lattice.Grid(lattice.spacing_of(0.0025), 25, 160)
+    found = part.value(grid, 100) / 2**160
+    assert exact * (1 - 1e-9) <= found <= exact * 1.0005
+
+
+def test_a_sampled_gaussian_run_is_a_mixture() -> None:
+    q = Fraction(1, 20)
+    inner: list[Part] = [(rounds.Gaussian(shift(1.5)), 1)]
+    part = kinds.Sampled(lambda grid: proof.run_laws(inner, grid, Fraction(1, 10**9)), q, alone=True)
+    grid = lattice.Grid(lattice.spacing_of(0.01), 25, 160)
+    mixture = rounds.Mixture({1: q}, shift(1.5))
+    for k in (-3, 5, 40):
+        exact = mixture.value(grid, k)
+        assert exact - 2**40 <= part.value(grid, k) <= exact + 2**160 // 5000
+
+
+def test_masses_that_are_larger_make_a_larger_profile() -> None:
+    grid = lattice.Grid(lattice.spacing_of(0.1), 20, 128)
+    law = lattice.Law(-2, [10**19, 2 * 10**19, 3 * 10**19, 4 * 10**19], 0)
+    both = lattice.product(grid, law, law, 0, 0)
+    exact = [0.01, 0.04, 0.1, 0.2, 0.25, 0.24, 0.16]
+    assert [mass / 10**20 for mass in both.masses] == pytest.approx(exact, rel=1e-12)
+    assert all(mass / 10**20 >= wanted - 1e-16 for mass, wanted in zip(both.masses, exact, strict=True))
+    cut = lattice.product(grid, law, law, 17 * 10**18, 2 * 10**18)
+    at = up(Fraction(1, 5), 128)
+    assert lattice.delta(grid, cut, at) >= lattice.delta(grid, both, at)
+    assert cut.infinite == pytest.approx(0.16 * 10**20, rel=1e-9)

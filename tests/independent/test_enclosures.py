@@ -1,0 +1,59 @@
+"""Exponential, logarithm and normal tail of the independent checker, compared with mpmath at 400 digits."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+from pyaccount.independent import enclosures
+
+mpmath.mp.prec = 1400
+
+
+def normal_tail(x: mpmath.mpf) -> mpmath.mpf:
+    return mpmath.erfc(x / mpmath.sqrt(2)) / 2
+
+
+RANGES = [(-12.0, 12.0), (-1e-3, 1e-3), (38.0, 45.0), (-60.0, 60.0)]
+
+
+def arguments(bits: int) -> list[int]:
+    drawn = random.Random(bits)
+    near = [round(drawn.uniform(*drawn.choice(RANGES)) * 2**40) << (bits - 40) for _ in range(150)]
+    nodes = [(k << bits) // 32 + drawn.randint(-1, 1) for k in range(-40, 40)]
+    return [x + drawn.randint(0, 5) for x in near] + nodes
+
+
+@pytest.mark.parametrize("bits", [64, 130, 400])
+@pytest.mark.parametrize(
+    ("ours", "exact"), [(enclosures.exp, mpmath.exp), (enclosures.tail, normal_tail)], ids=["exp", "tail"]
+)
+def test_within_one_unit(ours: Callable[[int, int], int], exact: Callable[[mpmath.mpf], mpmath.mpf], bits: int) -> None:
+    for x in arguments(bits):
+        assert abs(ours(x, bits) - exact(mpmath.mpf(x) / 2**bits) * 2**bits) <= 1, x
+
+
+@pytest.mark.parametrize("bits", [64, 130, 400])
+def test_logarithms_within_one_unit(bits: int) -> None:
+    for x in arguments(bits):
+        if x > 0:
+            assert abs(enclosures.ln(x, bits) - mpmath.log(mpmath.mpf(x) / 2**bits) * 2**bits) <= 1, x
+    huge = 10**80 << bits
+    assert abs(enclosures.ln(huge, bits) - mpmath.log(mpmath.mpf(10) ** 80) * 2**bits) <= 1
+    assert abs(enclosures.ln(1, bits) + bits * mpmath.log(2) * 2**bits) <= 1
+
+
+@pytest.mark.parametrize("bits", [64, 1000])
+def test_constants_within_one_unit(bits: int) -> None:
+    assert abs(enclosures.ln2(bits) - mpmath.log(2) * 2**bits) <= 1
+    assert abs(enclosures.root_of_two_pi(bits) - mpmath.sqrt(2 * mpmath.pi) * 2**bits) <= 1
+
+
+def test_rounding_up() -> None:
+    assert enclosures.up(Fraction(1, 3), 10) == 342
+    assert enclosures.up(Fraction(1, 2), 10) == 512
+    assert enclosures.up(Fraction(-1, 3), 10) == -341
