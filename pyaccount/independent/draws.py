@@ -74,7 +74,7 @@ class ZeroedOut(Round):
         if k >= 0:
             shares = {j: up(min(Fraction(1), weight / self.eta), bits) for j, weight in self.drawn.items()}
             least.append(sum(share * self.pairs[j].value(grid, k) >> bits for j, share in shares.items()) + slack)
-            return min(*least, self.other.value(grid, k))
+            return min([*least, self.other.value(grid, k)])
         eta, wanted = up(self.eta, bits), grid.alpha(-k)
         alpha, s = one + ((wanted - one) << bits) // eta, self.shift(bits)
         unsure = one // eta + 2
@@ -82,7 +82,8 @@ class ZeroedOut(Round):
             sum(up(w, bits) * (gaussian(alpha, j * s, grid) + unsure) >> bits for j, w in self.drawn.items()) + slack
         )
         here = grid.alpha(k)
-        return min(*least, one - here + 2 + ((here + 1) * min(added, self.other.value(grid, -k)) >> bits))
+        below = one - here + 2 + ((here + 1) * min(added, self.other.value(grid, -k)) >> bits)
+        return min([*least, below])
 
     def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
         """Return those of two data sets: the record adds 1 or nothing, and others −1."""

@@ -1,7 +1,8 @@
 """Exponential, logarithm and normal tail in fixed-point integers, each with a proven error of at most one unit.
 
 A number x is the integer x·2^bits. Every function takes an exact dyadic number and returns an integer within one unit
-(2^−bits) of the exact value: it computes with 40 or more further bits and rounds to the nearest. Products are exact integers that are shifted right, which is rounding down by less than one unit.
+(2^−bits) of the exact value: it computes with 40 or more further bits, and rounds the result to the nearest. Products are exact
+integers that are shifted right, which is rounding down by less than one unit.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def check(
         verdict["claimed"] = {"epsilon": float(epsilon), "delta": float(delta)}
         if not (0 <= epsilon <= 10_000 and 0 <= delta < 1):
             raise NotCheckableError("no bound is implemented for an ε above 10,000 or a δ that is not in [0, 1)")
-        kinds = Reader(certificate, max(delta, Fraction(1, 10**300)) / 10_000).kinds()
+        kinds = _kinds(certificate, delta)
         if delta == 0:
             largest = max(_largest(parts) for parts in kinds)
             verdict["verdict"] = "proven" if largest <= epsilon else "refuted"
@@ -58,9 +58,15 @@ def check(
             _judge(verdict, found, delta)
     except NotCheckableError as error:
         verdict["reason"] = str(error)
-    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, IndexError) as error:
-        verdict["reason"] = f"the document cannot be read: {type(error).__name__}: {error}"
     return verdict | {"seconds": round(time.monotonic() - began, 3)}
+
+
+def _kinds(certificate: Mapping[str, Any], delta: Fraction) -> list[list[Part]]:
+    """Return what happens to each kind of record; raise if the document is not as documents are."""
+    try:
+        return Reader(certificate, max(delta, Fraction(1, 10**300)) / 10_000).kinds()
+    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, IndexError) as error:
+        raise NotCheckableError(f"the document cannot be read: {type(error).__name__}: {error}") from error
 
 
 def _judge(verdict: dict[str, Any], found: list[Bounds], delta: Fraction) -> None:

@@ -1,4 +1,4 @@
-"""Exponential, logarithm and normal tail of the independent checker, compared with mpmath at 400 digits."""
+"""Exponential, logarithm and normal tail of the independent checker, compared with mpmath at 240 digits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from pyaccount.independent import enclosures
 
-mpmath.mp.prec = 1400
+mpmath.mp.prec = 800
 
 
 def normal_tail(x: mpmath.mpf) -> mpmath.mpf:
@@ -23,8 +23,8 @@ RANGES = [(-12.0, 12.0), (-1e-3, 1e-3), (38.0, 45.0), (-60.0, 60.0)]
 
 def arguments(bits: int) -> list[int]:
     drawn = random.Random(bits)
-    near = [round(drawn.uniform(*drawn.choice(RANGES)) * 2**40) << (bits - 40) for _ in range(150)]
-    nodes = [(k << bits) // 32 + drawn.randint(-1, 1) for k in range(-40, 40)]
+    near = [round(drawn.uniform(*drawn.choice(RANGES)) * 2**40) << (bits - 40) for _ in range(60)]
+    nodes = [(k << bits) // 32 + drawn.randint(-1, 1) for k in range(-40, 40, 3)]
     return [x + drawn.randint(0, 5) for x in near] + nodes
 
 
@@ -47,7 +47,7 @@ def test_logarithms_within_one_unit(bits: int) -> None:
     assert abs(enclosures.ln(1, bits) + bits * mpmath.log(2) * 2**bits) <= 1
 
 
-@pytest.mark.parametrize("bits", [64, 1000])
+@pytest.mark.parametrize("bits", [64, 600])
 def test_constants_within_one_unit(bits: int) -> None:
     assert abs(enclosures.ln2(bits) - mpmath.log(2) * 2**bits) <= 1
     assert abs(enclosures.root_of_two_pi(bits) - mpmath.sqrt(2 * mpmath.pi) * 2**bits) <= 1

@@ -86,7 +86,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     "phases": {
         "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-4},
         "phases": [
-            {"mechanism": {"kind": "laplace", "scale": 10}, "count": 2},
+            {"mechanism": {"kind": "laplace", "scale": 10}},
             {"mechanism": {"kind": "stated", "epsilon": 0.1, "delta": 1e-6}},
             {"mechanism": {"kind": "gaussian", "sigma": 10}},
             {key: POISSON[key] for key in ("training", "sampler", "noise")},
@@ -104,7 +104,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_certificates_are_proven(name: str) -> None:
     certificate = certified(DOCUMENTS[name])
-    found = verdict(certificate, 8.0)
+    found = verdict(certificate, 4.0)
     assert found["verdict"] == "proven", found
     assert found["proven"]["epsilon"] <= certificate["guarantee"]["epsilon"] * 1.001
 
@@ -136,7 +136,7 @@ def test_many_changes_of_a_closed_form_are_all_refuted() -> None:
         (("guarantee", "delta"), -1),
         (("document", "noise", "multiplier"), -1),
     ]
-    for _ in range(300):
+    for _ in range(100):
         path, sign = drawn.choice(places)
         factor = 1 + sign * drawn.uniform(0.002, 0.3)
         assert verdict(changed(certificate, *path, factor=factor))["verdict"] == "refuted", (path, factor)
