@@ -355,8 +355,8 @@ def verify(
         raise click.UsageError(message)
     seconds = seconds_of(time_limit, "--time-limit")
     if independent:
-        others = (attestation, folder, same_version or None, seed, record)
-        if certificate is None or any(other is not None for other in others):
+        further = (attestation, folder, same_version or None, seed, record)
+        if certificate is None or any(option is not None for option in further):
             raise click.UsageError(
                 "--independent checks one CERT by itself: leave out other options, but --format and --time-limit."
             )

@@ -15,10 +15,10 @@ from pyaccount.independent.verdict import check, parsed
 from pyaccount.pages.page import Badge, Fact, FactList, Page, PageSection
 from pyaccount.pages.readable import Readable
 
-Answer = Literal["proven", "consistent", "not checkable", "refuted"]
+IndependentAnswer = Literal["proven", "consistent", "not checkable", "refuted"]
 
 #: What each answer states.
-_MEANING: dict[Answer, str] = {
+_MEANING: dict[IndependentAnswer, str] = {
     "proven": "the guarantee is proven by integers and rational numbers, without the program that made the certificate",
     "consistent": "the guarantee is neither proven nor refuted",
     "not checkable": "nothing is stated about the guarantee, because no bound is implemented for the document",
@@ -41,7 +41,7 @@ class IndependentVerdict(Readable):
     pyaccount: Literal[1]
     kind: Literal["independent-verdict"]
     name: str
-    verdict: Answer
+    verdict: IndependentAnswer
     #: Why the guarantee is not proven; None if it is.
     reason: str | None
     #: The guarantee of the certificate.

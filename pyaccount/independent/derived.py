@@ -11,12 +11,12 @@ from typing import Any
 from .draws import Blend
 from .enclosures import exp, up
 from .kinds import Atoms
-from .rounds import Counted, Mixture, Round
+from .rounds import CountedRound, MixtureRound, Round
 
-Tree = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 
 #: One kind of rounds, and how many there are.
-Part = tuple[Round, int]
+RepeatedRound = tuple[Round, int]
 
 
 class NotCheckableError(Exception):
@@ -56,7 +56,7 @@ def discrete(width: Fraction, shift: int, *, gaussian: bool) -> Atoms:
     return Atoms([each for each in outcomes if each[0] or each[1]], Fraction(1, 1 << 180))
 
 
-def truncated(body: Tree, p: Fraction, shift: Callable[[int], int], rounds: int) -> Part:
+def truncated(body: JsonObject, p: Fraction, shift: Callable[[int], int], rounds: int) -> RepeatedRound:
     """Return rounds whose batches are truncated to B (section 4.5): the number r of other records drawn is released.
 
     Where r < B it is Poisson sampling; where r ≥ B, with q = pB/(r + 1), (1−q)N(0) + qN(2) against (1−q)N(0) + qN(−1). The
@@ -65,31 +65,36 @@ def truncated(body: Tree, p: Fraction, shift: Callable[[int], int], rounds: int)
     beyond r₂
     the q of r₂ is larger, and that pair with a smaller q is a mixture of it and of equal laws.
     """
-    limit, others = int(exactly(body["sampler"]["truncate_to"])), int(exactly(body["training"]["dataset_size"])) - 1
-    if limit > others:
-        return Mixture({1: p}, shift), rounds
-    unit, second = 1 << 300, min(others, limit + limit // 10 + 10)
-    ways = math.comb(others, limit) * p.numerator**limit * (p.denominator - p.numerator) ** (others - limit)
-    term, rare, at_limit = Fraction(unit * ways // p.denominator**others + 1, unit), Fraction(0), Fraction(0)
+    limit, other_records = (
+        int(exactly(body["sampler"]["truncate_to"])),
+        int(exactly(body["training"]["dataset_size"])) - 1,
+    )
+    if limit > other_records:
+        return MixtureRound({1: p}, shift), rounds
+    unit, second = 1 << 300, min(other_records, limit + limit // 10 + 10)
+    ways = (
+        math.comb(other_records, limit) * p.numerator**limit * (p.denominator - p.numerator) ** (other_records - limit)
+    )
+    term, rare, at_limit = Fraction(unit * ways // p.denominator**other_records + 1, unit), Fraction(0), Fraction(0)
     q = {r: p * limit / (r + 1) for r in (limit, second)}
-    for r in range(limit, others + 1):
+    for r in range(limit, other_records + 1):
         rare += term
         at_limit += term * (p * limit / (r + 1) - q[second]) / (q[limit] - q[second]) if r < second else 0
-        factor = Fraction(others - r, r + 1) * p / (1 - p)
+        factor = Fraction(other_records - r, r + 1) * p / (1 - p)
         if factor < Fraction(1, 2) and term * 2**120 < rare:
             # What follows is below the last term.
             rare += term
             break
         term = Fraction(math.ceil(term * factor * unit), unit)
-    pairs = {r: Mixture({2: q[r]}, shift, {-1: q[r]}) for r in q}
-    usual = 1 - rare + Fraction(others, 2**290)
-    parts = [(usual, Mixture({1: p}, shift)), (at_limit, pairs[limit]), (rare - at_limit, pairs[second])]
-    return Blend(parts, Mixture({1: p * (1 - rare)}, shift)), rounds
+    pairs = {r: MixtureRound({2: q[r]}, shift, {-1: q[r]}) for r in q}
+    usual = 1 - rare + Fraction(other_records, 2**290)
+    parts = [(usual, MixtureRound({1: p}, shift)), (at_limit, pairs[limit]), (rare - at_limit, pairs[second])]
+    return Blend(parts, MixtureRound({1: p * (1 - rare)}, shift)), rounds
 
 
 def shared_users(
-    sampler: Tree, p: Fraction, rounds: int, squares: tuple[Fraction, Fraction], squared: Sequence[Fraction]
-) -> Part:
+    sampler: JsonObject, p: Fraction, rounds: int, squares: tuple[Fraction, Fraction], squared: Sequence[Fraction]
+) -> RepeatedRound:
     """Return users who share records (section 4.4): what the participations move is public, squared, with its law.
 
     Whenever a user is not waiting, j of its records are drawn with Bin(j; records, p); j ≥ 1 moves j² and makes it wait for b − 1
@@ -115,10 +120,10 @@ def shared_users(
     for left in waiting[rounds + before :]:
         for moved, weight in left.items():
             law[moved] = law.get(moved, 0) + weight
-    return Counted({moved: Fraction(weight, unit) for moved, weight in law.items()}, whole / parts), 1
+    return CountedRound({moved: Fraction(weight, unit) for moved, weight in law.items()}, whole / parts), 1
 
 
-def column(claim: Tree, matrix: Tree) -> list[Fraction]:
+def column(claim: JsonObject, matrix: JsonObject) -> list[Fraction]:
     """Return the squared coefficients of a Toeplitz matrix: those of the certificate.
 
     Without them the document says enough: the bands, and that columns have at most norm 1, as if all of it were in the first.
@@ -131,7 +136,7 @@ def column(claim: Tree, matrix: Tree) -> list[Fraction]:
     raise NotCheckableError("no bound is implemented for a matrix whose coefficients are not in the certificate")
 
 
-def pattern(claim: Tree, matrix: Tree, rounds: int, apart: int, most: int) -> Fraction:
+def pattern(claim: JsonObject, matrix: JsonObject, rounds: int, apart: int, most: int) -> Fraction:
     """Return the largest ‖Σ C e_i‖² over at most `most` columns that are `apart` or more from each other.
 
     Columns of at most `apart` bands are orthogonal. A tree that restarts every r ≤ apart rounds is orthogonal to the others,
@@ -159,7 +164,7 @@ def pattern(claim: Tree, matrix: Tree, rounds: int, apart: int, most: int) -> Fr
     return sum((each**2 for each in total), Fraction(0))
 
 
-def schedules(body: Tree) -> dict[str, Tree]:
+def schedules(body: JsonObject) -> dict[str, JsonObject]:
     """Return the schedules of a body, by what they set."""
     found = {
         "noise": body["noise"]["multiplier"],
@@ -168,7 +173,7 @@ def schedules(body: Tree) -> dict[str, Tree]:
     return {key: value for key, value in found.items() if isinstance(value, dict) and "schedule" in value}
 
 
-def values(claim: Tree, rounds: int) -> list[Fraction]:
+def values(claim: JsonObject, rounds: int) -> list[Fraction]:
     """Return the values of a schedule: a list, or start·decay^⌊t/every⌋ with each product rounded to a double."""
     schedule = claim["schedule"]
     if isinstance(schedule, list):

@@ -15,9 +15,9 @@ from itertools import product
 from typing import Any
 
 from .derived import (
+    JsonObject,
     NotCheckableError,
-    Part,
-    Tree,
+    RepeatedRound,
     column,
     discrete,
     exactly,
@@ -30,12 +30,12 @@ from .derived import (
     values,
 )
 from .draws import Replaced, ZeroedOut, binomial, hypergeometric, mixed
-from .kinds import Allocation, Atoms, BoundedRange, Divergence, Laplace, Sampled
+from .kinds import Allocation, Atoms, BoundedRange, Divergence, LaplaceRound, SampledRound
 from .proof import run_laws, together
-from .rounds import Gaussian, Mixture, Round
+from .rounds import GaussianRound, MixtureRound, Round
 
 
-def filled_in(certificate: Tree) -> dict[str, Any]:
+def _filled_in(certificate: JsonObject) -> dict[str, Any]:
     """Return the document with the value of its blank."""
     document: dict[str, Any] = copy.deepcopy(dict(certificate["document"]))
     solved = certificate.get("solved")
@@ -67,24 +67,24 @@ KNOWN = {
 class Reader:
     """Reads the bodies of one document."""
 
-    def __init__(self, certificate: Tree, small: Fraction) -> None:
+    def __init__(self, certificate: JsonObject, small: Fraction) -> None:
         """Take the certificate, and the mass that cutting may add to a profile."""
-        self.document, self.small, self.least = filled_in(certificate), small, small / 10**9
+        self.document, self.small, self.least = _filled_in(certificate), small, small / 10**9
         privacy = self.document["privacy"]
         self.adjacency: str = privacy["adjacency"]
         self.group = int(exactly(privacy.get("group_size", 1)))
         self.matrices = iter(certificate.get("phases", ()))
 
-    def kinds(self) -> list[list[Part]]:
+    def kinds(self) -> list[list[RepeatedRound]]:
         """Return what happens to each kind of record: the parts of one of them in each list."""
         phases = self.document.get("phases")
         self.scale = exactly(self.document.get("noise", {}).get("scale", 1)) if phases else Fraction(1)
-        chosen: list[list[list[Part]]] = [
+        chosen: list[list[list[RepeatedRound]]] = [
             self._alternatives(body) for body in (phases if phases is not None else [self.document])
         ]
         return [together([part for parts in choice for part in parts]) for choice in product(*chosen)]
 
-    def _alternatives(self, body: Tree) -> list[list[Part]]:
+    def _alternatives(self, body: JsonObject) -> list[list[RepeatedRound]]:
         if "parallel" not in body:
             return [self._run(body)]
         if self.adjacency == "replace-one" or self.group != 1:
@@ -92,7 +92,7 @@ class Reader:
         count = int(exactly(body.get("count", 1)))
         return [[(part, n * count) for part, n in self._run(each)] for each in body["parallel"]]
 
-    def _run(self, body: Tree) -> list[Part]:
+    def _run(self, body: JsonObject) -> list[RepeatedRound]:
         """Return the parts of a body, `count` times. A key that is not known might change what is meant."""
         for place, keys in KNOWN.items():
             unknown = set(body if not place else body.get(place) or {}) - keys
@@ -118,7 +118,7 @@ class Reader:
             )
         return [(part, n * count) for part, n in self._training(body)]
 
-    def _on_sample(self, body: Tree, inner: Sequence[Part], count: int) -> list[Part]:
+    def _on_sample(self, body: JsonObject, inner: Sequence[RepeatedRound], count: int) -> list[RepeatedRound]:
         """Return runs on a Poisson sample (section 11)."""
         sampler, parts = body["sampler"], together(inner)
         if sampler["kind"] != "poisson" or self.group != 1:
@@ -127,13 +127,13 @@ class Reader:
             )
         q = self._probability({"training": sampler})
         alone = sampler.get("draws", "records") == "records" and self.adjacency != "replace-one"
-        if alone and len(parts) == 1 and isinstance(parts[0][0], Gaussian):
-            return [(Mixture({1: q}, parts[0][0].shift), count)]
-        return [(Sampled(lambda grid: run_laws(parts, grid, self.small / count), q, alone=alone), count)]
+        if alone and len(parts) == 1 and isinstance(parts[0][0], GaussianRound):
+            return [(MixtureRound({1: q}, parts[0][0].shift), count)]
+        return [(SampledRound(lambda grid: run_laws(parts, grid, self.small / count), q, alone=alone), count)]
 
     # ---- training
 
-    def _probability(self, body: Tree) -> Fraction:
+    def _probability(self, body: JsonObject) -> Fraction:
         """Return the largest stated rate; of records with different probabilities the largest (plan/own_probabilities)."""
         training = body["training"]
         rates = [exactly(training[key]) for key in ("participation_rate",) if training.get(key) is not None]
@@ -147,7 +147,7 @@ class Reader:
             raise NotCheckableError("the document states no rate that this checker reads")
         return max(rates)
 
-    def _iterations(self, body: Tree, epoch: Fraction | None) -> int:
+    def _iterations(self, body: JsonObject, epoch: Fraction | None) -> int:
         training = body["training"]
         if training.get("iterations") is not None:
             return int(exactly(training["iterations"]))
@@ -161,16 +161,16 @@ class Reader:
             else math.ceil(rounds)
         )
 
-    def _training(self, body: Tree) -> Iterator[Part]:
+    def _training(self, body: JsonObject) -> Iterator[RepeatedRound]:
         """Yield the rounds of a training run."""
         noise = body["noise"]
-        claim: Tree = next(self.matrices, {})
+        claim: JsonObject = next(self.matrices, {})
         if noise.get("kind", "gaussian") == "laplace":
             if body["sampler"]["kind"] != "none" or "matrix" in body or self.scale != 1:
                 raise NotCheckableError("no bound is implemented for Laplace noise with a sampler, a matrix or a scale")
             moved = self.group * (2 if self.adjacency == "replace-one" else 1)
             rounds = self._iterations(body, None)
-            yield Laplace(moved / exactly(noise["multiplier"])), min(rounds, self._most(body["sampler"], rounds))
+            yield LaplaceRound(moved / exactly(noise["multiplier"])), min(rounds, self._most(body["sampler"], rounds))
             return
         also = [exactly(each["multiplier"]) for each in noise.get("also", ())]
         scheduled = schedules(body)
@@ -196,7 +196,9 @@ class Reader:
         """Return what one record moves the main release, and the others, in squared units of their noise (section 9.2)."""
         return 1 / sigma**2, sum((1 / each**2 for each in also), Fraction(0))
 
-    def _rounds(self, body: Tree, claim: Tree, squares: tuple[Fraction, Fraction], count: int | None) -> Iterator[Part]:
+    def _rounds(
+        self, body: JsonObject, claim: JsonObject, squares: tuple[Fraction, Fraction], count: int | None
+    ) -> Iterator[RepeatedRound]:
         sampler, training, matrix = body["sampler"], body["training"], body.get("matrix")
         kind = sampler["kind"]
         identity = matrix is None or matrix["kind"] == "identity"
@@ -230,7 +232,7 @@ class Reader:
                 return
             law, lost = binomial(draws * self.group, p, self.least)
             against = {-j: weight for j, weight in law.items()} if self.adjacency == "replace-one" else None
-            yield Mixture(law, rounded_root(one), against, lost), rounds
+            yield MixtureRound(law, rounded_root(one), against, lost), rounds
         elif kind in ("fixed-size", "with-replacement", "must-wo", "must-ow", "must-ww"):
             yield (
                 self._fixed(kind, sampler, training, one),
@@ -239,7 +241,7 @@ class Reader:
         else:
             yield self._allocated(kind, body, one)
 
-    def _allocated(self, kind: str, body: Tree, one: Fraction) -> Part:
+    def _allocated(self, kind: str, body: JsonObject, one: Fraction) -> RepeatedRound:
         """Return rounds of which a record takes part in one at random, per allocation or in each turn (section 9.1)."""
         sampler = body["sampler"]
         plain = self.group == 1 and self.adjacency != "replace-one" and "truncate_to" not in sampler
@@ -256,7 +258,7 @@ class Reader:
                 return Allocation([each for each in shifts if each[0] and each[1]], self.small), 1
         raise NotCheckableError(f"no bound is implemented for the sampler {kind} with these options")
 
-    def _fixed(self, kind: str, sampler: Tree, training: Tree, one: Fraction) -> Round:
+    def _fixed(self, kind: str, sampler: JsonObject, training: JsonObject, one: Fraction) -> Round:
         """Return the round of a sampler with a fixed number m of draws from N records (sections 1.2 and 1.3)."""
         records, drawn = int(exactly(training["dataset_size"])), int(exactly(training["expected_batch_size"]))
         step, lost = rounded_root(4 * one), Fraction(0)
@@ -277,7 +279,7 @@ class Reader:
             inners = {i: binomial(drawn, Fraction(i, subset), self.least) for i in first}
             law = mixed(first, lambda i: inners[i][0])
             lost += sum(first[i] * inner[1] for i, inner in inners.items())
-        lower = Mixture(law, step, None, lost)
+        lower = MixtureRound(law, step, None, lost)
         if self.adjacency == "add-remove" and kind not in ("must-ow", "must-ww"):
             return lower
         several = self.group > 1 or kind in ("with-replacement", "must-wo")
@@ -288,7 +290,9 @@ class Reader:
             else replaced
         )
 
-    def _cyclic(self, body: Tree, claim: Tree, squares: tuple[Fraction, Fraction], *, identity: bool) -> Iterator[Part]:
+    def _cyclic(
+        self, body: JsonObject, claim: JsonObject, squares: tuple[Fraction, Fraction], *, identity: bool
+    ) -> Iterator[RepeatedRound]:
         """Yield the rounds of the first part of the data set (section 3): columns no longer than the parts are apart."""
         squared = [Fraction(1)] if identity else column(claim, body["matrix"])
         bands, norm = len(squared), sum(squared, Fraction(0))
@@ -300,16 +304,16 @@ class Reader:
         p = self._probability(body) * parts if p is None else p
         rounds = -(-self._iterations(body, parts / p) // parts)
         against = {-1: p} if self.adjacency == "replace-one" else None
-        yield Mixture({1: p}, rounded_root(squares[0] * norm + squares[1]), against), rounds
+        yield MixtureRound({1: p}, rounded_root(squares[0] * norm + squares[1]), against), rounds
 
-    def _most(self, sampler: Tree, rounds: int) -> int:
+    def _most(self, sampler: JsonObject, rounds: int) -> int:
         """Return in how many rounds a record takes part at most."""
         apart = int(exactly(sampler.get("min_separation") or 1))
         return min(rounds, int(exactly(sampler.get("max_participations") or rounds)), -(-rounds // apart))
 
     def _unsampled(
-        self, body: Tree, claim: Tree, squares: tuple[Fraction, Fraction], *, identity: bool
-    ) -> Iterator[Part]:
+        self, body: JsonObject, claim: JsonObject, squares: tuple[Fraction, Fraction], *, identity: bool
+    ) -> Iterator[RepeatedRound]:
         """Yield the Gaussian mechanism with the largest ‖Σ_i C e_i‖ over allowed participations (section 3)."""
         sampler, training = body["sampler"], body["training"]
         epoch = None
@@ -319,11 +323,11 @@ class Reader:
         apart, most = int(exactly(sampler.get("min_separation") or 1)), self._most(sampler, rounds)
         moved = Fraction(most) if identity else pattern(claim, body["matrix"], rounds, apart, most)
         factor = (self.group * (2 if self.adjacency == "replace-one" else 1)) ** 2
-        yield Gaussian(rounded_root(factor * (squares[0] * moved + squares[1] * most))), 1
+        yield GaussianRound(rounded_root(factor * (squares[0] * moved + squares[1] * most))), 1
 
     # ---- mechanisms
 
-    def _mechanism(self, mechanism: Tree) -> Iterator[Part]:
+    def _mechanism(self, mechanism: JsonObject) -> Iterator[RepeatedRound]:
         """Yield what bounds one run (section 11); a group of k moves k times as far."""
         kind, k = mechanism["kind"], self.group
         given = {
@@ -333,9 +337,9 @@ class Reader:
         }
         size, moved = k * given.get("sensitivity", Fraction(1)), int(given.get("moved", 1))
         if kind == "gaussian":
-            yield Gaussian(rounded_root((size / given["sigma"]) ** 2)), 1
+            yield GaussianRound(rounded_root((size / given["sigma"]) ** 2)), 1
         elif kind == "laplace":
-            yield Laplace(size / given["scale"]), moved
+            yield LaplaceRound(size / given["scale"]), moved
         elif kind in ("discrete-laplace", "discrete-gaussian"):
             step = given.get("step", Fraction(1))
             width = (given["scale"] if "scale" in given else given["sigma"]) / step
@@ -353,15 +357,15 @@ class Reader:
             sides = 1 if mechanism.get("monotone") and self.adjacency != "replace-one" else 2
             spread = given["epsilon"] if "epsilon" in given else sides * given["utility_sensitivity"] / given["scale"]
             selects = kind == "exponential" or mechanism.get("noise") == "gumbel"
-            yield (BoundedRange if selects else Laplace)(k * spread), 1
+            yield (BoundedRange if selects else LaplaceRound)(k * spread), 1
         elif kind == "stated":
             yield self._stated(mechanism, given), 1
         else:
             raise NotCheckableError(f"no bound is implemented for the mechanism {kind} with these options")
 
-    def _stated(self, mechanism: Tree, given: Mapping[str, Fraction]) -> Round:
+    def _stated(self, mechanism: JsonObject, given: Mapping[str, Fraction]) -> Round:
         if "mu" in given:
-            return Gaussian(rounded_root((self.group * given["mu"]) ** 2))
+            return GaussianRound(rounded_root((self.group * given["mu"]) ** 2))
         if "rho" in given:
             rho, xi = self.group**2 * given["rho"], given.get("xi", Fraction(0))
             if self.group > 1 and xi:

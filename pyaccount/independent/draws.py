@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from .enclosures import up
-from .lattice import Grid
-from .rounds import Mixture, Round, gaussian
+from .lattice import LossGrid
+from .rounds import MixtureRound, Round, gaussian
 
 
 class Replaced(Round):
@@ -22,13 +22,13 @@ class Replaced(Round):
     symmetric = True
 
     def __init__(
-        self, drawn: Mapping[int, Fraction], lost: Fraction, step: Callable[[int], int], lower: Mixture, best: bool
+        self, drawn: Mapping[int, Fraction], lost: Fraction, step: Callable[[int], int], lower: MixtureRound, best: bool
     ) -> None:
         """Take p_j for the first j ≥ 1 and the sum of the others, and the shift of one displaced draw."""
         self.drawn, self.lost, self.step, self.lower, self.hull = dict(drawn), lost, step, lower, best
-        self.both = Mixture(drawn, step, {-j: p for j, p in drawn.items()}, lost) if best else None
+        self.both = MixtureRound(drawn, step, {-j: p for j, p in drawn.items()}, lost) if best else None
 
-    def value(self, grid: Grid, k: int) -> int:
+    def value(self, grid: LossGrid, k: int) -> int:
         """Return the least of the bounds at e^(kh), k ≥ 0."""
         bits, one, s = grid.bits, 1 << grid.bits, self.step(grid.bits)
         eta = up(sum(self.drawn.values(), self.lost), bits)
@@ -44,7 +44,7 @@ class Replaced(Round):
         blend = ((one - beta + 2) * self.lower.value(grid, k) + (beta + 2) * joint >> bits) + 4
         return min(joint, blend, self.both.value(grid, k))
 
-    def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
+    def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return those of two concrete data sets: the record adds 1 where others add −1, and so does what replaces it."""
         return self.lower.masses(grid, k)
 
@@ -62,12 +62,12 @@ class ZeroedOut(Round):
         """Take p_j, what they leave out, the shift of one draw, and the bound of `Replaced`."""
         self.drawn, self.lost, self.shift, self.other, self.hull = dict(drawn), lost, shift, other, True
         self.eta = min(Fraction(1), sum(drawn.values(), lost))
-        self.pairs = {j: Mixture({2 * j: self.eta}, shift, {j: self.eta}) for j in drawn}
+        self.pairs = {j: MixtureRound({2 * j: self.eta}, shift, {j: self.eta}) for j in drawn}
         twice = {2 * j: weight for j, weight in drawn.items()}
-        self.both = [Mixture(twice, shift, {-j: weight for j, weight in drawn.items()}, lost)] if best else []
-        self.lower = Mixture(twice, shift, drawn, lost)
+        self.both = [MixtureRound(twice, shift, {-j: weight for j, weight in drawn.items()}, lost)] if best else []
+        self.lower = MixtureRound(twice, shift, drawn, lost)
 
-    def value(self, grid: Grid, k: int) -> int:
+    def value(self, grid: LossGrid, k: int) -> int:
         """Return the least bound; below α = 1 by reflection."""
         bits, one, slack = grid.bits, 1 << grid.bits, len(self.drawn) + up(self.lost, grid.bits) + 4
         least = [pair.value(grid, k) for pair in self.both]
@@ -85,7 +85,7 @@ class ZeroedOut(Round):
         below = one - here + 2 + ((here + 1) * min(added, self.other.value(grid, -k)) >> bits)
         return min([*least, below])
 
-    def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
+    def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return those of two data sets: the record adds 1 or nothing, and others −1."""
         return self.lower.masses(grid, k)
 
@@ -93,15 +93,15 @@ class ZeroedOut(Round):
 class Blend(Round):
     """Σ_i w_i·H(P_i‖Q_i): which pair it is is released, and does not depend on the record (section 4.5)."""
 
-    def __init__(self, parts: Sequence[tuple[Fraction, Round]], lower: Mixture) -> None:
+    def __init__(self, parts: Sequence[tuple[Fraction, Round]], lower: MixtureRound) -> None:
         """Take the weights, rounded up, and a pair for the lower end."""
         self.parts, self.lower = list(parts), lower
 
-    def value(self, grid: Grid, k: int) -> int:
+    def value(self, grid: LossGrid, k: int) -> int:
         """Return the sum of the values."""
         return sum((up(weight, grid.bits) * part.value(grid, k) >> grid.bits) + 2 for weight, part in self.parts)
 
-    def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
+    def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return those of the pair for the lower end."""
         return self.lower.masses(grid, k)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from .enclosures import exp, ln, up
-from .lattice import SPACING_BITS, Grid, Law, multiplied
+from .lattice import SPACING_BITS, Law, LossGrid, multiplied
 from .rounds import Round, gaussian
 
 
@@ -20,7 +20,7 @@ class Atoms(Round):
         self.outcomes, self.lost = sorted(outcomes, key=lambda each: -each[0] / each[1] if each[1] else -math.inf), lost
         self.symmetric = sorted(outcomes) == sorted((q, p) for p, q in outcomes)
 
-    def value(self, grid: Grid, k: int) -> int:
+    def value(self, grid: LossGrid, k: int) -> int:
         """Return Σ (P − αQ)₊ + lost."""
         alpha, bits = grid.alpha(k), grid.bits
         if self._bits != bits:
@@ -30,7 +30,7 @@ class Atoms(Round):
         gains = (p - (q * (alpha - 1) >> bits) for p, q in self._rounded)
         return sum(gain for gain in gains if gain > 0) + up(self.lost, bits)
 
-    def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
+    def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return the masses of the outcomes with P > αQ."""
         alpha = Fraction(grid.alpha(k), 1 << grid.bits)
         above = [(p, q) for p, q in self.outcomes if p > alpha * q]
@@ -39,7 +39,7 @@ class Atoms(Round):
         )
 
 
-class Laplace(Round):
+class LaplaceRound(Round):
     """Lap(θ, 1) against Lap(0, 1): H at e^ε is 1 − e^((ε − θ)/2) for |ε| ≤ θ, 0 above (section 1.4)."""
 
     symmetric = True
@@ -48,12 +48,12 @@ class Laplace(Round):
         """Take the sensitivity in units of the scale."""
         self.theta = theta
 
-    def value(self, grid: Grid, k: int) -> int:
+    def value(self, grid: LossGrid, k: int) -> int:
         """Return H at e^(kh), k ≥ 0."""
         distance = grid.at(k) - up(self.theta, grid.bits)
         return max(0, (1 << grid.bits) - exp(distance >> 1, grid.bits) + 3) if distance < 0 else 0
 
-    def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
+    def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return P and Q of the losses above kh, for |kh| < θ: 1 − e^((kh − θ)/2)/2 and e^(−(kh + θ)/2)/2."""
         bits, one, at, theta = grid.bits, 1 << grid.bits, grid.at(k), up(self.theta, grid.bits)
         if abs(at) >= theta:
@@ -71,7 +71,7 @@ class BoundedRange(Round):
         """Take r."""
         self.spread = spread
 
-    def value(self, grid: Grid, k: int) -> int:
+    def value(self, grid: LossGrid, k: int) -> int:
         """Return the profile at e^(kh), k ≥ 0."""
         bits, r = grid.bits, up(self.spread, grid.bits)
         if grid.at(k) >= r:
@@ -94,9 +94,9 @@ class Allocation(Round):
     def __init__(self, shifts: Sequence[tuple[Fraction, int]], small: Fraction) -> None:
         """Take (s, number of rounds) for the squared shifts s; `small` is what cutting may add to the profile."""
         self.shifts, self.small, self.total = list(shifts), small, sum(count for _, count in shifts)
-        self._law: tuple[Grid, list[int], list[int], int, int] | None = None
+        self._law: tuple[LossGrid, list[int], list[int], int, int] | None = None
 
-    def _one(self, square: Fraction, step: int, grid: Grid, cut: int) -> tuple[list[int], int]:
+    def _one(self, square: Fraction, step: int, grid: LossGrid, cut: int) -> tuple[list[int], int]:
         """Return masses of Z at the multiples of `step`, rounded up, and E(Z − last)₊, both in units of the grid's digits."""
         bits, scale = grid.bits, 10**grid.digits
         s = math.isqrt((square.numerator << 2 * bits) // square.denominator) + 1
@@ -108,7 +108,7 @@ class Allocation(Round):
         masses = [first, *((a - b) << bits for a, b in steps), (calls[-2] - calls[-1]) << bits]
         return [-(-max(0, mass) * scale // (step << bits)) for mass in masses], -(-calls[-1] * scale >> bits)
 
-    def _built(self, grid: Grid) -> tuple[Grid, list[int], list[int], int, int]:
+    def _built(self, grid: LossGrid) -> tuple[LossGrid, list[int], list[int], int, int]:
         """Return sums of masses, and of masses times their values, from each value on; and the step, and what cutting adds."""
         if self._law is not None and self._law[0] == grid:
             return self._law
@@ -140,7 +140,7 @@ class Allocation(Round):
         self.low = low
         return self._law
 
-    def value(self, grid: Grid, k: int) -> int:
+    def value(self, grid: LossGrid, k: int) -> int:
         """Return Σ mass·(S − α)₊ over the values of S above α, with what was cut."""
         _, above, weighted, step, added = self._built(grid)
         scale, alpha = 10**grid.digits, grid.alpha(k) - 1
@@ -171,7 +171,7 @@ def _trimmed(masses: list[int], low: int, spare: int, step: int, bits: int) -> t
     return kept, low + first, lost
 
 
-class Sampled(Round):
+class SampledRound(Round):
     """A run of a mechanism on a Poisson sample of units that are drawn with all of their data (section 11).
 
     With the profile h of a run, H_α = q·h(1 + (α − 1)/q) for α > 1 − q, and 1 − α below, in the direction *remove*; the pair is
@@ -179,12 +179,12 @@ class Sampled(Round):
     drawn (`alone` is false): q·h(α) + (1 − q)(1 − α)₊ in both directions, by joint convexity.
     """
 
-    def __init__(self, run: Callable[[Grid], tuple[Law, Law]], q: Fraction, *, alone: bool) -> None:
+    def __init__(self, run: Callable[[LossGrid], tuple[Law, Law]], q: Fraction, *, alone: bool) -> None:
         """Take the laws of a run on a grid, and the probability of being drawn."""
         self.run, self.q, self.alone = run, q, alone
-        self._laws: tuple[Grid, list[tuple[list[int], list[int], int, int]]] | None = None
+        self._laws: tuple[LossGrid, list[tuple[list[int], list[int], int, int]]] | None = None
 
-    def _sums(self, grid: Grid) -> list[tuple[list[int], list[int], int, int]]:
+    def _sums(self, grid: LossGrid) -> list[tuple[list[int], list[int], int, int]]:
         if self._laws is None or self._laws[0] != grid:
             sums = []
             for law in self.run(grid):
@@ -196,14 +196,14 @@ class Sampled(Round):
             self._laws = grid, sums
         return self._laws[1]
 
-    def _profile(self, grid: Grid, alpha: int, mirrored: int) -> int:
+    def _profile(self, grid: LossGrid, alpha: int, mirrored: int) -> int:
         p, q, low, infinite = self._sums(grid)[mirrored]
         loss = ln(alpha, grid.bits) if alpha > 0 else 0
         first = min(max(0, loss // (grid.spacing << (grid.bits - SPACING_BITS)) - low), len(p) - 1) if alpha > 0 else 0
         gain = max((p[i] << grid.bits) - q[i] * (alpha - 1) for i in range(max(0, first - 1), min(first + 3, len(p))))
         return int(-(-(gain + (infinite << grid.bits)) // 10**grid.digits)) + 1
 
-    def value(self, grid: Grid, k: int) -> int:
+    def value(self, grid: LossGrid, k: int) -> int:
         """Return the map of the profile."""
         alpha, one, q = grid.alpha(k), 1 << grid.bits, up(self.q, grid.bits)
         if self.alone:
@@ -228,7 +228,7 @@ class Divergence(Round):
         """Take ξ and ρ of ρ(a) = ξ + aρ; those of several mechanisms add up."""
         self.rho, self.xi = rho, xi
 
-    def value(self, grid: Grid, k: int) -> int:
+    def value(self, grid: LossGrid, k: int) -> int:
         """Return the value at an order that is chosen in doubles; any is valid."""
         loss, rho, xi, bits = k * grid.spacing / (1 << SPACING_BITS), float(self.rho), float(self.xi), 2 * grid.bits
         low, high = 1e-9, 1e9

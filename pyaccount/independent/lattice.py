@@ -38,7 +38,7 @@ class Law(NamedTuple):
         return sum(self.masses) + self.infinite
 
 
-class Grid(NamedTuple):
+class LossGrid(NamedTuple):
     """A lattice of losses and the precision of masses."""
 
     spacing: int
@@ -54,7 +54,7 @@ class Grid(NamedTuple):
         return exp(self.at(k), self.bits)
 
 
-def connected(grid: Grid, nodes: Sequence[tuple[int, int]]) -> tuple[Law, Law]:
+def connected(grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> tuple[Law, Law]:
     """Return the laws of the function through the nodes (k, v_k), and of its reflection 1 − α + α·v(1/α).
 
     With A_g = 1/(e^(gh) − 1), nodes at distances g′ before and g after k, and v = 1 at α = 0, the masses are
@@ -95,7 +95,7 @@ def connected(grid: Grid, nodes: Sequence[tuple[int, int]]) -> tuple[Law, Law]:
     return here, Law(-last, mirrored, max(0, -(-left * scale >> bits)))
 
 
-def product(grid: Grid, a: Law, b: Law, spare_top: int, spare_low: int) -> Law:
+def product(grid: LossGrid, a: Law, b: Law, spare_top: int, spare_low: int) -> Law:
     """Return a law whose profile is at least that of the composition of two.
 
     The polynomials of masses are multiplied exactly (Kronecker 1882: their coefficients are digits of two large numbers, which
@@ -141,7 +141,7 @@ def multiplied(a: list[int], b: list[int], digits: int) -> list[int]:
     return _coefficients(a, b, digits, rounded_up=True)
 
 
-def power(grid: Grid, law: Law, count: int, spare: int) -> Law:
+def power(grid: LossGrid, law: Law, count: int, spare: int) -> Law:
     """Return a law above the composition of `count` of them; `spare` is the mass that may be moved at each end."""
     steps = 2 * count.bit_length()
     result, done = law, 1
@@ -152,7 +152,7 @@ def power(grid: Grid, law: Law, count: int, spare: int) -> Law:
     return result
 
 
-def delta(grid: Grid, law: Law, epsilon: int) -> int:
+def delta(grid: LossGrid, law: Law, epsilon: int) -> int:
     """Return δ(ε) of a law in units of 10^−digits, rounded up; ε has grid.bits bits.
 
     δ = Σ p_k·(1 − e^(ε − kh))₊ + p_∞. The factor e^(−h) of neighbouring losses is rounded down, and so are its powers.
@@ -167,7 +167,7 @@ def delta(grid: Grid, law: Law, epsilon: int) -> int:
     return -(-total >> bits) + law.infinite
 
 
-def epsilon(grid: Grid, law: Law, target: int) -> int | None:
+def epsilon(grid: LossGrid, law: Law, target: int) -> int | None:
     """Return an ε with δ(ε) ≤ `target`, near the least one; None if the mass of ∞ alone is larger."""
     low, high = grid.at(law.low - 1), grid.at(law.low + len(law.masses))
     low = max(low, 0)
@@ -189,7 +189,7 @@ class Cells(NamedTuple):
     under_q: list[int]
 
 
-def lower_delta(grid: Grid, parts: Sequence[tuple[Cells, int]], epsilon: int, spare: int) -> int:
+def lower_delta(grid: LossGrid, parts: Sequence[tuple[Cells, int]], epsilon: int, spare: int) -> int:
     """Return a lower bound of δ(ε) of a composition, in units of 10^−digits.
 
     In each round a whole number is read off the output, the cell in which it lies. Their sum T is a statistic of all outputs, and
@@ -230,6 +230,6 @@ def spacing_of(h: float) -> int:
     return max(1, round(h * (1 << SPACING_BITS)))
 
 
-def logarithm(grid: Grid, x: int) -> int:
+def logarithm(grid: LossGrid, x: int) -> int:
     """Return ln x within one unit."""
     return ln(x, grid.bits)

@@ -12,11 +12,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from . import lattice
-from .derived import Part
+from .derived import RepeatedRound
 from .enclosures import exp, up
 from .kinds import Divergence
-from .lattice import Grid, Law, connected, delta, lower_delta, power, product, spacing_of
-from .rounds import Counted, Gaussian, Round
+from .lattice import Law, LossGrid, connected, delta, lower_delta, power, product, spacing_of
+from .rounds import CountedRound, GaussianRound, Round
 
 #: The lattice has at most this many points, in all laws together.
 MOST_POINTS = 600_000
@@ -24,7 +24,7 @@ MOST_POINTS = 600_000
 FINE = 0.03
 
 
-class Bounds(NamedTuple):
+class ProvenBounds(NamedTuple):
     """What was proven: δ(ε) is at most `delta` and at least `lower`, and ε(δ) is at most `epsilon`, at the ε and δ claimed."""
 
     delta: Fraction
@@ -33,7 +33,7 @@ class Bounds(NamedTuple):
     spacing: float
 
 
-def nodes_of(part: Round, grid: Grid, tilt: float, least: int, far: float) -> list[tuple[int, int]]:
+def _nodes_of(part: Round, grid: LossGrid, tilt: float, least: int, far: float) -> list[tuple[int, int]]:
     """Return nodes (k, v_k) from where the profile is within `least` of 1 − α to where it is at most `least`.
 
     Where little mass is left, nodes are further apart; beyond the loss `far` of interest, the tilt grows no more.
@@ -69,7 +69,7 @@ def nodes_of(part: Round, grid: Grid, tilt: float, least: int, far: float) -> li
     return _hull(grid, nodes) if part.hull else nodes
 
 
-def _hull(grid: Grid, nodes: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _hull(grid: LossGrid, nodes: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the nodes of the lower convex hull in α: any nodes would be valid, and these are convex up to rounding."""
     kept: list[tuple[int, int, int]] = []
     for k, value in nodes:
@@ -83,39 +83,39 @@ def _hull(grid: Grid, nodes: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return [(k, value) for k, _, value in kept]
 
 
-def together(parts: Sequence[Part]) -> list[Part]:
+def together(parts: Sequence[RepeatedRound]) -> list[RepeatedRound]:
     """Return the parts with all Gaussian mechanisms as one, and all bounds on divergences.
 
     N(s_1) × N(s_2) is N(√(s_1² + s_2²)) (Dong, Roth & Su 2022), and Rényi divergences of an order add up.
     """
-    gaussians = [(part, count) for part, count in parts if isinstance(part, Gaussian)]
+    gaussians = [(part, count) for part, count in parts if isinstance(part, GaussianRound)]
     rates = [(part, count) for part, count in parts if isinstance(part, Divergence)]
-    others = [(part, count) for part, count in parts if not isinstance(part, Gaussian | Divergence)]
+    rest = [(part, count) for part, count in parts if not isinstance(part, GaussianRound | Divergence)]
     if rates:
         rho, xi = (sum((count * getattr(part, name) for part, count in rates), Fraction(0)) for name in ("rho", "xi"))
-        others.append((Divergence(rho, xi), 1))
+        rest.append((Divergence(rho, xi), 1))
     if not gaussians:
-        return others
+        return rest
 
     def shift(bits: int) -> int:
         square = sum(count * part.shift(bits) ** 2 for part, count in gaussians)
         return math.isqrt(square) + 1
 
-    return [*others, (Gaussian(shift), 1)]
+    return [*rest, (GaussianRound(shift), 1)]
 
 
-def closed_form(part: Gaussian | Counted, epsilon: Fraction, target: Fraction) -> Bounds:
+def closed_form(part: GaussianRound | CountedRound, epsilon: Fraction, target: Fraction) -> ProvenBounds:
     """Return the bounds of a Gaussian mechanism, or of a mean of them, whose δ is known up to rounding."""
     bits = 160 + max(0, math.ceil(-math.log2(target))) + 4 * math.ceil(epsilon)
 
     def at(value: Fraction) -> int:
-        grid = Grid(value.numerator << lattice.SPACING_BITS, 1, bits)
+        grid = LossGrid(value.numerator << lattice.SPACING_BITS, 1, bits)
         return part.at(exp((value.numerator << bits) // value.denominator, bits), grid)
 
     found, error = at(epsilon), 1 << 20
     low, high = epsilon / 2, epsilon * 2 + 1
     if Fraction(at(high), 1 << bits) > target:
-        return Bounds(
+        return ProvenBounds(
             Fraction(found, 1 << bits),
             None,
             Fraction(found - error * (2 + math.ceil(math.exp(min(float(epsilon), 700.0)))), 1 << bits),
@@ -124,44 +124,51 @@ def closed_form(part: Gaussian | Counted, epsilon: Fraction, target: Fraction) -
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (low, middle) if Fraction(at(middle), 1 << bits) <= target else (middle, high)
-    if isinstance(part, Counted):
-        return Bounds(Fraction(found, 1 << bits), high, None, 0.0)
+    if isinstance(part, CountedRound):
+        return ProvenBounds(Fraction(found, 1 << bits), high, None, 0.0)
     growth = exp((epsilon.numerator << 64) // epsilon.denominator, 64) >> 64
-    return Bounds(Fraction(found, 1 << bits), high, Fraction(max(0, found - error * (growth + 2)), 1 << bits), 0.0)
+    return ProvenBounds(
+        Fraction(found, 1 << bits), high, Fraction(max(0, found - error * (growth + 2)), 1 << bits), 0.0
+    )
 
 
 class _Attempt(NamedTuple):
-    grid: Grid
+    grid: LossGrid
     laws: tuple[Law, Law]
     delta: int
 
 
-def _compose(parts: Sequence[Part], grid: Grid, tilt: float, small: Fraction, far: float) -> tuple[Law, Law]:
+def _compose(
+    parts: Sequence[RepeatedRound], grid: LossGrid, tilt: float, small: Fraction, far: float
+) -> tuple[Law, Law]:
     """Return the laws of both directions; `small` is the mass that cutting may add to δ."""
     rounds = sum(count for _, count in parts)
     least = max(1, int(small * (1 << grid.bits) / 1000 / rounds))
     spare = int(small * 10**grid.digits / len(parts))
     whole: list[Law] = []
     for part, count in parts:
-        laws = connected(grid, nodes_of(part, grid, tilt, least, far))
+        laws = connected(grid, _nodes_of(part, grid, tilt, least, far))
         runs = [power(grid, law, count, spare) for law in (laws[:1] if part.symmetric else laws)]
         runs = runs * 2 if part.symmetric else runs
         whole = [product(grid, a, b, spare // 100, spare) for a, b in zip(whole, runs, strict=True)] if whole else runs
     return whole[0], whole[1]
 
 
-def run_laws(parts: Sequence[Part], grid: Grid, small: Fraction) -> tuple[Law, Law]:
+def run_laws(parts: Sequence[RepeatedRound], grid: LossGrid, small: Fraction) -> tuple[Law, Law]:
     """Return the laws of both directions of a run that is an inner mechanism."""
     return _compose(parts, grid, 20.0, small, 1.0)
 
 
 def prove(
-    parts: Sequence[Part], epsilon: Fraction, target: Fraction, seconds: float, log: Callable[[str], None]
-) -> Bounds:
-    """Return bounds of δ at ε and of ε at δ, from lattices that become finer until δ(ε) ≤ target, or the contrary is proven."""
-    began = time.monotonic()
+    parts: Sequence[RepeatedRound], epsilon: Fraction, target: Fraction, seconds: float, log: Callable[[str], None]
+) -> ProvenBounds:
+    """Return bounds of δ at ε and of ε at δ, from lattices that become finer until δ(ε) ≤ target, or the contrary is proven.
+
+    `seconds` of processor time are the limit after which no finer one is begun.
+    """
+    began = time.process_time()
     parts = together(parts)
-    if len(parts) == 1 and isinstance(parts[0][0], Gaussian | Counted):
+    if len(parts) == 1 and isinstance(parts[0][0], GaussianRound | CountedRound):
         return closed_form(parts[0][0], epsilon, target)
     rounds = sum(count for _, count in parts)
     claimed, tilt = float(epsilon), 0.5 * -math.log(target) / max(float(epsilon), 1e-3)
@@ -172,12 +179,12 @@ def prove(
     lower: int | None = None
     before = 0.0
     while True:
-        grid = Grid(spacing_of(h), digits, bits)
+        grid = LossGrid(spacing_of(h), digits, bits)
         at = up(epsilon, bits)
         laws = _compose(parts, grid, tilt, target / 100, claimed)
         found = [delta(grid, law, at) for law in laws]
         attempts.append(_Attempt(grid, laws, max(found)))
-        passed = time.monotonic() - began
+        passed = time.process_time() - began
         goal = int(target * 10**digits)
         log(f"spacing {h:.3g}: δ {max(found) / 10**digits:.6g}, {len(laws[0].masses)} losses, {passed:.1f} s")
         near = attempts[-1].delta <= goal + goal // 1000
@@ -204,7 +211,7 @@ def prove(
     if lower is None and best.delta > int(target * scale):
         lower = _lower(parts, best.grid, epsilon, target)
     least = None if lower is None else Fraction(lower, scale)
-    return Bounds(Fraction(best.delta, scale), known, least, best.grid.spacing / (1 << lattice.SPACING_BITS))
+    return ProvenBounds(Fraction(best.delta, scale), known, least, best.grid.spacing / (1 << lattice.SPACING_BITS))
 
 
 def _slope(attempt: _Attempt, at: int, tilt: float) -> float:
@@ -225,14 +232,14 @@ def _refinement(attempts: Sequence[_Attempt], goal: int) -> tuple[float, bool]:
     return min(max(factor, 1.3), 8.0), margin <= abs(excess) / 50
 
 
-def _lower(parts: Sequence[Part], coarse: Grid, epsilon: Fraction, target: Fraction) -> int:
+def _lower(parts: Sequence[RepeatedRound], coarse: LossGrid, epsilon: Fraction, target: Fraction) -> int:
     """Return the larger lower bound of both directions, in units of the grid's digits; more digits are used, as Q counts e^ε
     times."""
     more = math.ceil(epsilon / 2)
-    grid = Grid(coarse.spacing, coarse.digits + more, coarse.bits + 4 * more)
+    grid = LossGrid(coarse.spacing, coarse.digits + more, coarse.bits + 4 * more)
     spare = int(target * 10**grid.digits / 100_000)
     least = max(1, int(target * (1 << grid.bits) / 10**7 / sum(count for _, count in parts)))
-    nodes = [[k for k, _ in nodes_of(part, grid, 3.0, least, 1.0)] for part, _ in parts]
+    nodes = [[k for k, _ in _nodes_of(part, grid, 3.0, least, 1.0)] for part, _ in parts]
     best = 0
     for mirrored in (False, True):
         cells = [part.cells(grid, at, mirrored=mirrored) for (part, _), at in zip(parts, nodes, strict=True)]

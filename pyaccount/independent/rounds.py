@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from .enclosures import exp, tail, up
-from .lattice import Cells, Grid, logarithm
+from .lattice import Cells, LossGrid, logarithm
 
 
 class Round:
@@ -30,15 +30,15 @@ class Round:
     #: Mass, in units of the last precision, that counts as an infinite loss without being known to be one.
     infinite = 0
 
-    def value(self, grid: Grid, k: int) -> int:
+    def value(self, grid: LossGrid, k: int) -> int:
         """Return an upper bound of H at e^(kh) with grid.bits bits."""
         raise NotImplementedError
 
-    def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
+    def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return P and Q, each within 2^10 units, of the outputs with a loss above about kh; None if there is no such pair."""
         return None
 
-    def cells(self, grid: Grid, nodes: Sequence[int], *, mirrored: bool) -> Cells | None:
+    def cells(self, grid: LossGrid, nodes: Sequence[int], *, mirrored: bool) -> Cells | None:
         """Return the masses of the outputs between neighbouring nodes, for one direction."""
         one, above = 1 << grid.bits, [self.masses(grid, k) for k in nodes]
         error = self.infinite + (1 << 11)
@@ -59,7 +59,7 @@ class Round:
         return Cells(low, under_p, under_q)
 
 
-class Mixture(Round):
+class MixtureRound(Round):
     """Σ_j w_j·N(j·s) against Σ_j v_j·N(j·s), with P/Q increasing (sections 1.1, 1.2, 3, 4.5).
 
     Weights are rounded up to the precision for j ≠ 0, and the weight of 0 is what is left; s is rounded up. That changes the
@@ -99,7 +99,7 @@ class Mixture(Round):
             slope += term * moved >> bits
         return density, slope
 
-    def _threshold(self, alpha: int, grid: Grid) -> tuple[int, int]:
+    def _threshold(self, alpha: int, grid: LossGrid) -> tuple[int, int]:
         """Return a threshold, and a bound of E_Q|P/Q − α| between it and the exact one.
 
         With one shift the threshold is ln((α − w_0)/w_1)/s + s/2, with an error of a unit of α, and of one unit and of s units in
@@ -165,7 +165,7 @@ class Mixture(Round):
         tails = {j: tail(t - j * self.s, bits) for j in {*self.p, *self.q}}
         return _weighed(self.p, tails) >> bits, _weighed(self.q, tails) >> bits
 
-    def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
+    def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return the masses above the threshold; everything if α is at most the least ratio."""
         self._prepared(grid.bits)
         alpha = grid.alpha(k)
@@ -173,38 +173,39 @@ class Mixture(Round):
             return 1 << grid.bits, 1 << grid.bits
         return self._above(self._threshold(alpha, grid)[0], grid.bits)
 
-    def value(self, grid: Grid, k: int) -> int:
+    def value(self, grid: LossGrid, k: int) -> int:
         """Return P − αQ above the threshold, and what it can miss; 1 − α below the least ratio, where that is exact."""
         return self.at(grid.alpha(k), grid) + self.infinite
 
-    def at(self, alpha: int, grid: Grid) -> int:
+    def at(self, alpha: int, grid: LossGrid) -> int:
         """Return an upper bound of H, without the mass that is lost, at an α that is given within one unit."""
         self._prepared(grid.bits)
         if alpha <= self.floor:
             return (1 << grid.bits) - alpha + 4
         t, missed = self._threshold(alpha, grid)
         p, q = self._above(t, grid.bits)
-        return p - (alpha * q >> grid.bits) + missed + (self.many + 3) * ((alpha >> grid.bits) + 2)
+        errors = (self.many + 3) * ((alpha >> grid.bits) + 2)
+        return p - (alpha * q >> grid.bits) + missed + errors
 
 
 def _weighed(weights: Mapping[int, int], tails: Mapping[int, int]) -> int:
     return sum(weight * tails[j] for j, weight in weights.items())
 
 
-def gaussian(alpha: int, s: int, grid: Grid) -> int:
+def gaussian(alpha: int, s: int, grid: LossGrid) -> int:
     """Return an upper bound of G_s(α) = Φ(s/2 − ln α/s) − α·Φ(−s/2 − ln α/s) (section 1), s and α with grid.bits bits.
 
     G grows with s and falls with α; α is exact within one unit, which adds at most 2 units. An error η of the threshold below
     2/s + 4 units
-    adds less than αsη² < 1 unit, as in `Mixture`.
+    adds less than αsη² < 1 unit, as in `MixtureRound`. Where α is so large that these errors matter, P alone is a bound.
     """
     bits = grid.bits
     middle = (logarithm(grid, alpha) << bits) // s
     p, q = tail(middle - (s >> 1), bits), tail(middle + (s >> 1), bits)
-    return p - (alpha * q >> bits) + 8 + 4 * (alpha >> bits)
+    return min(p + 2, p - (alpha * q >> bits) + 8 + 4 * (alpha >> bits))
 
 
-class Gaussian(Round):
+class GaussianRound(Round):
     """N(s) against N(0): a Gaussian mechanism (section 1)."""
 
     symmetric = True
@@ -213,22 +214,22 @@ class Gaussian(Round):
         """Take s as a function of the bits, rounded up."""
         self.shift = shift
 
-    def at(self, alpha: int, grid: Grid) -> int:
+    def at(self, alpha: int, grid: LossGrid) -> int:
         """Return G_s at an α that is given within one unit."""
         return gaussian(alpha, self.shift(grid.bits), grid)
 
-    def value(self, grid: Grid, k: int) -> int:
+    def value(self, grid: LossGrid, k: int) -> int:
         """Return G_s at e^(kh)."""
         return self.at(grid.alpha(k), grid)
 
-    def masses(self, grid: Grid, k: int) -> tuple[int, int] | None:
+    def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return the masses above the threshold."""
         bits, s = grid.bits, self.shift(grid.bits)
         middle = (grid.at(k) << bits) // s
         return tail(middle - (s >> 1), bits), tail(middle + (s >> 1), bits)
 
 
-class Counted(Round):
+class CountedRound(Round):
     """Σ_c w_c·G_(s√c): the participations are public, and c is what they move, squared (section 4.4)."""
 
     symmetric = True
@@ -237,7 +238,7 @@ class Counted(Round):
         """Take the law of c, rounded up, and s²."""
         self.weights, self.square = dict(weights), square
 
-    def at(self, alpha: int, grid: Grid) -> int:
+    def at(self, alpha: int, grid: LossGrid) -> int:
         """Return the profile at an α ≥ 1 that is given within one unit."""
         bits, total = grid.bits, 8
         for c, weight in self.weights.items():
@@ -246,6 +247,6 @@ class Counted(Round):
                 total += (up(weight, bits) * gaussian(alpha, s, grid) >> bits) + 1
         return total
 
-    def value(self, grid: Grid, k: int) -> int:
+    def value(self, grid: LossGrid, k: int) -> int:
         """Return the profile at e^(kh)."""
         return self.at(grid.alpha(k), grid)

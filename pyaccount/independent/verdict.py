@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from .derived import NotCheckableError, Part, exactly
+from .derived import NotCheckableError, RepeatedRound, exactly
 from .documents import Reader
-from .kinds import Laplace
-from .proof import Bounds, prove
+from .kinds import LaplaceRound
+from .proof import ProvenBounds, prove
 
 #: A guarantee counts as proven if δ is proven up to this factor; the verdict states by how much it is looser.
 SLACK = Fraction(1, 1000)
@@ -34,7 +34,7 @@ def check(
     *proven*: δ(ε) ≤ (1 + looser_by)·δ for the ε and δ of the guarantee, looser_by ≤ 0.001. *refuted*: δ(ε) > δ is proven, for
     the worst case that the document allows. *consistent*: neither. *not checkable*: no bound is implemented for the document.
     """
-    began = time.monotonic()
+    began = time.process_time()
     verdict: dict[str, Any] = {
         "pyaccount": 1, "kind": "independent-verdict", "name": str(certificate.get("name")), "verdict": "not checkable",
         "reason": None, "claimed": None, "proven": None, "looser_by": None, "delta_lower": None, "spacing": None,
@@ -58,10 +58,10 @@ def check(
             _judge(verdict, found, delta)
     except NotCheckableError as error:
         verdict["reason"] = str(error)
-    return verdict | {"seconds": round(time.monotonic() - began, 3)}
+    return verdict | {"seconds": round(time.process_time() - began, 3)}
 
 
-def _kinds(certificate: Mapping[str, Any], delta: Fraction) -> list[list[Part]]:
+def _kinds(certificate: Mapping[str, Any], delta: Fraction) -> list[list[RepeatedRound]]:
     """Return what happens to each kind of record; raise if the document is not as documents are."""
     try:
         return Reader(certificate, max(delta, Fraction(1, 10**300)) / 10_000).kinds()
@@ -69,7 +69,7 @@ def _kinds(certificate: Mapping[str, Any], delta: Fraction) -> list[list[Part]]:
         raise NotCheckableError(f"the document cannot be read: {type(error).__name__}: {error}") from error
 
 
-def _judge(verdict: dict[str, Any], found: list[Bounds], delta: Fraction) -> None:
+def _judge(verdict: dict[str, Any], found: list[ProvenBounds], delta: Fraction) -> None:
     most = max(bounds.delta for bounds in found)
     epsilons = [bounds.epsilon for bounds in found if bounds.epsilon is not None]
     lowers = [bounds.lower for bounds in found if bounds.lower is not None]
@@ -86,9 +86,9 @@ def _judge(verdict: dict[str, Any], found: list[Bounds], delta: Fraction) -> Non
         verdict["reason"] = f"at this ε, δ is proven to be at most {_above(most / delta)!r} times what is claimed"
 
 
-def _largest(parts: list[Part]) -> Fraction:
+def _largest(parts: list[RepeatedRound]) -> Fraction:
     """Return the sum of the largest losses, which is attained."""
-    losses = [part.theta * count for part, count in parts if isinstance(part, Laplace)]
+    losses = [part.theta * count for part, count in parts if isinstance(part, LaplaceRound)]
     if len(losses) < len(parts):
         raise NotCheckableError("no bound is implemented at δ = 0 for anything but Laplace noise")
     return sum(losses, Fraction(0))

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import norm
 
 from pyaccount.independent import draws, kinds, lattice, proof, rounds
-from pyaccount.independent.derived import Part, discrete, rounded_root, stated
+from pyaccount.independent.derived import RepeatedRound, discrete, rounded_root, stated
 from pyaccount.independent.enclosures import up
 
 mpmath.mp.prec = 120
@@ -34,7 +34,7 @@ def gaussian(epsilon: float, s: float) -> float:
     return float(mpmath.ncdf(s / 2 - middle) - mpmath.exp(epsilon) * mpmath.ncdf(-s / 2 - middle))
 
 
-def bounds(parts: list[Part], epsilon: float, claimed: float, seconds: float = 4.0) -> proof.Bounds:
+def bounds(parts: list[RepeatedRound], epsilon: float, claimed: float, seconds: float = 4.0) -> proof.ProvenBounds:
     return proof.prove(parts, Fraction(epsilon), Fraction(claimed), seconds, lambda line: None)
 
 
@@ -44,13 +44,13 @@ def shift(sigma: float) -> Callable[[int], int]:
 
 def value_at(part: rounds.Round, epsilon: float) -> float:
     """Return the upper bound of a round's profile at a lattice point near ε, with that point."""
-    grid = lattice.Grid(lattice.spacing_of(epsilon), 30, 200)
+    grid = lattice.LossGrid(lattice.spacing_of(epsilon), 30, 200)
     return part.value(grid, 1) / 2**200
 
 
 def test_several_gaussians_on_a_lattice_are_one() -> None:
     # With probability 1 it is a mixture for the checker, and not one Gaussian.
-    parts: list[Part] = [(rounds.Mixture({1: Fraction(1)}, shift(6.0)), 9)]
+    parts: list[RepeatedRound] = [(rounds.MixtureRound({1: Fraction(1)}, shift(6.0)), 9)]
     exact = gaussian(1.0, 0.5)
     found = bounds(parts, 1.0, exact * 1.0005)
     assert exact <= found.delta <= exact * 1.0005
@@ -62,7 +62,7 @@ def test_several_gaussians_on_a_lattice_are_one() -> None:
 def test_one_gaussian_in_closed_form() -> None:
     for epsilon, sigma in ((0.5, 2.0), (8.0, 0.7), (300.0, 0.05)):
         exact = gaussian(epsilon, 1 / sigma)
-        found = bounds([(rounds.Gaussian(shift(sigma)), 1)], epsilon, exact * 0.9)
+        found = bounds([(rounds.GaussianRound(shift(sigma)), 1)], epsilon, exact * 0.9)
         assert found.lower is not None
         assert float(found.delta) == pytest.approx(exact, rel=1e-12)
         assert found.lower <= found.delta
@@ -72,7 +72,7 @@ def test_one_gaussian_in_closed_form() -> None:
 def test_one_round_of_poisson_sampling_for_a_group(epsilon: float) -> None:
     sigma, p, group = 0.8, Fraction(1, 10), 3
     law, lost = draws.binomial(group, p, Fraction(1, 10**30))
-    part = rounds.Mixture(law, shift(sigma), None, lost)
+    part = rounds.MixtureRound(law, shift(sigma), None, lost)
     weights = [math.comb(group, j) * 0.1**j * 0.9 ** (group - j) for j in range(group + 1)]
 
     y = np.linspace(-12, 15, 2_000_001)
@@ -83,7 +83,7 @@ def test_one_round_of_poisson_sampling_for_a_group(epsilon: float) -> None:
 
 def test_a_replaced_record_under_poisson_sampling() -> None:
     p = Fraction(1, 5)
-    part = rounds.Mixture({1: p}, shift(1.0), {-1: p})
+    part = rounds.MixtureRound({1: p}, shift(1.0), {-1: p})
 
     y = np.linspace(-12, 12, 2_000_001)
     here, there = (0.8 * density(y, 0.0) + 0.2 * density(y, s) for s in (1.0, -1.0))
@@ -105,7 +105,7 @@ def test_randomized_response_is_an_enumeration(count: int) -> None:
 
 
 def test_laplace_noise() -> None:
-    part = kinds.Laplace(Fraction(1, 2))
+    part = kinds.LaplaceRound(Fraction(1, 2))
     assert value_at(part, 0.2) == pytest.approx(1 - math.exp(-0.15), rel=1e-12)
     assert value_at(part, 0.6) == 0
     # Two numbers: the profile of one, at what the loss of the other leaves. A number that moves from 0 to ½.
@@ -120,7 +120,7 @@ def test_laplace_noise() -> None:
 def test_fixed_size_batches_have_their_formula() -> None:
     law, lost = draws.hypergeometric(1000, 10, 1)
     step = rounded_root(Fraction(4))
-    part = draws.Replaced(law, lost, step, rounds.Mixture(law, step), best=False)
+    part = draws.Replaced(law, lost, step, rounds.MixtureRound(law, step), best=False)
     alpha = 1 + (math.exp(0.7) - 1) / 0.01
     assert value_at(part, 0.7) == pytest.approx(0.01 * gaussian(math.log(alpha), 2.0), rel=1e-9)
 
@@ -159,24 +159,24 @@ def test_an_allocation_of_two_rounds_is_a_quadrature() -> None:
     call = np.where(left <= 0, 1 - left, norm.cdf(s / 2 - middle) - left * norm.cdf(-s / 2 - middle))
     exact = integral(density(y, 0.0) * call / 2, y)
     part = kinds.Allocation([(Fraction(s) ** 2, 2)], Fraction(1, 10**9))
-    grid = lattice.Grid(lattice.spacing_of(0.01), 25, 120)
+    grid = lattice.LossGrid(lattice.spacing_of(0.01), 25, 120)
     found = part.value(grid, 25) / 2**120
     assert exact * (1 - 1e-9) <= found <= exact * 1.001
 
 
 def test_a_sampled_gaussian_run_is_a_mixture() -> None:
     q = Fraction(1, 20)
-    inner: list[Part] = [(rounds.Gaussian(shift(1.5)), 1)]
-    part = kinds.Sampled(lambda grid: proof.run_laws(inner, grid, Fraction(1, 10**9)), q, alone=True)
-    grid = lattice.Grid(lattice.spacing_of(0.01), 25, 160)
-    mixture = rounds.Mixture({1: q}, shift(1.5))
+    inner: list[RepeatedRound] = [(rounds.GaussianRound(shift(1.5)), 1)]
+    part = kinds.SampledRound(lambda grid: proof.run_laws(inner, grid, Fraction(1, 10**9)), q, alone=True)
+    grid = lattice.LossGrid(lattice.spacing_of(0.01), 25, 160)
+    mixture = rounds.MixtureRound({1: q}, shift(1.5))
     for k in (-3, 5, 40):
         exact = mixture.value(grid, k)
         assert exact - 2**40 <= part.value(grid, k) <= exact + 2**160 // 5000
 
 
 def test_masses_that_are_larger_make_a_larger_profile() -> None:
-    grid = lattice.Grid(lattice.spacing_of(0.1), 20, 128)
+    grid = lattice.LossGrid(lattice.spacing_of(0.1), 20, 128)
     law = lattice.Law(-2, [10**19, 2 * 10**19, 3 * 10**19, 4 * 10**19], 0)
     both = lattice.product(grid, law, law, 0, 0)
     exact = [0.01, 0.04, 0.1, 0.2, 0.25, 0.24, 0.16]

@@ -91,6 +91,13 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"mechanism": {"kind": "gaussian", "sigma": 10}},
             {key: POISSON[key] for key in ("training", "sampler", "noise")},
         ],
+        "accounting": {"tolerance": 1e-3},
+    },
+    "two stages": {
+        "privacy": {"adjacency": "replace-one", "epsilon": "solve", "delta": 1e-4},
+        "training": {"dataset_size": 1000, "expected_batch_size": 20, "iterations": 5},
+        "sampler": {"kind": "must-ow", "subset_size": 100},
+        "noise": {"multiplier": 1.5},
     },
     "pure": {
         "privacy": {"adjacency": "add-remove", "group_size": 3, "epsilon": "solve", "delta": 0},
