@@ -74,7 +74,7 @@ def _judge(verdict: dict[str, Any], found: list[ProvenBounds], delta: Fraction) 
     epsilons = [bounds.epsilon for bounds in found if bounds.epsilon is not None]
     lowers = [bounds.lower for bounds in found if bounds.lower is not None]
     if len(epsilons) == len(found):
-        verdict["proven"] = {"epsilon": _above(max(epsilons)), "delta": _above(delta)}
+        verdict["proven"] = {"epsilon": _above(max(epsilons)), "delta": float(delta)}
     verdict["spacing"] = max(bounds.spacing for bounds in found)
     verdict["delta_lower"] = _below(max(lowers)) if lowers else None
     if most <= delta * (1 + SLACK):
