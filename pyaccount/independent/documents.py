@@ -52,7 +52,8 @@ def _filled_in(certificate: JsonObject) -> dict[str, Any]:
 KNOWN = {
     place: set(keys.split())
     for place, keys in {
-        "": "pyaccount name privacy accounting workload count phases parallel select training sampler matrix noise mechanism",
+        "": "pyaccount kind name privacy accounting workload composed_from count phases parallel select training sampler matrix "
+        "noise mechanism",
         "training": "sampling_probability participation_rate dataset_size expected_batch_size iterations epochs",
         "noise": "kind multiplier also scale",
         "matrix": "kind bands normalize coefficients restart_every estimation optimize_for buffers parameters",
@@ -62,6 +63,15 @@ KNOWN = {
         "utility_sensitivity monotone noise",
     }.items()
 }
+
+
+def _all_known(body: JsonObject) -> None:
+    for place, keys in KNOWN.items():
+        unknown = set(body if not place else body.get(place) or {}) - keys
+        if unknown:
+            raise NotCheckableError(
+                f"no bound is implemented for the key {sorted(unknown)[0]} {place and 'in ' + place}"
+            )
 
 
 class Reader:
@@ -78,6 +88,7 @@ class Reader:
     def kinds(self) -> list[list[RepeatedRound]]:
         """Return what happens to each kind of record: the parts of one of them in each list."""
         phases = self.document.get("phases")
+        _all_known(self.document)
         self.scale = exactly(self.document.get("noise", {}).get("scale", 1)) if phases else Fraction(1)
         chosen: list[list[list[RepeatedRound]]] = [
             self._alternatives(body) for body in (phases if phases is not None else [self.document])
@@ -85,6 +96,7 @@ class Reader:
         return [together([part for parts in choice for part in parts]) for choice in product(*chosen)]
 
     def _alternatives(self, body: JsonObject) -> list[list[RepeatedRound]]:
+        _all_known(body)
         if "parallel" not in body:
             return [self._run(body)]
         if self.adjacency == "replace-one" or self.group != 1:
@@ -94,12 +106,7 @@ class Reader:
 
     def _run(self, body: JsonObject) -> list[RepeatedRound]:
         """Return the parts of a body, `count` times. A key that is not known might change what is meant."""
-        for place, keys in KNOWN.items():
-            unknown = set(body if not place else body.get(place) or {}) - keys
-            if unknown:
-                raise NotCheckableError(
-                    f"no bound is implemented for the key {sorted(unknown)[0]} {place and 'in ' + place}"
-                )
+        _all_known(body)
         count = int(exactly(body.get("count", 1)))
         if "select" in body or "parallel" in body:
             raise NotCheckableError(
