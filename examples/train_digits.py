@@ -2,9 +2,9 @@
 
     python examples/train_digits.py [--epsilon 2] [--runs 10] [--trials 3] [--epochs 20] [--save digits.json]
 
-The data are scikit-learn's 1797 digits of 8 × 8 pixels (`pip install scikit-learn`), split once; the model is a softmax
-regression, whose gradients have a closed form, so that numpy is enough. Every certificate is of zero-out of one record at
-δ = 1e-5, in batches of the same expected size:
+The data are scikit-learn's 1797 digits of 8 × 8 pixels (`pip install "pyaccount-dp[examples]"`), split once; the model is a
+softmax regression, whose gradients have a closed form, so that numpy is enough. Every certificate is of zero-out of one record
+at δ = 1e-5, in batches of the same expected size:
 
 * Poisson sampling with independent noise (DP-SGD);
 * b-min-sep sampling with a banded Toeplitz matrix, of the bands with the least prefix-sum error;

@@ -157,7 +157,9 @@ def __getattr__(name: str) -> Any:
         # A file with all of the package's metadata is read for it.
         from importlib.metadata import version
 
-        return version("pyaccount")
+        from pyaccount.errors import DISTRIBUTION
+
+        return version(DISTRIBUTION)
     raise AttributeError(f"module 'pyaccount' has no attribute {name!r}")
 
 

@@ -15,6 +15,28 @@ from typing import ClassVar
 
 Path = tuple[str | int, ...]
 
+#: The name of the distribution, by which pip installs this package; an unrelated project is called pyaccount.
+DISTRIBUTION = "pyaccount-dp"
+
+#: The extra of the distribution that installs each package that only some functions need.
+EXTRAS: dict[str, str] = {
+    "distributed": "cluster",
+    "dp-accounting": "dp-accounting",
+    "flwr": "flower",
+    "lightning": "lightning",
+    "matplotlib": "plot",
+    "mlflow-skinny": "mlflow",
+    "opacus": "opacus",
+    "pandas": "pandas",
+    "polars": "polars",
+    "pyarrow": "parquet",
+    "securesystemslib": "attest",
+    "sqlalchemy": "ledger-postgres",
+    "torch": "torch",
+    "transformers": "transformers",
+    "wandb": "wandb",
+}
+
 #: The maximum length of a value, a key or a file name that a message repeats, in characters.
 LONGEST_SHOWN = 80
 
@@ -402,14 +424,13 @@ class MissingExtraError(PyaccountError):
 
     @classmethod
     def of(cls, package: str, why: str, instead: str = "") -> MissingExtraError:
-        """Return the error of a package that is not installed, with the name that pip uses.
+        """Return the error of a package of `EXTRAS` that is not installed, with the extra that installs it.
 
-        The package itself is named instead of an extra of pyaccount, because an index may have another project of that name.
-        `why` states what needs it ("pictures need it"), `instead` what to do without it.
+        pip installs an extra of an installed distribution without fetching the distribution again. `why` states what needs the
+        package ("pictures need it"), `instead` what to do without it.
         """
-        quoted = f'"{package}"' if "[" in package else package
         way_out = f", or {instead}" if instead else ""
-        return cls(f"{package.partition('[')[0]} is not installed, and {why}: pip install {quoted}{way_out}")
+        return cls(f'{package} is not installed, and {why}: pip install "{DISTRIBUTION}[{EXTRAS[package]}]"{way_out}')
 
 
 def path_text(path: Path) -> str:

@@ -2,9 +2,9 @@
 
     python examples/integrations/jax_run.py [--rounds 64] [--epsilon 8] [--folder runs/jax]
 
-Needs pyaccount and `pip install jax-privacy`. A logistic regression on records drawn here, b-min-sep batches and a banded matrix,
-zero-out of one record at δ = 1e-5. Gradients are clipped and summed by jax_privacy's `clipped_grad` in both, in batches of one
-padded size, so that nothing is compiled twice.
+Needs `pip install "pyaccount-dp[jax-privacy]"`. A logistic regression on records drawn here, b-min-sep batches and a banded
+matrix, zero-out of one record at δ = 1e-5. Gradients are clipped and summed by jax_privacy's `clipped_grad` in both, in batches
+of one padded size, so that nothing is compiled twice.
 
 * `certified`: batches and noise are those of `pyaccount.TrainingRun`, as they were accounted, with a record of what was released.
 * `alone`: batches of jax_privacy's `BMinSepSampling`, noise of its `matrix_factorization_privatizer`, at the certificate's σ, its

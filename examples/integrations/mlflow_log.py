@@ -2,7 +2,7 @@
 
     python examples/integrations/mlflow_log.py examples/cifar10-dp-sgd.yaml
 
-Needs `pip install mlflow-skinny`. `MLFLOW_TRACKING_URI` says where to.
+Needs `pip install "pyaccount-dp[mlflow]"`. `MLFLOW_TRACKING_URI` says where to.
 """
 
 from __future__ import annotations

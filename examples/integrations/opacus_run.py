@@ -2,7 +2,7 @@
 
     python examples/integrations/opacus_run.py [--rounds 60] [--epsilon 8] [--folder runs/opacus] [--noise run|opacus]
 
-Needs pyaccount, and `pip install opacus`. A small network on records drawn here, Poisson batches, add-remove of one record at
+Needs `pip install "pyaccount-dp[opacus]"`. A small network on records drawn here, Poisson batches, add-remove of one record at
 δ = 1e-5. Two parts, each of which can be taken alone:
 
 * `loader`: the run's batches, exact and from the run's key, in the place of Opacus's own `DPDataLoader`. Empty batches are among

@@ -28,7 +28,7 @@ def library() -> Any:
         from securesystemslib.dsse import Envelope
         from securesystemslib.exceptions import UnverifiedSignatureError
     except ImportError as error:
-        raise MissingExtraError.of("securesystemslib[crypto]", "attestations need it") from error
+        raise MissingExtraError.of("securesystemslib", "attestations need it") from error
     return SimpleNamespace(
         Envelope=Envelope,
         signer=signer,

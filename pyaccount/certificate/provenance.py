@@ -8,6 +8,7 @@ from functools import cache
 from importlib.metadata import version
 
 from pyaccount import _core
+from pyaccount.errors import DISTRIBUTION
 
 
 def versions() -> dict[str, str]:
@@ -18,7 +19,7 @@ def versions() -> dict[str, str]:
 @cache
 def _installed() -> str:
     """Return the version of this package, which is read from the file with its metadata."""
-    return version("pyaccount")
+    return version(DISTRIBUTION)
 
 
 def now() -> str:

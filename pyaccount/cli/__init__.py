@@ -23,6 +23,7 @@ from pyaccount.cli import streams
 from pyaccount.cli.common import BUG, COMPLETING, HOLDS, INTERRUPTED, STOPPED, WRONG, tell
 from pyaccount.cli.failures import UnknownWord, as_data, command_of, in_options, tell_errors
 from pyaccount.cli.help import Context
+from pyaccount.errors import DISTRIBUTION
 
 #: The module of each command, in the order of use. Only the module of the called command is loaded.
 _HOMES = {
@@ -85,7 +86,7 @@ class _InOrder(click.Group):
 
 
 @click.group(cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="pyaccount", message="pyaccount %(version)s")
+@click.version_option(package_name=DISTRIBUTION, message="pyaccount %(version)s")
 def commands() -> None:
     """Certify differential privacy: read a mechanism document, and write a certificate with proven privacy bounds.
 

@@ -651,7 +651,7 @@ def test_several_draws_under_replacement_have_no_event() -> None:
 
 def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
-    with pytest.raises(MissingExtraError, match="pip install dp-accounting"):
+    with pytest.raises(MissingExtraError, match=r"pyaccount-dp\[dp-accounting\]"):
         dp_accounting.to_event(BASE)
     # Reading takes no library.
     assert dp_accounting.from_event(G(1.0), adjacency="add-remove", delta=DELTA)["noise"] == {"multiplier": 1}

@@ -436,7 +436,7 @@ def test_without_the_extra_it_is_named(project: Signing) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    told = 'securesystemslib is not installed, and attestations need it: pip install "securesystemslib[crypto]"'
+    told = 'securesystemslib is not installed, and attestations need it: pip install "pyaccount-dp[attest]"'
     assert " ".join(done.stderr.split()) == told
 
 

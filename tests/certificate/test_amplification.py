@@ -251,7 +251,7 @@ def test_pictures_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     loaded = load_any(document(laplace(1.0), OW))
     assert not isinstance(loaded, pyaccount.Document)
-    with pytest.raises(MissingExtraError, match="pip install matplotlib"):
+    with pytest.raises(MissingExtraError, match=r"pyaccount-dp\[plot\]"):
         figure(aligned_profile(amplify(loaded)))
 
 

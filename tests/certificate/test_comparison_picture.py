@@ -131,7 +131,7 @@ def test_many_points_in_one_place_have_words_that_do_not_overlap() -> None:
 
 def test_it_says_what_to_install(comparison: pyaccount.Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match="pip install matplotlib"):
+    with pytest.raises(MissingExtraError, match=r"pyaccount-dp\[plot\]"):
         comparison.plot()
 
 

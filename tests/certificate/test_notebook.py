@@ -169,10 +169,10 @@ def test_data_frames() -> None:
 def test_without_the_extras_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     profile = loaded("deterministic").profile
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(pyaccount.MissingExtraError, match="pip install pandas"):
+    with pytest.raises(pyaccount.MissingExtraError, match=r"pyaccount-dp\[pandas\]"):
         profile.to_pandas()
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(pyaccount.MissingExtraError, match="pip install matplotlib"):
+    with pytest.raises(pyaccount.MissingExtraError, match=r"pyaccount-dp\[plot\]"):
         profile.plot()
 
 

@@ -154,7 +154,7 @@ def test_one_column_is_not_both() -> None:
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(pyaccount.MissingExtraError, match="pip install pyarrow, or give CSV"):
+    with pytest.raises(pyaccount.MissingExtraError, match=r'pip install "pyaccount-dp\[parquet\]", or give CSV'):
         attribution_of(file_of(tmp_path, b"PAR1", "table.parquet"))
 
 

@@ -20,6 +20,7 @@ from gate_tools import golden
 from places import ROOT
 
 from pyaccount import _core
+from pyaccount.errors import DISTRIBUTION, EXTRAS
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
@@ -58,24 +59,30 @@ def test_the_citation_names_nobody_who_is_not() -> None:
     assert found["authors"] == [{"name": "The pyaccount contributors"}]
 
 
-def test_what_is_missing_is_installed_by_its_own_name() -> None:
-    """The project pyaccount on the public index is unrelated, so no message tells users to install our extras from it."""
+def test_what_is_missing_is_an_extra_of_the_distribution() -> None:
+    """The project pyaccount on the public index is unrelated: nothing tells users to install that, or an extra of it."""
     files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    named, sent = set(), []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    assert project["name"] == DISTRIBUTION
+    named = set()
     for file in filter(None, files.split("\0")):
-        if Path(file).suffix not in (".py", ".md", ".yaml", ".yml", ".toml") or file.startswith("tests/"):
+        if Path(file).suffix not in (".py", ".md", ".yaml", ".yml", ".toml") or file in (
+            "CHANGELOG.md",
+            "tests/house/test_project.py",
+        ):
             continue
         text = (ROOT / file).read_text(encoding="utf-8")
-        sent += [file] if re.search(r"pyaccount\[[a-z]", text) else []
+        assert not re.search(r"pip install \S*pyaccount\b(?!-dp)|pyaccount\[[a-z]", text), file
+        for listed in re.findall(r"pyaccount-dp\[([a-z,-]+)\]", text):
+            assert set(listed.split(",")) <= set(extras), (file, listed)
         named |= set(re.findall(r'MissingExtraError\.of\(\s*"([^"]+)"', text))
         assert file == "pyaccount/errors.py" or "MissingExtraError(" not in text, (
             f"{file}: say it by MissingExtraError.of"
         )
-    assert not sent
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"].values()
-    # Any version of polars can read the result of `to_dict`, so no version is required.
-    assert named - {"polars"} <= {re.split("[<>=~]", one)[0] for extra in extras for one in extra}
+    assert named <= set(EXTRAS)
+    for package, extra in EXTRAS.items():
+        assert package in [re.split(r"[\[<>=~]", one)[0] for one in extras[extra]]
 
 
 def test_a_release_needs_its_tag_and_its_section() -> None:

@@ -197,9 +197,13 @@ def test_forms(tmp_path: Path) -> None:
     assert [float(row["delta"]) for row in rows] == [row.delta for row in found.rows]
     assert {row["failure"] for row in rows} == {""}
     assert len(re.findall(r"^\| [124] \|", found.to_markdown(), flags=re.MULTILINE)) == 6
-    for frame, package in ((found.to_pandas, "pandas"), (found.to_polars, "polars"), (found.to_parquet, "pyarrow")):
+    for frame, package, extra in (
+        (found.to_pandas, "pandas", "pandas"),
+        (found.to_polars, "polars", "polars"),
+        (found.to_parquet, "pyarrow", "parquet"),
+    ):
         if find_spec(package) is None:
-            with pytest.raises(MissingExtraError, match=f"pip install {package}"):
+            with pytest.raises(MissingExtraError, match=rf"pyaccount-dp\[{extra}\]"):
                 frame()
         else:
             made = frame()

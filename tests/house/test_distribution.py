@@ -1,0 +1,93 @@
+"""The distribution is called pyaccount-dp, and its extras are found in what is installed: in an empty environment, with pip.
+
+The index is a folder. It has a wheel with the metadata of the installed distribution, and empty wheels of what that requires, so
+that nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import subprocess
+import sys
+import venv
+from email.parser import Parser
+from importlib.metadata import distribution
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from pyaccount.errors import DISTRIBUTION, EXTRAS
+
+
+def wheel(folder: Path, name: str, version: str, metadata: str, files: dict[str, str]) -> Path:
+    """Write a wheel of pure Python files."""
+    stem = f"{re.sub(r'[-_.]+', '_', name)}-{version}"
+    info = f"{stem}.dist-info"
+    tagged = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    files = files | {f"{info}/METADATA": metadata, f"{info}/WHEEL": tagged}
+    rows = []
+    for place, text in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        rows.append(f"{place},sha256={digest},{len(text.encode())}")
+    path = folder / f"{stem}-py3-none-any.whl"
+    with ZipFile(path, "w") as archive:
+        for place, text in {**files, f"{info}/RECORD": "\n".join([*rows, f"{info}/RECORD,,"]) + "\n"}.items():
+            archive.writestr(place, text)
+    return path
+
+
+def required(metadata: str) -> dict[str, str]:
+    """Return what the metadata require, extras included: the name, and a version that is allowed."""
+    found = {}
+    for line in Parser().parsestr(metadata).get_all("Requires-Dist") or []:
+        name, least = re.match(r"([\w.-]+)(?:\[[\w,]+\])?\s*(?:\(?>=([\d.]+))?", line.partition(",")[0]).groups()  # type: ignore[union-attr]
+        found[name] = least or "1.0"
+    return found
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("index")
+    metadata = distribution(DISTRIBUTION).read_text("METADATA")
+    assert metadata is not None
+    for name, version in required(metadata).items():
+        extras = "Provides-Extra: crypto\n" if name == "securesystemslib" else ""
+        wheel(folder, name, version, f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{extras}", {})
+    said = "'installed'"
+    wheel(
+        folder,
+        DISTRIBUTION,
+        distribution(DISTRIBUTION).version,
+        metadata,
+        {"pyaccount/__init__.py": f"said = {said}\n"},
+    )
+    return folder
+
+
+def test_extras_are_installed_by_the_name_that_messages_say(index: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "empty", with_pip=True)
+    python = tmp_path / "empty" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    pip = [str(python), "-I", "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-index"]
+    subprocess.run([*pip, "--find-links", str(index), DISTRIBUTION], check=True)
+    ask = "import importlib.metadata as m, pyaccount; print(pyaccount.said, *sorted(d.name for d in m.distributions()))"
+    listed = subprocess.run(
+        [str(python), "-I", "-c", ask], capture_output=True, text=True, check=True, cwd=tmp_path
+    ).stdout.split()
+    assert listed[0] == "installed"
+    assert {DISTRIBUTION, "numpy", "click"} <= set(listed)
+    assert not set(EXTRAS) & set(listed)
+    # Once the distribution is installed, no index needs to have it.
+    own = next(index.glob("pyaccount_dp-*.whl"))
+    own.rename(tmp_path / own.name)
+    try:
+        extras = ",".join(sorted(EXTRAS.values()))
+        subprocess.run([*pip, "--find-links", str(index), f"{DISTRIBUTION}[{extras}]"], check=True)
+    finally:
+        (tmp_path / own.name).rename(own)
+    listed = subprocess.run(
+        [str(python), "-I", "-c", ask], capture_output=True, text=True, check=True, cwd=tmp_path
+    ).stdout.split()
+    assert set(EXTRAS) <= set(listed)
