@@ -20,7 +20,7 @@ COPY .ci/image/requirements.lock /requirements.lock
 RUN python -m venv /opt/pyaccount \
     && /opt/pyaccount/bin/python -m pip install --no-cache-dir --require-hashes --requirement /requirements.lock
 COPY --from=build /wheels /wheels
-RUN /opt/pyaccount/bin/python -m pip install --no-cache-dir --no-deps --no-index --find-links /wheels pyaccount \
+RUN /opt/pyaccount/bin/python -m pip install --no-cache-dir --no-deps --no-index --find-links /wheels pyaccount-dp \
     && /opt/pyaccount/bin/python -m pip uninstall --yes pip
 
 FROM python:3.13.9-slim-bookworm
