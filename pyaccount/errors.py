@@ -34,6 +34,7 @@ EXTRAS: dict[str, str] = {
     "sqlalchemy": "ledger-postgres",
     "torch": "torch",
     "transformers": "transformers",
+    "trl": "trl",
     "wandb": "wandb",
 }
 

@@ -2,7 +2,7 @@
 
     python examples/integrations/flower_run.py [--folder runs/flower] [--epsilon 8] [--rounds 20]
 
-Needs pyaccount, and `pip install "flwr[simulation]"`, whose simulation runs the clients here. Each client has a few points of a
+Needs `pip install "pyaccount-dp[flower]"`, whose simulation runs the clients here. Each client has a few points of a
 line and fits it; the server asks the clients of a round for their lines, and releases their mean with noise.
 """
 

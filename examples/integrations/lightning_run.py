@@ -2,7 +2,7 @@
 
     python examples/integrations/lightning_run.py [--folder runs/lightning] [--epsilon 8] [--rounds 60]
 
-Needs pyaccount, and `pip install lightning`. A small network on records drawn here.
+Needs `pip install "pyaccount-dp[lightning]"`. A small network on records drawn here.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python examples/integrations/opacus_engine.py [--folder runs/opacus] [--sigma 2]
 
-Needs pyaccount, and `pip install opacus`. A small network on records drawn here; every record takes part in every 25th round at
+Needs `pip install "pyaccount-dp[opacus]"`. A small network on records drawn here; every record takes part in every 25th round at
 most once, and the noise of later rounds cancels part of that of earlier ones.
 """
 

@@ -2,7 +2,7 @@
 
     python examples/integrations/transformers_run.py [--folder runs/transformers] [--epsilon 8] [--rounds 40]
 
-Needs pyaccount, and `pip install "transformers[torch]" peft`. The model is a tiny one that is made here, and the records are
+Needs `pip install "pyaccount-dp[transformers]"`. The model is a tiny one that is made here, and the records are
 lines that are made here too, so that nothing is downloaded: put a model and data of your own in their place.
 """
 

@@ -1,6 +1,6 @@
 """MLflow: a certificate in a run, as parameters, metrics and artifacts.
 
-Needs `pip install mlflow-skinny` or mlflow; `MLFLOW_TRACKING_URI` says where runs are stored.
+Needs `pip install "pyaccount-dp[mlflow]"`, or mlflow; `MLFLOW_TRACKING_URI` says where runs are stored.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Weights & Biases: a certificate in a run, in its configuration, its summary and as an artifact.
 
-Needs `pip install wandb`. With `WANDB_MODE=offline` nothing leaves the machine.
+Needs `pip install "pyaccount-dp[wandb]"`. With `WANDB_MODE=offline` nothing leaves the machine.
 """
 
 from __future__ import annotations

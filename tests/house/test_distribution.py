@@ -39,12 +39,14 @@ def wheel(folder: Path, name: str, version: str, metadata: str, files: dict[str,
     return path
 
 
-def required(metadata: str) -> dict[str, str]:
-    """Return what the metadata require, extras included: the name, and a version that is allowed."""
+def required(metadata: str) -> dict[str, tuple[str, str | None]]:
+    """Return what the metadata require, extras included: the name, a version that is allowed, and an extra of it."""
     found = {}
     for line in Parser().parsestr(metadata).get_all("Requires-Dist") or []:
-        name, least = re.match(r"([\w.-]+)(?:\[[\w,]+\])?\s*(?:\(?>=([\d.]+))?", line.partition(",")[0]).groups()  # type: ignore[union-attr]
-        found[name] = least or "1.0"
+        read = re.match(r"([\w.-]+)(?:\[([\w-]+)\])?\s*(?:\(?>=([\d.]+))?", line)
+        assert read is not None
+        name, extra, least = read.groups()
+        found[name] = (least or "1.0", extra)
     return found
 
 
@@ -53,9 +55,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("index")
     metadata = distribution(DISTRIBUTION).read_text("METADATA")
     assert metadata is not None
-    for name, version in required(metadata).items():
-        extras = "Provides-Extra: crypto\n" if name == "securesystemslib" else ""
-        wheel(folder, name, version, f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{extras}", {})
+    for name, (version, extra) in required(metadata).items():
+        provides = "" if extra is None else f"Provides-Extra: {extra}\n"
+        wheel(folder, name, version, f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{provides}", {})
     said = "'installed'"
     wheel(
         folder,

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pyaccount.errors import MissingExtraError
+from pyaccount.errors import EXTRAS, MissingExtraError
 
 
 class Without:
@@ -46,5 +46,6 @@ def test_the_way_out_is_told(module: str, package: str, monkeypatch: pytest.Monk
     ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [Without(package), *sys.meta_path])
-    with pytest.raises(MissingExtraError, match=f"{package} is not installed, and pyaccount.* pip install {package}"):
+    installs = rf'pip install "pyaccount-dp\[{EXTRAS[package]}\]"'
+    with pytest.raises(MissingExtraError, match=f"{package} is not installed, and pyaccount.* {installs}"):
         importlib.import_module(f"pyaccount.{module}")
