@@ -29,6 +29,7 @@ EXTRAS: dict[str, str] = {
     "opacus": "opacus",
     "pandas": "pandas",
     "polars": "polars",
+    "psycopg": "ledger-postgres",
     "pyarrow": "parquet",
     "securesystemslib": "attest",
     "sqlalchemy": "ledger-postgres",

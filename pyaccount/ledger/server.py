@@ -54,9 +54,7 @@ class Server:
                 connect_args={"connect_timeout": CONNECTING, "application_name": "pyaccount ledger"},
             )
         except ImportError as error:
-            raise MissingExtraError.of(
-                "psycopg[binary]", "a ledger on a PostgreSQL server needs it", "name a file"
-            ) from error
+            raise MissingExtraError.of("psycopg", "a ledger on a PostgreSQL server needs it", "name a file") from error
         except sqlalchemy.exc.SQLAlchemyError as error:
             raise LedgerStorageError(
                 f"{self.place}: no database of this kind is supported: use postgresql://…"
