@@ -4,12 +4,11 @@ A *law* is a finite measure on losses k·h and ∞. Its profile is h(α) = Σ p_
 
 **Composition is monotone.** If the profile of one law is nowhere below that of another, the same is true after both are
 composed with a third: δ of a product is ∫ h(e^(ε − ℓ)) over the losses ℓ of the third law. So rounds may be replaced one after
-the
-other by laws with larger profiles, and larger masses have larger profiles. A law need not have mass 1.
+the other by laws with larger profiles, and larger masses have larger profiles. A law need not have mass 1.
 
 **Connect the dots** (Doroshenko et al. 2022, arXiv:2207.04380). A profile is convex in α, 1 at α = 0 and not increasing. The
-function
-that is linear between its values at some α_k = e^(kh) is above it, and is the profile of the law of its second differences.
+function that is linear between its values at some α_k = e^(kh) is above it, and is the profile of the law of its second
+differences.
 """
 
 from __future__ import annotations
@@ -61,9 +60,8 @@ def connected(grid: LossGrid, nodes: Sequence[tuple[int, int]]) -> tuple[Law, La
     p_k = (v_(k−1) − v_k)(1 + A_g′) − (v_k − v_(k+1))·A_g; p_k = (1 − v_k) − (v_k − v_(k+1))·A_g for the first node;
     p_∞ = v at the last node. The mass of the reflection at −k is p_k·e^(−kh), and at ∞ what is left of 1:
     1 + (slope at 0) = 1 − (1 − v)/α at the first node. v_k are exact integers with grid.bits bits; A_g errs by less than
-    2^(2·log₂ A_g
-    + 2) units, which is taken to the safe side. A mass that is negative by rounding or because the nodes are not convex is
-    replaced by 0: then the law is still above the function.
+    2^(2·log₂ A_g + 2) units, which is taken to the safe side. A mass that is negative by rounding or because the nodes are not
+    convex is replaced by 0: then the law is still above the function.
     """
     bits, one = grid.bits, 1 << grid.bits
     inverse: dict[int, tuple[int, int]] = {}
@@ -99,10 +97,8 @@ def product(grid: LossGrid, a: Law, b: Law, spare_top: int, spare_low: int) -> L
     """Return a law whose profile is at least that of the composition of two.
 
     The polynomials of masses are multiplied exactly (Kronecker 1882: their coefficients are digits of two large numbers, which
-    the
-    decimal module multiplies by number-theoretic transforms), and each coefficient is rounded up to the unit. Losses
-    above are moved to ∞ while their mass is at most `spare_top`, and losses below up to the least loss that is kept while
-    their mass
+    the decimal module multiplies by number-theoretic transforms), and each coefficient is rounded up to the unit. Losses above
+    are moved to ∞ while their mass is at most `spare_top`, and losses below up to the least loss that is kept while their mass
     is at most `spare_low`. Both only raise the profile.
     """
     scale = 10**grid.digits
