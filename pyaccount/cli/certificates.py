@@ -360,7 +360,7 @@ def verify(
             raise click.UsageError(
                 "--independent checks one CERT by itself: leave out other options, but --format and --time-limit."
             )
-        return _independent(certificate, 100.0 if seconds is None else seconds, form, quiet=quiet)
+        return _independent(certificate, seconds, form, quiet=quiet)
     verdict = None if record is None or certificate is None else _recorded(record, certificate, expected_head)
     with progress(quiet=quiet) as report:
         options = RunOptions(threads=threads, time_limit=seconds, limited_by="--time-limit", report=report or silent)
@@ -400,11 +400,11 @@ def verify(
     return HOLDS if agrees else FAILS
 
 
-def _independent(certificate: str, seconds: float, form: str, *, quiet: bool) -> int:
+def _independent(certificate: str, seconds: float | None, form: str, *, quiet: bool) -> int:
     """Print the verdict of the independent checker; return the exit code."""
-    from pyaccount.gate.independent import verify_independently
+    from pyaccount.gate.independent import SECONDS, verify_independently
 
-    verdict = verify_independently(certificate, seconds)
+    verdict = verify_independently(certificate, SECONDS if seconds is None else seconds)
 
     def show(form: str) -> None:
         if form == "json":

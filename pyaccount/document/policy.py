@@ -158,6 +158,11 @@ class PolicyModel(Section):
         default=None,
         description="The budget of the data set: a certificate passes only if it is entered in this ledger, or would fit.",
     )
+    independent: Annotated[Literal["required"] | None, Choice(("required",))] = Field(
+        default=None,
+        description="With `required`, the independent checker must prove the guarantee. This takes seconds to minutes for each "
+        "certificate, and some documents are not checkable.",
+    )
     trusted_keys: Annotated[str | None, Text(ranges.FILE_LENGTH)] = Field(
         default=None,
         description="A folder of trusted public keys, relative to the folder of the policy. Only attestations pass, "
@@ -184,6 +189,8 @@ class Policy(Written):
         #: The place of the ledger, resolved in the same way, and the name of the data set.
         self.budget: tuple[str, str | None] | None = None
         self.subjects_required: bool = model.subjects is not None
+        #: Whether the independent checker must prove the guarantee.
+        self.independent_required: bool = model.independent is not None
         found = [*problems, *invalid]
         if not found and not model.limits.model_fields_set:
             allowed = ", ".join(Limits.model_fields)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyaccount.document.document import Document
     from pyaccount.document.sources import Handed
     from pyaccount.gate.budgets import AskedBudget
+    from pyaccount.gate.independent import AskedProof
     from pyaccount.ledger import Ledger
 
 FilePath = str | os.PathLike[str]
@@ -94,7 +95,8 @@ def check(  # noqa: PLR0913 - everything that a verdict depends on
         raise DomainError(
             "`any_subject` is only for attestations: leave it out, since a certificate alone is about no file"
         )
-    more: Any = {"about": about, "shown_only": [(caller, name) for name in unlimited], "budgets": budgets}
+    others = [*budgets, *_proofs(loaded)]
+    more: Any = {"about": about, "shown_only": [(caller, name) for name in unlimited], "asked_of_others": others}
     judged = []
     for source in sources:
         file = os.fsdecode(source) if isinstance(source, str | os.PathLike) else "certificate"
@@ -128,6 +130,15 @@ def _attested(envelope: Envelope, seal: Seal, judged_by: Callable[[Read], Judged
 def _with(rules: tuple[Rule, ...], judged: Judged) -> Judged:
     """Return a verdict with further rules before its own."""
     return replace(judged, passes=judged.passes and all(rule.passes for rule in rules), rules=(*rules, *judged.rules))
+
+
+def _proofs(policy: Policy | None) -> list[AskedProof]:
+    """Return the requirement of a policy that guarantees are proven independently; empty if it has none."""
+    if policy is None or not policy.independent_required:
+        return []
+    from pyaccount.gate.independent import SECONDS, AskedProof  # few gates ask for it
+
+    return [AskedProof(policy.name, SECONDS)]
 
 
 def _budgets(

@@ -8,12 +8,19 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pyaccount.errors import CertificateError, quoted
+from pyaccount.gate.verdict import Rule
 from pyaccount.independent.verdict import check, parsed
 from pyaccount.pages.page import Badge, Fact, FactList, Page, PageSection
 from pyaccount.pages.readable import Readable
+
+if TYPE_CHECKING:
+    from pyaccount.certificate.reading import Read
+
+#: The default of the time after which no finer lattice is begun.
+SECONDS = 100.0
 
 IndependentAnswer = Literal["proven", "consistent", "not checkable", "refuted"]
 
@@ -83,6 +90,21 @@ class IndependentVerdict(Readable):
         section = PageSection("independent", "What was proven independently", (FactList(tuple(facts)),))
         badge = Badge(self.verdict, good=self.verdict == "proven")
         return Page("Independent check", self.file, (section,), badges=(badge,))
+
+
+class AskedProof(NamedTuple):
+    """The requirement that the independent checker proves a guarantee, and who requires it."""
+
+    origin: str
+    #: The time after which no finer lattice is begun.
+    seconds: float
+
+    def rule(self, read: Read) -> Rule:
+        """Return whether the guarantee of a certificate is proven independently."""
+        found = check(parsed(json.dumps(read.raw)), self.seconds)
+        return Rule(
+            "independent", self.origin, "proven", found["verdict"], found["verdict"] == "proven", found["reason"]
+        )
 
 
 def verify_independently(path: str, seconds: float) -> IndependentVerdict:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyaccount.certificate.reading import Read
     from pyaccount.document.policy import Limits
     from pyaccount.gate.budgets import AskedBudget
+    from pyaccount.gate.independent import AskedProof
 
 #: The kinds of guarantee, from the strongest to the weakest.
 KINDS: tuple[GuaranteeKind, ...] = get_args(GuaranteeKind)
@@ -48,12 +49,13 @@ def judge(
     *,
     about: About | None = None,
     shown_only: Sequence[tuple[str, str]] = (),
-    budgets: Sequence[AskedBudget] = (),
+    asked_of_others: Sequence[AskedBudget | AskedProof] = (),
 ) -> Judged:
     """Return the verdict on one certificate; `asked` are sets of limits with origins. Raises `CertificateError`.
 
     `shown_only` are the coordinates of the guarantee, `epsilon` or `delta`, that no limit restricts, each with the
-    origin of the option that allowed this. `budgets` are ledgers that must have or admit it.
+    origin of the option that allowed this. `asked_of_others` is what others must say of it: ledgers that have or admit it, and
+    the independent checker.
     """
     data = read.certificate()
     contradictions = inconsistencies(data)
@@ -75,7 +77,7 @@ def judge(
         rules.append(Rule(name, origin, None, value, True, "shown only: no limit on it was asked for"))
     if about is not None:
         rules.append(_about(data, about))
-    rules += [budget.rule(read) for budget in budgets]
+    rules += [one.rule(read) for one in asked_of_others]
     return Judged(
         file=read.file,
         passes=all(rule.passes for rule in rules),

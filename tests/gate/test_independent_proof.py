@@ -1,0 +1,59 @@
+"""A policy that asks for an independent proof of the guarantee."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pyaccount
+from pyaccount.errors import DocumentError
+from pyaccount.gate.verdict import Rule
+
+POLICY: dict[str, Any] = {
+    "pyaccount": 1,
+    "kind": "policy",
+    "name": "release",
+    "limits": {"max_epsilon": 8, "max_delta": 1e-5},
+    "independent": "required",
+}
+PRIVACY = {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6}
+COUNT = {"pyaccount": 1, "name": "count", "privacy": PRIVACY, "mechanism": {"kind": "gaussian", "sigma": 4}}
+
+
+def proof(certificate: pyaccount.Certificate) -> Rule:
+    verdict = pyaccount.check(certificate, policy=POLICY)
+    (rule,) = (rule for rule in verdict.certificates[0].rules if rule.rule == "independent")
+    assert verdict.passes == rule.passes
+    return rule
+
+
+def test_a_guarantee_that_is_proven_passes() -> None:
+    rule = proof(pyaccount.certify(COUNT))
+    assert (rule.origin, rule.limit, rule.value, rule.passes, rule.remark) == (
+        "release",
+        "proven",
+        "proven",
+        True,
+        None,
+    )
+
+
+def test_one_that_cannot_be_checked_does_not_pass() -> None:
+    """The best of a random number of runs is not checkable, and the rule says why."""
+    select = {"kind": "geometric", "stopping_probability": 0.5}
+    best = {key: COUNT[key] for key in ("pyaccount", "name", "privacy")}
+    rule = proof(
+        pyaccount.certify(best | {"phases": [{"select": select, "phases": [{"mechanism": COUNT["mechanism"]}]}]})
+    )
+    assert (rule.value, rule.passes) == ("not checkable", False)
+    assert rule.remark is not None
+    assert "the best of several runs" in rule.remark
+
+
+def test_the_checker_is_not_asked_without_that() -> None:
+    policy = {key: value for key, value in POLICY.items() if key != "independent"}
+    verdict = pyaccount.check(pyaccount.certify(COUNT), policy=policy)
+    assert "independent" not in {rule.rule for rule in verdict.certificates[0].rules}
+    with pytest.raises(DocumentError, match="independent"):
+        pyaccount.check(pyaccount.certify(COUNT), policy=POLICY | {"independent": "wanted"})
