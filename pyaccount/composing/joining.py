@@ -189,8 +189,8 @@ def _check_delta(document: Document, whole: list[Taken], parts: list[list[Taken]
         return
     message = (
         f"no ε is known at δ = {shortest(delta)}: of what is composed by points, only ε at larger δ are known, and together "
-        f"these points have a δ of at least {down(least)}. Give a larger delta (--delta), use the profiles too (--points "
-        "profile), or certify the runs with larger values of ε in accounting.profile"
+        f'these points have a δ of at least {down(least)}. Give a larger `delta`, use the profiles too (points="profile"), '
+        "or certify the runs with larger values of ε in accounting.profile"
     )
     raise DocumentError([document.problem("target-infeasible", ("privacy", "delta"), message)])
 

@@ -41,7 +41,7 @@ def check_apart(sources: list[Composable], *, repeat: bool) -> None:
             other = first[sha256].label
             message = (
                 f"the document “{entry['name']}” is composed twice: it is in {other} too. A document describes one run, so "
-                "either one of the two is too many, or it was run twice: then say so (--repeat, repeat=True), or certify it "
+                "either one of the two is too many, or it was run twice: then say so with `repeat`, or certify it "
                 "with `count: 2`"
             )
             problems.append(source.problem("composed-twice", ("document_sha256",), message, sha256))
@@ -93,7 +93,7 @@ def adjacency_of(sources: list[Composable], wanted: str | None) -> Adjacency:
             ("privacy", "adjacency"),
             f"no bound is implemented for {other}, {who}, from a guarantee under {source.protected.adjacency}: no adjacency "
             "implies another, except that each implies replace-one by two steps. Certify all under one adjacency, or ask for "
-            "replace-one (--adjacency replace-one)",
+            "replace-one with `adjacency`",
             source.protected.adjacency,
         )
         for source in sources

@@ -96,7 +96,7 @@ def check(  # noqa: PLR0913 - everything that a verdict depends on
             "`any_subject` is only for attestations: leave it out, since a certificate alone is about no file"
         )
     others = [*budgets, *_proofs(loaded)]
-    more: Any = {"about": about, "shown_only": [(caller, name) for name in unlimited], "asked_of_others": others}
+    more: Any = {"about": about, "shown_only": [(caller, name) for name in unlimited], "requirements": others}
     judged = []
     for source in sources:
         file = os.fsdecode(source) if isinstance(source, str | os.PathLike) else "certificate"

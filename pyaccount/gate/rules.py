@@ -49,13 +49,13 @@ def judge(
     *,
     about: About | None = None,
     shown_only: Sequence[tuple[str, str]] = (),
-    asked_of_others: Sequence[AskedBudget | AskedProof] = (),
+    requirements: Sequence[AskedBudget | AskedProof] = (),
 ) -> Judged:
     """Return the verdict on one certificate; `asked` are sets of limits with origins. Raises `CertificateError`.
 
     `shown_only` are the coordinates of the guarantee, `epsilon` or `delta`, that no limit restricts, each with the
-    origin of the option that allowed this. `asked_of_others` is what others must say of it: ledgers that have or admit it, and
-    the independent checker.
+    origin of the option that allowed this. `requirements` are about what others say of it: ledgers that have or admit it,
+    and the independent checker.
     """
     data = read.certificate()
     contradictions = inconsistencies(data)
@@ -77,7 +77,7 @@ def judge(
         rules.append(Rule(name, origin, None, value, True, "shown only: no limit on it was asked for"))
     if about is not None:
         rules.append(_about(data, about))
-    rules += [one.rule(read) for one in asked_of_others]
+    rules += [one.rule(read) for one in requirements]
     return Judged(
         file=read.file,
         passes=all(rule.passes for rule in rules),

@@ -25,7 +25,7 @@ def test_dir_has_the_public_names_only() -> None:
 
 
 def test_the_version_is_the_installed_one() -> None:
-    assert pyaccount.__version__ == version("pyaccount")
+    assert pyaccount.__version__ == version("pyaccount-dp")
 
 
 def _at_four(**given: Any) -> Any:

@@ -37,7 +37,7 @@ def test_the_same_certificate_twice(tmp_path: Any) -> None:
     problem = refused(tmp_path / "a.json", tmp_path / "b.json")
     assert (problem.slug, problem.file) == ("composed-twice", str(tmp_path / "b.json"))
     assert problem.value == one.data.document_sha256
-    assert "--repeat" in problem.message
+    assert "`repeat`" in problem.message
     assert "`count: 2`" in problem.message
     twice = pyaccount.compose([one, again], repeat=True)
     count = pyaccount.certify(document("one", mechanism=MU["mechanism"], count=2))
@@ -73,7 +73,7 @@ def test_adjacencies_that_do_not_imply_another(mine: str, asked: str | None) -> 
     assert (problem.slug, problem.path_text) == ("no-valid-bound", "privacy.adjacency")
     assert problem.message.startswith("no bound is implemented for")
     assert problem.value in ("add-remove", "zero-out")
-    assert "--adjacency replace-one" in problem.message
+    assert "replace-one with `adjacency`" in problem.message
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "zero-out"])

@@ -55,6 +55,11 @@ def test_budgets(privacy: dict[str, Any], way: str, words: str) -> None:
         ({"privacy": {"risk": {}}}, "missing-key", "privacy.risk.advantage"),
         ({"privacy": {"risk": {"advantage": 0.1, "gaussian_mu": 1}}}, "contradiction", "privacy.risk.gaussian_mu"),
         ({"privacy": {"risk": {"true_positive_rate": 0.1}}}, "missing-key", "privacy.risk.false_positive_rate"),
+        (
+            {"privacy": {"mu": 1, "adjacency": "replace-one"}, "blocks": [{"name": "a"}, {"name": "b"}]},
+            "no-valid-bound",
+            "blocks",
+        ),
         ({"filters": [{"name": "a"}]}, "missing-key", "filters[0].epsilon"),
         ({"filters": [{"name": "a", "mu": 1}, {"name": "a", "mu": 1}]}, "contradiction", "filters[1].name"),
         ({"filters": [{"name": "a", "mu": 1}], "privacy": {"rho": 1}}, "contradiction", "filters"),

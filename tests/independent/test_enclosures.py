@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import mpmath
@@ -11,7 +11,11 @@ import pytest
 
 from pyaccount.independent import enclosures
 
-mpmath.mp.prec = 800
+
+@pytest.fixture(autouse=True)
+def precision() -> Iterator[None]:
+    with mpmath.workprec(800):
+        yield
 
 
 def normal_tail(x: mpmath.mpf) -> mpmath.mpf:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import mpmath
@@ -16,7 +16,11 @@ from pyaccount.independent import draws, kinds, lattice, proof, rounds
 from pyaccount.independent.derived import RepeatedRound, discrete, rounded_root, stated
 from pyaccount.independent.enclosures import up
 
-mpmath.mp.prec = 120
+
+@pytest.fixture(autouse=True)
+def precision() -> Iterator[None]:
+    with mpmath.workprec(120):
+        yield
 
 
 def density(y: np.ndarray, mean: float, sigma: float = 1.0) -> np.ndarray:
