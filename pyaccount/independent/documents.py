@@ -48,6 +48,8 @@ def _filled_in(certificate: JsonObject) -> dict[str, Any]:
     return document
 
 
+#: Under *zero-out* and *add-remove* a record moves a sum by 1, under *replace-one* by 2.
+ADJACENCIES = ("add-remove", "zero-out", "replace-one")
 #: The keys that are read, or do not matter to what is proven, of a body and of its sections.
 KNOWN = {
     place: set(keys.split())
@@ -67,11 +69,32 @@ KNOWN = {
 
 def _all_known(body: JsonObject) -> None:
     for place, keys in KNOWN.items():
-        unknown = set(body if not place else body.get(place) or {}) - keys
+        here = body if not place else body.get(place) or {}
+        unknown = set(here) - keys
         if unknown:
             raise NotCheckableError(
                 f"no bound is implemented for the key {sorted(unknown)[0]} {place and 'in ' + place}"
             )
+    # Most numbers are squared, so the sign would not matter. Coefficients of a matrix may be negative.
+    negative = next(_negatives({key: value for key, value in body.items() if key != "matrix"}), None)
+    if negative is not None:
+        raise NotCheckableError(f"no bound is implemented for a negative number: {float(negative)!r}")
+
+
+def _negatives(place: Any) -> Iterator[Fraction]:
+    if isinstance(place, Mapping | list):
+        for each in place.values() if isinstance(place, Mapping) else place:
+            yield from _negatives(each)
+    elif isinstance(place, int | Fraction) and place < 0:
+        yield Fraction(place)
+
+
+def _at_least_one(section: JsonObject, key: str, otherwise: int) -> int:
+    """Return a whole number that must be at least 1, or what counts if the section does not have it."""
+    number = exactly(otherwise if section.get(key) is None else section[key])
+    if number < 1 or number.denominator != 1:
+        raise NotCheckableError(f"no bound is implemented for {key} {float(number)!r}")
+    return int(number)
 
 
 class Reader:
@@ -83,6 +106,10 @@ class Reader:
         privacy = self.document["privacy"]
         self.adjacency: str = privacy["adjacency"]
         self.group = int(exactly(privacy.get("group_size", 1)))
+        if self.adjacency not in ADJACENCIES or self.group < 1:
+            raise NotCheckableError(
+                f"no bound is implemented for groups of {self.group} with the adjacency {self.adjacency!r}"
+            )
         self.matrices = iter(certificate.get("phases", ()))
 
     def kinds(self) -> list[list[RepeatedRound]]:
@@ -93,7 +120,10 @@ class Reader:
         chosen: list[list[list[RepeatedRound]]] = [
             self._alternatives(body) for body in (phases if phases is not None else [self.document])
         ]
-        return [together([part for parts in choice for part in parts]) for choice in product(*chosen)]
+        found = [together([part for parts in choice for part in parts]) for choice in product(*chosen)]
+        if any(count < 1 for parts in found for _, count in parts) or not all(found):
+            raise NotCheckableError("no bound is implemented for a document without rounds")
+        return found
 
     def _alternatives(self, body: JsonObject) -> list[list[RepeatedRound]]:
         _all_known(body)
@@ -157,7 +187,7 @@ class Reader:
     def _iterations(self, body: JsonObject, epoch: Fraction | None) -> int:
         training = body["training"]
         if training.get("iterations") is not None:
-            return int(exactly(training["iterations"]))
+            return _at_least_one(training, "iterations", 1)
         if epoch is None or training.get("epochs") is None:
             raise NotCheckableError("the document states no number of rounds that this checker reads")
         rounds = exactly(training["epochs"]) * epoch
@@ -315,8 +345,8 @@ class Reader:
 
     def _most(self, sampler: JsonObject, rounds: int) -> int:
         """Return in how many rounds a record takes part at most."""
-        apart = int(exactly(sampler.get("min_separation") or 1))
-        return min(rounds, int(exactly(sampler.get("max_participations") or rounds)), -(-rounds // apart))
+        most = _at_least_one(sampler, "max_participations", rounds)
+        return min(rounds, most, -(-rounds // _at_least_one(sampler, "min_separation", 1)))
 
     def _unsampled(
         self, body: JsonObject, claim: JsonObject, squares: tuple[Fraction, Fraction], *, identity: bool
@@ -327,7 +357,7 @@ class Reader:
         if training.get("dataset_size") is not None and training.get("expected_batch_size") is not None:
             epoch = Fraction(math.ceil(exactly(training["dataset_size"]) / exactly(training["expected_batch_size"])))
         rounds = self._iterations(body, epoch)
-        apart, most = int(exactly(sampler.get("min_separation") or 1)), self._most(sampler, rounds)
+        apart, most = _at_least_one(sampler, "min_separation", 1), self._most(sampler, rounds)
         moved = Fraction(most) if identity else pattern(claim, body["matrix"], rounds, apart, most)
         factor = (self.group * (2 if self.adjacency == "replace-one" else 1)) ** 2
         yield GaussianRound(rounded_root(factor * (squares[0] * moved + squares[1] * most))), 1

@@ -167,6 +167,26 @@ def test_what_is_unknown_is_not_checked() -> None:
     assert "cannot be read" in verdict(damaged)["reason"]
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("privacy", "adjacency"), "replace"),
+        (("privacy", "group_size"), 0),
+        (("noise", "multiplier"), -5),
+        (("noise", "also"), [{"multiplier": -30, "what": "a count"}]),
+        (("training", "iterations"), 0),
+        (("training", "iterations"), 2.5),
+        (("sampler", "max_participations"), 0),
+        (("sampler", "min_separation"), 0),
+    ],
+)
+def test_what_no_document_may_say_is_not_checked(path: tuple[str, str], value: object) -> None:
+    data = certified(PLAIN)
+    data["document"][path[0]][path[1]] = value
+    found = verdict(data)
+    assert found["verdict"] == "not checkable", found
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "certificate.json"
     certificate = certified(PLAIN)
