@@ -101,7 +101,7 @@ DOCUMENTS: dict[str, tuple[int, Json]] = {
         },
     ),
     "Poisson, 1 round": (
-        4,
+        3,
         {
             **_privacy("add-remove", 1, 1e-5),
             **POISSON,
@@ -119,7 +119,7 @@ DOCUMENTS: dict[str, tuple[int, Json]] = {
         },
     ),
     "Poisson, 4 rounds": (
-        3,
+        2,
         {
             **_privacy("add-remove", 1, 1e-4),
             **POISSON,
@@ -128,7 +128,7 @@ DOCUMENTS: dict[str, tuple[int, Json]] = {
         },
     ),
     "Poisson, 40 rounds": (
-        2,
+        1,
         {
             **_privacy("zero-out", 1, 1e-4),
             **POISSON,

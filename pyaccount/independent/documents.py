@@ -370,8 +370,10 @@ class Reader:
         given = {
             key: exactly(value)
             for key, value in mechanism.items()
-            if isinstance(value, int | Fraction) and not isinstance(value, bool)
+            if key not in ("kind", "answers", "monotone", "noise") and value is not None
         }
+        if given.get("sensitivity") == 0:
+            raise NotCheckableError("no bound is implemented for a sensitivity of 0")
         size, moved = k * given.get("sensitivity", Fraction(1)), int(given.get("moved", 1))
         if kind == "gaussian":
             yield GaussianRound(rounded_root((size / given["sigma"]) ** 2)), 1

@@ -187,6 +187,19 @@ def test_what_no_document_may_say_is_not_checked(path: tuple[str, str], value: o
     assert found["verdict"] == "not checkable", found
 
 
+@pytest.mark.parametrize("sensitivity", [0, "2", [2], True])
+def test_a_sensitivity_that_is_no_number_is_not_taken_for_1(sensitivity: object) -> None:
+    data = certified(
+        {
+            "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-6},
+            "mechanism": {"kind": "gaussian", "sigma": 3, "sensitivity": 2},
+        }
+    )
+    assert verdict(data)["verdict"] == "proven"
+    data["document"]["mechanism"]["sensitivity"] = sensitivity
+    assert verdict(data)["verdict"] == "not checkable"
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "certificate.json"
     certificate = certified(PLAIN)
