@@ -66,6 +66,7 @@ DOCUMENTS = {
     "micro-batches": _document("add-remove", _poisson(0.01, 100, 1.5, draws=4)),
     "replaced": _document("replace-one", _poisson(0.02, 100, 1.3)),
     "full-batch": _document("zero-out", _unsampled(10, 1.5)),
+    "little-noise": _document("zero-out", _unsampled(5, 0.4)),
     "full-batch-replaced": _document("replace-one", _unsampled(10, 8)),
     "laplace-replaced": _document(
         "replace-one", _unsampled(10, 8).replace("multiplier: 8", "kind: laplace, multiplier: 8")
@@ -91,6 +92,10 @@ _KINKS = (
         "masses.epsilon.push(nodes[j].epsilon - mesh.spacing)",
     ),
 )
+_SPLIT = """low.max(match self.query {
+                Query::Delta(epsilon) => split.delta(epsilon),
+                Query::Epsilon(delta) => split.epsilon(delta, high),
+            })"""
 #: The lower bounds are not there, so that the copy does not notice that its bounds cross.
 _NO_LOWER = (
     (
@@ -99,6 +104,11 @@ _NO_LOWER = (
         "0.0 * self.at_infinity",
     ),
     (f"{CORE}/pld/readoff.rs", "self.side == Side::Lower && self.at_infinity > delta", "false"),
+    (f"{CORE}/pld/answer.rs", "found.lower.max(self.lower)", "0.0"),
+    (f"{CORE}/pld/search.rs", _SPLIT, "0.0"),
+    (f"{CORE}/pld/search.rs", "split.as_ref().map_or(0.0, |split| split.delta(epsilon))", "0.0 * epsilon"),
+    (f"{CORE}/pld/curve.rs", "least.max(point.0)", "0.0 * point.0"),
+    (f"{CORE}/pld/without_lattice.rs", "single(below.as_ref(), self.query)?.lower", "0.0"),
 )
 _READ = "epsilon - self.origin.loss + if self.side == Side::Upper { -error } else { error }"
 _POISSON = 'Part("poisson", (group, rate, noise), (("two_sided", two_sided), ("reverse", reverse and not two_sided)))'
@@ -322,8 +332,8 @@ FAULTS = (
     Fault(
         "deviation",
         "σ in place of σ² where Gaussian mechanisms are added up",
-        ((f"{PLAN}/rounds.py", "_ratio(item.part) ** 2", "_ratio(item.part) ** 1.5"),),
-        ("full-batch-replaced",),
+        ((f"{PLAN}/rounds.py", "_ratio(item.part) ** 2", "_ratio(item.part)"),),
+        ("little-noise", "full-batch"),
     ),
     # Counts, sensitivities and what is read off.
     Fault(
