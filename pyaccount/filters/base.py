@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pyaccount.certificate.certificate import Certificate
@@ -21,8 +22,7 @@ from pyaccount.plan.rounds import SYMMETRIC, Part, Rounds, alternatives_of
 from pyaccount.rounding import up
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from fractions import Fraction
+    from collections.abc import Callable, Iterator
 
     from pyaccount.document.document import Document
     from pyaccount.document.views import Body
@@ -161,6 +161,22 @@ class PricedPhase:
         if self.body.rates == "sampler":
             return self.body.at(self.body.released)
         return self.body.at("sampler", "kind")
+
+    def worst(self, price: Callable[[Part, RoundsOfKind], Fraction | None], reason: Callable[[Part], str]) -> Fraction:
+        """Return the largest sum of the prices of the profiles, over all kinds of records and both directions.
+
+        Raises `DocumentError` with `reason` for a profile without a price.
+        """
+        worst = Fraction(0)
+        for kind, side in self.compositions():
+            total = Fraction(0)
+            for part, count in side:
+                known = price(part, kind)
+                if known is None:
+                    raise self.refused(f"no bound is implemented for {reason(part)}")
+                total += count * known
+            worst = max(worst, total)
+        return worst
 
     def refused(self, message: str, allowed: str | None = None) -> DocumentError:
         """Return the refusal of this phase."""

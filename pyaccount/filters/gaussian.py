@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -32,7 +33,7 @@ from pyaccount.filters.base import AdditiveFilter, released, words_of
 if TYPE_CHECKING:
     from pyaccount.certificate.certificate import Certificate
     from pyaccount.document.document import Document
-    from pyaccount.filters.base import RoundsOfKind
+    from pyaccount.filters.base import PricedPhase, RoundsOfKind
     from pyaccount.plan.rounds import Part
 
 #: What can be done with an entry that no Gaussian pair stands for.
@@ -63,22 +64,14 @@ class GaussianFilter(AdditiveFilter):
 
     def cost(self, entry: Document | Certificate) -> tuple[float, ...]:
         """Return an upper bound on Σ μ_i² of the phases of an entry. Raises as `Filter.cost`."""
-        total = Fraction(0)
-        for phase in released(entry, INSTEAD):
-            worst = Fraction(0)
-            for kind, side in phase.compositions():
-                squares = Fraction(0)
-                for part, count in side:
-                    square = _square(part, kind)
-                    if square is None:
-                        raise phase.refused(
-                            f"no bound is implemented for {words_of(part, phase.body)} in {self.called}, which admits Gaussian "
-                            f"noise without sampling, a stated μ, and mechanisms with a pure ε. {INSTEAD}"
-                        )
-                    squares += count * square
-                worst = max(worst, squares)
-            total += worst
-        return (rounded_up(total),)
+        phases = released(entry, INSTEAD)
+        return (rounded_up(sum((phase.worst(_square, partial(self._reason, phase)) for phase in phases), Fraction(0))),)
+
+    def _reason(self, phase: PricedPhase, part: Part) -> str:
+        return (
+            f"{words_of(part, phase.body)} in {self.called}, which admits Gaussian noise without sampling, a stated μ, and "
+            f"mechanisms with a pure ε. {INSTEAD}"
+        )
 
     def phase(self) -> dict[str, Any]:
         """Return a mechanism that is μ-GDP."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyaccount.document.mechanisms.base import rounded_up
@@ -50,19 +51,12 @@ def divergences_of(entry: Document | Certificate, orders: Sequence[float]) -> tu
 
 def _worst(phase: PricedPhase, order: float) -> Fraction:
     """Return the divergence of a phase, that of the worst kind of record and direction."""
-    worst = Fraction(0)
-    for _, side in phase.compositions():
-        total = Fraction(0)
-        for part, count in side:
-            known = divergence(part, order)
-            if known is None:
-                raise phase.refused(
-                    f"no bound is implemented for the Rényi divergence of order {shortest(order)} of "
-                    f"{words_of(part, phase.body)}{_why(part)}. {INSTEAD}"
-                )
-            total += count * known
-        worst = max(worst, total)
-    return worst
+
+    def reason(part: Part) -> str:
+        what = words_of(part, phase.body)
+        return f"the Rényi divergence of order {shortest(order)} of {what}{_why(part)}. {INSTEAD}"
+
+    return phase.worst(lambda part, _: divergence(part, order), reason)
 
 
 def _why(part: Part) -> str:
@@ -128,22 +122,18 @@ class ConcentratedFilter(AdditiveFilter):
 
     def cost(self, entry: Document | Certificate) -> tuple[float, ...]:
         """Return an upper bound on ρ of an entry, in nats. Raises as `Filter.cost`."""
-        total = Fraction(0)
-        for phase in released(entry, INSTEAD):
-            worst = Fraction(0)
-            for kind, side in phase.compositions():
-                sums = Fraction(0)
-                for part, count in side:
-                    rho = _concentrated(part, kind)
-                    if rho is None:
-                        raise phase.refused(
-                            f"no bound is implemented for {words_of(part, phase.body)} in {self.called}, which needs D_a ≤ aρ "
-                            f"for every order a. Use a Rényi filter, which needs it for a list of orders. {INSTEAD}"
-                        )
-                    sums += count * rho
-                worst = max(worst, sums)
-            total += worst
-        return (rounded_up(total),)
+        phases = released(entry, INSTEAD)
+        return (
+            rounded_up(
+                sum((phase.worst(_concentrated, partial(self._reason, phase)) for phase in phases), Fraction(0))
+            ),
+        )
+
+    def _reason(self, phase: PricedPhase, part: Part) -> str:
+        return (
+            f"{words_of(part, phase.body)} in {self.called}, which needs D_a ≤ aρ for every order a. Use a Rényi filter, which "
+            f"needs it for a list of orders. {INSTEAD}"
+        )
 
     def phase(self) -> dict[str, Any]:
         """Return a mechanism that is ρ-zCDP."""

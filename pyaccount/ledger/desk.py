@@ -133,8 +133,8 @@ class Desk:
 
     def _check_text(self, text: str, what: str) -> None:
         """Raise `LedgerError` unless a text is one printable line."""
-        if not isinstance(text, str) or not text.strip() or len(text) > 200 or not text.isprintable():
-            message = f"{what} = {quoted(text)}: a text of 1 to 200 printable characters is expected"
+        if not isinstance(text, str) or not text.strip() or len(text) > LONGEST or not text.isprintable():
+            message = f"{what} = {quoted(text)}: a text of 1 to {LONGEST} printable characters is expected"
             raise refuse("unknown-name", message, (), self.place, value=text if isinstance(text, str) else None)
 
     def _add(self, rows: LedgerRows, kind: str, content: dict[str, Any]) -> None:
