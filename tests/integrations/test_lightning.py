@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from plain_documents import changed
+from trained_elsewhere import CORRELATED, trained
 from training_runs import fixed_draws
 
 from pyaccount import TrainingRun, certify
@@ -26,18 +27,7 @@ from pyaccount.integrations.lightning import PrivateModule, PrivateRun, run_load
 pytestmark = [pytest.mark.filterwarnings("ignore")]
 
 RECORDS, ROUNDS, WIDTH = 60, 8, 4
-DOCUMENT: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "lightning",
-    "privacy": {"adjacency": "add-remove", "epsilon": 300.0, "delta": 1e-5},
-    "training": {"dataset_size": RECORDS, "expected_batch_size": 6, "iterations": ROUNDS},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 0.5},
-}
-CORRELATED = {
-    "sampler": {"kind": "b-min-sep", "min_separation": 2},
-    "matrix": {"kind": "banded-square-root", "bands": 2},
-}
+DOCUMENT = trained("lightning", RECORDS, ROUNDS)
 SPARSE = {"training": {**DOCUMENT["training"], "expected_batch_size": 0.4}}
 
 

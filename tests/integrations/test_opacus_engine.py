@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from plain_documents import changed
+from trained_elsewhere import CORRELATED, trained
 from training_runs import fixed_draws
 
 from pyaccount import TrainingRun, certify
@@ -28,18 +29,7 @@ pytestmark = [
 ]
 
 RECORDS, ROUNDS, WIDTH = 60, 8, 4
-DOCUMENT: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "opacus",
-    "privacy": {"adjacency": "add-remove", "epsilon": 300.0, "delta": 1e-5},
-    "training": {"dataset_size": RECORDS, "expected_batch_size": 6, "iterations": ROUNDS},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 0.5},
-}
-CORRELATED = {
-    "sampler": {"kind": "b-min-sep", "min_separation": 2},
-    "matrix": {"kind": "banded-square-root", "bands": 2},
-}
+DOCUMENT = trained("opacus", RECORDS, ROUNDS)
 #: Most batches are empty.
 SPARSE = {"training": {**DOCUMENT["training"], "expected_batch_size": 0.4}}
 

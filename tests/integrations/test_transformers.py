@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from plain_documents import changed
+from trained_elsewhere import CORRELATED, trained
 from training_runs import fixed_draws
 
 from pyaccount import Certificate, TrainingRun, certify
@@ -28,18 +29,7 @@ from pyaccount.integrations.transformers import CERTIFICATE, STATE, PrivateTrain
 pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("FutureWarning", "DeprecationWarning")]
 
 RECORDS, ROUNDS, WORDS, LENGTH = 40, 6, 20, 7
-DOCUMENT: dict[str, Any] = {
-    "pyaccount": 1,
-    "name": "fine-tuned",
-    "privacy": {"adjacency": "add-remove", "epsilon": 300.0, "delta": 1e-5},
-    "training": {"dataset_size": RECORDS, "expected_batch_size": 6, "iterations": ROUNDS},
-    "sampler": {"kind": "poisson"},
-    "noise": {"multiplier": 0.5},
-}
-CORRELATED = {
-    "sampler": {"kind": "b-min-sep", "min_separation": 2},
-    "matrix": {"kind": "banded-square-root", "bands": 2},
-}
+DOCUMENT = trained("fine-tuned", RECORDS, ROUNDS)
 
 
 def model(attention: str = "eager", dropout: float = 0.1) -> Any:
