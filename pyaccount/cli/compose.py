@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from pyaccount.cli.common import (
     telling_warnings,
 )
 from pyaccount.cli.completion import FILE, limit_words
+from pyaccount.cli.failures import in_options
 from pyaccount.cli.options import (
     cluster_option,
     output_format_option,
@@ -32,6 +34,7 @@ from pyaccount.cli.options import (
 from pyaccount.cli.outputs import RequestedOutput
 from pyaccount.cli.stdin import files_of, source_of
 from pyaccount.document.files import named_files
+from pyaccount.errors import DocumentError
 from pyaccount.forms import FORMS
 
 if TYPE_CHECKING:
@@ -151,16 +154,23 @@ def compose(
     grouped: dict[str, list[str | Handed]] = {}
     for part, file in named:
         grouped.setdefault(part, []).append(source_of(file, largest=LARGEST_FILE))
-    made = joint(
-        [source_of(file, largest=LARGEST_FILE) for file in certificates],
-        parts=grouped,
-        name=name,
-        epsilon=epsilon,
-        delta=delta,
-        adjacency=adjacency,
-        repeat=repeat,
-        points=points,  # type: ignore[arg-type]
-    )
+    try:
+        made = joint(
+            [source_of(file, largest=LARGEST_FILE) for file in certificates],
+            parts=grouped,
+            name=name,
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=adjacency,
+            repeat=repeat,
+            points=points,  # type: ignore[arg-type]
+        )
+    except DocumentError as error:
+        # Functions name their arguments in messages; users of the command know its options.
+        options = click.get_current_context().command.params
+        raise DocumentError(
+            [replace(problem, message=in_options(problem.message, options)) for problem in error.problems]
+        ) from error
     if not quiet:
         for rule in made.rules:
             tell(rule)

@@ -83,6 +83,11 @@ def test_rules_are_told(capsys: pytest.CaptureFixture[str]) -> None:
         (("-", "-"), "only once"),
         ((FIRST, "--delta", "2"), "out-of-range"),
         ((SAMPLED, "--points", "guarantee", "--delta", "0.005"), "no ε is known at δ = 0.005"),
+        (
+            (SAMPLED, "--points", "guarantee", "--delta", "0.005"),
+            "Give a larger --delta, use the profiles too (--points profile)",
+        ),
+        ((FIRST, FIRST), "say so with --repeat, or certify it with `count: 2`"),
         ((FIRST, "--adjacency", "swap"), "swap"),
     ],
 )
