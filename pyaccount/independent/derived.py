@@ -98,26 +98,28 @@ def shared_users(
     """Return users who share records (section 4.4): what the participations move is public, squared, with its law.
 
     Whenever a user is not waiting, j of its records are drawn with Bin(j; records, p); j ≥ 1 moves j² and makes it wait for b − 1
-    rounds. A warm start is b − 1 rounds before the first one, which move nothing. Columns no longer than b are orthogonal. What
-    is moved is counted in eighths of the largest squared column norm, rounded up: the last columns are shorter.
+    rounds. Columns no longer than b are orthogonal, and a later one is no longer. So whoever comes earlier, and with more
+    records, moves no less: a user with fewer records, which is kept out by fewer draws, moves less than one that is available
+    in the first round. That is the start taken here, whatever the document says. After a warm start, by contrast, a user with
+    one record may come more often than one with two (p near 1). What is moved is counted in 64ths of the largest squared
+    column norm, rounded up: the last columns are shorter.
     """
     records, apart = int(exactly(sampler["records_per_user"])), int(exactly(sampler["min_separation"]))
-    unit, parts = 1 << 220, 8
-    before = apart - 1 if sampler.get("start", "warm") == "warm" else 0
+    unit, parts = 1 << 220, 64
     whole = squares[0] * sum(squared) + squares[1]
     draws = [up(math.comb(records, j) * p**j * (1 - p) ** (records - j), 220) for j in range(records + 1)]
-    waiting: list[dict[int, int]] = [{} for _ in range(rounds + before + apart + 1)]
+    waiting: list[dict[int, int]] = [{} for _ in range(rounds + apart + 1)]
     waiting[0] = {0: unit}
-    for i in range(rounds + before):
-        here = squares[0] * sum(squared[: rounds + before - i]) + squares[1]
-        moves = math.ceil(parts * here / whole) if i >= before else 0
+    for i in range(rounds):
+        here = squares[0] * sum(squared[: rounds - i]) + squares[1]
+        moves = math.ceil(parts * here / whole)
         for moved, weight in waiting[i].items():
             for j, probability in enumerate(draws):
                 there = waiting[i + apart if j else i + 1]
                 key = moved + j * j * moves
                 there[key] = there.get(key, 0) + (weight * probability >> 220) + 1
     law: dict[int, int] = {}
-    for left in waiting[rounds + before :]:
+    for left in waiting[rounds:]:
         for moved, weight in left.items():
             law[moved] = law.get(moved, 0) + weight
     return CountedRound({moved: Fraction(weight, unit) for moved, weight in law.items()}, whole / parts), 1

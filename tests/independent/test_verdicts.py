@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from places import CERTIFICATES
+from scipy.stats import norm
 
 import pyaccount
 from pyaccount import cli, schemas
@@ -185,6 +187,28 @@ def test_what_no_document_may_say_is_not_checked(path: tuple[str, str], value: o
     data["document"][path[0]][path[1]] = value
     found = verdict(data)
     assert found["verdict"] == "not checkable", found
+
+
+def test_a_user_may_have_fewer_records_than_the_most() -> None:
+    """One round after a warm start, b = 2, p = 0.9. A user with one record takes part with probability 0.1 · 0.9, one with two
+    records with 0.01 · 0.99, since their draws keep it out more often. So a claim that only holds for two records is false."""
+    document = {
+        "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-4},
+        "training": {"sampling_probability": 0.9, "iterations": 1},
+        "sampler": {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "shared", "min_separation": 2},
+        "noise": {"multiplier": 1},
+    }
+    data = certified(document)
+    assert verdict(data)["verdict"] == "proven"
+
+    def delta(s: float, epsilon: float) -> float:
+        return float(norm.cdf(s / 2 - epsilon / s) - math.exp(epsilon) * norm.cdf(-s / 2 - epsilon / s))
+
+    of_one = 0.09 * delta(1, 0.5)
+    of_two = 0.01 * (2 * 0.9 * 0.1 * delta(1, 0.5) + 0.9**2 * delta(2, 0.5))
+    assert of_two < of_one / 3
+    data["guarantee"] |= {"epsilon": 0.5, "delta": of_one / 2}
+    assert verdict(data)["verdict"] != "proven"
 
 
 @pytest.mark.parametrize("sensitivity", [0, "2", [2], True])
