@@ -72,13 +72,14 @@ def round_trip(certificate: Path) -> list[list[str]]:
     folder = certificate.parent
     key, trusted, subject, attestation = (folder / name for name in ("key.pem", "trusted", "model", "attestation.json"))
     private = Ed25519PrivateKey.generate()
+    key.touch(mode=0o600)
     key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     trusted.mkdir()
     public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     (trusted / "key.pem").write_bytes(public)
     subject.write_bytes(bytes(1_000_000))
     about = ["--subject", str(subject)]
-    check = ["--attestation", str(attestation), "--trusted-keys", str(trusted), "--max-epsilon", "1000", *about]
+    check = ["--attestation", str(attestation), "--trusted-keys", str(trusted), "--max-epsilon", "1000", "--max-delta", "1e-5", *about]
     return [["attest", str(certificate), "--key", str(key), "-o", str(attestation), *about], ["check", *check]]
 
 
@@ -105,7 +106,7 @@ def main() -> None:
         of_each = {
             "pyaccount --help": [["--help"]],
             "pyaccount validate": [["validate", first]],
-            "pyaccount check (options)": [["check", str(certificate), "--max-epsilon", "1000"]],
+            "pyaccount check (options)": [["check", str(certificate), "--max-epsilon", "1000", "--max-delta", "1e-5"]],
             "pyaccount check (policy)": [["check", str(certificate), "--policy", str(policy)]],
             "pyaccount attest, then check": round_trip(certificate),
             **{f"pyaccount certify ({label})": [["certify", str(path)]] for label, path in documents.items()},
