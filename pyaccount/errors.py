@@ -23,6 +23,8 @@ EXTRAS: dict[str, str] = {
     "distributed": "cluster",
     "dp-accounting": "dp-accounting",
     "flwr": "flower",
+    "jax": "jax",
+    "jax-privacy": "jax",
     "lightning": "lightning",
     "matplotlib": "plot",
     "mlflow-skinny": "mlflow",

@@ -101,8 +101,8 @@ def alone(certificate: pyaccount.Certificate) -> np.ndarray:
     privatizer = noise_addition.matrix_factorization_privatizer(
         toeplitz.inverse_as_streaming_matrix(jnp.asarray(certificate.matrix.coefficients)),
         stddev=phase.noise_multiplier * CLIP,
-        # Without a key it takes one of 31 bits.
-        prng_key=jax.random.key(secrets.randbits(63)),
+        # Without a key it takes one of 31 bits, and of an integer JAX uses 32 bits.
+        prng_key=jax.random.wrap_key_data(jnp.asarray(np.frombuffer(secrets.token_bytes(8), np.uint32))),
     )
     weights = jnp.zeros(FEATURES)
     state = privatizer.init(weights)

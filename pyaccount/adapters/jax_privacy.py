@@ -1,14 +1,15 @@
-"""jax_privacy: converts batch-selection strategies and Toeplitz coefficients to sections of a document.
+"""jax_privacy: converts batch-selection strategies and Toeplitz coefficients to sections of a document, and configurations of
+execution plans to documents.
 
 A strategy object says how batches are formed. Noise, clip norm and ε are elsewhere in jax_privacy, so a strategy gives only the
-sections `training` and `sampler`, to which you add `privacy` and `noise`.
+sections `training` and `sampler`, to which you add `privacy` and `noise`. A `BandMFExecutionPlanConfig` has all of it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from pyaccount.adapters.reading import no_equivalent, real, whole_in, wrong_type_error
+from pyaccount.adapters.reading import document, no_equivalent, real, whole_in, wrong_type_error
 from pyaccount.document.ranges import (
     BINS,
     COEFFICIENT,
@@ -17,11 +18,15 @@ from pyaccount.document.ranges import (
     DRAWS,
     ITERATIONS,
     LARGEST_BATCH,
+    NOISE_MULTIPLIER,
     PARTITIONS,
     PROBABILITY,
     SEPARATION,
 )
 from pyaccount.errors import quoted
+
+#: The adjacency of documents for each neighbouring relation of dp_accounting.
+ADJACENCIES = {"ADD_OR_REMOVE_ONE": "add-remove", "REPLACE_ONE": "replace-one", "REPLACE_SPECIAL": "zero-out"}
 
 _READ = "CyclicPoissonSampling, BallsInBinsSampling, FixedBatchSampling, BMinSepSampling"
 
@@ -85,6 +90,79 @@ def from_coefficients(coefficients: object, *, iterations: int) -> dict[str, Any
     column = [real(value, COEFFICIENT, ("coefficients", index)) for index, value in enumerate(listed[:rounds])]
     whole_in(len(column), COEFFICIENTS, ("coefficients",))
     return {"kind": "toeplitz", "coefficients": column, "normalize": False}
+
+
+def from_config(
+    config: object,
+    *,
+    delta: float | str | None = None,
+    dataset_size: int | None = None,
+    known_parts: bool = True,
+    name: str = "jax_privacy",
+) -> dict[str, Any]:
+    """Return the document of a `BandMFExecutionPlanConfig`, which describes the same batches, matrix and noise.
+
+    A configuration with ε and δ gives a document in which σ is the blank; one with `noise_multiplier` gives a document in which ε
+    is the blank, and needs `delta`. `dataset_size` is that of the training, if `num_examples` is not set; it may be left out.
+    `known_parts` is as for `from_strategy`; True is how jax_privacy accounts, and needs no samples.
+
+    * The adjacency is the relation of the configuration's accountant (REPLACE_SPECIAL is zero-out).
+    * The noise multiplier of jax_privacy is in units of the sensitivity of the sum, which under REPLACE_ONE is twice the clip
+      norm, and of a matrix with columns of norm 1. In a document it is in units of the clip norm, so it is doubled there, and the
+      matrix is normalised.
+    * `l2_clip_norm`, `normalize_by` and `rescale_to_unit_norm` are not part of a document: `TrainingRun` takes `clip_norm` and
+      `normaliser`.
+
+    Raises `DocumentError` with the field if no document describes the configuration.
+    """
+    relation = getattr(config.accountant.neighboring_relation, "name", None)  # type: ignore[attr-defined]
+    adjacency = ADJACENCIES.get(str(relation))
+    if adjacency is None:
+        no_equivalent(
+            ("accountant",), f"no adjacency is called {relation}", value=relation, allowed=", ".join(ADJACENCIES)
+        )
+    if config.column_normalize:  # type: ignore[attr-defined]
+        no_equivalent(
+            ("column_normalize",),
+            "every column of the matrix is scaled by itself, so the matrix is not Toeplitz: write it to a file, for a matrix of "
+            "kind dense",
+            value=True,
+            allowed="False",
+        )
+    matrix = from_coefficients(config.strategy, iterations=_whole(config, "iterations", ITERATIONS))  # type: ignore[attr-defined]
+    parts = len(matrix["coefficients"])
+    size = getattr(config, "num_examples", None) or dataset_size
+    sections = _cyclic(_Cyclic(config, parts), adjacency, size, known_parts=known_parts)
+    if size is not None:
+        sections["training"]["dataset_size"] = _records(size, "")
+    body: dict[str, Any] = {**sections}
+    if parts > 1:
+        body["matrix"] = {**matrix, "normalize": True}
+    multiplier, epsilon = getattr(config, "noise_multiplier", None), getattr(config, "epsilon", None)
+    if multiplier is None:
+        return document(
+            [{**body, "noise": {"multiplier": "solve"}}],
+            name=name,
+            adjacency=adjacency,
+            delta=getattr(config, "delta", 0.0),
+            epsilon=epsilon,  # type: ignore[arg-type]
+            group_size=1,
+        )
+    if delta is None:
+        no_equivalent(("delta",), "a configuration with noise_multiplier has no δ: give delta")
+    units = 2.0 if adjacency == "replace-one" else 1.0
+    noise = {"multiplier": units * real(multiplier, NOISE_MULTIPLIER, ("noise_multiplier",))}
+    return document(
+        [{**body, "noise": noise}], name=name, adjacency=adjacency, delta=delta, epsilon="solve", group_size=1
+    )
+
+
+class _Cyclic:
+    """What a `BandMFExecutionPlanConfig` draws batches with, by the names of a `CyclicPoissonSampling`."""
+
+    def __init__(self, config: Any, parts: int) -> None:
+        self.sampling_prob, self.iterations, self.cycle_length = config.sampling_prob, config.iterations, parts
+        self.truncated_batch_size, self.partition_type = config.truncated_batch_size, config.partition_type
 
 
 def _cyclic(strategy: Any, adjacency: str, dataset_size: int | None, *, known_parts: bool) -> dict[str, dict[str, Any]]:

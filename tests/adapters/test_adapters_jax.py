@@ -206,3 +206,118 @@ def test_coefficients_of_the_library() -> None:
 def test_what_are_no_coefficients(coefficients: Any, path: str, slug: str) -> None:
     problem = only_problem(jax_privacy.from_coefficients, coefficients, iterations=8)
     assert (problem.path_text, problem.slug) == (path, slug)
+
+
+@dataclasses.dataclass(frozen=True)
+class Relation:
+    """A neighbouring relation of dp_accounting, by name, or an accountant that has one."""
+
+    name: str = "REPLACE_SPECIAL"
+
+    @property
+    def neighboring_relation(self) -> Relation:
+        return self
+
+
+@dataclasses.dataclass(frozen=True)
+class BandMFExecutionPlanConfig:
+    """The fields that say what is run, with the defaults of version 2.0.0."""
+
+    iterations: int
+    strategy: Any
+    epsilon: float | None
+    delta: float | None
+    noise_multiplier: float | None = None
+    sampling_prob: float = 1.0
+    truncated_batch_size: int | None = None
+    num_examples: int | None = None
+    partition_type: Any = PartitionType.EQUAL_SPLIT
+    column_normalize: bool = False
+    accountant: Any = Relation()
+
+
+def test_a_configuration_is_a_document() -> None:
+    config = BandMFExecutionPlanConfig(8, np.array([2.0, 1.0]), 1.0, 1e-5, sampling_prob=0.25)
+    document = jax_privacy.from_config(config, dataset_size=100)
+    assert document["privacy"] == {"adjacency": "zero-out", "epsilon": 1.0, "delta": 1e-5}
+    assert document["training"] == {"dataset_size": 100, "sampling_probability": 0.25, "iterations": 8}
+    assert document["sampler"] == {"kind": "cyclic-poisson", "partitions": 2, "phase": "fixed"}
+    assert document["matrix"] == {"kind": "toeplitz", "coefficients": [2.0, 1.0], "normalize": True}
+    assert document["noise"]["multiplier"] == "solve"
+    alone = dataclasses.replace(config, strategy=[3.0], epsilon=None, delta=None, noise_multiplier=1.5)
+    document = jax_privacy.from_config(alone, delta=1e-6)
+    assert document["privacy"] == {"adjacency": "zero-out", "epsilon": "solve", "delta": 1e-6}
+    assert document["sampler"]["kind"] == "poisson"
+    assert document.get("matrix", {"kind": "identity"})["kind"] == "identity"
+    assert document["noise"]["multiplier"] == 1.5
+    # Under REPLACE_ONE their unit is the distance of two sums.
+    replaced = dataclasses.replace(alone, accountant=Relation("REPLACE_ONE"))
+    assert jax_privacy.from_config(replaced, delta=1e-6)["noise"]["multiplier"] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "slug"),
+    [
+        ({"column_normalize": True}, "column_normalize", "no-equivalent"),
+        ({"accountant": Relation("NEAR")}, "accountant", "no-equivalent"),
+        ({"accountant": Relation("ADD_OR_REMOVE_ONE")}, "partition_type", "no-equivalent"),
+        ({"truncated_batch_size": 9, "num_examples": 100}, "truncated_batch_size", "no-equivalent"),
+        ({"noise_multiplier": 1.0, "epsilon": None, "delta": None}, "delta", "no-equivalent"),
+        ({"strategy": [1.0, -0.5]}, "coefficients[1]", "out-of-range"),
+        ({"iterations": 0}, "iterations", "out-of-range"),
+    ],
+)
+def test_configurations_without_a_document(changes: dict[str, Any], path: str, slug: str) -> None:
+    config = BandMFExecutionPlanConfig(8, [1.0, 0.5], 1.0, 1e-5, sampling_prob=0.25)
+    problem = only_problem(jax_privacy.from_config, dataclasses.replace(config, **changes))
+    assert (problem.path_text, problem.slug) == (path, slug)
+
+
+@pytest.mark.parametrize(
+    ("relation", "strategy", "rate"),
+    [
+        ("REPLACE_SPECIAL", [1.0], 0.1),
+        ("REPLACE_SPECIAL", [2.0, 1.0, 0.5], 0.25),
+        ("ADD_OR_REMOVE_ONE", [1.0, 0.5], 0.25),
+        ("REPLACE_ONE", [1.0, 0.5], 1.0),
+    ],
+)
+def test_the_document_of_a_configuration_of_the_library_has_its_epsilon(
+    relation: str, strategy: list[float], rate: float
+) -> None:
+    """The bound of dp_accounting for the event of their plan, and the noise that their plan adds to a sum."""
+    plans = pytest.importorskip("jax_privacy.experimental.execution_plan")
+    accounting, selection = pytest.importorskip("dp_accounting"), pytest.importorskip("jax_privacy.batch_selection")
+    kinds = selection.PartitionType
+    config = plans.BandMFExecutionPlanConfig(
+        iterations=12,
+        strategy=np.array(strategy),
+        epsilon=None,
+        delta=None,
+        noise_multiplier=2.0,
+        sampling_prob=rate,
+        l2_clip_norm=0.5,
+        rescale_to_unit_norm=False,
+        partition_type=kinds.INDEPENDENT if relation == "ADD_OR_REMOVE_ONE" else kinds.EQUAL_SPLIT,
+        accountant=accounting.pld.PLDAccountant(getattr(accounting.NeighboringRelation, relation)),
+        noise_seed=1,
+    )
+    document = jax_privacy.from_config(config, delta=DELTA)
+    certificate = pyaccount.certify(document)
+    accountant = accounting.pld.PLDAccountant(
+        # An event has no sensitivity; that of a replacement is in the multiplier.
+        accounting.NeighboringRelation.REPLACE_SPECIAL
+        if relation == "REPLACE_ONE"
+        else getattr(accounting.NeighboringRelation, relation)
+    )
+    theirs = accountant.compose(config.plan.dp_event).get_epsilon(DELTA)
+    assert certificate.epsilon == pytest.approx(theirs, rel=1e-3)
+    # The first row of C⁻¹Z is Z/c₀: its standard deviation is σ·clip norm/c₀ for the normalised matrix.
+    jax = pytest.importorskip("jax")
+    transform = config.plan.noise_addition_transform
+    zeros = jax.numpy.zeros(200_000)
+    first = np.asarray(transform.update(zeros, transform.init(zeros))[0])
+    matrix = document.get("matrix", {})
+    column = np.array(matrix.get("coefficients", [1.0]))
+    expected = document["noise"]["multiplier"] * 0.5 * float(np.linalg.norm(column)) / column[0]
+    assert first.std() == pytest.approx(expected, rel=0.01)

@@ -144,11 +144,12 @@ def parts_imported(source: Source) -> Iterator[tuple[int, str]]:
 
 #: Modules that need a deep-learning framework; no other module of the package imports them. And the frameworks.
 FRAMED = {
-    *(f"pyaccount.training.{name}" for name in ("torch", "clipping", "device")),
+    *(f"pyaccount.training.{name}" for name in ("torch", "clipping", "device", "jax")),
     *(f"pyaccount.integrations.{name}" for name in ("records", "transformers", "lightning", "trl", "opacus", "flower")),
+    "pyaccount.integrations.jax_privacy",
 }
 FRAMEWORKS = {
-    *("torch", "jax", "jaxlib", "opacus", "optax"),
+    *("torch", "jax", "jaxlib", "opacus", "optax", "jax_privacy"),
     *("transformers", "peft", "trl", "accelerate", "lightning", "flwr"),
 }
 

@@ -79,6 +79,15 @@ def test_lightning_is_interrupted_and_resumed(tmp_path: Path) -> None:
     assert events.count("release") == 60
 
 
+@needs("jax", "jax_privacy")
+def test_an_execution_plan_is_interrupted_and_continued(tmp_path: Path) -> None:
+    found = ran("jax_plan.py", tmp_path)
+    assert found["accuracy"] > 0.9
+    certificate = Certificate.load(tmp_path / "out" / "training.cert.json")
+    assert found["epsilon_so_far_upper"] == found["epsilon_upper"] == certificate.epsilon
+    assert released(tmp_path / "out") == (64, 64)
+
+
 @needs("flwr")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_flower_fits_a_line_of_all_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,8 @@ class Without:
         ("integrations.opacus", "torch"),
         ("integrations.lightning", "torch"),
         ("integrations.flower", "flwr"),
+        ("training.jax", "jax"),
+        ("integrations.jax_privacy", "jax"),
     ],
 )
 def test_the_way_out_is_told(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +41,8 @@ def test_the_way_out_is_told(module: str, package: str, monkeypatch: pytest.Monk
         name for name in sys.modules if name.startswith(("pyaccount.integrations", "pyaccount.training.torch"))
     ]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "pyaccount.training.clipping", raising=False)
+    for name in ("clipping", "jax"):
+        monkeypatch.delitem(sys.modules, f"pyaccount.training.{name}", raising=False)
     # PyTorch cannot be loaded twice, and its name alone is imported first.
     for name in [
         name for name in sys.modules if name == package or (package != "torch" and name.startswith(f"{package}."))
