@@ -1,15 +1,18 @@
-"""Seconds of a private step, paired: Opacus alone, Opacus with a run's batches and noise, and gradients by `torch.func`.
+"""Seconds of a private step, paired: Opacus and opake alone, Opacus and `torch.func` with a run's batches, noise and record, and
+the same loop without privacy.
 
     python benchmarks/frameworks.py [--repeats 15] [--width 256] [--batch 64]
 
-Needs pyaccount, opacus, and torch, in an environment of their own. A round of pairs runs one step of each on the same model and
-batches of one expected size; the medians of the times and of the ratios within rounds are printed, with quartiles. What a run
-adds is timed alone: its batch, its noise and its record, beside the same step.
+Needs pyaccount, opacus, and torch, in an environment of their own; opake is timed if it is installed (opake-dpsgd). A round of
+pairs runs one step of each on the same model and batches of one expected size; the medians of the times, of the processor time of
+all threads, and of the ratios of times within rounds are printed, with quartiles. What a run adds is timed alone: its batch, its
+noise and its record, beside the same step. On a busy machine times contain waiting, and processor times do not.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import statistics
 import tempfile
 import time
@@ -24,6 +27,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 from torch import nn
+from torch.func import functional_call
 from torch.utils.data import DataLoader, TensorDataset
 
 import pyaccount
@@ -79,6 +83,42 @@ def by_functions(run: pyaccount.TrainingRun, width: int) -> Iterator[None]:
         yield
 
 
+def plain(width: int, batch: int) -> Iterator[None]:
+    """Make steps without privacy: shuffled batches of one size, and no clipping."""
+    model = net(width)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    while True:
+        for features, labels in DataLoader(data(), batch_size=batch, shuffle=True, drop_last=True):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(features), labels).backward()
+            optimizer.step()
+            yield
+
+
+def by_opake(width: int, batch: int) -> Iterator[None]:
+    """Make steps with opake's sampler, clipping and noise, as its own example does."""
+    from opake.dpsgd.clipping import clipped_grad
+    from opake.dpsgd.noise import gaussian_noise
+    from opake.dpsgd.sampling import PoissonSampler
+    from opake.random import key
+
+    model, records = net(width), data()
+
+    def loss(parameters: dict[str, torch.Tensor], features: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return nn.functional.cross_entropy(functional_call(model, parameters, (features,)), labels)
+
+    parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    gradient, clipping = clipped_grad(loss, clipping_norm=1.0, batch_argnums=(1, 2), normalize_by=batch)
+    noise, state = gaussian_noise(noise_multiplier=SIGMA, key=key(1))
+    while True:
+        sampler = PoissonSampler(records, sample_rate=batch / RECORDS, key=key(2))
+        for features, labels in DataLoader(records, batch_sampler=sampler):
+            clipped, clipping = gradient(parameters, features, labels, state=clipping)
+            noisy, state = noise(clipped, state)
+            parameters = {name: parameter - 0.1 * noisy.pytree[name] for name, parameter in parameters.items()}
+            yield
+
+
 def of_the_run(run: pyaccount.TrainingRun, width: int) -> Iterator[None]:
     """Draw the batch, draw the noise and record the round: what a run adds to a step."""
     zeros = {name: np.zeros(parameter.shape, np.float32) for name, parameter in net(width).named_parameters()}
@@ -119,15 +159,20 @@ def main() -> None:
         taken("Opacus with a run", steps(model, optimizer, batches))
         taken("torch.func with a run", by_functions(runs[1], asked.width))
         taken("what a run adds", of_the_run(runs[2], asked.width))
+        if importlib.util.find_spec("opake") is not None:
+            taken("opake alone", by_opake(asked.width, asked.batch))
+        taken("without privacy", plain(asked.width, asked.batch))
         times: dict[str, list[float]] = {name: [] for name in ways}
+        busy: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(rounds):
             for name, step in ways.items():
-                began = time.perf_counter()
+                began, worked = time.perf_counter(), time.process_time()
                 step()
                 times[name].append(time.perf_counter() - began)
+                busy[name].append(time.process_time() - worked)
         for run in runs:
             run.close()
-    table = Table("step", "median, ms", "ratio to Opacus alone", "quartiles")
+    table = Table("step", "median, ms", "processor, ms", "ratio to Opacus alone", "quartiles")
     first = times["Opacus alone"][3:]  # the first steps warm up
     for name, found in times.items():
         ratios = [one / other for one, other in zip(found[3:], first, strict=True)]
@@ -135,6 +180,7 @@ def main() -> None:
         table.add_row(
             name,
             f"{1e3 * statistics.median(found[3:]):.2f}",
+            f"{1e3 * statistics.median(busy[name][3:]):.2f}",
             f"{statistics.median(ratios):.3f}",
             f"{low:.3f} to {high:.3f}",
         )

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 #: A lower bound on the norms by which is divided, so that a gradient of zeros stays zero.
 LEAST_NORM = 1e-30
 
+#: About so many numbers of single gradients are in memory at once on a processor. More of them are slower: they are in no cache,
+#: and the memory is fetched from the system anew in every step.
+TOGETHER = 1 << 23
+
 
 class ClippedSums(dict[str, Tensor]):
     """Sums of clipped gradients by parameter, and the groups of parameters that were clipped together, with their norms."""
@@ -61,9 +65,10 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss, a batch and how to clip
     zeros. For half-precision parameters, sums, norms and contributions are float32, because roundings to half precision could
     make contributions longer than the clip norm.
 
-    This is a reference implementation with `torch.func`. Every example is run as a batch of one, so layers cannot mix examples;
-    the memory of one gradient per example is needed. Raises `RunError` if the clip norm is not that of the run, and for a model
-    with batch normalisation, whose running statistics would reveal its batches.
+    Gradients are computed with `torch.func`. Every example is run as a batch of one, so layers cannot mix examples. The memory of
+    one gradient per example is needed on an accelerator; on a processor, that of some `TOGETHER` numbers or of one gradient.
+    Raises `RunError` if the clip norm is not that of the run, and for a model with batch normalisation, whose running statistics
+    would reveal its batches.
     """
     _check_layers(model)
     trained = {name: parameter.detach() for name, parameter in model.named_parameters() if parameter.requires_grad}
@@ -74,15 +79,16 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss, a batch and how to clip
     def alone(parameters: dict[str, Tensor], example: Tensor, target: Tensor) -> Tensor:
         return loss(functional_call(model, parameters, (example.unsqueeze(0),)), target.unsqueeze(0))
 
-    gradients = vmap(grad(alone), in_dims=(None, 0, 0), randomness="different")(trained, inputs, targets)
-    gradients = {name: wide(gradient) for name, gradient in gradients.items()}
+    each = vmap(grad(alone), in_dims=(None, 0, 0), randomness="different")
+    kept = None if mask is None else torch.as_tensor(mask, device=inputs.device).bool()
     clipped: dict[str, Tensor] = {}
-    for names, norm in groups:
-        factors = _factors(gradients, names, norm)
-        if mask is not None:
-            kept = torch.as_tensor(mask, device=factors.device).bool()
-            factors = torch.where(kept, factors, torch.zeros_like(factors))
-        clipped |= {name: torch.tensordot(factors, gradients[name], dims=1) for name in names}
+    for part in _parts(len(inputs), trained):
+        gradients = {name: wide(gradient) for name, gradient in each(trained, inputs[part], targets[part]).items()}
+        for names, norm in groups:
+            factors = _factors(gradients, names, norm)
+            if kept is not None:
+                factors = torch.where(kept[part].to(factors.device), factors, torch.zeros_like(factors))
+            _add(clipped, factors, gradients, names)
     return ClippedSums({name: clipped[name] for name in trained}, groups)
 
 
@@ -100,8 +106,8 @@ def clipped_sums_of(  # noqa: PLR0913 - a model, its loss, a batch and how to cl
 
     The first dimension of every tensor of `batch` counts the examples. `loss_of(model, example)` gets a batch with one example
     and returns its loss, so it cannot mix examples; it may not depend on anything else of the batch. With `one_by_one` there is
-    a backward pass for each example, which every model allows and which needs the memory of one gradient; otherwise all
-    examples are run together by `torch.func.vmap`, which refuses models that decide by the values of tensors.
+    a backward pass for each example, which every model allows and which needs the memory of one gradient; otherwise examples are
+    run together by `torch.func.vmap`, as in `clipped_sum`, which refuses models that decide by the values of tensors.
 
     The contribution of an example whose gradient is not finite is zero, such as that of a text without a token to predict: like
     clipping, this looks at the example alone. The losses of the examples are in `losses` of the result, without noise.
@@ -114,26 +120,24 @@ def clipped_sums_of(  # noqa: PLR0913 - a model, its loss, a batch and how to cl
     sizes = {name: len(tensor) for name, tensor in batch.items()}
     if len(set(sizes.values())) > 1:
         raise RunError(f"the tensors of the batch have different numbers of examples: {sizes}")
-    total = {name: wide(torch.zeros_like(parameter, requires_grad=False)) for name, parameter in trained.items()}
+    total: dict[str, Tensor] = {}
     count = next(iter(sizes.values()), 0)
     if count == 0:
+        total = {name: wide(torch.zeros_like(parameter, requires_grad=False)) for name, parameter in trained.items()}
         return ClippedSums(total, groups, next(iter(total.values())).new_zeros(0))
     losses = []
-    for gradients, loss in (
-        _alone(model, loss_of, batch, trained, count)
-        if one_by_one
-        else [_together(model, loss_of, batch, {name: parameter.detach() for name, parameter in trained.items()})]
-    ):
+    for gradients, loss in (_alone if one_by_one else _together)(model, loss_of, batch, trained, count):
         losses.append(loss)
         for names, norm in groups:
             factors = _factors(gradients, names, norm)
             finite = factors > 0.0  # false for a norm that is infinite or not a number
-            factors = torch.where(finite, factors, torch.zeros_like(factors))
-            for name in names:
-                # Zero times infinity is not a number.
-                kept = gradients[name].masked_fill(~finite.view(-1, *[1] * trained[name].dim()), 0.0)
-                total[name] += torch.tensordot(factors, kept, dims=1)
-    return ClippedSums(total, groups, torch.cat(losses).detach())
+            if not bool(finite.all()):
+                factors = torch.where(finite, factors, torch.zeros_like(factors))
+                for name in names:
+                    # Zero times infinity is not a number.
+                    gradients[name] = gradients[name].masked_fill(~finite.view(-1, *[1] * trained[name].dim()), 0.0)
+            _add(total, factors, gradients, names)
+    return ClippedSums({name: total[name] for name in trained}, groups, torch.cat(losses).detach())
 
 
 class _WithLoss(nn.Module):  # type: ignore[misc, unused-ignore]
@@ -152,16 +156,20 @@ def _together(
     loss_of: Callable[[nn.Module, dict[str, Tensor]], Tensor],
     batch: Mapping[str, Tensor],
     trained: Mapping[str, Tensor],
-) -> tuple[dict[str, Tensor], Tensor]:
-    """Return the gradient and the loss of each example, the examples being the first dimension."""
+    count: int,
+) -> Iterator[tuple[dict[str, Tensor], Tensor]]:
+    """Yield the gradients and the losses of the examples of one part after the other, the examples being the first dimension."""
     whole = _WithLoss(model, loss_of)
 
     def alone(parameters: dict[str, Tensor], example: dict[str, Tensor]) -> Tensor:
         given = {name: tensor.unsqueeze(0) for name, tensor in example.items()}
         return functional_call(whole, {f"model.{name}": tensor for name, tensor in parameters.items()}, (given,))
 
-    found = vmap(grad_and_value(alone), in_dims=(None, 0), randomness="different")(dict(trained), dict(batch))
-    return {name: wide(gradient) for name, gradient in found[0].items()}, found[1]
+    each = vmap(grad_and_value(alone), in_dims=(None, 0), randomness="different")
+    fixed = {name: parameter.detach() for name, parameter in trained.items()}
+    for part in _parts(count, fixed):
+        gradients, losses = each(fixed, {name: tensor[part] for name, tensor in batch.items()})
+        yield {name: wide(gradient) for name, gradient in gradients.items()}, losses
 
 
 def _alone(
@@ -188,10 +196,38 @@ def _check_layers(model: nn.Module) -> None:
             )
 
 
+def _parts(count: int, trained: Mapping[str, Tensor]) -> Iterator[slice]:
+    """Yield the ranges of examples whose gradients are in memory at once: all of them on an accelerator."""
+    most = count
+    if all(parameter.device.type == "cpu" for parameter in trained.values()):
+        most = max(1, TOGETHER // max(1, sum(parameter.numel() for parameter in trained.values())))
+    # Parts of nearly one size: a small rest would cost as much as a part.
+    parts = -(-count // most)
+    for number in range(parts):
+        yield slice(number * count // parts, (number + 1) * count // parts)
+
+
 def _factors(gradients: Mapping[str, Tensor], names: Sequence[str], norm: float) -> Tensor:
-    """Return min(1, norm/‖g_i‖₂) for each example, over the parameters of a group."""
-    squares = sum(gradients[name].flatten(1).square().sum(1) for name in names)
-    return (norm / torch.as_tensor(squares).sqrt().clamp_min(LEAST_NORM)).clamp_max(1.0)
+    """Return min(1, norm/‖g_i‖₂) for each example, over the parameters of a group.
+
+    The norm is that of the norms of rows, which is as exact as a sum of all squares and writes no copy of the gradients.
+    """
+    rows = []
+    for name in names:
+        gradient = gradients[name]
+        row = torch.linalg.vector_norm(gradient if gradient.dim() > 1 else gradient[:, None], dim=-1)
+        rows.append(row.flatten(1) if row.dim() > 1 else row[:, None])
+    return (norm / torch.linalg.vector_norm(torch.cat(rows, 1), dim=1).clamp_min(LEAST_NORM)).clamp_max(1.0)
+
+
+def _add(total: dict[str, Tensor], factors: Tensor, gradients: Mapping[str, Tensor], names: Iterable[str]) -> None:
+    """Add the clipped gradients of a part to the sums."""
+    for name in names:
+        clipped = torch.tensordot(factors, gradients[name], dims=1)
+        if name in total:
+            total[name] += clipped
+        else:
+            total[name] = clipped
 
 
 def clipped_together(

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: clipped s
 
 from torch import nn  # noqa: E402 - after the skip
 
+from pyaccount.training import clipping  # noqa: E402
 from pyaccount.training.torch import PrivateOptimizer, clipped_sum, clipped_sums_of  # noqa: E402
 
 WIDTH = 4
@@ -47,6 +48,46 @@ def test_the_sum_is_that_of_tensors_and_losses_are_those_of_the_examples(one_by_
         assert not found[name].requires_grad
     losses = nn.functional.cross_entropy(model(given["x"]), given["y"], reduction="none")
     torch.testing.assert_close(found.losses, losses.detach())
+
+
+@pytest.mark.parametrize("together", [1, 60, 10**6])
+def test_the_sum_is_that_of_single_gradients_however_many_are_in_memory(
+    together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model has 23 parameters. The oracle is a backward pass for each example, in double precision."""
+    monkeypatch.setattr(clipping, "TOGETHER", together)
+    model, given = net(), batch()
+    mask = torch.arange(7) != 3
+    expected = {name: torch.zeros_like(parameter, dtype=torch.float64) for name, parameter in model.named_parameters()}
+    for index in torch.arange(7)[mask]:
+        loss = nn.functional.cross_entropy(model(given["x"][index][None]), given["y"][index][None])
+        gradients = [one.double() for one in torch.autograd.grad(loss, list(model.parameters()))]
+        norm = float(torch.sqrt(sum((one**2).sum() for one in gradients)))
+        for name, one in zip(expected, gradients, strict=True):
+            expected[name] += one * min(1.0, 0.5 / norm)
+    found = clipped_sum(model, nn.functional.cross_entropy, given["x"], given["y"], clip_norm=0.5, mask=mask)
+    kept = {name: tensor[mask] for name, tensor in given.items()}
+    alike = clipped_sums_of(model, loss_of, kept, clip_norm=0.5)
+    assert len(alike.losses) == 6
+    for name, total in expected.items():
+        torch.testing.assert_close(found[name].double(), total, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(alike[name].double(), total, rtol=1e-5, atol=1e-6)
+
+
+def test_norms_are_over_parameters_of_every_shape() -> None:
+    class Shaped(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.scalar = nn.Parameter(torch.tensor(2.0))
+            self.deep = nn.Parameter(torch.ones(2, 1, 2))
+
+        def forward(self, inputs: Any) -> Any:
+            return self.scalar * inputs + self.deep.sum()
+
+    found = clipped_sum(Shaped(), lambda output, target: output.sum(), torch.ones(1, 1), torch.ones(1), clip_norm=1.0)
+    # The gradient is five ones.
+    assert float(found["scalar"]) == pytest.approx(5**-0.5)
+    torch.testing.assert_close(found["deep"], torch.full((2, 1, 2), 5**-0.5))
 
 
 @pytest.mark.parametrize("one_by_one", [False, True])
