@@ -16,6 +16,7 @@ from pyaccount.accountant import Accountant
 from pyaccount.errors import DomainError, RunError, quoted
 from pyaccount.plan.common import number as filled
 from pyaccount.plan.scheduled_rounds import at_round
+from pyaccount.training.aside import aside
 from pyaccount.training.batches import Batch, Batches, batches_of
 from pyaccount.training.batches.attribution import attributed
 from pyaccount.training.certified import BodyRun, RunSource, certified
@@ -51,6 +52,10 @@ if TYPE_CHECKING:
     from pyaccount.training.batches.attribution import Attributed
     from pyaccount.training.source import NoiseSource
     from pyaccount.training.spending import Spending
+
+#: From this number of bytes on, the tag of a round's sums is computed in a thread of its own while the noise is drawn. For fewer
+#: bytes, starting the thread takes longer than it saves.
+LARGE = 1 << 20
 
 #: The open runs of this process. A forked child process detaches from all of them (`TrainingRun.forked`).
 _OPEN: weakref.WeakSet[TrainingRun] = weakref.WeakSet()
@@ -470,18 +475,28 @@ class TrainingRun:
         elif known is None and layout != before:
             folder.begin(part.place, layout, self.normaliser(number))
         nonce, seed = folder.drawn_by() if known is None else (known.nonce, known.seed)
-        sum_tag = tag(recorded, self._root.derive("sums", number, *coordinates_of(seed)))
+        key = self._root.derive("sums", number, *coordinates_of(seed))
+        # The other ranks wait for the nonce in the record, and then draw at the same time as this one. A single process draws
+        # before it records, so that an interruption while drawing counts nothing. A round that was recorded is drawn only for
+        # its own sum.
+        draws_first = known is None and (self.world == 1 or not self._noise.from_key)
+        noise: Rows | None = None
+        if draws_first and sum(array.nbytes for arrays in releases for array in arrays.values()) >= LARGE:
+            tagged = aside(tag, recorded, key)
+            noise = self._noise.rows(part, number - part.start, releases, seed, folder.releases)
+            sum_tag = tagged()
+        else:
+            sum_tag = tag(recorded, key)
         release = RecordedRelease(
             number, folder.recorded.rewinds, self._deviations(part, number), sum_tag, nonce=nonce, seed=seed
         )
         if known is not None and not release.same_sum(known):
             raise self._another_sum(number, repeated=repeated)
-        if known is None and self.world > 1 and self._noise.from_key:
-            # The other ranks wait for the nonce in the record, and then draw at the same time as this one. A single process
-            # draws before it records, so that an interruption while drawing counts nothing.
+        if known is None and not draws_first:
             folder.release(release)
             known = release
-        noise = self._noise.rows(part, number - part.start, releases, seed, folder.releases)
+        if noise is None:
+            noise = self._noise.rows(part, number - part.start, releases, seed, folder.releases)
         release = replace(release, noise=self._noise.tag(number, seed, noise))
         if known is None:
             folder.release(release)

@@ -176,9 +176,11 @@ class PrivateOptimizer:
                 "consists of zeros, and is added like any other"
             )
         self._failed = True
-        sums = {name: sum.clone() for name, sum in self._sums.items()}
+        sums = dict(self._sums)
         if self._run.world > 1:
             self._check_ranks()
+            # After an error the sums of this rank are still needed.
+            sums = {name: sum.clone() for name, sum in sums.items()}
             for name in sorted(sums):
                 distributed.all_reduce(sums[name])
         arrays = {name: sum.detach().cpu().numpy() for name, sum in sums.items()}

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from places import GOLDEN
-from training_runs import CORRELATED, go, same, started, sums
+from training_runs import CORRELATED, fixed_draws, go, same, started, sums
 
 from pyaccount.errors import RunError
 from pyaccount.training import TrainingRun
+from pyaccount.training import run as run_module
 from pyaccount.training.folder import RunFolder
 from pyaccount.training.mark import CallableMark
 from pyaccount.training.record import Recorded, event_line, hash_of
@@ -70,6 +71,46 @@ def test_an_interrupted_release_is_repeated_or_done_anew(
         with pytest.raises(KeyboardInterrupt):
             go(run, 1)
     assert (run.round, run.released) == (1, 1 if moment == "_append" else 2)
+    go(run, 11)
+    assert Recorded.read(tmp_path / "record.jsonl").rounds == 12
+
+
+@pytest.mark.parametrize("changes", [{}, CORRELATED], ids=["independent", "correlated"])
+def test_a_tag_beside_the_noise_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    """Large sums are tagged while the noise is drawn. The lines and the means are those of a tag that is computed before."""
+    found, lines, key = [], [], None
+    for place, large in (("before", 1 << 62), ("beside", 0)):
+        monkeypatch.setattr(run_module, "LARGE", large)
+        fixed_draws(monkeypatch)
+        with started(tmp_path / place, changes) as run:
+            key = key or run._root
+            run._root = run._noise._root = key
+            state = run.state_dict()
+            found.append(go(run, 4))
+            run.load_state_dict(state)
+            assert same(go(run, 4), found[-1])
+            run.load_state_dict(state)
+            with pytest.raises(RunError, match="another sum or noise"), run.step() as step:
+                step.release(sums(7))
+        lines.append([one.sum for one in Recorded.read(tmp_path / place / "record.jsonl").releases])
+    assert same(*found)
+    assert lines[0] == lines[1]
+
+
+def test_an_interruption_while_a_large_sum_is_drawn_or_tagged_counts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "LARGE", 0)
+    run = started(tmp_path)
+    go(run, 1)
+    for owner, name in ((run._noise, "rows"), (run_module, "tag")):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                go(run, 1)
+        assert (run.round, run.released) == (1, 1)
     go(run, 11)
     assert Recorded.read(tmp_path / "record.jsonl").rounds == 12
 
