@@ -40,7 +40,8 @@ def net(width: int) -> Any:
     keys = jax.random.split(jax.random.key(1), 3)
     sizes = [(FEATURES, width), (width, width), (width, 10)]
     return [
-        (jax.random.normal(key, size) / size[0] ** 0.5, jnp.zeros(size[1])) for key, size in zip(keys, sizes, strict=True)
+        (jax.random.normal(key, size) / size[0] ** 0.5, jnp.zeros(size[1]))
+        for key, size in zip(keys, sizes, strict=True)
     ]
 
 
