@@ -79,7 +79,17 @@ def round_trip(certificate: Path) -> list[list[str]]:
     (trusted / "key.pem").write_bytes(public)
     subject.write_bytes(bytes(1_000_000))
     about = ["--subject", str(subject)]
-    check = ["--attestation", str(attestation), "--trusted-keys", str(trusted), "--max-epsilon", "1000", "--max-delta", "1e-5", *about]
+    check = [
+        "--attestation",
+        str(attestation),
+        "--trusted-keys",
+        str(trusted),
+        "--max-epsilon",
+        "1000",
+        "--max-delta",
+        "1e-5",
+        *about,
+    ]
     return [["attest", str(certificate), "--key", str(key), "-o", str(attestation), *about], ["check", *check]]
 
 

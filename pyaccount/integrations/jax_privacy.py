@@ -45,7 +45,7 @@ SCALED = {
 
 
 @dataclass(frozen=True)
-class RunBatches(BatchSelectionStrategy):  # type: ignore[misc, unused-ignore]
+class PlanBatches(BatchSelectionStrategy):  # type: ignore[misc, unused-ignore]
     """The batches of a run, as a strategy of jax_privacy.
 
     At most `ahead` batches are drawn whose rounds were not released yet. A loop that skips an empty batch would give later
@@ -141,7 +141,7 @@ def execution_plan(run: TrainingRun, *, ahead: int = 1) -> RunExecutionPlan:
         raise RunError(f"ahead = {quoted(ahead)}: at least 1 batch is drawn before its round is released")
     return RunExecutionPlan(
         clipped_grad=_clipped_grad(run),
-        batch_selection_strategy=RunBatches(run, ahead),
+        batch_selection_strategy=PlanBatches(run, ahead),
         noise_addition_transform=_noise(run),
         dp_event=_event(run),
         run=run,
