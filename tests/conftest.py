@@ -30,8 +30,11 @@ import pytest
 from drawn_once import Drawn
 from hypothesis import settings
 
+from pyaccount import execute
 from pyaccount.certificate import Certificate
 from pyaccount.execute import Answer, Engine, Question
+from pyaccount.execute.sampling import evidence
+from pyaccount.gate import recomputation
 from pyaccount.plan.rounds import DirectedBounds
 from pyaccount.running import Plan
 
@@ -45,6 +48,9 @@ os.environ.pop("COLUMNS", None)
 
 #: Other seeds than the usual ones, to check that no test passes by luck: PYACCOUNT_TEST_SEED=7 pytest.
 OTHER = os.environ.get("PYACCOUNT_TEST_SEED", "")
+
+#: Whether tests run that are marked `nightly`: PYACCOUNT_NIGHTLY=1 pytest.
+NIGHTLY = os.environ.get("PYACCOUNT_NIGHTLY", "") not in ("", "0")
 
 #: The source of seeds that documents leave to the operating system. It is the same in every run, unless a test is marked
 #: `entropy`.
@@ -69,6 +75,15 @@ def pytest_xdist_auto_num_workers() -> int:
     """Return one worker more than there are cores, unless it is set, because some tests wait for other processes."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") or cores + 1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that run only at night; each of them has a sibling that takes less time."""
+    late = [] if NIGHTLY else [item for item in items if item.get_closest_marker("nightly") is not None]
+    if late:
+        config.hook.pytest_deselected(items=late)
+        left_out = set(late)
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_collection_finish() -> None:
@@ -108,6 +123,19 @@ def drawn() -> Drawn:
 def drawn_once(drawn: Drawn) -> Iterator[None]:
     """Draw samples of equal jobs only once in a module, for tests of what is computed from them."""
     with drawn.used():
+        yield
+
+
+@pytest.fixture(scope="module")
+def without_profiles() -> Iterator[None]:
+    """Compute no profile for documents that state none, for modules about guarantees; at night profiles are computed too.
+
+    A profile takes longer than the guarantee, and these modules do not look at it.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if not NIGHTLY:
+            for module in (execute, recomputation, evidence):
+                patch.setattr(module, "default_profile", lambda epsilon: ())
         yield
 
 
