@@ -84,6 +84,15 @@ class _Worst(NamedTuple):
     account: _core.ProvenInterval
 
 
+class _CurveAsked(NamedTuple):
+    """A question for bounds on δ at many ε of one composition: the arguments of `Engine.curves`."""
+
+    rounds: tuple[Rounds, ...]
+    epsilons: tuple[float, ...]
+    tolerance: float
+    ignored: float
+
+
 class Engine:
     """The core on this machine, with a number of threads and one deadline for all questions together."""
 
@@ -91,6 +100,8 @@ class Engine:
         self._threads = threads
         self._deadline = None if time_limit is None else time.monotonic() + time_limit
         self._profiles: dict[Part, _core.RoundProfile] = {}
+        #: The curves computed so far. Risks ask twice for those of a mechanism whose bounds are attained.
+        self._curves: dict[_CurveAsked, tuple[list[tuple[float, float]], int]] = {}
         #: The number of compositions finished so far.
         self.compositions = 0
 
@@ -157,20 +168,26 @@ class Engine:
         """Return proven (lower, upper) bounds on δ at many ε: each item is (rounds, ascending ε ≥ 0).
 
         They are as narrow as the relative tolerance where δ is above `ignored`. Each curve comes with the number of
-        times that its rounds were composed.
+        times that its rounds were composed. A curve that was computed before is not computed again.
         """
-        single = [(one, epsilons) for rounds, epsilons in items for one in compositions(rounds)]
+        single = [
+            _CurveAsked(one, tuple(epsilons), tolerance, ignored)
+            for rounds, epsilons in items
+            for one in compositions(rounds)
+        ]
+        new = [one for one in dict.fromkeys(single) if one not in self._curves]
         with self._counting():
             curves = _core.curve_all(
                 [
-                    ([(self._profile(r.part), r.count) for r in rounds], list(epsilons), tolerance, ignored)
-                    for rounds, epsilons in single
+                    ([(self._profile(r.part), r.count) for r in one.rounds], list(one.epsilons), tolerance, ignored)
+                    for one in new
                 ],
                 threads=self._threads,
                 time_limit=self._remaining(),
             )
         self.compositions += sum(count for _, count in curves)
-        found = iter(curves)
+        self._curves.update(zip(new, curves, strict=True))
+        found = iter([self._curves[one] for one in single])
         return [_highest([next(found) for _ in compositions(rounds)]) for rounds, _ in items]
 
     def log_moment(
