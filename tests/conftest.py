@@ -23,12 +23,13 @@ os.environ.setdefault("RAYON_NUM_THREADS", "1")
 import gc
 import random
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
 from drawn_once import Drawn
 from hypothesis import settings
+from nightly import NIGHTLY
 
 from pyaccount import execute
 from pyaccount.certificate import Certificate
@@ -48,9 +49,6 @@ os.environ.pop("COLUMNS", None)
 
 #: Other seeds than the usual ones, to check that no test passes by luck: PYACCOUNT_TEST_SEED=7 pytest.
 OTHER = os.environ.get("PYACCOUNT_TEST_SEED", "")
-
-#: Whether tests run that are marked `nightly`: PYACCOUNT_NIGHTLY=1 pytest.
-NIGHTLY = os.environ.get("PYACCOUNT_NIGHTLY", "") not in ("", "0")
 
 #: The source of seeds that documents leave to the operating system. It is the same in every run, unless a test is marked
 #: `entropy`.
@@ -75,6 +73,20 @@ def pytest_xdist_auto_num_workers() -> int:
     """Return one worker more than there are cores, unless it is set, because some tests wait for other processes."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") or cores + 1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(obj: object) -> Generator[None, Any, Any]:
+    """Take `nightly` from those parameters of a test that run with every change: `nightly(but=[…])` has their names."""
+    made = yield
+    marks = [mark for mark in getattr(obj, "pytestmark", ()) if mark.name == "nightly" and "but" in mark.kwargs]
+    if marks and isinstance(made, list):
+        (mark,) = marks
+        kept = [item for item in made if item.callspec.id in mark.kwargs["but"]]
+        assert len(kept) == len(mark.kwargs["but"]), f"{made[0].nodeid} has other parameters than {mark.kwargs['but']}"
+        for item in kept:
+            item.own_markers.remove(mark)
+    return made
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -126,17 +138,15 @@ def drawn_once(drawn: Drawn) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def without_profiles() -> Iterator[None]:
-    """Compute no profile for documents that state none, for modules about guarantees; at night profiles are computed too.
+@pytest.fixture
+def without_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compute no profile for documents that state none, for tests of guarantees; at night profiles are computed too.
 
-    A profile takes longer than the guarantee, and these modules do not look at it.
+    A profile often takes longer than the guarantee, and these tests do not look at it.
     """
-    with pytest.MonkeyPatch.context() as patch:
-        if not NIGHTLY:
-            for module in (execute, recomputation, evidence):
-                patch.setattr(module, "default_profile", lambda epsilon: ())
-        yield
+    if not NIGHTLY:
+        for module in (execute, recomputation, evidence):
+            monkeypatch.setattr(module, "default_profile", lambda epsilon: ())
 
 
 @pytest.fixture

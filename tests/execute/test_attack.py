@@ -72,7 +72,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     scope="module",
     params=[
         *(pytest.param((group, (SEEDS,)), id=group) for group in GROUPS),
-        *(pytest.param((group, (SEEDS, MORE_SEEDS)), id=f"{group}, more", marks=pytest.mark.nightly) for group in GROUPS),
+        *(
+            pytest.param((group, (SEEDS, MORE_SEEDS)), id=f"{group}, more", marks=pytest.mark.nightly)
+            for group in GROUPS
+        ),
     ],
 )
 def attack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Attacked:

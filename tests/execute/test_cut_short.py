@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drawn_once import Drawn
 from gate_tools import save
 
 import pyaccount
 from pyaccount import cli
+from pyaccount.certificate import Certificate
 from pyaccount.errors import TIME_IS_UP, LimitError
 from pyaccount.execute.engine import Engine
 from pyaccount.execute.sampling.shards import Sampler
@@ -38,6 +40,13 @@ GROUP: dict[str, Any] = {
 }
 
 
+@pytest.fixture(scope="module")
+def sampled(drawn: Drawn) -> Certificate:
+    """Return the certificate for which time was not up."""
+    with drawn.used():
+        return pyaccount.certify(SAMPLED)
+
+
 def stop_at(monkeypatch: pytest.MonkeyPatch, stage: str, times: int = 1) -> None:
     """Let time be up when a stage of sampling is entered for the n-th time."""
     limited, seen = Sampler._limited, []
@@ -55,11 +64,16 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, stage: str, times: int = 1) -> None
     monkeypatch.setattr(Sampler, "_limited", stopped)
 
 
-@pytest.mark.parametrize(("stage", "missing"), [("profile", ["profile"]), ("lower ends", ["lower ends", "profile"])])
+@pytest.mark.usefixtures("drawn_once")
+@pytest.mark.parametrize("missing", [["profile"], ["lower ends", "profile"]], ids=["profile", "lower ends"])
 def test_a_sampled_guarantee_stands_without_what_is_beside_it(
-    stage: str, missing: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    sampled: Certificate,
+    missing: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    whole = pyaccount.certify(SAMPLED)
+    whole, stage = sampled, missing[0]
     with monkeypatch.context() as limited:
         stop_at(limited, stage)
         certificate = pyaccount.certify(SAMPLED)
@@ -80,10 +94,11 @@ def test_a_sampled_guarantee_stands_without_what_is_beside_it(
     assert pyaccount.verify(path).agrees, pyaccount.verify(path).to_text()
 
 
+@pytest.mark.usefixtures("drawn_once")
 def test_an_accepted_value_stands_without_the_rest_of_the_search(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    sampled: Certificate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    whole = pyaccount.certify(SAMPLED)
+    whole = sampled
     with monkeypatch.context() as limited:
         # The first value has two stages: one direction is tested there, the other one once, further below.
         stop_at(limited, "testing", 3)

@@ -106,6 +106,12 @@ def components(direction: str, *, anchored: bool) -> list[Component]:
     return [Component(80, (), 0.0), *tilts]
 
 
+@pytest.mark.nightly(
+    but=[
+        f"{at}-{start}" for at in ("remove-3.0", "add-0.4") for start in ("plain-cold", "plain-warm", "stretched-warm")
+    ]
+    + ["remove-0.5-stretched-warm", "replace-1.0-plain-warm", "replace-1.0-stretched-cold"]
+)
 @pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
 @pytest.mark.parametrize("anchored", [False, True], ids=["plain", "stretched"])
 @pytest.mark.parametrize(("direction", "epsilon"), [("remove", 0.5), ("remove", 3.0), ("add", 0.4), ("replace", 1.0)])

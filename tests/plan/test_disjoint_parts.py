@@ -380,6 +380,7 @@ def test_pure_guarantees_have_the_largest_loss_of_a_part() -> None:
     assert (guarantee.epsilon_lower, guarantee.epsilon) == (0.75, 0.75)
 
 
+@pytest.mark.usefixtures("without_profiles")
 @pytest.mark.parametrize(
     ("risk", "measure"),
     [({"advantage": 0.3}, "advantage"), ({"gaussian_mu": 1.2, "report_delta": 1e-4}, "gaussian_mu")],

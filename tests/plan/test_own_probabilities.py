@@ -151,6 +151,10 @@ def members(random_: random.Random, count: int, least: float = -1.0) -> list[tup
     return [(random_.choice(values), random_.choice(list(STRATA.values()))) for _ in range(count)]
 
 
+@pytest.mark.nightly(
+    but=[f"{adjacency}-{of}" for adjacency in ("add-remove", "zero-out", "replace-one") for of in ("1-1", "2-1")]
+    + ["add-remove-3-1", "zero-out-1-2", "replace-one-1-2"]
+)
 @pytest.mark.parametrize(("group", "draws"), [(1, 1), (2, 1), (3, 1), (1, 2), (2, 2)])
 @pytest.mark.parametrize("adjacency", ["add-remove", "zero-out", "replace-one"])
 def test_groups_with_different_probabilities(adjacency: str, group: int, draws: int) -> None:

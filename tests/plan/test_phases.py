@@ -105,6 +105,7 @@ def test_one_part_is_poisson_sampling() -> None:
     assert composed.epsilon_lower <= sampled.epsilon <= 1.05 * composed.epsilon
 
 
+@pytest.mark.nightly(but=["zero-out"])
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
 def test_a_secret_phase_amplifies(adjacency: str) -> None:
     privacy = {"adjacency": adjacency, "epsilon": "solve", "delta": 1e-3}

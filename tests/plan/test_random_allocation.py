@@ -76,6 +76,7 @@ def test_every_round_is_one_gaussian_mechanism() -> None:
     assert data.guarantee.epsilon_lower <= truth <= data.guarantee.epsilon <= truth * 1.001
 
 
+@pytest.mark.nightly(but=["3-1", "3-2"])
 @pytest.mark.parametrize(("rounds", "taken"), [(3, 1), (3, 2), (4, 2)])
 def test_subsets_of_few_rounds(rounds: int, taken: int) -> None:
     """k = 1 is enclosed narrowly, k > 1 between the sum of the rounds and the blocks."""
@@ -111,6 +112,7 @@ def test_allocations_compose_with_phases() -> None:
     assert not inconsistencies(data)
 
 
+@pytest.mark.nightly(but=["8-4-1.5", "7-3-2.0"])
 @pytest.mark.parametrize(("iterations", "bins", "sigma"), [(8, 4, 1.5), (7, 3, 2.0), (40, 40, 0.8)])
 def test_bins_are_certified_without_samples_and_samples_agree(iterations: int, bins: int, sigma: float) -> None:
     raw = document(

@@ -155,6 +155,10 @@ def sticks(run: Run, matrix: Array, direction: str, epsilon: float) -> tuple[flo
     return stick(Mixture.of(law, matrix), nothing(len(matrix))), listed
 
 
+@pytest.mark.nightly(
+    but=[f"run{k}-{at}" for k in (0, 1, 2, 4) for at in ("0.5-remove", "0.5-add", "1.5-remove", "1.5-add")]
+    + ["run3-0.5-remove", "run3-1.5-add", "run5-1.5-add"]
+)
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize("sigma", [0.5, 1.5])
 @pytest.mark.parametrize("run", RUNS)

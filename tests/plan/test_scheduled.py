@@ -283,6 +283,7 @@ def test_a_factor_is_solved_beside_mechanisms() -> None:
     asked = head(epsilon=3.0) | {
         "noise": {"scale": "solve"},
         "phases": [LAPLACE, sampled(body(SAMPLED["poisson"], 3, 0.5))],
+        "accounting": {"profile": []},
     }
     certificate = pyaccount.certify(asked)
     assert certificate.data.solved is not None
