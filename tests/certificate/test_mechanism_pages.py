@@ -12,6 +12,8 @@ import pyaccount
 from pyaccount.certificate.consistency import inconsistencies
 from pyaccount.pages.page import Entry, content_text
 
+pytestmark = pytest.mark.usefixtures("without_profiles")
+
 TRAINING = {
     "training": {"sampling_probability": 0.01, "iterations": 20},
     "sampler": {"kind": "poisson"},

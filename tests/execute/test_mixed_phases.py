@@ -56,6 +56,7 @@ def agree(sampled: pyaccount.Certificate, composed: pyaccount.Certificate, width
         assert one.delta_estimate <= (other.delta + 5.0 * one.standard_error) * 1.01
 
 
+@pytest.mark.nightly(but=["zero-out", "replace-one"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "zero-out", "replace-one"])
 def test_a_sampled_phase_beside_a_composed_one_is_both_composed(adjacency: str) -> None:
     privacy = {"adjacency": adjacency, "epsilon": 2.0, "delta": "solve"}
@@ -82,6 +83,7 @@ def test_a_sampled_phase_beside_a_composed_one_is_both_composed(adjacency: str) 
     assert truth.lower <= upper < 1.6 * truth.upper
 
 
+@pytest.mark.nightly(but=["True"])
 @pytest.mark.parametrize("laplace", [False, True])
 def test_several_sampled_phases_and_repeats(laplace: bool) -> None:
     rest = [LAPLACE] if laplace else []

@@ -193,13 +193,19 @@ def test_a_harder_test_carries_the_guarantee(
     assert contradictions(certificate) == []
     path = save(tmp_path, certificate)
     assert pyaccount.check(path, max_epsilon=0.5, max_delta=3e-2)
-    same, other = pyaccount.verify(path, threads=1), pyaccount.verify(path, threads=1, seed=77)
-    assert (same.compared, other.compared) == ("bits", "bounds")
+    same = pyaccount.verify(path, threads=1)
+    assert same.compared == "bits"
     assert same.identical, same.to_text()
-    assert other.agrees, other.to_text()
     assert cli.run(["report", str(path), "--format", "text"]) == 0
     assert "One direction was tested with less noise" in " ".join(capsys.readouterr().out.split())
     assert "A claim at less noise" in pyaccount.Certificate.load(path).to_html()
+
+
+@pytest.mark.nightly
+def test_other_samples_agree(certificate: dict[str, Any], tmp_path: Path) -> None:
+    other = pyaccount.verify(save(tmp_path, certificate), threads=1, seed=77)
+    assert other.compared == "bounds"
+    assert other.agrees, other.to_text()
 
 
 @pytest.mark.parametrize(

@@ -214,6 +214,7 @@ def optimum(name: str) -> CompiledDocument:
     return searched(document(name))
 
 
+@pytest.mark.nightly(but=["bins"])
 @pytest.mark.parametrize("name", ["warm", "bins"])
 def test_the_result_does_not_depend_on_threads(name: str) -> None:
     plan, other = optimum(name), searched(document(name), threads=3)
@@ -395,6 +396,7 @@ def test_what_is_changed_afterwards_is_seen(
     assert not pyaccount.verify(file, threads=1).agrees
 
 
+@pytest.mark.nightly
 def test_a_matrix_that_begins_far_from_its_optimum_gets_there() -> None:
     """With as many bands as bins and a small ε, σ falls to a third, farther than first samples allow in one step."""
     raw = document("bins", 48, 96, sampler={"kind": "balls-in-bins", "bins": 48})

@@ -127,6 +127,7 @@ BLOCKS: list[tuple[int, int, float, bool, list[float], int]] = [
 ]
 
 
+@pytest.mark.nightly(but=["2-n4 b4 h2", "2-n4 b2 h1", "4-n4 b2 h1"])
 @pytest.mark.parametrize("small", BLOCKS, ids=lambda small: f"n{small[0]} b{small[1]} h{small[5]}")
 @pytest.mark.parametrize("order", [2, 4])
 def test_means_are_delta_by_blocks_of_rounds(small: tuple[int, int, float, bool, list[float], int], order: int) -> None:
@@ -168,6 +169,7 @@ def test_a_claim_is_tested_by_blocks_where_that_is_cheaper_and_not_by_older_rule
     assert found[1].block > 1
 
 
+@pytest.mark.nightly
 def test_blocks_are_longer_where_the_separation_is_large_and_not_by_older_rules() -> None:
     mechanism = made(1500, 512, 1.3e-4, True, [0.5 / math.sqrt(k + 1.0) for k in range(512)])
     claim, found = Claim(mechanism, 1.0, 2.0, 1e-7, 20.0), []

@@ -33,6 +33,7 @@ def drawn_once(drawn: Drawn) -> Iterator[None]:
         yield
 
 
+@pytest.mark.nightly(but=["a claim that holds", "noise", "delta", "replacement"])
 @pytest.mark.parametrize("document", [*ASKED.values(), A_CHOICE], ids=[*ASKED, "a choice"])
 def test_honest_certificates_hold_against_other_samples(document: dict[str, Any], tmp_path: Path) -> None:
     certificate = json.loads(pyaccount.certify(document).to_json())

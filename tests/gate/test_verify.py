@@ -67,6 +67,7 @@ def scaled(value: Any) -> Any:
     return "0" * 64 if value is None or re.fullmatch("[0-9a-f]{64}", value) else value + " "
 
 
+@pytest.mark.nightly(but=["deterministic", "verified", "confidence"])
 @pytest.mark.parametrize("name", ["deterministic", "group-of-phases", "verified", "confidence"])
 @pytest.mark.usefixtures("remembered", "drawn_once")
 def test_every_changed_field_is_named(name: str, tmp_path: Path) -> None:

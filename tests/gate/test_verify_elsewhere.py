@@ -20,6 +20,7 @@ def verified_on(processor: str, path: Path) -> tuple[int, dict[str, object]]:
     return done.returncode, json.loads(done.stdout)
 
 
+@pytest.mark.nightly(but=["other kernels", "other functions"])
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_sampled_certificates_agree_to_the_last_bit(processor: str, tmp_path: Path) -> None:
     code, found = verified_on(processor, save(tmp_path, golden("verified-choice")))
@@ -44,6 +45,7 @@ def powered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(tmp_path_factory.mktemp("powered"), certificate)
 
 
+@pytest.mark.nightly(but=["one thread", "narrow vectors"])
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_samples_of_a_power_are_the_same_to_the_last_bit(processor: str, powered: Path) -> None:
     code, found = verified_on(processor, powered)
