@@ -20,6 +20,7 @@ import yaml
 from gate_tools import RUNS, save
 from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
+from nightly import NIGHTLY
 from places import EXAMPLES
 from report_samples import HOSTILE, KINDS, amplified, certificate, hostile, text_of
 
@@ -195,7 +196,7 @@ def scramble(value: Any, rng: random.Random) -> Any:
 def test_any_certificate_that_can_be_read_can_be_reported() -> None:
     rng, reported = random.Random(4), 0
     texts = [certificate(kind).to_json() for kind in ("composed", "sampled", "phases")]
-    for _ in range(100):
+    for _ in range(100 if NIGHTLY else 50):
         try:
             strange = pyaccount.Certificate.from_json(json.dumps(scramble(json.loads(rng.choice(texts)), rng)))
         except pyaccount.CertificateError:

@@ -266,7 +266,7 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
-@pytest.mark.usefixtures("eager")
+@pytest.mark.usefixtures("eager", "drawn_once")
 def test_certificates_record_the_mixture_and_are_recomputed(tmp_path: Path) -> None:
     near = close(pyaccount.compile(DOCUMENT).at().mechanism(), 1.0, 1.08).delta
     made = pyaccount.certify(DOCUMENT | {"privacy": DOCUMENT["privacy"] | {"delta": near}})

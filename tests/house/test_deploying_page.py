@@ -60,6 +60,8 @@ def test_the_commands_run_and_the_card_is_the_one_shown(project: Path) -> None:
         assert line.endswith("…") or line == real
 
 
+# The second snippet starts MLflow, as test_integrations.py does.
+@pytest.mark.nightly(but=["0"])
 @pytest.mark.parametrize("number", range(2))
 def test_the_python_runs(number: int, project: Path) -> None:
     store = {"MLFLOW_TRACKING_URI": (project / "runs").as_uri(), "MLFLOW_ALLOW_FILE_STORE": "true"}

@@ -63,6 +63,7 @@ def started() -> Iterator[tuple[str, ...]]:
         yield (str(client),)
 
 
+@pytest.mark.nightly(but=["overrides2-5-2.0"])
 @pytest.mark.parametrize(
     ("overrides", "steps", "epsilon"),
     [

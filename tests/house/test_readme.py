@@ -120,7 +120,16 @@ QUICKER = {
 }
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+#: Examples whose certificates take seconds although they are made quicker, and which others resemble. They are certified at
+#: night; one of them also in tests/certificate/test_mechanism_pages.py.
+LATE = ("buffers-for-sampling", "pretrain-finetune-and-count", "truncated-batches", "tune-train-publish")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.nightly] if path.stem in LATE else []) for path in DOCUMENTS],
+    ids=lambda path: path.stem,
+)
 def test_every_example_certifies(
     path: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

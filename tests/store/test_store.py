@@ -15,6 +15,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from made import sampled
+from nightly import NIGHTLY
 from places import ROOT
 from plain_documents import document, one_step
 
@@ -62,9 +63,10 @@ def same(one: str, other: str) -> bool:
 
 
 def test_killed_runs_go_on_as_if_nothing_had_been(tmp_path: Path) -> None:
-    """Twenty kills, two processes at once, and a disk that is full."""
+    """Ten kills, at night twenty, two processes at once, and a disk that is full."""
     (tmp_path / "document.yaml").write_text(yaml.safe_dump(sampled_document()), encoding="utf-8")
-    program = [sys.executable, str(ROOT / "tests" / "helpers" / "killed_runs.py"), "document.yaml", ".", "20"]
+    program = [sys.executable, str(ROOT / "tests" / "helpers" / "killed_runs.py"), "document.yaml", "."]
+    program.append("20" if NIGHTLY else "10")
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

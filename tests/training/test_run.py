@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from nightly import NIGHTLY
 from places import ROOT
 from plain_documents import changed
 from training_runs import BASE, CORRELATED, SIZE, document, go, same, started, sums
@@ -207,11 +208,12 @@ def test_a_round_is_recorded_before_its_sum_is_given(tmp_path: Path, monkeypatch
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process of its own that is killed")
 def test_a_killed_run_never_loses_a_round(tmp_path: Path) -> None:
-    program = [sys.executable, str(ROOT / "tests" / "helpers" / "killed_training.py"), str(tmp_path), "200"]
+    kills = 200 if NIGHTLY else 60
+    program = [sys.executable, str(ROOT / "tests" / "helpers" / "killed_training.py"), str(tmp_path), str(kills)]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert len(found) == 200
+    assert len(found) == kills
     # At most the round that was interrupted is counted without having been used.
     assert all(used <= counted <= used + 1 for used, counted in found)
     assert max(used for used, _ in found) > 0

@@ -19,6 +19,8 @@ from pyaccount.training.holding import hold_record
 from pyaccount.training.key import KEY_BYTES, RunKey
 from pyaccount.training.noise import noise_of
 
+pytestmark = pytest.mark.usefixtures("without_profiles")
+
 NOISES = [1.0, 4.0, 0.5, 2.0]
 RATES = [0.05, 0.5, 0.9, 0.2]
 RECORDS = 400
