@@ -10,6 +10,7 @@ import mpmath as mp
 import numpy as np
 import oracle
 import pytest
+from nightly import NIGHTLY
 from scipy.special import logsumexp, ndtr  # type: ignore[import-untyped]
 
 from pyaccount._core import Inspection, ProvenInterval, RoundProfile, answer_all, copies
@@ -41,7 +42,7 @@ def test_gaussian_rounds_match_the_closed_form(sigma: float, count: int, delta: 
 
 def test_random_gaussian_rounds() -> None:
     rng = random.Random(1)
-    for _ in range(60):
+    for _ in range(60 if NIGHTLY else 20):
         mu, count = 10 ** rng.uniform(-1.5, 1.3), round(10 ** rng.uniform(0.4, 6))
         delta = 10 ** rng.uniform(-60, -0.5)
         sigma = math.sqrt(count) / mu

@@ -101,6 +101,7 @@ def test_an_epsilon_is_the_one_at_which_moments_give_delta(sigma: float) -> None
     assert moment.add <= 1e-6
 
 
+@pytest.mark.nightly(but=["delta", "multiplier"])
 @pytest.mark.parametrize(
     "changes",
     [
