@@ -122,6 +122,21 @@ def test_curves_of_many_rounds_are_those_of_single_questions() -> None:
             engine.curves([(rounds, wrong)], 1e-3, 1e-300)
 
 
+def test_a_curve_is_computed_once() -> None:
+    rounds = (Rounds(Part("poisson", (1, 0.02, 1.0), (("two_sided", False), ("reverse", False))), 20),)
+    engine = Engine()
+    first = engine.curves([(rounds, [0.1, 1.0])], 1e-2, 1e-300)
+    done = engine.compositions
+    assert done > 0
+    assert engine.curves([(rounds, (0.1, 1.0)), (rounds, [0.1, 1.0])], 1e-2, 1e-300) == first * 2
+    assert engine.compositions == done
+    # Another tolerance or other values of ε are other questions.
+    for epsilons, tolerance in (([0.1, 1.0], 1e-3), ([0.1, 1.1], 1e-2)):
+        before = engine.compositions
+        assert engine.curves([(rounds, epsilons)], tolerance, 1e-300) != first
+        assert engine.compositions > before
+
+
 def test_a_curve_that_stays_wide_is_not_composed_for_each_of_its_points() -> None:
     # A large model, its batches seldom truncated: no lattice has both the losses of most rounds and of a truncated one.
     records, limit, sigma, rounds = 9_090_909_091, 520_000, 0.614, 100_000
