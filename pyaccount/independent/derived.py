@@ -5,34 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
-from typing import Any
+from itertools import accumulate, pairwise, takewhile
 
 from .draws import Blend
 from .enclosures import exp, up
 from .kinds import Atoms
 from .rounds import CountedRound, MixtureRound, Round
-
-JsonObject = Mapping[str, Any]
+from .shapes import JsonObject, NotCheckableError, exactly
 
 #: One kind of rounds, and how many there are.
 RepeatedRound = tuple[Round, int]
 
 
-class NotCheckableError(Exception):
-    """The document contains something that this checker has no bound for."""
-
-
 def rounded_root(square: Fraction) -> Callable[[int], int]:
     """Return the square root of a number, rounded up, as a function of the bits."""
     return lambda bits: math.isqrt((square.numerator << 2 * bits) // square.denominator) + 1
-
-
-def exactly(value: Any) -> Fraction:
-    """Return a number as a fraction; raise if it is none."""
-    if isinstance(value, bool) or not isinstance(value, int | Fraction):
-        raise NotCheckableError(f"no bound is implemented for the value {value!r} in place of a number")
-    return Fraction(value)
 
 
 def stated(epsilon: Fraction, delta: Fraction) -> Atoms:
@@ -65,30 +52,32 @@ def truncated(body: JsonObject, p: Fraction, shift: Callable[[int], int], rounds
     beyond r₂
     the q of r₂ is larger, and that pair with a smaller q is a mixture of it and of equal laws.
     """
-    limit, other_records = (
-        int(exactly(body["sampler"]["truncate_to"])),
-        int(exactly(body["training"]["dataset_size"])) - 1,
-    )
+    limit = int(exactly(body["sampler"]["truncate_to"]))
+    other_records = int(exactly(body["training"]["dataset_size"])) - 1
     if limit > other_records:
         return MixtureRound({1: p}, shift), rounds
     unit, second = 1 << 300, min(other_records, limit + limit // 10 + 10)
     ways = (
         math.comb(other_records, limit) * p.numerator**limit * (p.denominator - p.numerator) ** (other_records - limit)
     )
-    term, rare, at_limit = Fraction(unit * ways // p.denominator**other_records + 1, unit), Fraction(0), Fraction(0)
+    under = unit * ways // p.denominator**other_records
+    term, rare, at_limit, at_least = Fraction(under + 1, unit), Fraction(0), Fraction(0), 0
     q = {r: p * limit / (r + 1) for r in (limit, second)}
     for r in range(limit, other_records + 1):
-        rare += term
+        rare, at_least = rare + term, at_least + under
         at_limit += term * (p * limit / (r + 1) - q[second]) / (q[limit] - q[second]) if r < second else 0
         factor = Fraction(other_records - r, r + 1) * p / (1 - p)
         if factor < Fraction(1, 2) and term * 2**120 < rare:
             # What follows is below the last term.
             rare += term
             break
-        term = Fraction(math.ceil(term * factor * unit), unit)
+        term, under = Fraction(math.ceil(term * factor * unit), unit), int(under * factor)
     pairs = {r: MixtureRound({2: q[r]}, shift, {-1: q[r]}) for r in q}
-    usual = 1 - rare + Fraction(other_records, 2**290)
-    parts = [(usual, MixtureRound({1: p}, shift)), (at_limit, pairs[limit]), (rare - at_limit, pairs[second])]
+    parts = [
+        (1 - Fraction(at_least, unit), MixtureRound({1: p}, shift)),
+        (at_limit, pairs[limit]),
+        (rare - at_limit, pairs[second]),
+    ]
     return Blend(parts, MixtureRound({1: p * (1 - rare)}, shift)), rounds
 
 
@@ -125,45 +114,106 @@ def shared_users(
     return CountedRound({moved: Fraction(weight, unit) for moved, weight in law.items()}, whole / parts), 1
 
 
-def column(claim: JsonObject, matrix: JsonObject) -> list[Fraction]:
-    """Return the squared coefficients of a Toeplitz matrix: those of the certificate.
+def column(matrix: JsonObject | None, claim: JsonObject, rounds: int) -> tuple[list[Fraction], Fraction]:
+    """Return the first column of a Toeplitz matrix, and what its squares are divided by: their sum, if it is normalised.
 
-    Without them the document says enough: the bands, and that columns have at most norm 1, as if all of it were in the first.
+    The document defines the column, except where its matrix is the result of a search: those coefficients (or buffers) are a part
+    of the claim. Columns that are infinite series are rounded up, and the norm down.
     """
-    coefficients = (claim.get("matrix") or {}).get("coefficients")
-    if coefficients:
-        return [exactly(each) ** 2 for each in coefficients]
-    if matrix.get("normalize", True) is True and matrix["kind"] in ("banded-square-root", "optimal-toeplitz"):
-        return [Fraction(1), *[Fraction(0)] * (int(exactly(matrix["bands"])) - 1)]
-    raise NotCheckableError("no bound is implemented for a matrix whose coefficients are not in the certificate")
+    matrix = matrix or {"kind": "identity", "normalize": False}
+    kind, margin = matrix["kind"], Fraction(0)
+    claimed: JsonObject = claim.get("matrix") or {}
+    if kind == "identity":
+        entries = [Fraction(1)]
+    elif kind == "toeplitz":
+        entries = [exactly(each) for each in matrix["coefficients"]]
+    elif kind == "banded-square-root":
+        entries = [Fraction(1)]
+        for j in range(1, int(exactly(matrix["bands"]))):
+            entries.append(entries[-1] * Fraction(2 * j - 1, 2 * j))
+    elif kind == "optimal-toeplitz" and claimed.get("coefficients") and matrix.get("normalize", True):
+        entries, bands = [exactly(each) for each in claimed["coefficients"]], matrix["bands"]
+        if len(entries) not in (bands.get("choose", ()) if isinstance(bands, Mapping) else [bands]):
+            raise NotCheckableError(
+                f"no bound is implemented for {len(entries)} coefficients where the document has others"
+            )
+    elif kind in ("banded-inverse", "blt"):
+        entries, margin = _series(matrix, claimed, rounds), Fraction(1, 1 << 200)
+    else:
+        raise NotCheckableError(f"no bound is implemented for the matrix {kind} with these options")
+    entries = entries[:rounds]
+    norm = (
+        sum(((abs(each) - margin) ** 2 for each in entries), Fraction(0))
+        if matrix.get("normalize", True)
+        else Fraction(1)
+    )
+    if not any(entries) or not norm:
+        raise NotCheckableError("no bound is implemented for a matrix of zeros")
+    return [each + margin if each >= 0 else each - margin for each in entries], norm
 
 
-def pattern(claim: JsonObject, matrix: JsonObject, rounds: int, apart: int, most: int) -> Fraction:
+def _series(matrix: JsonObject, claimed: JsonObject, rounds: int) -> list[Fraction]:
+    """Return the column of a matrix with buffers, c_i = Σ ω θ^(i − 1), or the inverse of a banded one, r·c = 1.
+
+    Proof of an error below 2^−200: a step rounds each of fewer than 2^15 terms by a unit of 2^−320 times an entry, and later
+    steps multiply this error by entries of the column (or by θ ≤ 1). Entries are checked to be at most 2^30, and there are at
+    most 10^5 of them.
+    """
+    unit = 1 << 320
+    if rounds > 100_000:
+        raise NotCheckableError("no bound is implemented for a series of more than 100,000 entries")
+    if matrix["kind"] == "blt":
+        buffers = matrix if "scales" in matrix else claimed["buffers"]
+        scales, decays = ([exactly(each) for each in buffers[key]] for key in ("scales", "decays"))
+        if len(scales) != exactly(matrix.get("buffers", len(scales))) or max(decays) > 1 or min(decays) < 0:
+            raise NotCheckableError("no bound is implemented for buffers that are not those of the document, or grow")
+        terms, column = [int(each * unit) for each in scales], [unit]
+        for _ in range(rounds - 1):
+            column.append(sum(terms))
+            terms = [int(term * decay) for term, decay in zip(terms, decays, strict=True)]
+    else:
+        inverse = [exactly(each) for each in matrix.get("inverse_coefficients", ())] or [Fraction(1)]
+        for j in range(1, int(exactly(matrix.get("bands", 1)))):
+            inverse.append(inverse[-1] * Fraction(2 * j - 3, 2 * j))
+        wide, column = [int(each / inverse[0] * unit) for each in inverse], [int(unit / inverse[0])]
+        for i in range(1, rounds):
+            column.append(-sum(wide[k] * column[i - k] for k in range(1, min(len(wide), i + 1))) // unit)
+    if max(map(abs, column)) > unit << 30:
+        raise NotCheckableError("no bound is implemented for a matrix with such large entries")
+    return [Fraction(each, unit) for each in column]
+
+
+def pattern(entries: Sequence[Fraction], rounds: int, apart: int, most: int) -> Fraction:
     """Return the largest ‖Σ C e_i‖² over at most `most` columns that are `apart` or more from each other.
 
-    Columns of at most `apart` bands are orthogonal. A tree that restarts every r ≤ apart rounds is orthogonal to the others,
-    and a
-    leaf moves ⌊log₂ r⌋ + 1 nodes of equal weight, which is norm 1 with unit norm. With decreasing coefficients ≥ 0 the first
-    columns
-    at the smallest separation are the worst (section 11).
+    They are the first columns at the smallest separation: if columns of at most `apart` bands are orthogonal, because earlier
+    columns are not shorter, and with decreasing coefficients ≥ 0 as well (section 11). The largest column is the first.
     """
-    if matrix["kind"] == "tree":
-        every = int(exactly(matrix.get("restart_every") or rounds))
-        if most > 1 and every > apart:
-            raise NotCheckableError("no bound is implemented for a tree in which a record takes part several times")
-        return Fraction(most * (1 if matrix.get("normalize", True) else every.bit_length()))
-    squared = column(claim, matrix)
-    bands, norm = len(squared), sum(squared, Fraction(0))
-    if most == 1 or bands <= apart:
-        return most * norm
-    entries = [abs(exactly(each)) for each in claim["matrix"]["coefficients"]]
-    if any(a < b for a, b in pairwise(entries)):
+    if most > 1 and len(entries) > apart and rounds > 100_000:
+        raise NotCheckableError("no bound is implemented for overlapping columns of so many rounds")
+    if most > 1 and len(entries) > apart and any(a < b for a, b in pairwise([*entries, Fraction(0)])):
         raise NotCheckableError("no bound is implemented for overlapping columns that do not decrease")
+    if len(entries) <= apart:
+        squares = [Fraction(0), *accumulate(each**2 for each in entries)]
+        left = (rounds - i * apart for i in range(most - 1, -1, -1))
+        shorter = list(takewhile(lambda rows: rows < len(entries), left))
+        return (most - len(shorter)) * squares[-1] + sum((squares[rows] for rows in shorter), Fraction(0))
     total = [Fraction(0)] * rounds
     for i in range(most):
         for j, each in enumerate(entries[: rounds - i * apart]):
             total[i * apart + j] += each
     return sum((each**2 for each in total), Fraction(0))
+
+
+def tree(matrix: JsonObject, rounds: int, apart: int, most: int) -> Fraction:
+    """Return the largest squared norm of at most `most` leaves of a tree that restarts every r rounds (section 11).
+
+    A leaf moves ⌊log₂ r⌋ + 1 nodes of equal weight, which is norm 1 with unit norm. Leaves of different trees are orthogonal.
+    """
+    every = min(rounds, int(exactly(matrix.get("restart_every", rounds))))
+    if most > 1 and every > apart:
+        raise NotCheckableError("no bound is implemented for a tree in which a record takes part several times")
+    return Fraction(most * (1 if matrix.get("normalize", True) else every.bit_length()))
 
 
 def schedules(body: JsonObject) -> dict[str, JsonObject]:
@@ -172,19 +222,23 @@ def schedules(body: JsonObject) -> dict[str, JsonObject]:
         "noise": body["noise"]["multiplier"],
         **{key: body["training"].get(key) for key in ("sampling_probability", "expected_batch_size")},
     }
-    return {key: value for key, value in found.items() if isinstance(value, dict) and "schedule" in value}
+    return {key: value for key, value in found.items() if isinstance(value, Mapping) and "schedule" in value}
 
 
 def values(claim: JsonObject, rounds: int) -> list[Fraction]:
     """Return the values of a schedule: a list, or start·decay^⌊t/every⌋ with each product rounded to a double."""
     schedule = claim["schedule"]
     if isinstance(schedule, list):
+        if len(schedule) != rounds:
+            raise NotCheckableError(
+                f"no bound is implemented for a schedule of {len(schedule)} values in {rounds} rounds"
+            )
         return [exactly(each) for each in schedule]
-    if "file" in schedule:
-        raise NotCheckableError("no bound is implemented for a schedule in a file")
-    value, least, found = float(schedule["start"]), schedule.get("least"), []
+    if rounds > 10_000_000:
+        raise NotCheckableError("no bound is implemented for a schedule of so many rounds")
+    value, least, found = float(schedule["start"]), exactly(schedule.get("least", 0)), []
     for t in range(rounds):
         if t and t % int(schedule.get("every", 1)) == 0:
             value *= float(schedule["decay"])
-        found.append(Fraction(repr(value)) if least is None else max(Fraction(repr(value)), exactly(least)))
+        found.append(max(Fraction(value), least))
     return found

@@ -44,9 +44,9 @@ class LaplaceRound(Round):
 
     symmetric = True
 
-    def __init__(self, theta: Fraction) -> None:
-        """Take the sensitivity in units of the scale."""
-        self.theta = theta
+    def __init__(self, theta: Fraction, *, attained: bool = True) -> None:
+        """Take the sensitivity in units of the scale, and whether this pair is that of two data sets."""
+        self.theta, self.attained = theta, attained
 
     def value(self, grid: LossGrid, k: int) -> int:
         """Return H at e^(kh), k ≥ 0."""
@@ -55,6 +55,8 @@ class LaplaceRound(Round):
 
     def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return P and Q of the losses above kh, for |kh| < θ: 1 − e^((kh − θ)/2)/2 and e^(−(kh + θ)/2)/2."""
+        if not self.attained:
+            return None
         bits, one, at, theta = grid.bits, 1 << grid.bits, grid.at(k), up(self.theta, grid.bits)
         if abs(at) >= theta:
             return (0, 0) if at > 0 else (one, one)

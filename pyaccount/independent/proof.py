@@ -114,22 +114,14 @@ def closed_form(part: GaussianRound | CountedRound, epsilon: Fraction, target: F
 
     found, error = at(epsilon), 1 << 20
     low, high = epsilon / 2, epsilon * 2 + 1
+    growth = exp((epsilon.numerator << 64) // epsilon.denominator, 64) >> 64
+    lower = None if isinstance(part, CountedRound) else Fraction(max(0, found - error * (growth + 2)), 1 << bits)
     if Fraction(at(high), 1 << bits) > target:
-        return ProvenBounds(
-            Fraction(found, 1 << bits),
-            None,
-            Fraction(found - error * (2 + math.ceil(math.exp(min(float(epsilon), 700.0)))), 1 << bits),
-            0.0,
-        )
+        return ProvenBounds(Fraction(found, 1 << bits), None, lower, 0.0)
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (low, middle) if Fraction(at(middle), 1 << bits) <= target else (middle, high)
-    if isinstance(part, CountedRound):
-        return ProvenBounds(Fraction(found, 1 << bits), high, None, 0.0)
-    growth = exp((epsilon.numerator << 64) // epsilon.denominator, 64) >> 64
-    return ProvenBounds(
-        Fraction(found, 1 << bits), high, Fraction(max(0, found - error * (growth + 2)), 1 << bits), 0.0
-    )
+    return ProvenBounds(Fraction(found, 1 << bits), high, lower, 0.0)
 
 
 class _Attempt(NamedTuple):

@@ -45,7 +45,9 @@ class Round:
         known = [pair for pair in above if pair is not None]
         if len(known) < len(above):
             return None
-        edges = [(one, one), *known, (0, 0)]
+        # Sets above thresholds are nested, so both masses fall from one to the next, whatever thresholds were found.
+        falling = (sorted(masses, reverse=True) for masses in zip(*known, strict=True))
+        edges = [(one, one), *zip(*falling, strict=True), (0, 0)]
         labels = [nodes[0], *(round((a + b) / 2) for a, b in pairwise(nodes)), nodes[-1]]
         scale = 10**grid.digits
         low, under_p, under_q = -labels[-1] if mirrored else labels[0], [0], [0]
@@ -84,7 +86,8 @@ class MixtureRound(Round):
         self._bits, self.s, self.infinite = bits, self.shift(bits), up(self.lost, bits)
         self.p, self.q = ({j: up(weight, bits) for j, weight in each.items()} for each in (self.given, self.against))
         self.p[0] = max(0, (1 << bits) - sum(self.p.values()) - self.infinite)
-        self.q[0] = max(0, (1 << bits) - sum(self.q.values()))
+        # What the weights of Q leave out lies at other shifts than 0 as well; without it the profile is larger.
+        self.q[0] = max(0, (1 << bits) - sum(self.q.values()) - (self.infinite if self.against else 0))
         # The infimum of P/Q: where Q has no other shifts, it is what P leaves at 0.
         self.floor = self.p[0] + 2 if not self.against else 0
         self.many = (len(self.p) + len(self.q)) * (max(map(abs, (*self.p, *self.q))) + 2)

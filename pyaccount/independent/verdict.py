@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from .derived import NotCheckableError, RepeatedRound, exactly
+from .derived import RepeatedRound
 from .documents import Reader
 from .kinds import LaplaceRound
 from .proof import ProvenBounds, prove
+from .shapes import NotCheckableError, exactly
 
 #: A guarantee counts as proven if δ is proven up to this factor; the verdict states by how much it is looser.
 SLACK = Fraction(1, 1000)
@@ -20,10 +21,28 @@ SLACK = Fraction(1, 1000)
 
 def parsed(text: str) -> dict[str, Any]:
     """Return a certificate with its numbers as the decimal fractions that are written. Raises `ValueError` if it is none."""
-    data = json.loads(text, parse_float=Fraction, parse_constant=Fraction)
+    try:
+        data = json.loads(text, parse_float=_decimal, parse_constant=_decimal, object_pairs_hook=_unique)
+    except RecursionError as error:
+        raise ValueError("this is not a certificate: it is nested too deeply") from error
     if not isinstance(data, dict) or not isinstance(data.get("document"), dict):
         raise ValueError("this is not a certificate: it has no document")
     return data
+
+
+def _decimal(text: str) -> Fraction:
+    if not math.isfinite(float(text)) or len(text) > 1000 or abs(int(text.lower().partition("e")[2] or 0)) > 400:
+        raise ValueError(f"this number is too large, too small or none: {text[:40]}")
+    return Fraction(text)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(
+            f"a key is given twice, and readers differ in which one they take: {sorted(key for key, _ in pairs)}"
+        )
+    return found
 
 
 def check(
@@ -50,7 +69,8 @@ def check(
         kinds = _kinds(certificate, delta)
         if delta == 0:
             largest = max(_largest(parts) for parts in kinds)
-            verdict["verdict"] = "proven" if largest <= epsilon else "refuted"
+            attained = all(isinstance(part, LaplaceRound) and part.attained for parts in kinds for part, _ in parts)
+            verdict["verdict"] = "proven" if largest <= epsilon else "refuted" if attained else "consistent"
             verdict["proven"] = {"epsilon": _above(largest), "delta": 0.0}
             verdict["looser_by"] = 0.0 if largest <= epsilon else None
         else:
@@ -58,6 +78,8 @@ def check(
             _judge(verdict, found, delta)
     except NotCheckableError as error:
         verdict["reason"] = str(error)
+    except ArithmeticError as error:
+        verdict["reason"] = f"no bound is implemented for numbers of this size: {type(error).__name__}"
     return verdict | {"seconds": round(time.process_time() - began, 3)}
 
 

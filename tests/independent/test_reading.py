@@ -1,0 +1,258 @@
+"""Documents that the independent checker could read wrongly: none makes it prove a false claim, or refute a true one."""
+
+from __future__ import annotations
+
+import copy
+import json
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import pyaccount
+from pyaccount.independent import derived, kinds, lattice, rounds
+from pyaccount.independent.verdict import check, parsed
+
+
+def verdict(certificate: dict[str, Any], seconds: float = 3.0) -> dict[str, Any]:
+    return check(parsed(json.dumps(certificate)), seconds)
+
+
+def claimed(document: dict[str, Any], epsilon: float = 50.0) -> dict[str, Any]:
+    """Return a certificate that nobody computed, of an ε so large that it would be proven if nothing were refused."""
+    return {
+        "name": "forged",
+        "document": {"pyaccount": 1, "name": "forged", **document},
+        "guarantee": {"epsilon": epsilon, "delta": 1e-5},
+    }
+
+
+def certified(document: dict[str, Any]) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(pyaccount.certify({"pyaccount": 1, "name": "checked", **document}).to_json())
+    return data
+
+
+def private(adjacency: str = "add-remove", **more: object) -> dict[str, Any]:
+    return {"adjacency": adjacency, "epsilon": "solve", "delta": 1e-5, **more}
+
+
+LAPLACE = {"mechanism": {"kind": "laplace", "scale": 10}}
+TRAINING = {"dataset_size": 1000, "sampling_probability": 0.01, "iterations": 4}
+NOISE = {"multiplier": 4}
+POISSON = {"training": TRAINING, "sampler": {"kind": "poisson"}, "noise": NOISE}
+PLAIN = {"training": {"iterations": 4}, "sampler": {"kind": "none"}, "noise": NOISE}
+
+#: What is not read: another reading than the intended one would have a smaller ε. The words are those of the reason.
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "truncated batches of fixed parts": (
+        {**POISSON, "sampler": {"kind": "cyclic-poisson", "partitions": 2, "truncate_to": 12}},
+        "truncate_to",
+    ),
+    "truncated batches of users": (
+        {**POISSON, "sampler": {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "shared",
+                                "min_separation": 2, "truncate_to": 12}, "privacy": private("zero-out")},
+        "truncate_to",
+    ),
+    "truncated batches, groups": (
+        {**POISSON, "sampler": {"kind": "poisson", "truncate_to": 12}, "privacy": private("zero-out", group_size=4)},
+        "truncated",
+    ),
+    "truncated batches, a record more": ({**POISSON, "sampler": {"kind": "poisson", "truncate_to": 12}}, "truncated"),
+    "truncated batches, several draws": (
+        {**POISSON, "sampler": {"kind": "poisson", "truncate_to": 12, "draws_per_iteration": 4},
+         "privacy": private("zero-out")},
+        "truncated",
+    ),
+    "a key of another kind": ({**POISSON, "sampler": {"kind": "poisson", "records_per_user": 9}}, "records_per_user"),
+    "releases beside Laplace noise": (
+        {**PLAIN, "noise": {"kind": "laplace", "multiplier": 4, "also": [{"multiplier": 0.1, "what": "a count"}]}},
+        "also",
+    ),
+    "noise of an unknown kind": ({**PLAIN, "noise": {"kind": "cauchy", "multiplier": 4}}, "cauchy"),
+    "a scale that is not read": ({**PLAIN, "noise": {"multiplier": 4, "scale": 0.1}}, "scale"),
+    "a count beside phases": ({"count": 50, "phases": [LAPLACE]}, "count"),
+    "a selection of a whole document": (
+        {"select": {"kind": "geometric", "stopping_probability": 0.1}, "phases": [LAPLACE]}, "select"),
+    "training beside phases": ({**POISSON, "phases": [LAPLACE]}, "body with phases"),
+    "training beside a mechanism": ({**POISSON, **LAPLACE}, "body with mechanism"),
+    "parts beside a mechanism": ({"phases": [{**LAPLACE, "parallel": [LAPLACE, LAPLACE]}]}, "mechanism"),
+    "a release with an unknown key": (
+        {**PLAIN, "noise": {"multiplier": 4, "also": [{"multiplier": 9, "what": "x", "count": 40}]}}, "count"),
+    "a short schedule": ({**POISSON, "noise": {"multiplier": {"schedule": [4, 4]}}}, "schedule of 2"),
+    "a schedule with an unknown key": (
+        {**POISSON, "noise": {"multiplier": {"schedule": {"start": 4, "decay": 1, "until": 2}}}}, "until"),
+    "both of max and strata": (
+        {**POISSON, "training": {"iterations": 4, "sampling_probability": {"strata": {"a": 0.01}, "max": 0.5}}}, "strata"),
+    "a number as a word": ({"mechanism": {"kind": "exponential", "utility_sensitivity": 1, "scale": 9, "monotone": "false"}},
+                           "monotone"),
+    "noise that no theorem is about": (
+        {"mechanism": {"kind": "report-noisy-max", "utility_sensitivity": 1, "scale": 9, "noise": "gaussian"}}, "noise"),
+    "a number that moves several": ({"mechanism": {"kind": "gaussian", "sigma": 9, "moved": 40}}, "moved"),
+    "a probability above 1": ({**POISSON, "training": {"iterations": 4, "sampling_probability": 2}}, "probability"),
+    "a batch that is no whole number": (
+        {**POISSON, "training": {"dataset_size": 100, "expected_batch_size": 9.9, "iterations": 4},
+         "sampler": {"kind": "fixed-size"}},
+        "expected_batch_size",
+    ),
+    "a fraction of a record": ({**PLAIN, "privacy": private(group_size=2.9)}, "group_size"),
+    "users without shared records": (
+        {**POISSON, "sampler": {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single",
+                                "min_separation": 2}, "privacy": private("zero-out")},
+        "attribution",
+    ),
+    "more bands than rounds": (
+        {"training": {"sampling_probability": 0.1, "iterations": 2}, "sampler": {"kind": "cyclic-poisson", "partitions": 3},
+         "matrix": {"kind": "toeplitz", "coefficients": [1, 1, 1]}, "noise": NOISE},
+        "bands",
+    ),
+    "batches of one size on a sample": (
+        {"privacy": private("zero-out"),
+         "phases": [{"sampler": {"kind": "poisson", "sampling_probability": 0.1},
+                     "phases": [{"training": {"dataset_size": 100, "expected_batch_size": 50, "iterations": 1},
+                                 "sampler": {"kind": "fixed-size"}, "noise": NOISE}]}]},
+        "sample",
+    ),
+    "truncated batches on a sample": (
+        {"phases": [{"sampler": {"kind": "poisson", "sampling_probability": 0.1, "truncate_to": 5}, "phases": [PLAIN]}]},
+        "truncate_to",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_could_be_misread_is_refused(name: str) -> None:
+    document, words = REFUSED[name]
+    found = verdict(claimed({"privacy": private(), **document}))
+    assert found["verdict"] == "not checkable"
+    assert words in found["reason"]
+
+
+def test_a_value_is_only_filled_into_a_blank() -> None:
+    certificate = certified({"privacy": private(), **PLAIN})
+    for path, value in (("noise.multiplier", 400), ("privacy.adjacency", "zero-out")):
+        forged = certificate | {"solved": {"path": path, "value": value}}
+        assert "not the blank" in verdict(forged)["reason"]
+
+
+@pytest.mark.parametrize(("key", "value"), [("adjacency", "replace-one"), ("group_size", 8)])
+def test_a_certificate_says_what_its_document_says(key: str, value: object) -> None:
+    certificate = certified({"privacy": private(), **PLAIN})
+    certificate["privacy"][key] = value
+    assert "than its document" in verdict(certificate)["reason"]
+
+
+MATRICES = [
+    {"kind": "toeplitz", "coefficients": [2, 1, 0.5, 0.25, 0.1]},
+    {"kind": "banded-square-root", "bands": 6},
+    {"kind": "blt", "scales": [0.5, 0.1], "decays": [0.6, 0.9]},
+    {"kind": "banded-inverse", "bands": 3},
+    {"kind": "banded-inverse", "inverse_coefficients": [1, -0.4, -0.1]},
+]
+
+
+@pytest.mark.parametrize("matrix", MATRICES, ids="-".join)
+def test_the_document_says_what_its_matrix_is(matrix: dict[str, Any]) -> None:
+    body = {"training": {"iterations": 14}, "sampler": {"kind": "none", "max_participations": 3, "min_separation": 4}}
+    certificate = certified({"privacy": private(), **body, "matrix": matrix, "noise": NOISE})
+    assert verdict(certificate)["verdict"] == "proven"
+    # A certificate may not replace the document's matrix by one of less overlap.
+    certificate["phases"][0]["matrix"]["coefficients"] = [1, 0.01, 0.001]
+    certificate["guarantee"]["epsilon"] *= 0.99
+    assert verdict(certificate)["verdict"] == "refuted"
+
+
+def test_coefficients_of_a_search_are_normalised_and_counted() -> None:
+    body = {"training": {"iterations": 14}, "sampler": {"kind": "none", "max_participations": 3, "min_separation": 4}}
+    certificate = certified(
+        {"privacy": private(), **body, "matrix": {"kind": "optimal-toeplitz", "bands": 4}, "noise": NOISE}
+    )
+    matrix = certificate["phases"][0]["matrix"]
+    smaller = copy.deepcopy(certificate)
+    smaller["phases"][0]["matrix"]["coefficients"] = [each / 2 for each in matrix["coefficients"]]
+    assert verdict(smaller)["proven"] == verdict(certificate)["proven"]
+    matrix["coefficients"] = matrix["coefficients"][:2]
+    assert "2 coefficients" in verdict(certificate)["reason"]
+
+
+def test_coefficients_of_a_phase_are_not_those_of_another() -> None:
+    here = {**PLAIN, "matrix": {"kind": "optimal-toeplitz", "bands": 2}}
+    other = {"kind": "toeplitz", "coefficients": [1]}
+    certificate = claimed(
+        {"privacy": private(), "phases": [{"parallel": [{"name": "a", **PLAIN}, {"name": "b", **here}]}, PLAIN]}
+    )
+    certificate["phases"] = [{"matrix": None}, {"matrix": {**other, "coefficients": [1.0, 0.0]}}]
+    assert "optimal-toeplitz" in verdict(certificate)["reason"]
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_columns_that_end_with_the_run_are_not_refuted(normalize: bool) -> None:
+    matrix = {"kind": "toeplitz", "coefficients": [2, 1, 0.5, 0.25], "normalize": normalize}
+    none = {"training": {"iterations": 6}, "sampler": {"kind": "none", "max_participations": 2, "min_separation": 4}}
+    cyclic = {
+        "training": {"iterations": 9, "sampling_probability": 0.3},
+        "sampler": {"kind": "cyclic-poisson", "partitions": 4},
+    }
+    for body in (none, cyclic):
+        found = verdict(certified({"privacy": private(), **body, "matrix": matrix, "noise": NOISE}))
+        assert found["verdict"] == "proven"
+
+
+def test_the_largest_pattern_is_the_largest_of_all() -> None:
+    for entries, apart in (([3, 1, 0, 2], 4), ([4, 3, 3, 1], 2), ([2, 1], 3)):
+        n, fractions = 7, [Fraction(each) for each in entries]
+        columns = [[0] * i + entries[: n - i] + [0] * (n - i - len(entries)) for i in range(n)]
+        best = max(
+            sum(sum(columns[i][row] for i in chosen) ** 2 for row in range(n))
+            for chosen in ((i, j) for i in range(n) for j in range(i + apart, n))
+        )
+        assert derived.pattern(fractions, n, apart, 2) == best
+
+
+def test_selections_without_an_attained_pair_are_never_refuted() -> None:
+    for epsilon in (0.5, 1.9):
+        document = {
+            "privacy": private(),
+            "phases": [{"mechanism": {"kind": "permute-and-flip", "epsilon": 0.5}, "count": 4}],
+        }
+        assert verdict(claimed(document, epsilon))["verdict"] == "consistent"
+    assert (
+        verdict(claimed({"privacy": private(), "mechanism": {"kind": "laplace", "scale": 1}}, 0.5))["verdict"]
+        == "refuted"
+    )
+
+
+def test_users_who_share_records_are_never_refuted() -> None:
+    sampler = {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "shared", "min_separation": 2}
+    found = verdict(claimed({**POISSON, "privacy": private("zero-out"), "sampler": sampler}, 1e-4))
+    assert found["verdict"] == "consistent"
+
+
+def test_weights_that_are_left_out_do_not_make_a_pair_better() -> None:
+    grid = lattice.LossGrid(lattice.spacing_of(0.01), 25, 160)
+    half, least = Fraction(1, 2), Fraction(1, 10**4)
+    shift = derived.rounded_root(Fraction(1))
+    whole = rounds.MixtureRound({1: half, 2: least}, shift, {-1: half, -2: least})
+    cut = rounds.MixtureRound({1: half}, shift, {-1: half}, least)
+    for k in (0, 50, 300, 500):
+        assert cut.value(grid, k) >= whole.value(grid, k) - 2**40
+
+
+def test_cells_are_nested_whatever_thresholds_were_found() -> None:
+    class Mixed(kinds.LaplaceRound):
+        def masses(self, grid: lattice.LossGrid, k: int) -> tuple[int, int] | None:
+            return super().masses(grid, -k)
+
+    grid = lattice.LossGrid(lattice.spacing_of(0.1), 30, 160)
+    cells = Mixed(Fraction(1)).cells(grid, list(range(-9, 10)), mirrored=False)
+    assert cells is not None
+    assert sum(cells.under_p) <= 10**30
+    assert sum(cells.under_q) >= 10**30
+    assert min(cells.under_q) >= 0
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1e999999999}', '{"a": 1e-999999999}', "[" * 100_000]
+)
+def test_text_that_readers_read_differently_is_no_certificate(text: str) -> None:
+    with pytest.raises(ValueError, match=r"twice|number|deeply"):
+        parsed(text)
