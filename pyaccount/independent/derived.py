@@ -47,38 +47,44 @@ def truncated(body: JsonObject, p: Fraction, shift: Callable[[int], int], rounds
     """Return rounds whose batches are truncated to B (section 4.5): the number r of other records drawn is released.
 
     Where r < B it is Poisson sampling; where r ≥ B, with q = pB/(r + 1), (1−q)N(0) + qN(2) against (1−q)N(0) + qN(−1). The
-    profile is
-    convex in q, since both laws are linear in q. So for r up to some r₂ its mean is at most that of the chord from r₂ to B;
-    beyond r₂
-    the q of r₂ is larger, and that pair with a smaller q is a mixture of it and of equal laws.
+    profile is convex in q, since both laws are linear in q. So between some nodes r it is at most the chord of their profiles.
+    Beyond the last node the q of that node is larger, and that pair with a smaller q is a mixture of it and of equal laws.
     """
     limit = int(exactly(body["sampler"]["truncate_to"]))
     other_records = int(exactly(body["training"]["dataset_size"])) - 1
     if limit > other_records:
         return MixtureRound({1: p}, shift), rounds
-    unit, second = 1 << 300, min(other_records, limit + limit // 10 + 10)
+    unit, last = 1 << 300, min(other_records, limit + limit // 10 + 10)
     ways = (
         math.comb(other_records, limit) * p.numerator**limit * (p.denominator - p.numerator) ** (other_records - limit)
     )
     under = unit * ways // p.denominator**other_records
-    term, rare, at_limit, at_least = Fraction(under + 1, unit), Fraction(0), Fraction(0), 0
-    q = {r: p * limit / (r + 1) for r in (limit, second)}
+    term, rare, at_least = (
+        under + 1,
+        0,
+        0,
+    )  # in units of 2^−300: the term and what they sum to from above, and from below
+    nodes = sorted({limit + (last - limit) * i // 4 for i in range(5)})
+    weights = dict.fromkeys(nodes, 0)
     for r in range(limit, other_records + 1):
         rare, at_least = rare + term, at_least + under
-        at_limit += term * (p * limit / (r + 1) - q[second]) / (q[limit] - q[second]) if r < second else 0
+        right = next((node for node in nodes if node > r), last)
+        left = nodes[nodes.index(right) - 1] if r < last else last
+        share = term * (left + 1) * (right - r) // ((right - left) * (r + 1)) if r < last else term
+        weights[left] += share + 1
+        weights[right] += term - share
         factor = Fraction(other_records - r, r + 1) * p / (1 - p)
-        if factor < Fraction(1, 2) and term * 2**120 < rare:
+        if factor < Fraction(1, 2) and term << 120 < rare:
             # What follows is below the last term.
-            rare += term
+            rare, weights[last] = rare + term, weights[last] + term
             break
-        term, under = Fraction(math.ceil(term * factor * unit), unit), int(under * factor)
-    pairs = {r: MixtureRound({2: q[r]}, shift, {-1: q[r]}) for r in q}
-    parts = [
-        (1 - Fraction(at_least, unit), MixtureRound({1: p}, shift)),
-        (at_limit, pairs[limit]),
-        (rare - at_limit, pairs[second]),
+        term, under = math.ceil(term * factor), int(under * factor)
+    full = [(r, p * limit / (r + 1)) for r in nodes]
+    pairs: list[tuple[Fraction, Round]] = [
+        (Fraction(weights[r], unit), MixtureRound({2: q}, shift, {-1: q})) for r, q in full
     ]
-    return Blend(parts, MixtureRound({1: p * (1 - rare)}, shift)), rounds
+    pairs.append((1 - Fraction(at_least, unit), MixtureRound({1: p}, shift)))
+    return Blend(pairs, MixtureRound({1: p * (1 - Fraction(rare, unit))}, shift)), rounds
 
 
 def shared_users(

@@ -28,7 +28,7 @@ from .derived import (
     truncated,
     values,
 )
-from .draws import Replaced, ZeroedOut, binomial, hypergeometric, mixed
+from .draws import FixedDraws, binomial, hypergeometric, mixed
 from .kinds import Allocation, Atoms, BoundedRange, Divergence, LaplaceRound, SampledRound
 from .proof import run_laws, together
 from .rounds import GaussianRound, MixtureRound, Round
@@ -260,9 +260,8 @@ class Reader:
         drawn = _at_least_one(training, "expected_batch_size", 0)
         if drawn > records or (self.adjacency == "add-remove" and drawn > records - self.group):
             raise NotCheckableError("no bound is implemented for batches that the data set cannot fill")
-        step, lost = rounded_root(4 * one), Fraction(0)
         if kind == "fixed-size":
-            law, lost = hypergeometric(records, drawn, self.group)
+            law, lost = hypergeometric(records, drawn, self.group), Fraction(0)
         elif kind in ("with-replacement", "must-wo"):
             law, lost = binomial(drawn, Fraction(self.group, records), self.least)
         elif self.group != 1:
@@ -278,15 +277,11 @@ class Reader:
             inners = {i: binomial(drawn, Fraction(i, subset), self.least) for i in first}
             law = mixed(first, lambda i: inners[i][0])
             lost += sum(first[i] * inner[1] for i, inner in inners.items())
-        lower = MixtureRound(law, step, None, lost)
-        if self.adjacency == "add-remove" and kind not in ("must-ow", "must-ww"):
-            return lower
-        several = self.group > 1 or kind in ("with-replacement", "must-wo")
-        replaced = Replaced(law, lost, step, lower, best=several)
-        return (
-            ZeroedOut(law, lost, rounded_root(one), replaced, best=several)
-            if self.adjacency == "zero-out"
-            else replaced
+        two_stages = kind in ("must-ow", "must-ww")
+        if self.adjacency == "add-remove" and not two_stages:
+            return MixtureRound(law, rounded_root(4 * one), None, lost)
+        return FixedDraws(
+            law, lost, rounded_root(one), zeroed=self.adjacency == "zero-out", common=not two_stages and len(law) > 1
         )
 
     def _cyclic(self, body: JsonObject, main: Fraction, also: Fraction) -> Iterator[RepeatedRound]:

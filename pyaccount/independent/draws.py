@@ -11,82 +11,70 @@ from .lattice import LossGrid
 from .rounds import MixtureRound, Round, gaussian
 
 
-class Replaced(Round):
-    """Draws of a fixed number, where each draw of the record displaces another one (sections 1.2 and 1.3).
+class FixedDraws(Round):
+    """A fixed number of draws, where each draw of the record displaces another one (sections 1.2 and 1.3).
 
-    H_α′ ≤ Σ_(j≥1) p_j·G_(2j)(1 + (α′ − 1)/η) for α′ ≥ 1, in both directions, for replace-one, and for add-remove and zero-out
-    as well. p_j, η and the shift are rounded up: the bound grows with each of them, as α falls with η. `best` has further
-    bounds; the lower hull of the least of them is a bound, since the profile is convex.
+    P, Q and M are the laws with one record, with what is in its place, and without draws of either. If the record is drawn j
+    times, P and M differ by a·j at most, Q and M by b·j, P and Q by d·j. Let α = 1 + (α′ − 1)/η and β = α′/α for α′ ≥ 1. Then
+    H_α′(P‖Q) = η·H_α(P₁‖(1−β)M + βQ₁), with P₁ and Q₁ the laws if it is drawn, is at most each of
+
+    - *joint* (a = d): Σ_(j≥1) p_j·G_(aj)(α); *pairs* (a ≠ d): Σ (p_j/η)·H_α′((1−η)N(0) + ηN(aj) ‖ (1−η)N(0) + ηN(bj));
+    - with `common`, if all draws come from one sequence, *blend*: (1−β)·H_α′(Σ p_j N(aj)‖N(0)) + β·Σ p_j G_(dj)(α), and *both*:
+      Σ p_j N(aj) against Σ p_j N(−bj).
+
+    Replace-one has (a, b, d) = (2, 2, 2) in both directions, zero-out (2, 1, 1) and, the other way round, (1, 2, 1). p_j, η and
+    shifts are rounded up: each bound grows with them. The lower hull of the least is a bound, since the profile is convex.
     """
 
-    symmetric = True
+    hull = True
 
     def __init__(
-        self, drawn: Mapping[int, Fraction], lost: Fraction, step: Callable[[int], int], lower: MixtureRound, best: bool
+        self, drawn: Mapping[int, Fraction], lost: Fraction, shift: Callable[[int], int], *, zeroed: bool, common: bool
     ) -> None:
-        """Take p_j for the first j ≥ 1 and the sum of the others, and the shift of one displaced draw."""
-        self.drawn, self.lost, self.step, self.lower, self.hull = dict(drawn), lost, step, lower, best
-        self.both = MixtureRound(drawn, step, {-j: p for j, p in drawn.items()}, lost) if best else None
-
-    def value(self, grid: LossGrid, k: int) -> int:
-        """Return the least of the bounds at e^(kh), k ≥ 0."""
-        bits, one, s = grid.bits, 1 << grid.bits, self.step(grid.bits)
-        eta = up(sum(self.drawn.values(), self.lost), bits)
-        wanted = grid.alpha(k)
-        alpha = one + (((wanted - one) << bits) // eta if wanted > one else 0)
-        slack = one // eta + 2
-        joint = sum(up(p, bits) * (gaussian(alpha, j * s, grid) + slack) >> bits for j, p in self.drawn.items())
-        self.infinite = 2 * up(self.lost, bits)
-        joint += len(self.drawn) + up(self.lost, bits)
-        if self.both is None:
-            return joint
-        beta = (wanted << bits) // alpha
-        blend = ((one - beta + 2) * self.lower.value(grid, k) + (beta + 2) * joint >> bits) + 4
-        return min(joint, blend, self.both.value(grid, k))
-
-    def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
-        """Return those of two concrete data sets: the record adds 1 where others add −1, and so does what replaces it."""
-        return self.lower.masses(grid, k)
-
-
-class ZeroedOut(Round):
-    """Draws of a fixed number under zero-out (section 1.3), for α′ ≥ 1 with α = 1 + (α′ − 1)/η:
-
-    remove: Σ (p_j/η)·H_α′((1−η)N(0) + ηN(2j) ‖ (1−η)N(0) + ηN(j)); add: Σ p_j·G_j(α). With `best` the pair Σ p_j N(2j) against
-    Σ p_j N(−j), and the bound of `Replaced`, hold as well, and the least is taken.
-    """
-
-    def __init__(
-        self, drawn: Mapping[int, Fraction], lost: Fraction, shift: Callable[[int], int], other: Round, best: bool
-    ) -> None:
-        """Take p_j, what they leave out, the shift of one draw, and the bound of `Replaced`."""
-        self.drawn, self.lost, self.shift, self.other, self.hull = dict(drawn), lost, shift, other, True
-        self.eta = min(Fraction(1), sum(drawn.values(), lost))
+        """Take p_j for the first j ≥ 1 and the sum of the others, the shift of one draw, and what is in the record's place."""
+        self.drawn, self.lost, self.shift, self.common = dict(drawn), lost, shift, common
+        self.symmetric, self.eta = not zeroed, min(Fraction(1), sum(drawn.values(), lost))
+        self.sides = [(2, 1, 1), (1, 2, 1)] if zeroed else [(2, 2, 2)]
+        # Two data sets: the record adds 1, and others −1; what is in its place adds nothing, or −1 as well.
+        self.lower = MixtureRound(self._times(2), shift, self._times(1) if zeroed else None, lost)
+        self.alone = {a: MixtureRound(self._times(a), shift, None, lost) for a, _, _ in self.sides}
+        self.both = {a: MixtureRound(self._times(a), shift, self._times(-b), lost) for a, b, _ in self.sides}
         self.pairs = {j: MixtureRound({2 * j: self.eta}, shift, {j: self.eta}) for j in drawn}
-        twice = {2 * j: weight for j, weight in drawn.items()}
-        self.both = [MixtureRound(twice, shift, {-j: weight for j, weight in drawn.items()}, lost)] if best else []
-        self.lower = MixtureRound(twice, shift, drawn, lost)
+
+    def _times(self, factor: int) -> dict[int, Fraction]:
+        return {factor * j: weight for j, weight in self.drawn.items()}
+
+    def _least(self, grid: LossGrid, k: int, a: int, d: int) -> int:
+        """Return the least of the bounds at e^(kh), k ≥ 0, in the direction where P and M differ by a·j."""
+        bits, one, s = grid.bits, 1 << grid.bits, self.shift(grid.bits)
+        lost, eta, wanted = up(self.lost, bits), up(self.eta, bits), grid.alpha(k)
+        alpha = one + (((wanted - one) << bits) // eta if wanted > one else 0)
+        slack, beta = one // eta + 2, (wanted << bits) // alpha
+        joint = sum(up(p, bits) * (gaussian(alpha, d * j * s, grid) + slack) >> bits for j, p in self.drawn.items())
+        joint += len(self.drawn) + lost
+        if a == d:
+            found = [joint]
+        else:
+            shares = {j: up(min(Fraction(1), p / self.eta), bits) for j, p in self.drawn.items()}
+            apart = sum(share * self.pairs[j].value(grid, k) >> bits for j, share in shares.items())
+            found = [apart + len(shares) + lost + 2]
+        if self.common:
+            # β errs by less than the relative error of α, which is 1/η units.
+            weights = one - beta + slack, beta + slack
+            blend = (weights[0] * self.alone[a].value(grid, k) + weights[1] * joint >> bits) + 4
+            found += [blend, self.both[a].value(grid, k)]
+        self.infinite = 2 * lost
+        return min(found)
 
     def value(self, grid: LossGrid, k: int) -> int:
         """Return the least bound; below α = 1 by reflection."""
-        bits, one, slack = grid.bits, 1 << grid.bits, len(self.drawn) + up(self.lost, grid.bits) + 4
-        least = [pair.value(grid, k) for pair in self.both]
         if k >= 0:
-            shares = {j: up(min(Fraction(1), weight / self.eta), bits) for j, weight in self.drawn.items()}
-            least.append(sum(share * self.pairs[j].value(grid, k) >> bits for j, share in shares.items()) + slack)
-            return min([*least, self.other.value(grid, k)])
-        eta, wanted = up(self.eta, bits), grid.alpha(-k)
-        alpha, s = one + ((wanted - one) << bits) // eta, self.shift(bits)
-        unsure = one // eta + 2
-        added = (
-            sum(up(w, bits) * (gaussian(alpha, j * s, grid) + unsure) >> bits for j, w in self.drawn.items()) + slack
-        )
+            return self._least(grid, k, *self.sides[0][::2])
         here = grid.alpha(k)
-        below = one - here + 2 + ((here + 1) * min(added, self.other.value(grid, -k)) >> bits)
-        return min([*least, below])
+        return (1 << grid.bits) - here + 2 + ((here + 1) * self._least(grid, -k, *self.sides[-1][::2]) >> grid.bits)
 
     def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
-        """Return those of two data sets: the record adds 1 or nothing, and others −1."""
+        """Return those of the two data sets."""
         return self.lower.masses(grid, k)
 
 
@@ -127,14 +115,14 @@ def binomial(trials: int, p: Fraction, least: Fraction, bits: int = 300) -> tupl
     return law, Fraction(0)
 
 
-def hypergeometric(records: int, drawn: int, group: int) -> tuple[dict[int, Fraction], Fraction]:
+def hypergeometric(records: int, drawn: int, group: int) -> dict[int, Fraction]:
     """Return the law of how many of `group` records are among `drawn` of `records`, for j ≥ 1, exactly."""
     whole = math.comb(records, group)
     law = {
         j: Fraction(math.comb(drawn, j) * math.comb(records - drawn, group - j), whole)
         for j in range(1, min(group, drawn) + 1)
     }
-    return {j: weight for j, weight in law.items() if weight}, Fraction(0)
+    return {j: weight for j, weight in law.items() if weight}
 
 
 def mixed(first: Mapping[int, Fraction], second: Callable[[int], Mapping[int, Fraction]]) -> dict[int, Fraction]:

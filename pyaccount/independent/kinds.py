@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from .enclosures import exp, ln, up
 from .lattice import SPACING_BITS, Law, LossGrid, multiplied
@@ -64,22 +66,78 @@ class LaplaceRound(Round):
 
 
 class BoundedRange(Round):
-    """The exponential mechanism with losses in a range r: (e^(r/2) − √α)²/(e^r − 1) for |ln α| ≤ r (section 11; Dong et al.
-    2020)."""
+    """Several runs of the exponential mechanism with losses in a range r, each of which may depend on those before (section 11).
+
+    One run: h(α) = (e^(r/2) − √α)²/(e^r − 1) for |ln α| ≤ r (Dong et al. 2020). Then, with p = (e^r − x)/(e^r − 1),
+    h_n(α) = sup over 1 ≤ x ≤ e^r of p·h_(n−1)(α/x) + (1 − p)·h_(n−1)(αe^r/x), in both directions.
+
+    *Bound*: h_n is convex (a supremum of convex functions), so it is below chords between α = e^(jg), g = r/CELLS, and so may be
+    h_(n−1) be replaced. With x = e^(ig)·z, 1 ≤ z ≤ e^g, the two arguments are each in one cell, whose chords are c − u·e^g/z and
+    c′ − u′·e^g/z. Then p·… + (1 − p)·… is (K − A·z − B/z)/(e^r − 1), with A = e^(ig)(c − c′) and B = e^g(e^r·u − u′), which
+    are not negative by convexity. It is at most (K − 2√(AB))/(e^r − 1), and largest at an end of the cell where √(B/A) is beyond
+    that end. With 128 further bits, r ≤ 20 and g ≥ 2^−24 all rounding is far below the two units that are added.
+    """
 
     symmetric = True
+    CELLS, MOST = 12, 64
 
-    def __init__(self, spread: Fraction) -> None:
-        """Take r."""
-        self.spread = spread
+    def __init__(self, spread: Fraction, runs: int = 1) -> None:
+        """Take r, and the number of runs."""
+        self.spread, self.runs = spread, runs
+        self._known: tuple[int, list[int], list[int]] = (0, [], [])
+
+    def _one(self, alpha: int, loss: int, bits: int) -> int:
+        one, r = 1 << bits, up(self.spread, bits)
+        if abs(loss) >= r:
+            return max(0, one - alpha + 1)
+        difference = exp(r >> 1, bits) - exp(loss >> 1, bits) + 4
+        return difference * difference // (exp(r, bits) - one - 2) + 1
+
+    def _nodes(self, bits: int) -> tuple[list[int], list[int]]:
+        """Return e^(jg) and h_n there, for j from −(n + 1)·CELLS on, with `bits` bits."""
+        if self._known[0] != bits:
+            m, one, most = self.CELLS, 1 << bits, (self.runs + 1) * self.CELLS
+            losses = [up(self.spread * j / m, bits) for j in range(-most, most + 1)]
+            alphas = [exp(loss, bits) for loss in losses]
+            values = [self._one(alpha, loss, bits) for alpha, loss in zip(alphas, losses, strict=True)]
+            ratios = alphas[most : most + m + 1]
+            for n in range(2, self.runs + 1):
+                slopes = [(a - b) * one // (ratios[1] - one) for a, b in pairwise(values)]
+                inner = range(most - n * m, most + n * m + 1)
+                values[inner.start : inner.stop] = [self._supremum(values, slopes, j, ratios, bits) for j in inner]
+            self._known = bits, alphas, values
+        return self._known[1:]
+
+    def _supremum(self, values: list[int], slopes: list[int], j: int, ratios: list[int], bits: int) -> int:
+        """Return the supremum over x at one node; values are h_(n−1) at the nodes, slopes u for the cells on their right."""
+        growth, whole, m, best = ratios[1], ratios[-1], self.CELLS, 0
+        for i in range(m):
+            near, far = j - i - 1, j - i - 1 + m
+            u, v = slopes[near], slopes[far]
+            c, d = values[near] + u, values[far] + v
+            a, b = ratios[i] * (c - d) >> bits, growth * ((whole * u >> bits) - v) >> bits
+            most = (whole * c >> bits) - d + (ratios[i] * (growth * (u - v) >> bits) >> bits)
+            if b <= a:
+                most -= a + b
+            elif b >= (a * growth >> bits) * growth >> bits:
+                most -= (a * growth >> bits) + (b << bits) // growth
+            else:
+                most -= 2 * math.isqrt(a * b)
+            best = max(best, most)
+        return min(1 << bits, (best << bits) // (whole - (1 << bits)) + 1)
 
     def value(self, grid: LossGrid, k: int) -> int:
-        """Return the profile at e^(kh), k ≥ 0."""
-        bits, r = grid.bits, up(self.spread, grid.bits)
-        if grid.at(k) >= r:
+        """Return the profile at e^(kh), k ≥ 0, on a chord between nodes."""
+        bits, alpha, extra = grid.bits, grid.alpha(k), 128
+        if self.runs == 1:
+            return self._one(alpha, grid.at(k), bits)
+        alphas, values = self._nodes(bits + extra)
+        wide = alpha - 1 << extra
+        i = bisect_right(alphas, wide) - 1
+        if i + 1 >= len(alphas):
             return 0
-        difference = exp(r >> 1, bits) - exp(grid.at(k) >> 1, bits) + 4
-        return difference * difference // (exp(r, bits) - (1 << bits) - 2) + 1
+        fall = (values[i] - values[i + 1]) * (wide - alphas[i]) // (alphas[i + 1] - alphas[i])
+        return (values[i] - fall >> extra) + 2
 
 
 class Allocation(Round):

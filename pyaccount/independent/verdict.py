@@ -12,11 +12,8 @@ from typing import Any
 from .derived import RepeatedRound
 from .documents import Reader
 from .kinds import LaplaceRound
-from .proof import ProvenBounds, prove
+from .proof import SLACK, ProvenBounds, prove
 from .shapes import NotCheckableError, exactly
-
-#: A guarantee counts as proven if δ is proven up to this factor; the verdict states by how much it is looser.
-SLACK = Fraction(1, 1000)
 
 
 def parsed(text: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import norm
 
 from pyaccount.independent import draws, kinds, lattice, proof, rounds
-from pyaccount.independent.derived import RepeatedRound, discrete, rounded_root, stated
+from pyaccount.independent.derived import RepeatedRound, discrete, rounded_root, stated, truncated
 from pyaccount.independent.enclosures import up
 
 
@@ -56,8 +56,8 @@ def test_several_gaussians_on_a_lattice_are_one() -> None:
     # With probability 1 it is a mixture for the checker, and not one Gaussian.
     parts: list[RepeatedRound] = [(rounds.MixtureRound({1: Fraction(1)}, shift(6.0)), 9)]
     exact = gaussian(1.0, 0.5)
-    found = bounds(parts, 1.0, exact * 1.0005)
-    assert exact <= found.delta <= exact * 1.0005
+    found = bounds(parts, 1.0, exact)
+    assert exact <= found.delta <= exact * 1.001
     below = bounds(parts, 1.0, exact * 0.99)
     assert below.lower is not None
     assert exact * 0.99 < below.lower <= exact <= below.delta
@@ -122,9 +122,8 @@ def test_laplace_noise() -> None:
 
 
 def test_fixed_size_batches_have_their_formula() -> None:
-    law, lost = draws.hypergeometric(1000, 10, 1)
-    step = rounded_root(Fraction(4))
-    part = draws.Replaced(law, lost, step, rounds.MixtureRound(law, step), best=False)
+    law = draws.hypergeometric(1000, 10, 1)
+    part = draws.FixedDraws(law, Fraction(0), rounded_root(Fraction(1)), zeroed=False, common=False)
     alpha = 1 + (math.exp(0.7) - 1) / 0.01
     assert value_at(part, 0.7) == pytest.approx(0.01 * gaussian(math.log(alpha), 2.0), rel=1e-9)
 
@@ -190,3 +189,85 @@ def test_masses_that_are_larger_make_a_larger_profile() -> None:
     at = up(Fraction(1, 5), 128)
     assert lattice.delta(grid, cut, at) >= lattice.delta(grid, both, at)
     assert cut.infinite == pytest.approx(0.16 * 10**20, rel=1e-9)
+
+
+def test_selections_are_the_supremum_over_two_point_losses() -> None:
+    r, alpha = 0.5, math.exp(0.4)
+
+    def one(a: float) -> float:
+        inside = (math.exp(r / 2) - math.sqrt(a)) ** 2 / math.expm1(r)
+        return max(0.0, 1 - a) if abs(math.log(a)) >= r else inside
+
+    grid = lattice.LossGrid(lattice.spacing_of(0.1), 25, 120)
+    assert kinds.BoundedRange(Fraction(1, 2)).value(grid, 4) / 2**120 == pytest.approx(one(alpha), rel=1e-9)
+    chances = [(math.exp(r) - math.exp(t)) / math.expm1(r) for t in np.linspace(0, r, 20_001)]
+    both = (
+        p * one(alpha * math.exp(-t)) + (1 - p) * one(alpha * math.exp(r - t))
+        for p, t in zip(chances, np.linspace(0, r, 20_001), strict=True)
+    )
+    exact = max(both)
+    found = kinds.BoundedRange(Fraction(1, 2), 2).value(grid, 4) / 2**120
+    assert exact * (1 - 1e-9) <= found <= exact * 1.01
+
+
+def test_several_selections_are_bounded_as_published() -> None:
+    grid = lattice.LossGrid(lattice.spacing_of(0.1), 25, 120)
+    found = kinds.BoundedRange(Fraction(1, 5), 20).value(grid, 15) / 2**120
+    # Equal two-point losses are one choice of the supremum.
+    chances = [(t, (math.exp(0.2) - math.exp(t)) / math.expm1(0.2)) for t in np.linspace(0, 0.2, 101)]
+    losses = [(i, math.comb(20, i)) for i in range(21)]
+    least = max(
+        sum(ways * p ** (20 - i) * (1 - p) ** i * max(0.0, 1 - math.exp(1.5 - 20 * t + 0.2 * i)) for i, ways in losses)
+        for t, p in chances
+    )
+    assert least <= found <= least * 1.2
+
+
+@pytest.mark.parametrize(("limit", "records", "p"), [(3, 9, 0.3), (40, 400, 0.08), (2, 30, 0.2)])
+def test_truncated_batches_are_a_mean_over_the_number_of_others(limit: int, records: int, p: float) -> None:
+    body = {"sampler": {"truncate_to": limit}, "training": {"dataset_size": records}}
+    part, count = truncated(body, Fraction(p), shift(1.0), 7)
+    assert count == 7
+    y = np.linspace(-12, 14, 40_001)
+    exact = 0.0
+    for r in range(records):
+        weight = math.comb(records - 1, r) * p**r * (1 - p) ** (records - 1 - r)
+        q = p if r < limit else p * limit / (r + 1)
+        here = (1 - q) * density(y, 0.0) + q * density(y, 1.0 if r < limit else 2.0)
+        there = density(y, 0.0) if r < limit else (1 - q) * density(y, 0.0) + q * density(y, -1.0)
+        exact += weight * integral(np.maximum(0.0, here - math.exp(0.5) * there), y)
+    assert exact * (1 - 1e-5) <= value_at(part, 0.5) <= exact * 1.03
+
+
+@pytest.mark.parametrize("k", [-8, 3, 12])
+def test_groups_of_zeroed_records_have_the_best_of_several_bounds(k: int) -> None:
+    law, grid = draws.hypergeometric(100, 10, 3), lattice.LossGrid(lattice.spacing_of(0.1), 25, 160)
+    best, single = (
+        draws.FixedDraws(law, Fraction(0), shift(2.0), zeroed=True, common=common) for common in (True, False)
+    )
+    assert best.value(grid, k) <= single.value(grid, k)
+    if k > 0:
+        # Records that are set to zero are records that are replaced, and the two data sets are a case of both.
+        replaced = draws.FixedDraws(law, Fraction(0), shift(2.0), zeroed=False, common=True)
+        assert best.lower.value(grid, k) - 2**60 <= best.value(grid, k) <= replaced.value(grid, k)
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+def test_groups_of_zeroed_records_are_not_below_an_enumeration(direction: int) -> None:
+    # Two draws from three records, with replacement; the record adds `own` or nothing, and the others `other`.
+    drawn = {1: 2 * 1 / 3 * 2 / 3, 2: 1 / 9}
+    law = {j: Fraction(p) for j, p in drawn.items()}
+    part = draws.FixedDraws(law, Fraction(0), shift(1.0), zeroed=True, common=True)
+    y = np.linspace(-14, 14, 400_001)
+    for own, other in itertools.product((-1.0, 1.0), (-1.0, 0.0, 1.0)):
+        sums = [(1 - sum(drawn.values()), 2 * other, 2 * other)]
+        sums += [(p, j * own + (2 - j) * other, (2 - j) * other) for j, p in drawn.items()]
+        here = sum(p * density(y, a) for p, a, _ in sums)
+        there = sum(p * density(y, b) for p, _, b in sums)
+        if direction < 0:
+            here, there = there, here
+        exact = integral(np.maximum(0.0, here - math.exp(0.5) * there), y)
+        grid = lattice.LossGrid(lattice.spacing_of(0.5), 30, 200)
+        bound = part.value(grid, direction) / 2**200
+        # In the other direction the value at 1/α is that of the reflection, 1 − 1/α + H_α/α.
+        assert exact <= (bound if direction > 0 else bound * math.exp(0.5) - math.expm1(0.5)) * (1 + 1e-6)

@@ -214,7 +214,7 @@ def test_selections_without_an_attained_pair_are_never_refuted() -> None:
             "privacy": private(),
             "phases": [{"mechanism": {"kind": "permute-and-flip", "epsilon": 0.5}, "count": 4}],
         }
-        assert verdict(claimed(document, epsilon))["verdict"] == "consistent"
+        assert verdict(claimed(document, epsilon), 0.3)["verdict"] == "consistent"
     assert (
         verdict(claimed({"privacy": private(), "mechanism": {"kind": "laplace", "scale": 1}}, 0.5))["verdict"]
         == "refuted"
