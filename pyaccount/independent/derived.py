@@ -11,7 +11,7 @@ from .draws import Blend
 from .enclosures import exp, up
 from .kinds import Atoms
 from .rounds import CountedRound, MixtureRound, Round
-from .shapes import JsonObject, NotCheckableError, exactly
+from .shapes import JsonObject, exactly, refused
 
 #: One kind of rounds, and how many there are.
 RepeatedRound = tuple[Round, int]
@@ -20,13 +20,6 @@ RepeatedRound = tuple[Round, int]
 def rounded_root(square: Fraction) -> Callable[[int], int]:
     """Return the square root of a number, rounded up, as a function of the bits."""
     return lambda bits: math.isqrt((square.numerator << 2 * bits) // square.denominator) + 1
-
-
-def stated(epsilon: Fraction, delta: Fraction) -> Atoms:
-    """Return the worst (ε, δ)-private mechanism (Kairouz, Oh & Viswanath 2015); e^ε rounded up makes it no better."""
-    growth = Fraction(exp(up(epsilon, 400), 400) + 1, 1 << 400)
-    high, low = (1 - delta) * growth / (1 + growth), (1 - delta) / (1 + growth)
-    return Atoms([(delta, Fraction(0)), (high, low), (low, high), (Fraction(0), delta)])
 
 
 def discrete(width: Fraction, shift: int, *, gaussian: bool) -> Atoms:
@@ -140,13 +133,11 @@ def column(matrix: JsonObject | None, claim: JsonObject, rounds: int) -> tuple[l
     elif kind == "optimal-toeplitz" and claimed.get("coefficients") and matrix.get("normalize", True):
         entries, bands = [exactly(each) for each in claimed["coefficients"]], matrix["bands"]
         if len(entries) not in (bands.get("choose", ()) if isinstance(bands, Mapping) else [bands]):
-            raise NotCheckableError(
-                f"no bound is implemented for {len(entries)} coefficients where the document has others"
-            )
+            raise refused(f"{len(entries)} coefficients where the document has others")
     elif kind in ("banded-inverse", "blt"):
         entries, margin = _series(matrix, claimed, rounds), Fraction(1, 1 << 200)
     else:
-        raise NotCheckableError(f"no bound is implemented for the matrix {kind} with these options")
+        raise refused(f"the matrix {kind} with these options")
     entries = entries[:rounds]
     norm = (
         sum(((abs(each) - margin) ** 2 for each in entries), Fraction(0))
@@ -154,7 +145,7 @@ def column(matrix: JsonObject | None, claim: JsonObject, rounds: int) -> tuple[l
         else Fraction(1)
     )
     if not any(entries) or not norm:
-        raise NotCheckableError("no bound is implemented for a matrix of zeros")
+        raise refused("a matrix of zeros")
     return [each + margin if each >= 0 else each - margin for each in entries], norm
 
 
@@ -167,12 +158,12 @@ def _series(matrix: JsonObject, claimed: JsonObject, rounds: int) -> list[Fracti
     """
     unit = 1 << 320
     if rounds > 100_000:
-        raise NotCheckableError("no bound is implemented for a series of more than 100,000 entries")
+        raise refused("a series of more than 100,000 entries")
     if matrix["kind"] == "blt":
         buffers = matrix if "scales" in matrix else claimed["buffers"]
         scales, decays = ([exactly(each) for each in buffers[key]] for key in ("scales", "decays"))
         if len(scales) != exactly(matrix.get("buffers", len(scales))) or max(decays) > 1 or min(decays) < 0:
-            raise NotCheckableError("no bound is implemented for buffers that are not those of the document, or grow")
+            raise refused("buffers that are not those of the document, or grow")
         terms, column = [int(each * unit) for each in scales], [unit]
         for _ in range(rounds - 1):
             column.append(sum(terms))
@@ -185,7 +176,7 @@ def _series(matrix: JsonObject, claimed: JsonObject, rounds: int) -> list[Fracti
         for i in range(1, rounds):
             column.append(-sum(wide[k] * column[i - k] for k in range(1, min(len(wide), i + 1))) // unit)
     if max(map(abs, column)) > unit << 30:
-        raise NotCheckableError("no bound is implemented for a matrix with such large entries")
+        raise refused("a matrix with such large entries")
     return [Fraction(each, unit) for each in column]
 
 
@@ -196,9 +187,9 @@ def pattern(entries: Sequence[Fraction], rounds: int, apart: int, most: int) -> 
     columns are not shorter, and with decreasing coefficients ≥ 0 as well (section 11). The largest column is the first.
     """
     if most > 1 and len(entries) > apart and rounds > 100_000:
-        raise NotCheckableError("no bound is implemented for overlapping columns of so many rounds")
+        raise refused("overlapping columns of so many rounds")
     if most > 1 and len(entries) > apart and any(a < b for a, b in pairwise([*entries, Fraction(0)])):
-        raise NotCheckableError("no bound is implemented for overlapping columns that do not decrease")
+        raise refused("overlapping columns that do not decrease")
     if len(entries) <= apart:
         squares = [Fraction(0), *accumulate(each**2 for each in entries)]
         left = (rounds - i * apart for i in range(most - 1, -1, -1))
@@ -218,7 +209,7 @@ def tree(matrix: JsonObject, rounds: int, apart: int, most: int) -> Fraction:
     """
     every = min(rounds, int(exactly(matrix.get("restart_every", rounds))))
     if most > 1 and every > apart:
-        raise NotCheckableError("no bound is implemented for a tree in which a record takes part several times")
+        raise refused("a tree in which a record takes part several times")
     return Fraction(most * (1 if matrix.get("normalize", True) else every.bit_length()))
 
 
@@ -236,12 +227,10 @@ def values(claim: JsonObject, rounds: int) -> list[Fraction]:
     schedule = claim["schedule"]
     if isinstance(schedule, list):
         if len(schedule) != rounds:
-            raise NotCheckableError(
-                f"no bound is implemented for a schedule of {len(schedule)} values in {rounds} rounds"
-            )
+            raise refused(f"a schedule of {len(schedule)} values in {rounds} rounds")
         return [exactly(each) for each in schedule]
     if rounds > 10_000_000:
-        raise NotCheckableError("no bound is implemented for a schedule of so many rounds")
+        raise refused("a schedule of so many rounds")
     value, least, found = float(schedule["start"]), exactly(schedule.get("least", 0)), []
     for t in range(rounds):
         if t and t % int(schedule.get("every", 1)) == 0:

@@ -23,16 +23,16 @@ from .derived import (
     rounded_root,
     schedules,
     shared_users,
-    stated,
     tree,
     truncated,
     values,
 )
 from .draws import FixedDraws, binomial, hypergeometric, mixed
-from .kinds import Allocation, Atoms, BoundedRange, Divergence, LaplaceRound, SampledRound
+from .kinds import Allocation, Atoms, BoundedRange, Divergence, Guarantees, LaplaceRound, SampledRound
 from .proof import run_laws, together
 from .rounds import GaussianRound, MixtureRound, Round
-from .shapes import JsonObject, NotCheckableError, exactly, understood
+from .selection import SelectedRound
+from .shapes import WORDS, JsonObject, exactly, refused, understood
 
 
 def _filled_in(certificate: JsonObject) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def _filled_in(certificate: JsonObject) -> dict[str, Any]:
         for key in keys[:-1]:
             place = place[key]
         if place[keys[-1]] != "solve":
-            raise NotCheckableError(f"no bound is implemented for a value at {solved['path']}, which is not the blank")
+            raise refused(f"a value at {solved['path']}, which is not the blank")
         place[keys[-1]] = solved["value"]
     return document
 
@@ -54,15 +54,16 @@ def _at_least_one(section: JsonObject, key: str, otherwise: int) -> int:
     """Return a whole number, or what counts if the section does not have it."""
     number = exactly(section.get(key, otherwise))
     if number < 1 or number.denominator != 1:
-        raise NotCheckableError(f"no bound is implemented for {key} {float(number)!r}")
+        raise refused(f"{key} {float(number)!r}")
     return int(number)
 
 
-def _filled(body: JsonObject) -> bool:
-    """Return whether a record that is set to zero may take the place of another one in a batch."""
-    sampler = body.get("sampler", {})
-    full = sampler.get("kind", "none") not in ("none", "poisson") or "truncate_to" in sampler
-    return full or any(map(_filled, body.get("phases", ())))
+def _shows_draws(body: JsonObject) -> bool:
+    """Return whether a run may show that a record was drawn which is set to zero: by an answer, or by displacing another one."""
+    sampler, mechanism = body.get("sampler", {}), body.get("mechanism", {})
+    displaced = sampler.get("kind", "none") not in ("none", "poisson") or "truncate_to" in sampler
+    reports = mechanism.get("kind") == "randomized-response" and mechanism.get("answers") != "once"
+    return displaced or reports or any(map(_shows_draws, body.get("phases", ())))
 
 
 class Reader:
@@ -79,7 +80,7 @@ class Reader:
         self.moves = self.group * (2 if self.adjacency == "replace-one" else 1)
         stated = {"adjacency": self.adjacency, "group_size": self.group} | dict(certificate.get("privacy", {}))
         if (stated["adjacency"], stated["group_size"]) != (self.adjacency, self.group):
-            raise NotCheckableError("no bound is implemented for a certificate that protects others than its document")
+            raise refused("a certificate that protects others than its document")
         self.claims: Sequence[JsonObject] = certificate.get("phases", ())
         self.claim: JsonObject = {}
         self.scale = Fraction(1)
@@ -95,23 +96,21 @@ class Reader:
             chosen.append(self._alternatives(body))
         found = [together([part for parts in choice for part in parts]) for choice in product(*chosen)]
         if any(count < 1 for parts in found for _, count in parts) or not all(found):
-            raise NotCheckableError("no bound is implemented for a document without rounds")
+            raise refused("a document without rounds")
         return found
 
     def _alternatives(self, body: JsonObject) -> list[list[RepeatedRound]]:
         if "parallel" not in body:
             return [self._run(body)]
         if self.adjacency == "replace-one" or self.group != 1:
-            raise NotCheckableError("no bound is implemented for groups or replace-one with disjoint parts")
+            raise refused("groups or replace-one with disjoint parts")
         count = _at_least_one(body, "count", 1)
         return [[(part, n * count) for part, n in self._run(each)] for each in body["parallel"]]
 
     def _run(self, body: JsonObject) -> list[RepeatedRound]:
         """Return the parts of a body, `count` times."""
-        if "select" in body or "parallel" in body:
-            raise NotCheckableError(
-                "no bound is implemented for the best of several runs, and for parts inside of a phase"
-            )
+        if "parallel" in body:
+            raise refused("parts inside of a phase")
         if "training" in body:
             found = list(self._training(body))
         elif "mechanism" in body:
@@ -119,23 +118,28 @@ class Reader:
         else:
             found = [part for each in body["phases"] for part in self._run(each)]
         count = _at_least_one(body, "count", 1)
+        if "select" in body:
+            inner, law = (
+                together(found),
+                {key: exactly(value) for key, value in body["select"].items() if key != "kind"},
+            )
+            selected = SelectedRound(
+                lambda grid: run_laws(inner, grid, self.small / count), body["select"]["kind"], law
+            )
+            return [(selected, count)]
         if "sampler" in body and "training" not in body:
             return [(self._on_sample(body, together(found), count), count)]
         return [(part, n * count) for part, n in found]
 
     def _on_sample(self, body: JsonObject, parts: Sequence[RepeatedRound], count: int) -> Round:
-        """Return a run on a Poisson sample (section 11).
-
-        Under *zero-out* a run must not show whether a record was drawn that is set to zero: sums of batches do not, unless it
-        displaces another record there.
-        """
+        """Return a run on a Poisson sample (section 11)."""
         sampler = body["sampler"]
         if self.group != 1:
-            raise NotCheckableError("no bound is implemented for groups with phases on a sample")
+            raise refused("groups with phases on a sample")
         q = self._probability({"training": sampler})
         alone = sampler.get("draws", "records") == "records" and self.adjacency != "replace-one"
-        if alone and self.adjacency == "zero-out" and any(map(_filled, body.get("phases", ()))):
-            raise NotCheckableError("no bound is implemented for batches of a largest size on a sample under zero-out")
+        if alone and self.adjacency == "zero-out" and _shows_draws(body):
+            raise refused("runs that show which records of a sample were drawn")
         if alone and len(parts) == 1 and isinstance(parts[0][0], GaussianRound):
             return MixtureRound({1: q}, parts[0][0].shift)
         return SampledRound(lambda grid: run_laws(parts, grid, self.small / count), q, alone=alone)
@@ -153,7 +157,7 @@ class Reader:
         if training.get("expected_batch_size") is not None and training.get("dataset_size") is not None:
             rates.append(exactly(training["expected_batch_size"]) / exactly(training["dataset_size"]))
         if not rates:
-            raise NotCheckableError("the document states no rate that this checker reads")
+            raise refused("a document without a rate that this checker reads")
         return max(rates)
 
     def _iterations(self, body: JsonObject, epoch: Fraction | None) -> int:
@@ -161,7 +165,7 @@ class Reader:
         if training.get("iterations") is not None:
             return _at_least_one(training, "iterations", 1)
         if epoch is None or training.get("epochs") is None:
-            raise NotCheckableError("the document states no number of rounds that this checker reads")
+            raise refused("a document without a number of rounds that this checker reads")
         rounds = exactly(training["epochs"]) * epoch
         nearest = round(rounds)
         return (
@@ -175,7 +179,7 @@ class Reader:
         noise = body["noise"]
         if noise.get("kind", "gaussian") == "laplace":
             if body["sampler"]["kind"] != "none" or "matrix" in body or self.scale != 1:
-                raise NotCheckableError("no bound is implemented for Laplace noise with a sampler, a matrix or a scale")
+                raise refused("Laplace noise with a sampler, a matrix or a scale")
             rounds = self._iterations(body, self._epoch(body))
             yield LaplaceRound(self.moves / exactly(noise["multiplier"])), self._most(body["sampler"], rounds)
             return
@@ -188,7 +192,7 @@ class Reader:
         rounds = self._iterations(body, None)
         kinds = Counter(zip(*(values(schedule, rounds) for schedule in scheduled.values()), strict=True))
         if "matrix" in body or body["sampler"]["kind"] not in ("poisson", "fixed-size", "with-replacement"):
-            raise NotCheckableError("no bound is implemented for schedules with this sampler or a matrix")
+            raise refused("schedules with this sampler or a matrix")
         factor = exactly(scheduled["noise"].get("scale", 1)) if "noise" in scheduled else Fraction(1)
         for here_values, count in kinds.items():
             here = dict(zip(scheduled, here_values, strict=True))
@@ -208,13 +212,11 @@ class Reader:
             rounds = self._iterations(body, None)
             entries, norm = column(matrix, self.claim, rounds)
             if len(entries) > exactly(sampler["min_separation"]):
-                raise NotCheckableError("no bound is implemented for shared users with long columns")
+                raise refused("shared users with long columns")
             squared = [each**2 / norm for each in entries]
             yield shared_users(sampler, self._probability(body), rounds, (main, also), squared)
         elif matrix is not None and matrix["kind"] != "identity":
-            raise NotCheckableError(
-                f"no bound is implemented for {kind} with a matrix: the loss of the run does not compose"
-            )
+            raise refused(f"{kind} with a matrix: the loss of the run does not compose")
         elif kind == "poisson":
             draws, p = _at_least_one(sampler, "draws_per_iteration", 1), self._probability(body)
             if draws != 1 and training.get("sampling_probability") is None:
@@ -223,9 +225,7 @@ class Reader:
             shift = rounded_root(main + also)
             if "truncate_to" in sampler:
                 if self.adjacency != "zero-out" or self.group != 1 or draws != 1:
-                    raise NotCheckableError(
-                        "no bound is implemented for truncated batches but of one zeroed-out record"
-                    )
+                    raise refused("truncated batches but of one zeroed-out record")
                 yield truncated(body, p, shift, rounds)
                 return
             law, lost = binomial(draws * self.group, p, self.least)
@@ -252,20 +252,20 @@ class Reader:
                 turns, more = divmod(self._iterations(body, bins), int(bins))
                 shifts = [(one * (turns + 1), more), (one * turns, int(bins) - more)]
                 return Allocation([each for each in shifts if each[0] and each[1]], self.small), 1
-        raise NotCheckableError(f"no bound is implemented for the sampler {kind} with these options")
+        raise refused(f"the sampler {kind} with these options")
 
     def _fixed(self, kind: str, sampler: JsonObject, training: JsonObject, one: Fraction) -> Round:
         """Return the round of a sampler with a fixed number m of draws from N records (sections 1.2 and 1.3)."""
         records = _at_least_one(training, "dataset_size", 0)
         drawn = _at_least_one(training, "expected_batch_size", 0)
         if drawn > records or (self.adjacency == "add-remove" and drawn > records - self.group):
-            raise NotCheckableError("no bound is implemented for batches that the data set cannot fill")
+            raise refused("batches that the data set cannot fill")
         if kind == "fixed-size":
             law, lost = hypergeometric(records, drawn, self.group), Fraction(0)
         elif kind in ("with-replacement", "must-wo"):
             law, lost = binomial(drawn, Fraction(self.group, records), self.least)
         elif self.group != 1:
-            raise NotCheckableError("no bound is implemented for groups with this sampler")
+            raise refused("groups with this sampler")
         elif kind == "must-ow":
             subset = _at_least_one(sampler, "subset_size", 0)
             inner, lost = binomial(drawn, Fraction(1, subset), self.least)
@@ -293,13 +293,13 @@ class Reader:
         entries, norm = column(matrix, self.claim, 20_000)
         parts = _at_least_one(sampler, "partitions", len(entries))
         if len(entries) > parts:
-            raise NotCheckableError("no bound is implemented for more bands than parts under cyclic Poisson sampling")
+            raise refused("more bands than parts under cyclic Poisson sampling")
         p = self._probability(body) * (1 if training.get("sampling_probability") is not None else parts)
         if p > 1:
-            raise NotCheckableError("no bound is implemented for a probability above 1")
+            raise refused("a probability above 1")
         iterations = self._iterations(body, parts / p)
         if len(entries) > iterations:
-            raise NotCheckableError("no bound is implemented for more bands than rounds")
+            raise refused("more bands than rounds")
         rounds = -(-iterations // parts)
         against = {-1: p} if self.adjacency == "replace-one" else None
         for count, rows in ((rounds - 1, parts), (1, iterations - (rounds - 1) * parts)):
@@ -334,10 +334,10 @@ class Reader:
     def _mechanism(self, mechanism: JsonObject) -> Iterator[RepeatedRound]:
         """Yield what bounds one run (section 11); a group of k moves k times as far."""
         kind, k = mechanism["kind"], self.group
-        words = ("kind", "answers", "empty_record", "monotone", "noise")
-        given = {key: exactly(value) for key, value in mechanism.items() if key not in words}
+        lists = {"kind", "guarantees", "renyi", "sensitivities", "probabilities"}
+        given = {key: exactly(value) for key, value in mechanism.items() if key not in lists | set(WORDS)}
         if 0 in (given.get("sensitivity"), given.get("utility_sensitivity")):
-            raise NotCheckableError("no bound is implemented for a sensitivity of 0")
+            raise refused("a sensitivity of 0")
         size, moved = k * given.get("sensitivity", Fraction(1)), int(given.get("moved", 1))
         if kind == "gaussian":
             yield GaussianRound(rounded_root((size / given["sigma"]) ** 2)), 1
@@ -347,14 +347,14 @@ class Reader:
             step = given.get("step", Fraction(1))
             width = (given["scale"] if "scale" in given else given["sigma"]) / step
             if k != 1 and moved != 1:
-                raise NotCheckableError("no bound is implemented for groups that move several discrete numbers")
+                raise refused("groups that move several discrete numbers")
             if (size / step).denominator != 1:
-                raise NotCheckableError("no bound is implemented for a sensitivity that is no whole number of steps")
+                raise refused("a sensitivity that is no whole number of steps")
             yield discrete(width, int(size / step), gaussian=kind == "discrete-gaussian"), moved
-        elif kind == "randomized-response" and k == 1 and self.adjacency == "replace-one":
-            p = given["truth_probability"]
-            q = (1 - p) / (given["values"] - 1)
-            yield Atoms([(p, q), (q, p), (1 - p - q, 1 - p - q)]), 1
+        elif kind == "randomized-response":
+            yield self._randomized(mechanism, given), 1
+        elif kind == "mixture-of-gaussians" and k == 1 and self.adjacency != "replace-one":
+            yield self._mixture(mechanism, given["sigma"]), 1
         elif kind in ("exponential", "permute-and-flip", "report-noisy-max"):
             # Gumbel noise makes the exponential mechanism; other noise moves along a path (docs/mechanisms.md).
             sides = 1 if mechanism.get("monotone") and self.adjacency != "replace-one" else 2
@@ -364,16 +364,48 @@ class Reader:
         elif kind == "stated":
             yield self._stated(mechanism, given), 1
         else:
-            raise NotCheckableError(f"no bound is implemented for the mechanism {kind} with these options")
+            raise refused(f"the mechanism {kind} with these options")
+
+    def _randomized(self, mechanism: JsonObject, given: Mapping[str, Fraction]) -> Round:
+        """Return randomized response: p for the true value, q for each other one; an empty record may answer uniformly."""
+        p, others = given["truth_probability"], given["values"] - 1
+        q, empty = (1 - p) / others, mechanism.get("empty_record", "one-of-the-values")
+        if mechanism.get("answers", "each-record") == "each-record":
+            if self.group != 1 or self.adjacency == "add-remove":
+                raise refused("reports of groups, or of records that may be absent")
+            if self.adjacency == "zero-out" and empty == "uniform":
+                return Atoms([(p, 1 / given["values"]), (1 - p, others / given["values"])])
+        return Atoms([(p, q), (q, p), (1 - p - q, 1 - p - q)])
+
+    def _mixture(self, mechanism: JsonObject, sigma: Fraction) -> Round:
+        """Return Σ p_j N(s_j) against N(0), with the s_j as multiples of one of them (section 11)."""
+        sizes, chances = ([exactly(each) for each in mechanism[key]] for key in ("sensitivities", "probabilities"))
+        unit, total = math.lcm(*(each.denominator for each in sizes)), sum(chances, Fraction(0))
+        if abs(total - 1) > Fraction(1, 10**9) or max(sizes) * unit > 10**9 or not any(sizes):
+            raise refused("these sensitivities and probabilities")
+        law: dict[int, Fraction] = {}
+        for size, chance in zip(sizes, chances, strict=True):
+            law[int(size * unit)] = law.get(int(size * unit), Fraction(0)) + chance * max(Fraction(1), 1 / total)
+        law.pop(0, None)
+        return MixtureRound(law, rounded_root(1 / (sigma * unit) ** 2))
 
     def _stated(self, mechanism: JsonObject, given: Mapping[str, Fraction]) -> Round:
+        if len({"epsilon", "rho", "mu", "guarantees", "renyi"} & set(mechanism)) != 1:
+            raise refused("a mechanism that states several things, or none")
         if "mu" in given:
             return GaussianRound(rounded_root((self.group * given["mu"]) ** 2))
         if "rho" in given:
             rho, xi = self.group**2 * given["rho"], given.get("xi", Fraction(0))
             if self.group > 1 and xi:
-                raise NotCheckableError("no bound is implemented for groups with xi")
+                raise refused("groups with xi")
             return Divergence(rho=rho, xi=xi)
-        if self.group != 1 or "epsilon" not in given:
-            raise NotCheckableError("no bound is implemented for this stated mechanism, or for groups with it")
-        return stated(given["epsilon"], given.get("delta", Fraction(0)))
+        if self.group != 1:
+            raise refused("groups with this stated mechanism")
+        if "renyi" in mechanism:
+            table = {exactly(each["order"]): exactly(each["epsilon"]) for each in mechanism["renyi"]}
+            if len(table) < len(mechanism["renyi"]) or min(table) <= 1:
+                raise refused("orders that are given twice, or are not above 1")
+            return Divergence(Fraction(0), Fraction(0), table)
+        points = [(each["epsilon"], each["delta"]) for each in mechanism.get("guarantees", ())]
+        points = points or [(given["epsilon"], given.get("delta", Fraction(0)))]
+        return Guarantees([(exactly(epsilon), exactly(delta)) for epsilon, delta in points])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -41,6 +41,48 @@ class Atoms(Round):
         )
 
 
+class Guarantees(Round):
+    """A mechanism of which only H ≤ δ_i at e^(ε_i) is known, in both directions (section 11; Kairouz, Oh & Viswanath 2015).
+
+    By reflection H ≤ 1 − (1 − δ_i)e^(−ε_i) at e^(−ε_i), and H = 1 at 0. The profile is convex and does not increase, so it is at
+    most the lower hull of these points, constant beyond the last; that function is the profile of a pair.
+    """
+
+    symmetric = True
+
+    def __init__(self, points: Sequence[tuple[Fraction, Fraction]]) -> None:
+        """Take the pairs of ε and δ."""
+        self.points = sorted(points)
+        self._known: tuple[int, list[tuple[int, int]]] = (0, [])
+
+    def _hull(self, bits: int) -> list[tuple[int, int]]:
+        """Return the corners (α, value): α rounded up, which moves a decreasing function up."""
+        if self._known[0] != bits:
+            one, corners = 1 << bits, list[tuple[int, int]]()
+            right = [(exp(up(e, bits), bits) + 2, up(d, bits)) for e, d in self.points]
+            left = [
+                ((a := exp(-up(e, bits) + 1, bits) + 2), one - a + (up(d, bits) * a >> bits) + 4)
+                for e, d in self.points
+            ]
+            for alpha, value in [(0, one), *reversed(left), *right]:
+                while len(corners) > 1 and (corners[-1][1] - corners[-2][1]) * (alpha - corners[-2][0]) >= (
+                    value - corners[-2][1]
+                ) * (corners[-1][0] - corners[-2][0]):
+                    corners.pop()
+                if value < corners[-1][1] if corners else True:
+                    corners.append((alpha, value))
+            self._known, self.infinite = (bits, corners), corners[-1][1] + 2
+        return self._known[1]
+
+    def value(self, grid: LossGrid, k: int) -> int:
+        """Return the hull at e^(kh)."""
+        alpha, corners = grid.alpha(k) - 1, self._hull(grid.bits)
+        for (a, v), (b, w) in pairwise(corners):
+            if alpha < b:
+                return v - (v - w) * (alpha - a) // (b - a) + 1
+        return corners[-1][1]
+
+
 class LaplaceRound(Round):
     """Lap(θ, 1) against Lap(0, 1): H at e^ε is 1 − e^((ε − θ)/2) for |ε| ≤ θ, 0 above (section 1.4)."""
 
@@ -71,19 +113,19 @@ class BoundedRange(Round):
     One run: h(α) = (e^(r/2) − √α)²/(e^r − 1) for |ln α| ≤ r (Dong et al. 2020). Then, with p = (e^r − x)/(e^r − 1),
     h_n(α) = sup over 1 ≤ x ≤ e^r of p·h_(n−1)(α/x) + (1 − p)·h_(n−1)(αe^r/x), in both directions.
 
-    *Bound*: h_n is convex (a supremum of convex functions), so it is below chords between α = e^(jg), g = r/CELLS, and so may be
+    *Bound*: h_n is convex (a supremum of convex functions), so it is below chords between α = e^(jg), g = r/parts, and so may be
     h_(n−1) be replaced. With x = e^(ig)·z, 1 ≤ z ≤ e^g, the two arguments are each in one cell, whose chords are c − u·e^g/z and
     c′ − u′·e^g/z. Then p·… + (1 − p)·… is (K − A·z − B/z)/(e^r − 1), with A = e^(ig)(c − c′) and B = e^g(e^r·u − u′), which
     are not negative by convexity. It is at most (K − 2√(AB))/(e^r − 1), and largest at an end of the cell where √(B/A) is beyond
-    that end. With 128 further bits, r ≤ 20 and g ≥ 2^−24 all rounding is far below the two units that are added.
+    that end. With 128 further bits, r ≤ 20 and g ≥ 2^−26 all rounding is far below the two units that are added.
     """
 
     symmetric = True
-    CELLS, MOST = 12, 64
+    MOST = 64
 
     def __init__(self, spread: Fraction, runs: int = 1) -> None:
         """Take r, and the number of runs."""
-        self.spread, self.runs = spread, runs
+        self.spread, self.runs, self.parts = spread, runs, max(12, min(64, 640 // runs))
         self._known: tuple[int, list[int], list[int]] = (0, [], [])
 
     def _one(self, alpha: int, loss: int, bits: int) -> int:
@@ -94,9 +136,9 @@ class BoundedRange(Round):
         return difference * difference // (exp(r, bits) - one - 2) + 1
 
     def _nodes(self, bits: int) -> tuple[list[int], list[int]]:
-        """Return e^(jg) and h_n there, for j from −(n + 1)·CELLS on, with `bits` bits."""
+        """Return e^(jg) and h_n there, for j from −(n + 1)·parts on, with `bits` bits."""
         if self._known[0] != bits:
-            m, one, most = self.CELLS, 1 << bits, (self.runs + 1) * self.CELLS
+            m, one, most = self.parts, 1 << bits, (self.runs + 1) * self.parts
             losses = [up(self.spread * j / m, bits) for j in range(-most, most + 1)]
             alphas = [exp(loss, bits) for loss in losses]
             values = [self._one(alpha, loss, bits) for alpha, loss in zip(alphas, losses, strict=True)]
@@ -110,7 +152,7 @@ class BoundedRange(Round):
 
     def _supremum(self, values: list[int], slopes: list[int], j: int, ratios: list[int], bits: int) -> int:
         """Return the supremum over x at one node; values are h_(n−1) at the nodes, slopes u for the cells on their right."""
-        growth, whole, m, best = ratios[1], ratios[-1], self.CELLS, 0
+        growth, whole, m, best = ratios[1], ratios[-1], self.parts, 0
         for i in range(m):
             near, far = j - i - 1, j - i - 1 + m
             u, v = slopes[near], slopes[far]
@@ -239,6 +281,8 @@ class SampledRound(Round):
     drawn (`alone` is false): q·h(α) + (1 − q)(1 − α)₊ in both directions, by joint convexity.
     """
 
+    more_digits = 5
+
     def __init__(self, run: Callable[[LossGrid], tuple[Law, Law]], q: Fraction, *, alone: bool) -> None:
         """Take the laws of a run on a grid, and the probability of being drawn."""
         self.run, self.q, self.alone = run, q, alone
@@ -251,7 +295,7 @@ class SampledRound(Round):
                 p, q = [0], [0]
                 for i in range(len(law.masses) - 1, -1, -1):
                     p.append(p[-1] + law.masses[i])
-                    q.append(q[-1] + (law.masses[i] * (grid.alpha(-law.low - i) - 1) >> grid.bits))
+                    q.append(q[-1] + (law.masses[i] * max(0, grid.alpha(-law.low - i) - 1) >> grid.bits))
                 sums.append((p[::-1], q[::-1], law.low, law.infinite))
             self._laws = grid, sums
         return self._laws[1]
@@ -277,27 +321,45 @@ class SampledRound(Round):
 
 
 class Divergence(Round):
-    """Bounds ρ(a) = ξ + aρ on Rényi divergences of all orders, in both directions (section 11; Canonne, Kamath & Steinke 2020).
+    """Bounds ρ(a) on Rényi divergences in both directions (section 11; Canonne, Kamath & Steinke 2020).
 
+    ρ(a) = ξ + aρ for all orders, and a table for some is added if there is one: then only those count.
     H_α ≤ e^((a−1)ρ(a))·(a−1)^(a−1)/a^a·α^−(a−1) for each a > 1; the hull of the values at the lattice is taken.
     """
 
     symmetric, hull = True, True
 
-    def __init__(self, rho: Fraction, xi: Fraction) -> None:
-        """Take ξ and ρ of ρ(a) = ξ + aρ; those of several mechanisms add up."""
-        self.rho, self.xi = rho, xi
+    def __init__(self, rho: Fraction, xi: Fraction, table: Mapping[Fraction, Fraction] | None = None) -> None:
+        """Take ξ, ρ and the table; those of several mechanisms add up."""
+        self.rho, self.xi, self.table = rho, xi, table
+
+    def __add__(self, other: Divergence) -> Divergence:
+        """Return the sum of the divergences of independent mechanisms, at the orders that both have."""
+        tables = [each for each in (self.table, other.table) if each is not None]
+        orders = set.intersection(*map(set, tables)) if tables else set()
+        table = {a: sum((each[a] for each in tables), Fraction(0)) for a in orders} if tables else None
+        return Divergence(self.rho + other.rho, self.xi + other.xi, table)
+
+    def times(self, count: int) -> Divergence:
+        """Return the divergences of `count` of them."""
+        table = None if self.table is None else {a: each * count for a, each in self.table.items()}
+        return Divergence(self.rho * count, self.xi * count, table)
 
     def value(self, grid: LossGrid, k: int) -> int:
-        """Return the value at an order that is chosen in doubles; any is valid."""
-        loss, rho, xi, bits = k * grid.spacing / (1 << SPACING_BITS), float(self.rho), float(self.xi), 2 * grid.bits
+        """Return the least value at the orders of the table, or at one that is chosen in doubles; any is valid."""
+        if self.table is not None:
+            return min((self._at(grid, k, a, xi) for a, xi in self.table.items()), default=1 << grid.bits)
+        loss, rho, xi = k * grid.spacing / (1 << SPACING_BITS), float(self.rho), float(self.xi)
         low, high = 1e-9, 1e9
         for _ in range(100):
             a = 1 + math.sqrt(low * high)
             slope = (2 * a - 1) * rho + xi - loss + math.log1p(-1 / a)
             low, high = (a - 1, high) if slope < 0 else (low, a - 1)
-        order = 1 + Fraction(round(low * 2**60), 2**60)
-        exponent = (order - 1) * (self.xi + order * self.rho - Fraction(grid.at(k), 1 << grid.bits))
+        return self._at(grid, k, 1 + Fraction(round(low * 2**60), 2**60), Fraction(0))
+
+    def _at(self, grid: LossGrid, k: int, order: Fraction, more: Fraction) -> int:
+        bits = 2 * grid.bits
+        exponent = (order - 1) * (more + self.xi + order * self.rho - Fraction(grid.at(k), 1 << grid.bits))
         less, whole = (ln(up(each, bits), bits) for each in (order - 1, order))
         total = up(exponent, bits) + math.ceil((order - 1) * (less + 2)) - math.floor(order * (whole - 2))
         return min(1 << grid.bits, (exp(min(0, total), bits) >> grid.bits) + 2)

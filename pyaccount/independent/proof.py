@@ -94,7 +94,7 @@ def together(parts: Sequence[RepeatedRound]) -> list[RepeatedRound]:
     N(s_1) × N(s_2) is N(√(s_1² + s_2²)) (Dong, Roth & Su 2022), and Rényi divergences of an order add up.
     """
     gaussians = [(part, count) for part, count in parts if isinstance(part, GaussianRound)]
-    rates = [(part, count) for part, count in parts if isinstance(part, Divergence)]
+    rates = [part.times(count) for part, count in parts if isinstance(part, Divergence)]
     rest = [(part, count) for part, count in parts if not isinstance(part, GaussianRound | Divergence | BoundedRange)]
     selections = Counter[Fraction]()
     for part, count in parts:
@@ -104,9 +104,7 @@ def together(parts: Sequence[RepeatedRound]) -> list[RepeatedRound]:
         block = min(count, BoundedRange.MOST if Fraction(1, 10**6) <= spread <= 20 else 1)
         rest += [(BoundedRange(spread, block), count // block)]
         rest += [(BoundedRange(spread, count % block), 1)] if count % block else []
-    if rates:
-        rho, xi = (sum((count * getattr(part, name) for part, count in rates), Fraction(0)) for name in ("rho", "xi"))
-        rest.append((Divergence(rho, xi), 1))
+    rest += [(sum(rates[1:], rates[0]), 1)] if rates else []
     if not gaussians:
         return rest
 
@@ -178,7 +176,7 @@ def prove(
     rounds = sum(count for _, count in parts)
     claimed, tilt = float(epsilon), 0.5 * -math.log(target) / max(float(epsilon), 1e-3)
     h = min(math.sqrt(0.6 / (rounds * tilt * (tilt + 1))), claimed / 100 + 1e-3, 0.05)
-    digits = math.ceil(-math.log10(target) + math.log10(rounds) + 11)
+    digits = math.ceil(-math.log10(target) + math.log10(rounds) + 11) + max(part.more_digits for part, _ in parts)
     bits = math.ceil(3.33 * digits) + 50 + math.ceil(2 * claimed)
     attempts: list[_Attempt] = []
     lower: int | None = None

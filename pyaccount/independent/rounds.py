@@ -27,6 +27,8 @@ class Round:
     symmetric = False
     #: Whether values are bounds that need not be convex, so that their lower hull is taken.
     hull = False
+    #: Digits that masses need besides the usual ones.
+    more_digits = 0
     #: Mass, in units of the last precision, that counts as an infinite loss without being known to be one.
     infinite = 0
 

@@ -17,10 +17,15 @@ class NotCheckableError(Exception):
     """The document contains something that this checker has no bound for."""
 
 
+def refused(what: str) -> NotCheckableError:
+    """Return the error for what has no bound here."""
+    return NotCheckableError(f"no bound is implemented for {what}")
+
+
 def exactly(value: Any) -> Fraction:
     """Return a number as a fraction; raise if it is none."""
     if isinstance(value, bool) or not isinstance(value, int | Fraction):
-        raise NotCheckableError(f"no bound is implemented for the value {value!r} in place of a number")
+        raise refused(f"the value {value!r} in place of a number")
     return Fraction(value)
 
 
@@ -60,9 +65,16 @@ SECTIONS = {
             cyclic-poisson: partitions phase
             none: max_participations min_separation""",
         "sample": "poisson: sampling_probability draws",
+        "select": """
+            geometric: stopping_probability
+            logarithmic: stopping_probability
+            negative-binomial: stopping_probability shape
+            poisson: mean
+            binomial: trials probability""",
         "mechanism": """
-            stated: epsilon delta rho xi mu
+            stated: epsilon delta rho xi mu guarantees renyi
             gaussian: sigma sensitivity
+            mixture-of-gaussians: sigma sensitivities probabilities
             laplace: scale sensitivity moved
             discrete-gaussian: step sensitivity moved sigma
             discrete-laplace: step sensitivity moved scale
@@ -79,7 +91,6 @@ WORDS: dict[str, tuple[Any, ...]] = {
     "monotone": (True, False),
     "noise": ("gumbel", "exponential", "laplace"),
     "phase": ("fixed",),
-    "start": ("warm", "cold"),
     "attribution": ("shared",),
     "draws": ("records", "clients"),
     "answers": ("each-record", "once"),
@@ -94,8 +105,8 @@ WHOLE_DOCUMENT, WHOLE, PROBABILITIES = (
         "pyaccount privacy accounting composed_from",
         "pyaccount group_size count dataset_size iterations truncate_to draws_per_iteration subset_size records_per_user "
         "min_separation max_participations iterations_per_allocation participations bins partitions bands restart_every "
-        "buffers moved values every",
-        "sampling_probability participation_rate truth_probability max strata delta",
+        "buffers moved values every trials",
+        "sampling_probability participation_rate truth_probability max strata delta stopping_probability probability",
     )
 )
 #: What does not matter to the privacy of a run.
@@ -108,26 +119,22 @@ def understood(document: JsonObject) -> None:
     _values({key: value for key, value in document.items() if key not in BESIDE}, "")
 
 
-def _refuse(what: str) -> NotCheckableError:
-    return NotCheckableError(f"no bound is implemented for {what}")
-
-
 def _known(section: JsonObject, allowed: set[str], place: str) -> None:
     unknown = set(section) - allowed
     if unknown:
-        raise _refuse(f"the key {sorted(unknown)[0]} in {place}")
+        raise refused(f"the key {sorted(unknown)[0]} in {place}")
 
 
 def _body(body: JsonObject, more: set[str]) -> None:
     """Check the keys of a body and of its sections; `more` are those that only a whole document has."""
     shape = next((key for key in BODIES if key in body), None)
     if shape is None:
-        raise _refuse("a body without training, mechanism, phases or parallel")
+        raise refused("a body without training, mechanism, phases or parallel")
     allowed = {"name", shape, *BODIES[shape].split(), *more}
     scaled = bool(more) and shape == "phases"
     allowed = allowed - {"sampler"} | {"noise"} if scaled else allowed | {"count"}
     if more and shape not in ("phases", "mechanism", "training"):
-        raise _refuse(f"the key {shape} beside {', '.join(sorted(more))}")
+        raise refused(f"the key {shape} beside {', '.join(sorted(more))}")
     _known(body, allowed, f"a body with {shape}")
     if scaled and "noise" in body:
         _known(body["noise"], {"scale"}, "noise beside phases")
@@ -135,10 +142,13 @@ def _body(body: JsonObject, more: set[str]) -> None:
         kinds = SECTIONS["sample" if place == "sampler" and shape != "training" else place]
         kind = str(body[place].get("kind", next(iter(kinds))))
         if kind not in kinds:
-            raise _refuse(f"{place} of the kind {kind} in a body with {shape}")
+            raise refused(f"{place} of the kind {kind} in a body with {shape}")
         _known(body[place], kinds[kind] | {"kind"}, f"{place} of the kind {kind}")
     for each in body.get("noise", {}).get("also", ()):
         _known(each, {"multiplier", "what"}, "noise.also")
+    for place, second in (("guarantees", "delta"), ("renyi", "order")):
+        for each in body.get("mechanism", {}).get(place, ()):
+            _known(each, {"epsilon", second}, place)
     for each in (*body.get("phases", ()), *body.get("parallel", ())):
         _body(each, set())
 
@@ -159,9 +169,13 @@ def _values(place: Any, key: str) -> None:
             _values(each, key)
     elif key in WORDS:
         if not any(place == word and type(place) is type(word) for word in WORDS[key]):
-            raise _refuse(f"{key} {place!r}")
+            raise refused(f"{key} {place!r}")
     elif isinstance(place, int | Fraction) and not isinstance(place, bool):
         possible = key not in WHOLE or (place >= 1 and Fraction(place).denominator == 1)
-        possible = possible and (key not in PROBABILITIES or place <= 1) and (place >= 0 or "coefficients" in key)
+        possible = (
+            possible
+            and (key not in PROBABILITIES or place <= 1)
+            and (place >= 0 or "coefficients" in key or (key == "shape" and place > -1))
+        )
         if not possible or (place == 0 and key in PROBABILITIES - {"delta"}):
-            raise _refuse(f"{key} {float(place)!r}")
+            raise refused(f"{key} {float(place)!r}")

@@ -13,7 +13,7 @@ from .derived import RepeatedRound
 from .documents import Reader
 from .kinds import LaplaceRound
 from .proof import SLACK, ProvenBounds, prove
-from .shapes import NotCheckableError, exactly
+from .shapes import NotCheckableError, exactly, refused
 
 
 def parsed(text: str) -> dict[str, Any]:
@@ -58,11 +58,11 @@ def check(
     try:
         guarantee = certificate.get("guarantee")
         if not isinstance(guarantee, Mapping):
-            raise NotCheckableError("no bound is implemented for certificates without a guarantee of a run")
+            raise refused("certificates without a guarantee of a run")
         epsilon, delta = exactly(guarantee.get("epsilon")), exactly(guarantee.get("delta"))
         verdict["claimed"] = {"epsilon": float(epsilon), "delta": float(delta)}
         if not (0 <= epsilon <= 10_000 and 0 <= delta < 1):
-            raise NotCheckableError("no bound is implemented for an ε above 10,000 or a δ that is not in [0, 1)")
+            raise refused("an ε above 10,000 or a δ that is not in [0, 1)")
         kinds = _kinds(certificate, delta)
         if delta == 0:
             largest = max(_largest(parts) for parts in kinds)
@@ -109,7 +109,7 @@ def _largest(parts: list[RepeatedRound]) -> Fraction:
     """Return the sum of the largest losses, which is attained."""
     losses = [part.theta * count for part, count in parts if isinstance(part, LaplaceRound)]
     if len(losses) < len(parts):
-        raise NotCheckableError("no bound is implemented at δ = 0 for anything but Laplace noise")
+        raise refused("δ = 0 with anything but Laplace noise")
     return sum(losses, Fraction(0))
 
 

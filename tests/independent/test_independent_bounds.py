@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import norm
 
 from pyaccount.independent import draws, kinds, lattice, proof, rounds
-from pyaccount.independent.derived import RepeatedRound, discrete, rounded_root, stated, truncated
+from pyaccount.independent.derived import RepeatedRound, discrete, rounded_root, truncated
 from pyaccount.independent.enclosures import up
 
 
@@ -129,7 +129,7 @@ def test_fixed_size_batches_have_their_formula() -> None:
 
 
 def test_stated_guarantees_are_met_exactly() -> None:
-    part = stated(Fraction(1), Fraction(1, 1000))
+    part = kinds.Guarantees([(Fraction(1), Fraction(1, 1000))])
     assert value_at(part, 1.0) == pytest.approx(0.001, rel=1e-9)
     assert value_at(part, 0.5) == pytest.approx(0.001 + 0.999 * (math.e - math.exp(0.5)) / (1 + math.e), rel=1e-9)
 

@@ -112,6 +112,23 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
                                  "sampler": {"kind": "fixed-size"}, "noise": NOISE}]}]},
         "sample",
     ),
+    "reports of a sample": (
+        {"privacy": private("zero-out"),
+         "phases": [{"mechanism": {"kind": "randomized-response", "values": 3, "truth_probability": 0.5},
+                     "sampler": {"kind": "poisson", "sampling_probability": 0.1}}]},
+        "drawn",
+    ),
+    "reports of records that may be absent": (
+        {"mechanism": {"kind": "randomized-response", "values": 3, "truth_probability": 0.5}}, "absent"),
+    "chances that are not one": (
+        {"mechanism": {"kind": "mixture-of-gaussians", "sigma": 9, "sensitivities": [0, 1], "probabilities": [0.1, 0.1]}},
+        "probabilities",
+    ),
+    "two statements": ({"mechanism": {"kind": "stated", "epsilon": 9, "rho": 0.001}}, "several"),
+    "a guarantee with an unknown key": (
+        {"mechanism": {"kind": "stated", "guarantees": [{"epsilon": 1, "delta": 1e-9, "records": 9}]}}, "records"),
+    "a selection with a key of another law": (
+        {"phases": [{"select": {"kind": "geometric", "stopping_probability": 0.1, "mean": 1}, "phases": [LAPLACE]}]}, "mean"),
     "truncated batches on a sample": (
         {"phases": [{"sampler": {"kind": "poisson", "sampling_probability": 0.1, "truncate_to": 5}, "phases": [PLAIN]}]},
         "truncate_to",

@@ -1,0 +1,87 @@
+"""The best of a random number of runs: the bound of the independent checker is above an enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import pyaccount
+from pyaccount.independent import kinds, lattice, proof, selection
+from pyaccount.independent.verdict import check, parsed
+
+P, Q = (0.5, 0.3, 0.2), (0.3, 0.3, 0.4)
+
+#: The law of K, and its generating function.
+LAWS: dict[str, tuple[dict[str, Fraction], Any]] = {
+    "geometric": ({"stopping_probability": Fraction(1, 4)}, lambda z: 0.25 * z / (1 - 0.75 * z)),
+    "logarithmic": ({"stopping_probability": Fraction(1, 10)}, lambda z: math.log(1 - 0.9 * z) / math.log(0.1)),
+    "negative-binomial": (
+        {"stopping_probability": Fraction(1, 5), "shape": Fraction(-1, 2)},
+        lambda z: ((1 - 0.8 * z) ** 0.5 - 1) / (0.2**0.5 - 1),
+    ),
+    "poisson": ({"mean": Fraction(3)}, lambda z: math.exp(3 * (z - 1))),
+    "binomial": ({"trials": Fraction(5), "probability": Fraction(1, 2)}, lambda z: (0.5 + 0.5 * z) ** 5),
+}
+
+
+def best(law: tuple[float, ...], order: tuple[int, ...], f: Any) -> list[float]:
+    """Return the probability of each outcome to be the best, and of no run."""
+    below, found = 0.0, {}
+    for outcome in order:
+        found[outcome] = f(below + law[outcome]) - f(below)
+        below += law[outcome]
+    return [*(found[i] for i in range(3)), f(0.0)]
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_the_best_run_of_every_order_is_bounded(kind: str) -> None:
+    numbers, f = LAWS[kind]
+    run = kinds.Atoms([(Fraction(str(p)), Fraction(str(q))) for p, q in zip(P, Q, strict=True)])
+    part = selection.SelectedRound(lambda grid: proof.run_laws([(run, 1)], grid, Fraction(1, 10**9)), kind, numbers)
+    grid = lattice.LossGrid(lattice.spacing_of(0.01), 25, 160)
+    for k in (0, 30, 90, -40):
+        alpha = math.exp(0.01 * k)
+        exact = max(
+            sum(max(0.0, a - alpha * b) for a, b in zip(best(P, order, f), best(Q, order, f), strict=True))
+            for order in itertools.permutations(range(3))
+        )
+        assert exact <= part.value(grid, k) / 2**160 * (1 + 1e-12)
+    mean = (f(1.0) - f(1 - 1e-7)) / 1e-7
+    assert mean * (1 - 1e-5) <= part._mean(160) / 2**160 <= mean * (1 + 1e-5)
+
+
+def test_one_run_is_that_run() -> None:
+    run = kinds.LaplaceRound(Fraction(1, 2))
+    numbers = {"trials": Fraction(1), "probability": Fraction(999, 1000)}
+    part = selection.SelectedRound(
+        lambda grid: proof.run_laws([(run, 1)], grid, Fraction(1, 10**9)), "binomial", numbers
+    )
+    grid = lattice.LossGrid(lattice.spacing_of(0.01), 25, 160)
+    for k in (0, 20, 45):
+        assert part.value(grid, k) == pytest.approx(0.999 * run.value(grid, k), rel=2e-3)
+
+
+def test_a_document_with_a_selection_has_nearly_its_epsilon() -> None:
+    document = {
+        "pyaccount": 1,
+        "name": "tuned",
+        "privacy": {"adjacency": "add-remove", "epsilon": "solve", "delta": 1e-5},
+        "phases": [
+            {
+                "select": {"kind": "geometric", "stopping_probability": 0.2},
+                "phases": [
+                    {"mechanism": {"kind": "gaussian", "sigma": 5}},
+                    {"mechanism": {"kind": "laplace", "scale": 20}},
+                ],
+            }
+        ],
+    }
+    certificate = json.loads(pyaccount.certify(document).to_json())
+    found = check(parsed(json.dumps(certificate)), 3.0)
+    assert found["verdict"] in ("proven", "consistent")
+    assert 0.9 <= found["proven"]["epsilon"] / certificate["guarantee"]["epsilon"] <= 1.01
