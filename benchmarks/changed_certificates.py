@@ -160,6 +160,8 @@ def _at(data: Any, path: tuple[Any, ...]) -> Any:
 def changed(certificate: Json, drawn: random.Random) -> Json:
     """Return a copy of a certificate with one change."""
     data = copy.deepcopy(certificate)
+    # A certificate whose words differ from its document is not checkable; here the document is changed.
+    data.pop("privacy", None)
     document = data["document"]
     places = numbers(document, ("document",))
     places += [("guarantee", "epsilon"), ("guarantee", "delta")] * 2
@@ -254,7 +256,7 @@ def poisson(epsilon: Any, body: Json, adjacency: str, group: int) -> tuple[Any, 
     return delta * (1 - 1e-4), delta * (1 + 1e-6)
 
 
-def moved(body: Json, phase: Json, factor: int) -> Fraction:
+def moved(body: Json, factor: int) -> Fraction:
     """Return the squared ratio of sensitivity and noise of a body without sampling."""
     if "mechanism" in body:
         mechanism = body["mechanism"]
@@ -265,11 +267,15 @@ def moved(body: Json, phase: Json, factor: int) -> Fraction:
     most = min(n, int(positive(sampler.get("max_participations", n), whole=True)), -(-n // apart))
     squares = Fraction(1)
     if "matrix" in body:
-        coefficients = [Fraction(each) for each in phase["matrix"]["coefficients"]]
+        # The document defines the matrix, whatever coefficients the certificate has.
+        coefficients = [positive(each) if each != 0 else Fraction(0) for each in body["matrix"]["coefficients"]]
+        if not isinstance(body["matrix"].get("normalize", True), bool) or not any(coefficients):
+            raise NoDocumentError
         columns = [[Fraction(0)] * (i * apart) + coefficients + [Fraction(0)] * n for i in range(most)]
         squares = (
             sum((sum(rows) ** 2 for rows in zip(*(each[:n] for each in columns), strict=True)), Fraction(0)) / most
         )
+        squares /= sum(each**2 for each in coefficients) if body["matrix"].get("normalize", True) else 1
     noise = body["noise"]
     others = sum((1 / positive(each["multiplier"]) ** 2 for each in noise.get("also", ())), Fraction(0))
     return factor**2 * most * (squares / positive(noise["multiplier"]) ** 2 + others)
@@ -301,10 +307,9 @@ def exact(certificate: Json) -> tuple[Any, Any]:
     bodies = document.get("phases", [document])
     if any("mechanism" in body for body in bodies) and privacy["adjacency"] == "replace-one":
         # The sensitivity of a mechanism is that of the adjacency, so only the run moves twice as far.
-        square = sum((moved(body, {}, group if "mechanism" in body else factor) for body in bodies), Fraction(0))
+        square = sum((moved(body, group if "mechanism" in body else factor) for body in bodies), Fraction(0))
     else:
-        phases = certificate.get("phases") or [{}] * len(bodies)
-        square = sum((moved(body, phase, factor) for body, phase in zip(bodies, phases, strict=True)), Fraction(0))
+        square = sum((moved(body, factor) for body in bodies), Fraction(0))
     return (gaussian(epsilon, mpmath.sqrt(mpmath.mpf(square.numerator) / square.denominator)),) * 2
 
 

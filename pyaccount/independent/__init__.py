@@ -1,12 +1,11 @@
 """Checks certificates without the program that made them.
 
-Takes the JSON of a certificate; gives a verdict: whether its ε and δ are proven by integers and rational numbers alone. It
-must not
-know the rest of pyaccount, nor anything that is compiled from it: it imports the standard library and itself, by relative
-names, so
-that a copy of this folder runs alone (`python -m independent CERT`). It was written from the mathematics, not from the core. What
-it cannot check it says. docs/independent.md tells how to believe it.
+Takes the JSON of a certificate; gives a verdict: whether its ε and δ are proven by integers and rational numbers alone. It must
+not know the rest of pyaccount, nor anything that is compiled from it: it imports the standard library and itself, by relative
+names, so that a copy of this folder runs alone (`python -m independent CERT`). It was written from the mathematics, not from the
+core. What it cannot check it says. docs/independent.md tells how to believe it.
 
-Reading order: enclosures (numbers with proven errors), lattice (laws of losses and their composition), rounds and kinds (what
-one round reveals), documents (which rounds a document has), proof (how fine the lattice is), verdict.
+Reading order: enclosures (numbers with proven errors), lattice (laws of losses and their composition), rounds, draws, kinds and
+selection (what one round reveals), shapes (what a document may say), documents and derived (which rounds it has), proof (how fine
+the lattice is), verdict.
 """

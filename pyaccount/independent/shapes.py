@@ -154,7 +154,7 @@ def _body(body: JsonObject, more: set[str]) -> None:
 
 
 def _values(place: Any, key: str) -> None:
-    """Check numbers and words: most numbers are squared, so that a sign would not matter. Coefficients may be negative."""
+    """Check numbers and words: most numbers are squared, so that a sign would not matter. Those of an inverse may be negative."""
     if isinstance(place, Mapping):
         if "schedule" in place:
             _known(place, {"schedule", "scale"}, key)
@@ -175,7 +175,7 @@ def _values(place: Any, key: str) -> None:
         possible = (
             possible
             and (key not in PROBABILITIES or place <= 1)
-            and (place >= 0 or "coefficients" in key or (key == "shape" and place > -1))
+            and (place >= 0 or key == "inverse_coefficients" or (key == "shape" and place > -1))
         )
         if not possible or (place == 0 and key in PROBABILITIES - {"delta"}):
             raise refused(f"{key} {float(place)!r}")
