@@ -73,10 +73,6 @@ class FixedDraws(Round):
         here = grid.alpha(k)
         return (1 << grid.bits) - here + 2 + ((here + 1) * self._least(grid, -k, *self.sides[-1][::2]) >> grid.bits)
 
-    def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
-        """Return those of the two data sets."""
-        return self.lower.masses(grid, k)
-
 
 class Blend(Round):
     """Σ_i w_i·H(P_i‖Q_i): which pair it is is released, and does not depend on the record (section 4.5)."""
@@ -88,10 +84,6 @@ class Blend(Round):
     def value(self, grid: LossGrid, k: int) -> int:
         """Return the sum of the values."""
         return sum((up(weight, grid.bits) * part.value(grid, k) >> grid.bits) + 2 for weight, part in self.parts)
-
-    def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
-        """Return those of the pair for the lower end."""
-        return self.lower.masses(grid, k)
 
 
 def binomial(trials: int, p: Fraction, least: Fraction, bits: int = 300) -> tuple[dict[int, Fraction], Fraction]:

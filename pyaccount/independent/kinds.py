@@ -22,9 +22,9 @@ class Atoms(Round):
         self.outcomes, self.lost = sorted(outcomes, key=lambda each: -each[0] / each[1] if each[1] else -math.inf), lost
         self.symmetric = sorted(outcomes) == sorted((q, p) for p, q in outcomes)
 
-    def value(self, grid: LossGrid, k: int) -> int:
+    def at(self, alpha: int, grid: LossGrid) -> int:
         """Return Σ (P − αQ)₊ + lost."""
-        alpha, bits = grid.alpha(k), grid.bits
+        bits = grid.bits
         if self._bits != bits:
             self._bits, without = bits, sum((p for p, q in self.outcomes if not q), Fraction(0))
             self.infinite = up(self.lost + without, bits) + len(self.outcomes)
@@ -74,9 +74,9 @@ class Guarantees(Round):
             self._known, self.infinite = (bits, corners), corners[-1][1] + 2
         return self._known[1]
 
-    def value(self, grid: LossGrid, k: int) -> int:
-        """Return the hull at e^(kh)."""
-        alpha, corners = grid.alpha(k) - 1, self._hull(grid.bits)
+    def at(self, alpha: int, grid: LossGrid) -> int:
+        """Return the hull."""
+        alpha, corners = alpha - 1, self._hull(grid.bits)
         for (a, v), (b, w) in pairwise(corners):
             if alpha < b:
                 return v - (v - w) * (alpha - a) // (b - a) + 1

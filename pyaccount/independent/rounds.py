@@ -32,13 +32,20 @@ class Round:
     #: Mass, in units of the last precision, that counts as an infinite loss without being known to be one.
     infinite = 0
 
+    #: A pair of two data sets for the lower end, if there is one that is not the pair of the bound.
+    lower: MixtureRound | None = None
+
+    def at(self, alpha: int, grid: LossGrid) -> int:
+        """Return an upper bound of H at an α that is given within one unit, with grid.bits bits."""
+        raise NotImplementedError
+
     def value(self, grid: LossGrid, k: int) -> int:
         """Return an upper bound of H at e^(kh) with grid.bits bits."""
-        raise NotImplementedError
+        return self.at(grid.alpha(k), grid)
 
     def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return P and Q, each within 2^10 units, of the outputs with a loss above about kh; None if there is no such pair."""
-        return None
+        return None if self.lower is None else self.lower.masses(grid, k)
 
     def cells(self, grid: LossGrid, nodes: Sequence[int], *, mirrored: bool) -> Cells | None:
         """Return the masses of the outputs between neighbouring nodes, for one direction."""
@@ -178,19 +185,15 @@ class MixtureRound(Round):
             return 1 << grid.bits, 1 << grid.bits
         return self._above(self._threshold(alpha, grid)[0], grid.bits)
 
-    def value(self, grid: LossGrid, k: int) -> int:
-        """Return P − αQ above the threshold, and what it can miss; 1 − α below the least ratio, where that is exact."""
-        return self.at(grid.alpha(k), grid) + self.infinite
-
     def at(self, alpha: int, grid: LossGrid) -> int:
-        """Return an upper bound of H, without the mass that is lost, at an α that is given within one unit."""
+        """Return P − αQ above the threshold, what it can miss, and what is lost; 1 − α below the least ratio."""
         self._prepared(grid.bits)
         if alpha <= self.floor:
-            return (1 << grid.bits) - alpha + 4
+            return (1 << grid.bits) - alpha + 4 + self.infinite
         t, missed = self._threshold(alpha, grid)
         p, q = self._above(t, grid.bits)
         errors = (self.many + 3) * ((alpha >> grid.bits) + 2)
-        return p - (alpha * q >> grid.bits) + missed + errors
+        return p - (alpha * q >> grid.bits) + missed + errors + self.infinite
 
 
 def _weighed(weights: Mapping[int, int], tails: Mapping[int, int]) -> int:
@@ -223,10 +226,6 @@ class GaussianRound(Round):
         """Return G_s at an α that is given within one unit."""
         return gaussian(alpha, self.shift(grid.bits), grid)
 
-    def value(self, grid: LossGrid, k: int) -> int:
-        """Return G_s at e^(kh)."""
-        return self.at(grid.alpha(k), grid)
-
     def masses(self, grid: LossGrid, k: int) -> tuple[int, int] | None:
         """Return the masses above the threshold."""
         bits, s = grid.bits, self.shift(grid.bits)
@@ -251,7 +250,3 @@ class CountedRound(Round):
                 s = math.isqrt((c * self.square.numerator << 2 * bits) // self.square.denominator) + 1
                 total += (up(weight, bits) * gaussian(alpha, s, grid) >> bits) + 1
         return total
-
-    def value(self, grid: LossGrid, k: int) -> int:
-        """Return the profile at e^(kh)."""
-        return self.at(grid.alpha(k), grid)
