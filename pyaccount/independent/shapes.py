@@ -155,7 +155,10 @@ def _body(body: JsonObject, more: set[str]) -> None:
 
 def _values(place: Any, key: str) -> None:
     """Check numbers and words: most numbers are squared, so that a sign would not matter. Those of an inverse may be negative."""
-    if isinstance(place, Mapping):
+    if key in WORDS and not (key == "noise" and isinstance(place, Mapping)):
+        if not any(place == word and type(place) is type(word) for word in WORDS[key]):
+            raise refused(f"{key} {place!r}")
+    elif isinstance(place, Mapping):
         if "schedule" in place:
             _known(place, {"schedule", "scale"}, key)
             if isinstance(place["schedule"], Mapping):
@@ -167,9 +170,6 @@ def _values(place: Any, key: str) -> None:
     elif isinstance(place, list):
         for each in place:
             _values(each, key)
-    elif key in WORDS:
-        if not any(place == word and type(place) is type(word) for word in WORDS[key]):
-            raise refused(f"{key} {place!r}")
     elif isinstance(place, int | Fraction) and not isinstance(place, bool):
         possible = key not in WHOLE or (place >= 1 and Fraction(place).denominator == 1)
         possible = (

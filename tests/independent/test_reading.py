@@ -85,6 +85,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {**POISSON, "training": {"iterations": 4, "sampling_probability": {"strata": {"a": 0.01}, "max": 0.5}}}, "strata"),
     "a number as a word": ({"mechanism": {"kind": "exponential", "utility_sensitivity": 1, "scale": 9, "monotone": "false"}},
                            "monotone"),
+    "a list in place of a word": (
+        {**PLAIN, "matrix": {"kind": "toeplitz", "coefficients": [2, 1], "normalize": [False]}}, "normalize"),
+    "a mapping in place of a word": (
+        {**PLAIN, "matrix": {"kind": "toeplitz", "coefficients": [2, 1], "normalize": {"max": 0}}}, "normalize"),
+    "a list in place of an adjacency": ({**PLAIN, "privacy": private() | {"adjacency": ["replace-one"]}}, "adjacency"),
     "noise that no theorem is about": (
         {"mechanism": {"kind": "report-noisy-max", "utility_sensitivity": 1, "scale": 9, "noise": "gaussian"}}, "noise"),
     "a number that moves several": ({"mechanism": {"kind": "gaussian", "sigma": 9, "moved": 40}}, "moved"),
