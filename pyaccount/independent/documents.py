@@ -27,7 +27,7 @@ from .derived import (
     truncated,
     values,
 )
-from .draws import FixedDraws, binomial, hypergeometric, mixed
+from .draws import DisplacingDraws, binomial, hypergeometric, mixed
 from .kinds import Allocation, Atoms, BoundedRange, Divergence, Guarantees, LaplaceRound, SampledRound
 from .proof import run_laws, together
 from .rounds import GaussianRound, MixtureRound, Round
@@ -280,7 +280,7 @@ class Reader:
         two_stages = kind in ("must-ow", "must-ww")
         if self.adjacency == "add-remove" and not two_stages:
             return MixtureRound(law, rounded_root(4 * one), None, lost)
-        return FixedDraws(
+        return DisplacingDraws(
             law, lost, rounded_root(one), zeroed=self.adjacency == "zero-out", common=not two_stages and len(law) > 1
         )
 
@@ -368,13 +368,13 @@ class Reader:
 
     def _randomized(self, mechanism: JsonObject, given: Mapping[str, Fraction]) -> Round:
         """Return randomized response: p for the true value, q for each other one; an empty record may answer uniformly."""
-        p, others = given["truth_probability"], given["values"] - 1
-        q, empty = (1 - p) / others, mechanism.get("empty_record", "one-of-the-values")
+        p, rest = given["truth_probability"], given["values"] - 1
+        q, empty = (1 - p) / rest, mechanism.get("empty_record", "one-of-the-values")
         if mechanism.get("answers", "each-record") == "each-record":
             if self.group != 1 or self.adjacency == "add-remove":
                 raise refused("reports of groups, or of records that may be absent")
             if self.adjacency == "zero-out" and empty == "uniform":
-                return Atoms([(p, 1 / given["values"]), (1 - p, others / given["values"])])
+                return Atoms([(p, 1 / given["values"]), (1 - p, rest / given["values"])])
         return Atoms([(p, q), (q, p), (1 - p - q, 1 - p - q)])
 
     def _mixture(self, mechanism: JsonObject, sigma: Fraction) -> Round:

@@ -11,7 +11,7 @@ from .lattice import LossGrid
 from .rounds import MixtureRound, Round, gaussian
 
 
-class FixedDraws(Round):
+class DisplacingDraws(Round):
     """A fixed number of draws, where each draw of the record displaces another one (sections 1.2 and 1.3).
 
     P, Q and M are the laws with one record, with what is in its place, and without draws of either. If the record is drawn j

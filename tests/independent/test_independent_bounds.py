@@ -123,7 +123,7 @@ def test_laplace_noise() -> None:
 
 def test_fixed_size_batches_have_their_formula() -> None:
     law = draws.hypergeometric(1000, 10, 1)
-    part = draws.FixedDraws(law, Fraction(0), rounded_root(Fraction(1)), zeroed=False, common=False)
+    part = draws.DisplacingDraws(law, Fraction(0), rounded_root(Fraction(1)), zeroed=False, common=False)
     alpha = 1 + (math.exp(0.7) - 1) / 0.01
     assert value_at(part, 0.7) == pytest.approx(0.01 * gaussian(math.log(alpha), 2.0), rel=1e-9)
 
@@ -243,12 +243,12 @@ def test_truncated_batches_are_a_mean_over_the_number_of_others(limit: int, reco
 def test_groups_of_zeroed_records_have_the_best_of_several_bounds(k: int) -> None:
     law, grid = draws.hypergeometric(100, 10, 3), lattice.LossGrid(lattice.spacing_of(0.1), 25, 160)
     best, single = (
-        draws.FixedDraws(law, Fraction(0), shift(2.0), zeroed=True, common=common) for common in (True, False)
+        draws.DisplacingDraws(law, Fraction(0), shift(2.0), zeroed=True, common=common) for common in (True, False)
     )
     assert best.value(grid, k) <= single.value(grid, k)
     if k > 0:
         # Records that are set to zero are records that are replaced, and the two data sets are a case of both.
-        replaced = draws.FixedDraws(law, Fraction(0), shift(2.0), zeroed=False, common=True)
+        replaced = draws.DisplacingDraws(law, Fraction(0), shift(2.0), zeroed=False, common=True)
         assert best.lower.value(grid, k) - 2**60 <= best.value(grid, k) <= replaced.value(grid, k)
 
 
@@ -257,7 +257,7 @@ def test_groups_of_zeroed_records_are_not_below_an_enumeration(direction: int) -
     # Two draws from three records, with replacement; the record adds `own` or nothing, and the others `other`.
     drawn = {1: 2 * 1 / 3 * 2 / 3, 2: 1 / 9}
     law = {j: Fraction(p) for j, p in drawn.items()}
-    part = draws.FixedDraws(law, Fraction(0), shift(1.0), zeroed=True, common=True)
+    part = draws.DisplacingDraws(law, Fraction(0), shift(1.0), zeroed=True, common=True)
     y = np.linspace(-14, 14, 400_001)
     for own, other in itertools.product((-1.0, 1.0), (-1.0, 0.0, 1.0)):
         sums = [(1 - sum(drawn.values()), 2 * other, 2 * other)]
