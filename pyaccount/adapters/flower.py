@@ -1,6 +1,6 @@
 """Flower: converts the state of its accountant, a strategy with differential privacy, or its local mod to a document.
 
-In all three a record of the document is a *client* with all of its data. Objects are read as Flower 1.21 to 1.42 make them.
+In all three a record of the document is a *client* with all of its data. Objects are read as Flower 1.42 makes them.
 
 **What a round of a strategy is.** `DifferentialPrivacy…FixedClipping` wraps FedAvg, which draws m of the N connected clients
 without replacement (`random.sample`), m = `num_sampled_clients`. The change of each is clipped to C = `clipping_norm`, and

@@ -17,8 +17,8 @@ from pyaccount.training.holding import hold_record
 
 flwr = pytest.importorskip("flwr", reason="flwr is not installed: the integration of Flower is NOT tested here")
 
+from flower_grid import OneProcess  # noqa: E402
 from flwr.app import Array, ArrayRecord, Error, Message, MetricRecord, RecordDict  # noqa: E402 - after the skip
-from flwr.serverapp import Grid  # noqa: E402
 from flwr.supercore.task_identity import TaskIdentity  # noqa: E402
 
 from pyaccount.integrations.flower import PrivateFedAvg  # noqa: E402
@@ -73,35 +73,11 @@ def honest(node: int, message: Any) -> Any:
     return Message(content, reply_to=message)
 
 
-class HereGrid(Grid):  # type: ignore[misc]
+class HereGrid(OneProcess):
     """Runs the clients in this process."""
 
     def __init__(self, answer: Client = honest) -> None:
-        self.answer, self.asked = answer, list[list[int]]()
-
-    def get_node_ids(self) -> list[int]:
-        return list(reversed(NODES))
-
-    def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> Any:
-        given = list(messages)
-        self.asked.append([one.metadata.dst_node_id for one in given])
-        answers = [self.answer(one.metadata.dst_node_id, one) for one in given]
-        return [one for one in reversed(answers) if one is not None]
-
-    def set_run(self, run: Any) -> None: ...
-
-    @property
-    def run(self) -> Any:
-        raise NotImplementedError
-
-    def create_message(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
-
-    def push_messages(self, messages: Any) -> Any:
-        raise NotImplementedError
-
-    def pull_messages(self, message_ids: Any) -> Any:
-        raise NotImplementedError
+        super().__init__(NODES, answer)
 
 
 def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> TrainingRun:

@@ -120,3 +120,11 @@ def test_flower_fits_a_line_of_all_clients(tmp_path: Path, monkeypatch: pytest.M
         line = saved["model/line"]
     assert released(tmp_path) == (20, 20)
     assert np.abs(line - [example["SLOPE"], example["OFFSET"]]).max() < 0.75
+
+
+@needs("flwr", "ray")
+@pytest.mark.skipif("CI" in os.environ, reason="starting Ray takes a minute: the simulation with it is NOT run")
+def test_flowers_simulation_runs_the_example(tmp_path: Path) -> None:
+    found = ran("flower_run.py", tmp_path, "--rounds", "2")
+    assert found["released"] == 2
+    assert released(tmp_path / "out") == (2, 2)

@@ -32,6 +32,7 @@ class Without:
         ("integrations.opacus", "torch"),
         ("integrations.lightning", "torch"),
         ("integrations.flower", "flwr"),
+        ("integrations.flower_clients", "flwr"),
         ("training.jax", "jax"),
         ("integrations.jax_privacy", "jax"),
     ],
