@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 DEFAULT_NORM = 1.0
 
 
-def check_arguments(args: Any, *, public_evaluation: bool) -> None:
-    """Raise `RunError` with every argument that would break the guarantee or has no meaning here, each with its reason."""
-    refused = [f"TrainingArguments.{problem}" for problem in _problems(args, public_evaluation=public_evaluation)]
+def check_arguments(args: Any, *, public_evaluation: bool, ghost: bool = False) -> None:
+    """Raise `RunError` with every argument that would break the guarantee or has no meaning here, each with its reason.
+
+    `ghost` says that gradients are clipped by ghost clipping, which allows less.
+    """
+    problems = [*_problems(args, public_evaluation=public_evaluation), *(_problems_of_ghosts(args) if ghost else ())]
+    refused = [f"TrainingArguments.{problem}" for problem in problems]
     if refused:
         raise RunError("; ".join(refused))
 
@@ -97,4 +101,20 @@ def _problems(args: Any, *, public_evaluation: bool) -> Iterator[str]:
             "training by a metric without noise, so what is chosen reveals records of the evaluation data, which no certificate "
             "covers: leave it out, with load_best_model_at_end and schedules that follow a metric; or state with "
             "public_evaluation=True that the evaluation data need no protection and have no record of the training data"
+        )
+
+
+def _problems_of_ghosts(args: Any) -> Iterator[str]:
+    """Yield what is wrong with the arguments for ghost clipping."""
+    if getattr(args, "bf16", False):
+        yield (
+            "bf16 rounds the numbers from which ghost clipping computes norms, so contributions may be longer than the clip "
+            "norm: use float32, or another clipping"
+        )
+    if getattr(args, "gradient_checkpointing", False):
+        yield "gradient_checkpointing runs layers twice, which hides them from the hooks of ghost clipping: leave it out"
+    if getattr(args, "label_smoothing_factor", 0.0):
+        yield (
+            f"label_smoothing_factor = {args.label_smoothing_factor}: the trainer smooths the labels of a batch together, and "
+            "ghost clipping needs the loss of each record: leave it out, or use another clipping"
         )

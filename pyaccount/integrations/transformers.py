@@ -19,7 +19,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyaccount.errors import MissingExtraError, PlanExceededError, RunError
 from pyaccount.files import write_atomically
@@ -42,10 +42,13 @@ except ModuleNotFoundError as error:
 from pyaccount.integrations.records import Tensors, parts_of
 from pyaccount.training.torch import PrivateOptimizer, clipped_sums_of
 
+if TYPE_CHECKING:
+    from pyaccount.integrations.ghost import GhostClipping
+
 #: The files that a model's folder gets: the state of the run in checkpoints, and its certificate.
 STATE, CERTIFICATE = "pyaccount_run.json", "training.cert.json"
 #: How the gradients of single records are computed.
-CLIPPING = ("auto", "vectorized", "one-by-one")
+CLIPPING = ("auto", "vectorized", "one-by-one", "ghost")
 #: What logs say about the training data without noise.
 UNPROTECTED = ("loss", "train_loss", "total_flos")
 
@@ -89,7 +92,8 @@ class PrivateTraining:
         * `run`: the run to train. With several processes, each opens it with its rank.
         * `also`: groups of parameters that the document releases as other sums, as for `PrivateOptimizer`.
         * `clipping`: `vectorized` computes the gradients of all records of a part at once with `torch.func`, `one-by-one` has a
-          backward pass for each record, and `auto` tries the former with one record and otherwise takes the latter.
+          backward pass for each record, and `auto` tries the former with one record and otherwise takes the latter. `ghost` has
+          no gradient of a single record in memory, and needs Opacus; see `pyaccount.integrations.ghost` for what it refuses.
         * `unprotected_loss`: logs the loss on the training data. It has no noise and no certificate covers it, so it must stay
           with those who may see the data, and so must checkpoints, whose `trainer_state.json` has the logs.
         * `public_evaluation`: states that the evaluation data need no protection, so a model may be chosen by them.
@@ -100,7 +104,10 @@ class PrivateTraining:
         args = TrainingArguments("tmp_trainer") if args is None else args
         if clipping not in CLIPPING:
             raise RunError(f"clipping = {clipping!r} is none of {', '.join(CLIPPING)}")
-        check_arguments(args, public_evaluation=public_evaluation)
+        if clipping == "ghost":
+            import pyaccount.integrations.ghost  # noqa: F401 - Opacus is missed before the training
+
+        check_arguments(args, public_evaluation=public_evaluation, ghost=clipping == "ghost")
         check_place(run, args.output_dir)
         check_rounds(args, run.rounds)
         # The arguments of the caller stay as they are.
@@ -114,6 +121,7 @@ class PrivateTraining:
         self._seen = 0
         self._private: PrivateOptimizer | None = None
         self._collator: Callable[[Examples], Mapping[str, Any]] | None = None
+        self._ghost: GhostClipping | None = None
         trainer: Any = super()
         trainer.__init__(model, args, *more, **named)
         self._check_data()
@@ -167,7 +175,12 @@ class PrivateTraining:
                 "iterations, and a run of its own, whose guarantee adds to that of this one"
             )
         self._private = None
-        found = super().train(folder or None, *more, **named)  # type: ignore[misc]
+        try:
+            found = super().train(folder or None, *more, **named)  # type: ignore[misc]
+        finally:
+            if self._ghost is not None:
+                self._ghost.close()
+                self._ghost = None
         if self._shown:
             return found
         return TrainOutput(found.global_step, float("nan"), _without(found.metrics, UNPROTECTED))
@@ -213,6 +226,16 @@ class PrivateTraining:
         loss: Tensor = self.compute_loss(model, dict(example))  # type: ignore[attr-defined]
         return loss
 
+    def example_losses(self, model: nn.Module, examples: Tensors) -> Tensor:
+        """Return the loss of each record of a batch, for ghost clipping: that of `example_loss` for each record.
+
+        Override it for a model that computes its loss in a way of its own. Records must not meet in it.
+        """
+        from pyaccount.integrations.ghost import separate_losses
+
+        with separate_losses(model, len(next(iter(examples.values())))):
+            return self.example_loss(model, examples)
+
     def parts(self, examples: Sequence[Any]) -> Iterator[Tensors]:
         """Yield the records in parts of one shape, of at most `per_device_train_batch_size` records.
 
@@ -223,11 +246,27 @@ class PrivateTraining:
         return parts_of(examples, self._collator, most)
 
     def _clipped(self, model: nn.Module, part: Tensors) -> Any:
+        if self._clipping == "ghost":
+            return self._ghosts(model).sums(part)
         if part and self._clipping == "auto":
             self._clipping = "vectorized" if self._can_vectorize(model, part) else "one-by-one"
         return clipped_sums_of(
             model, self.example_loss, part, run=self.run, also=self._also, one_by_one=self._clipping == "one-by-one"
         )
+
+    def _ghosts(self, model: nn.Module) -> GhostClipping:
+        """Return the ghost clipping of the model, after trying it with the first two records of the data, whichever are drawn."""
+        if self._ghost is None:
+            from pyaccount.integrations.ghost import GhostClipping
+
+            trainer: Any = self
+            data = trainer.get_train_dataloader().dataset
+            tried = list(self.parts([data[0], data[min(1, len(data) - 1)]]))
+            two = tried[0] if len(tried) == 1 else {name: torch.cat([one, one]) for name, one in tried[0].items()}
+            self._ghost = GhostClipping(model, self.example_losses, run=self.run, also=self._also)
+            with torch.random.fork_rng():
+                self._ghost.check(trainer._prepare_inputs(two), self.example_loss)
+        return self._ghost
 
     def _can_vectorize(self, model: nn.Module, part: Tensors) -> bool:
         """Try one record, and leave the random numbers of the training as they are."""

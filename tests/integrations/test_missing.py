@@ -30,6 +30,7 @@ class Without:
         ("integrations.transformers", "torch"),
         ("integrations.trl", "torch"),
         ("integrations.opacus", "torch"),
+        ("integrations.ghost", "torch"),
         ("integrations.lightning", "torch"),
         ("integrations.flower", "flwr"),
         ("integrations.flower_clients", "flwr"),

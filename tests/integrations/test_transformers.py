@@ -355,6 +355,59 @@ def test_all_refusals_are_told_at_once(tmp_path: Path) -> None:
         PrivateTrainer(model(), several, train_dataset=data(), run=run)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("fsdp", "full_shard"),
+        ("fsdp", {"fsdp_version": 2}),
+        ("deepspeed", {"zero_optimization": {"stage": 2}}),
+        ("torch_compile", True),
+        ("parallelism_config", object()),
+    ],
+)
+def test_sharded_and_compiled_models_are_refused(tmp_path: Path, name: str, value: Any) -> None:
+    args = arguments(tmp_path)
+    setattr(args, name, value)  # as their packages would leave it; they need not be installed
+    with started(tmp_path) as run:
+        with pytest.raises(
+            RunError, match=f"TrainingArguments.{name}: the gradients of single records are not implemented"
+        ):
+            PrivateTrainer(model(), args, train_dataset=data(), run=run)
+        assert run.released == 0
+
+
+def test_torch_compile_is_refused_as_it_is_asked_for(tmp_path: Path) -> None:
+    with started(tmp_path) as run, pytest.raises(RunError, match=r"TrainingArguments\.torch_compile"):
+        PrivateTrainer(model(), arguments(tmp_path, torch_compile_backend="eager"), train_dataset=data(), run=run)
+
+
+@pytest.mark.parametrize("clipping", ["vectorized", "one-by-one"])
+def test_bf16_is_that_of_autocast_and_contributions_keep_their_norm(tmp_path: Path, clipping: str) -> None:
+    """Layers compute in half precision; gradients of parameters, their norms and their sums are float32."""
+    with started(tmp_path, clip_norm=0.05) as run:
+        net = model(dropout=0.0)
+        trainer = PrivateTrainer(net, arguments(tmp_path, bf16=True), train_dataset=data(), run=run, clipping=clipping)
+        found = []
+        clipped = trainer._clipped
+        trainer._clipped = lambda *given: found.append(clipped(*given)) or found[-1]
+        before = weights(net)
+        assert trainer.train().global_step == run.released == ROUNDS
+        one = data()[0]
+        batch = {name: tensor[None] for name, tensor in one.items()}
+        plain = model(dropout=0.0)
+        with torch.no_grad():
+            exact = float(plain(**batch).loss)
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                half = float(plain(**batch).loss)
+        net.load_state_dict(before, strict=False)
+        (part,) = trainer.parts([one])
+        alone = clipped(net, part)
+    assert float(alone.losses) == pytest.approx(half, rel=1e-6)
+    assert half != exact
+    assert float(torch.cat([tensor.flatten() for tensor in alone.values()]).norm()) == pytest.approx(0.05, rel=1e-4)
+    assert all(one.dtype == torch.float32 for sums in found for one in sums.values())
+
+
 def test_a_public_evaluation_may_choose_the_model(tmp_path: Path) -> None:
     options = {
         "load_best_model_at_end": True,
@@ -386,7 +439,7 @@ def test_other_data_and_places_are_refused(tmp_path: Path) -> None:
         with pytest.raises(RunError, match=r"contains .*run\.key"):
             PrivateTrainer(model(), transformers.TrainingArguments(str(tmp_path)), train_dataset=examples, run=run)
         with pytest.raises(RunError, match="none of auto"):
-            PrivateTrainer(model(), arguments(tmp_path), train_dataset=examples, run=run, clipping="ghost")
+            PrivateTrainer(model(), arguments(tmp_path), train_dataset=examples, run=run, clipping="layers")
         trainer = PrivateTrainer(model(), arguments(tmp_path), train_dataset=examples, run=run)
         with pytest.raises(RunError, match="hyperparameter_search"):
             trainer.hyperparameter_search()

@@ -1,0 +1,305 @@
+"""Ghost clipping in the trainers of transformers: the sums of `torch.func`, or a refusal with its reason; on models made here."""
+
+from __future__ import annotations
+
+import copy
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plain_documents import changed
+from trained_elsewhere import CORRELATED, trained
+from training_runs import fixed_draws
+
+from pyaccount import TrainingRun
+from pyaccount.errors import RunError
+
+WHY = "ghost clipping is NOT tested here"
+os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+torch = pytest.importorskip("torch", reason=f"PyTorch is not installed: {WHY}")
+transformers = pytest.importorskip("transformers", reason=f"transformers is not installed: {WHY}")
+pytest.importorskip("accelerate", reason=f"accelerate is not installed: {WHY}")
+pytest.importorskip("opacus", reason=f"Opacus is not installed: {WHY}")
+
+from pyaccount.integrations.transformers import PrivateTrainer  # noqa: E402 - after the skips
+
+# The libraries warn about each other.
+pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("FutureWarning", "DeprecationWarning")]
+
+RECORDS, ROUNDS, WORDS, LENGTH = 40, 6, 20, 7
+DOCUMENT = trained("ghosts", RECORDS, ROUNDS)
+
+
+def llama(**changes: Any) -> Any:
+    transformers.set_seed(3)
+    sizes = {"hidden_size": 8, "intermediate_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1}
+    config = transformers.LlamaConfig(
+        vocab_size=WORDS,
+        num_hidden_layers=2,
+        max_position_embeddings=16,
+        bos_token_id=0,
+        eos_token_id=0,
+        attn_implementation="eager",
+        **sizes | {"tie_word_embeddings": False} | changes,
+    )
+    return transformers.LlamaForCausalLM(config)
+
+
+def gpt2(tied: bool = False) -> Any:
+    transformers.set_seed(3)
+    sizes = {"n_embd": 8, "n_layer": 1, "n_head": 2, "n_positions": 16}
+    drops = {"attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0}
+    config = transformers.GPT2Config(
+        vocab_size=WORDS, bos_token_id=0, eos_token_id=0, tie_word_embeddings=tied, **sizes, **drops
+    )
+    return transformers.GPT2LMHeadModel(config)
+
+
+def adapted(net: Any, names: list[str], dropout: float = 0.0) -> Any:
+    peft = pytest.importorskip("peft", reason=f"peft is not installed: {WHY}")
+    net = peft.get_peft_model(net, peft.LoraConfig(r=2, target_modules=names, lora_dropout=dropout))
+    for name, parameter in net.named_parameters():
+        if "lora_B" in name:  # which begins with zeros, so that lora_A would have no gradient
+            torch.nn.init.normal_(parameter)
+    return net
+
+
+def data(count: int = RECORDS, positions: bool = False) -> list[dict[str, Any]]:
+    generator = torch.Generator().manual_seed(1)
+    found = []
+    for _ in range(count):
+        ids = torch.randint(WORDS, (LENGTH,), generator=generator)
+        found.append({"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids})
+        if positions:
+            found[-1]["position_ids"] = torch.arange(LENGTH)
+    return found
+
+
+def arguments(folder: Path, **changes: Any) -> Any:
+    usual = {"per_device_train_batch_size": 4, "learning_rate": 0.1, "optim": "sgd", "save_strategy": "no"}
+    quiet = {"report_to": [], "disable_tqdm": True, "use_cpu": True, "lr_scheduler_type": "constant"}
+    return transformers.TrainingArguments(str(folder / "model"), **{**usual, **quiet, **changes})
+
+
+def started(folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> TrainingRun:
+    return TrainingRun(
+        changed(DOCUMENT, changes or {}, {}),
+        folder / "run",
+        **{"records": RECORDS, "clip_norm": 0.7, "uncertified": True, **options},
+    )
+
+
+def sums(  # noqa: PLR0917 - what every test gives
+    run: TrainingRun,
+    folder: Path,
+    net: Any,
+    clipping: str,
+    records: list[Any],
+    kind: Any = PrivateTrainer,
+    **options: Any,
+) -> Any:
+    trainer = kind(net, arguments(folder), train_dataset=data(), run=run, clipping=clipping, **options)
+    trainer.get_train_dataloader()
+    net.train()
+    (part,) = list(trainer.parts(records))
+    return trainer._clipped(net, part)
+
+
+@pytest.mark.parametrize("norm", [0.05, 1.5, 1e6], ids=["all clipped", "some clipped", "none clipped"])
+@pytest.mark.parametrize("adapters", [False, True])
+def test_the_sums_are_those_of_torch_func(tmp_path: Path, adapters: bool, norm: float) -> None:
+    def net() -> Any:
+        return adapted(llama(), ["q_proj", "v_proj", "down_proj"]) if adapters else llama()
+
+    with started(tmp_path, clip_norm=norm) as run:
+        ghosts, expected = (sums(run, tmp_path, net(), way, data()[:4]) for way in ("ghost", "vectorized"))
+        one = sums(run, tmp_path, net(), "ghost", data()[:1])
+    assert set(ghosts) == set(expected)
+    assert ghosts.clipped == expected.clipped
+    for name in expected:
+        torch.testing.assert_close(ghosts[name], expected[name], rtol=1e-5, atol=1e-5 * min(norm, 0.1))
+    torch.testing.assert_close(ghosts.losses, expected.losses)
+    if norm == 0.05:
+        assert float(torch.cat([tensor.flatten() for tensor in one.values()]).norm()) == pytest.approx(norm, rel=1e-5)
+
+
+def test_groups_are_clipped_to_their_own_norms(tmp_path: Path) -> None:
+    two = {"noise": {"multiplier": 0.5, "also": [{"what": "head", "multiplier": 0.5}]}}
+    also = {"head": ["lm_head.weight"]}
+    with started(tmp_path, two, also_clip_norms={"head": 0.2}) as run:
+        ghosts, expected = (sums(run, tmp_path, llama(), way, data()[:4], also=also) for way in ("ghost", "vectorized"))
+    assert ghosts.clipped == expected.clipped
+    assert len(ghosts.clipped) == 2
+    for name in expected:
+        torch.testing.assert_close(ghosts[name], expected[name], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("changes", [{}, CORRELATED], ids=["poisson", "correlated"])
+def test_a_training_is_that_of_one_record_after_the_other(
+    tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, ended = None, []
+    sparse = {**changes, "training": {**DOCUMENT["training"], "expected_batch_size": 1.2}}
+    for way in ("ghost", "one-by-one"):
+        fixed_draws(monkeypatch)
+        with started(tmp_path / way, sparse) as run:
+            key = key or run._root
+            run._root = run._noise._root = key
+            net = llama()
+            before = copy.deepcopy(net.state_dict())
+            trainer = PrivateTrainer(net, arguments(tmp_path / way), train_dataset=data(), run=run, clipping=way)
+            assert trainer.train().global_step == run.released == ROUNDS
+            assert any(not len(run.batch(number).indices) for number in range(ROUNDS))
+        ended.append(net.state_dict())
+        # Nothing of the hooks is left on the model.
+        assert not any(module._forward_hooks or module._backward_hooks for module in net.modules())
+        assert set(vars(net)) - set(vars(llama())) <= {"_is_accelerate_prepared"}
+        assert copy.deepcopy(net)(**{name: one[None] for name, one in data()[0].items()}).loss > 0
+    assert any(not torch.equal(before[name], one) for name, one in ended[0].items())
+    for name in ended[0]:
+        torch.testing.assert_close(ended[0][name], ended[1][name], rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_is_drawn_once_for_both_passes(tmp_path: Path) -> None:
+    """The contribution of a record has the clip norm, whatever was dropped: norm and gradient are of one forward pass."""
+    with started(tmp_path, clip_norm=0.01) as run:
+        net = adapted(llama(), ["q_proj", "v_proj"], dropout=0.5)
+        trainer = PrivateTrainer(net, arguments(tmp_path), train_dataset=data(), run=run, clipping="ghost")
+        trainer.get_train_dataloader()
+        net.train()
+        found = []
+        for _ in range(4):
+            (part,) = list(trainer.parts(data()[:1]))
+            one = trainer._clipped(net, part)
+            found.append(torch.cat([tensor.flatten() for tensor in one.values()]))
+            assert float(found[-1].norm()) == pytest.approx(0.01, rel=1e-4)
+    assert not torch.equal(found[0], found[1])
+
+
+def test_a_record_without_a_gradient_contributes_nothing(tmp_path: Path) -> None:
+    records = data()[:3]
+    nothing = {**records[1], "labels": torch.full((LENGTH,), -100)}
+    with started(tmp_path) as run:
+        found = sums(run, tmp_path, llama(), "ghost", [records[0], nothing, records[2]])
+        expected = sums(run, tmp_path, llama(), "ghost", [records[0], records[2]])
+        empty = sums(run, tmp_path, llama(), "ghost", [nothing])
+    for name in expected:
+        torch.testing.assert_close(found[name], expected[name])
+        assert not empty[name].any()
+    assert found.losses.isnan().tolist() == [False, True, False]
+
+
+def test_tied_parameters_and_shared_positions_are_refused(tmp_path: Path) -> None:
+    with started(tmp_path) as run:
+        for net in (llama(tie_word_embeddings=True), gpt2(tied=True)):
+            with pytest.raises(RunError, match=r"Parameter tying is not supported.*tie_word_embeddings=False"):
+                sums(run, tmp_path, net, "ghost", data()[:4])
+        with pytest.raises(RunError, match=r"wpe\.weight has norms of 1 records, and there are 2.*position_ids"):
+            sums(run, tmp_path, gpt2(), "ghost", data()[:4])
+        assert run.released == 0
+
+        class WithPositions(PrivateTrainer):  # type: ignore[misc]
+            """Makes positions for each record."""
+
+            def _prepare_inputs(self, inputs: Any) -> Any:
+                many, length = inputs["input_ids"].shape
+                return super()._prepare_inputs({**inputs, "position_ids": torch.arange(length).repeat(many, 1)})
+
+        records = data(4, positions=True)
+        ghosts = sums(run, tmp_path, gpt2(), "ghost", records, WithPositions)
+        expected = sums(run, tmp_path, gpt2(), "one-by-one", records)
+    for name in expected:
+        torch.testing.assert_close(ghosts[name], expected[name], rtol=1e-4, atol=1e-6)
+
+
+class Mixing(transformers.LlamaForCausalLM):  # type: ignore[misc]
+    """Looks at all records of a batch."""
+
+    def forward(self, input_ids: Any = None, attention_mask: Any = None, labels: Any = None, **_: Any) -> Any:
+        hidden = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        logits = self.lm_head(hidden - hidden.mean(dim=0, keepdim=True) * 0.5)
+        return {"loss": self.loss_function(logits, labels, vocab_size=WORDS), "logits": logits}
+
+
+def test_records_that_meet_are_refused(tmp_path: Path) -> None:
+    transformers.set_seed(3)
+    net = Mixing(llama().config)
+    with (
+        started(tmp_path) as run,
+        pytest.raises(RunError, match=r"of two records tried is .* not exact for this model"),
+    ):
+        sums(run, tmp_path, net, "ghost", data()[:4])
+
+
+class ParameterOutside(transformers.LlamaForCausalLM):  # type: ignore[misc]
+    """Uses a parameter of a layer without running the layer."""
+
+    def forward(self, input_ids: Any = None, attention_mask: Any = None, labels: Any = None, **_: Any) -> Any:
+        hidden = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        logits = torch.nn.functional.linear(hidden, self.lm_head.weight)
+        return {"loss": self.loss_function(logits, labels, vocab_size=WORDS), "logits": logits}
+
+
+def test_a_parameter_without_a_norm_is_refused(tmp_path: Path) -> None:
+    transformers.set_seed(3)
+    net = ParameterOutside(llama().config)
+    with started(tmp_path) as run, pytest.raises(RunError, match=r"no norm for lm_head\.weight"):
+        sums(run, tmp_path, net, "ghost", data()[:4])
+
+
+def classifier() -> Any:
+    transformers.set_seed(3)
+    config = transformers.BertConfig(
+        vocab_size=WORDS, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+    )
+    net = transformers.BertForSequenceClassification(config)
+    for module in net.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    for parameter in net.bert.embeddings.parameters():  # whose positions are shared
+        parameter.requires_grad_(False)
+    return net
+
+
+class OfClassifier(PrivateTrainer):  # type: ignore[misc]
+    """Has a loss of each record for a model that computes a mean itself."""
+
+    def example_losses(self, model: Any, examples: Any) -> Any:
+        given = {name: tensor for name, tensor in examples.items() if name != "labels"}
+        return torch.nn.functional.cross_entropy(model(**given).logits, examples["labels"].flatten(), reduction="none")
+
+
+def test_a_loss_over_all_records_is_refused_unless_it_is_overridden(tmp_path: Path) -> None:
+    records = [{**one, "labels": torch.tensor(number % 2)} for number, one in enumerate(data())]
+
+    def found(run: TrainingRun, clipping: str, kind: Any) -> Any:
+        net = classifier()
+        trainer = kind(net, arguments(tmp_path), train_dataset=records, run=run, clipping=clipping)
+        trainer.get_train_dataloader()
+        net.train()
+        (part,) = list(trainer.parts(records[:4]))
+        return trainer._clipped(net, part)
+
+    with started(tmp_path) as run:
+        with pytest.raises(RunError, match=r"loss of 2 records has shape \(\).*override example_losses"):
+            found(run, "ghost", PrivateTrainer)
+        ghosts, expected = found(run, "ghost", OfClassifier), found(run, "one-by-one", PrivateTrainer)
+    for name in expected:
+        torch.testing.assert_close(ghosts[name], expected[name], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("bf16", True), ("gradient_checkpointing", True), ("label_smoothing_factor", 0.1)]
+)
+def test_arguments_that_hide_the_norms_are_refused(tmp_path: Path, name: str, value: Any) -> None:
+    args = arguments(tmp_path, **{name: value})
+    with started(tmp_path) as run, pytest.raises(RunError, match=f"TrainingArguments.{name}"):
+        PrivateTrainer(llama(), args, train_dataset=data(), run=run, clipping="ghost")
+
+
+def test_half_precision_is_refused(tmp_path: Path) -> None:
+    with started(tmp_path) as run:
+        with pytest.raises(RunError, match=r"parameters of torch\.bfloat16"):
+            sums(run, tmp_path, llama().to(torch.bfloat16), "ghost", data()[:4])
+        assert run.released == 0
