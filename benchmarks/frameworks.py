@@ -1,18 +1,23 @@
 """Seconds of a private step, paired: Opacus and opake alone, Opacus and `torch.func` with a run's batches, noise and record, and
 the same loop without privacy.
 
-    python benchmarks/frameworks.py [--repeats 15] [--width 256] [--batch 64]
+    python benchmarks/frameworks.py [--repeats 15] [--width 256] [--batch 64] [--clipping]
 
 Needs pyaccount, opacus, and torch, in an environment of their own; opake is timed if it is installed (opake-dpsgd). A round of
 pairs runs one step of each on the same model and batches of one expected size; the medians of the times, of the processor time of
 all threads, and of the ratios of times within rounds are printed, with quartiles. What a run adds is timed alone: its batch, its
 noise and its record, beside the same step. On a busy machine times contain waiting, and processor times do not.
+
+With `--clipping`, which needs transformers and peft too, the clipped sum of one part of records is computed by each of the ways of
+`PrivateTrainer`, for a small language model with and without adapters: seconds, and the most memory of the process beside what
+it had before, each in a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import multiprocessing
 import statistics
 import tempfile
 import time
@@ -129,12 +134,93 @@ def of_the_run(run: pyaccount.TrainingRun, width: int) -> Iterator[None]:
         yield
 
 
+#: The ways to clip of `PrivateTrainer`.
+WAYS = ("vectorized", "one-by-one", "ghost")
+
+
+def clipped_part(way: str, adapters: bool, repeats: int, queue: Any) -> None:
+    """Put the median seconds of a clipped sum into the queue, and the MB by which the process grew at most."""
+    import resource
+
+    import peft
+    import transformers
+
+    from pyaccount.integrations.transformers import PrivateTrainer
+
+    warnings.simplefilter("ignore")
+    torch.manual_seed(1)
+    words, length, part = 2000, 128, 16
+    config = transformers.LlamaConfig(
+        vocab_size=words,
+        hidden_size=256,
+        intermediate_size=512,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        max_position_embeddings=length,
+        attn_implementation="eager",
+    )
+    model: Any = transformers.LlamaForCausalLM(config)
+    if adapters:
+        model = peft.get_peft_model(model, peft.LoraConfig(r=8, target_modules=["q_proj", "v_proj"]))
+    ids = torch.randint(words, (part, length), generator=torch.Generator().manual_seed(1))
+    records = [{"input_ids": row, "labels": row} for row in ids]
+    with tempfile.TemporaryDirectory() as temporary:
+        document = {
+            "pyaccount": 1,
+            "name": "timed",
+            "privacy": {"adjacency": "add-remove", "epsilon": 1000.0, "delta": 1e-5},
+            "training": {"dataset_size": part, "expected_batch_size": part / 2, "iterations": 10},
+            "sampler": {"kind": "poisson"},
+            "noise": {"multiplier": SIGMA},
+        }
+        with pyaccount.TrainingRun(document, Path(temporary) / "run", records=part, uncertified=True) as run:
+            args = transformers.TrainingArguments(
+                str(Path(temporary) / "model"), per_device_train_batch_size=part, use_cpu=True, report_to=[]
+            )
+            trainer = PrivateTrainer(model, args, train_dataset=records, run=run, clipping=way)
+            trainer.get_train_dataloader()
+            model.train()
+            (one,) = trainer.parts(records)
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            times = []
+            for _ in range(repeats + 1):
+                began = time.perf_counter()
+                trainer._clipped(model, one)
+                times.append(time.perf_counter() - began)
+            grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    trained = sum(one.numel() for one in model.parameters() if one.requires_grad)
+    queue.put((statistics.median(times[1:]), grown, trained))
+
+
+def compare_clipping(repeats: int) -> None:
+    """Print time and memory of the ways to clip."""
+    context = multiprocessing.get_context("spawn")
+    table = Table("trained", "parameters", "clipping", "median, s", "memory, MB")
+    for adapters in (False, True):
+        for way in WAYS:
+            queue = context.Queue()
+            process = context.Process(target=clipped_part, args=(way, adapters, repeats, queue))
+            process.start()
+            seconds, grown, trained = queue.get()
+            process.join()
+            what = "adapters" if adapters else "all"
+            table.add_row(what, f"{trained:_}", way, f"{seconds:.3f}", f"{grown:.0f}")
+    console = Console()
+    console.print("16 records of 128 tokens")
+    console.print(table)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--clipping", action="store_true")
     asked = parser.parse_args()
+    if asked.clipping:
+        compare_clipping(asked.repeats)
+        return
     warnings.simplefilter("ignore")
     rounds = asked.repeats + 3
     with tempfile.TemporaryDirectory() as temporary:

@@ -19,7 +19,7 @@ from pyaccount.training import TrainingRun
 
 try:
     import torch
-    from opacus.grad_sample import AbstractGradSampleModule, get_gsm_class
+    from opacus.grad_sample import AbstractGradSampleModule, GradSampleModuleExpandedWeights, get_gsm_class
     from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
     from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
     from opacus.validators import ModuleValidator
@@ -34,6 +34,29 @@ from pyaccount.training.torch import RunBatchSampler, collate
 
 #: Opacus's ways to compute the gradients of single records that clip them to one norm over all parameters.
 MODES, GHOST = ("hooks", "functorch", "ew", "ghost"), "ghost"
+#: Its other ways, and why they are refused.
+REFUSED = {
+    "no_op": "it computes no gradients of single records, so nothing can be clipped",
+    "ghost_fsdp": "it shards the model over several processes, which is not implemented here",
+}
+
+
+class ExpandedWeights(GradSampleModuleExpandedWeights):  # type: ignore[misc, unused-ignore]
+    """Opacus's module for PyTorch's expanded weights, which also takes an empty batch: its gradients have no rows."""
+
+    def forward(self, inputs: Any, *more: Any, **named: Any) -> Any:
+        """Run the module; an empty batch without expanded weights, which have none."""
+        if len(inputs):
+            return super().forward(inputs, *more, **named)
+        for parameter in self._module.parameters():
+            if parameter.requires_grad:
+                parameter.grad_sample = parameter.new_zeros((0, *parameter.shape))  # type: ignore[attr-defined, unused-ignore]
+        return self._module(inputs, *more, **named)
+
+
+def module_class(mode: str) -> Any:
+    """Return the class of Opacus's modules for one of `MODES`."""
+    return ExpandedWeights if mode == "ew" else get_gsm_class(mode)
 
 
 class _Released:
@@ -129,7 +152,13 @@ class PrivacyEngine:
                 "the gradient of each record is clipped over all parameters"
             )
         if grad_sample_mode not in MODES:
-            raise RunError(f"grad_sample_mode = {grad_sample_mode!r} is none of {', '.join(MODES)}")
+            why = REFUSED.get(grad_sample_mode, "it is no way in which Opacus clips over all parameters")
+            raise RunError(f"grad_sample_mode = {grad_sample_mode!r} is none of {', '.join(MODES)}: {why}")
+        if grad_sample_mode == "ew" and not batch_first:
+            raise RunError(
+                "batch_first = False: PyTorch's expanded weights (grad_sample_mode='ew') count records by the first dimension: "
+                "use 'hooks'"
+            )
         if (grad_sample_mode == GHOST) != (criterion is not None):
             raise RunError("criterion and grad_sample_mode='ghost' belong together: give both or none of them")
         loader = self._loader(data_loader)
@@ -165,7 +194,7 @@ class PrivacyEngine:
             if (
                 module.batch_first != batch_first
                 or module.loss_reduction != loss_reduction
-                or type(module) is not get_gsm_class(mode)
+                or type(module) is not module_class(mode)
                 or mode == GHOST
             ):
                 raise RunError("module has been made private already, in another way: give the module inside of it")
@@ -175,7 +204,7 @@ class PrivacyEngine:
             options["max_grad_norm"] = self.run.clip_norm
         if mode == "functorch":
             options["force_functorch"] = True
-        wrapped: nn.Module = get_gsm_class(mode)(module, **options)
+        wrapped: nn.Module = module_class(mode)(module, **options)
         return wrapped
 
     def _optimizer(

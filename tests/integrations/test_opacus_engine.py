@@ -80,12 +80,13 @@ def by_hand(run: TrainingRun, model: Any) -> None:
 
 def trained(run: TrainingRun, way: str) -> Any:
     """Train with Opacus in one of its ways, with loops over epochs as its users have them."""
-    model = net()
-    if way == "ghost":
+    model, (mode, _, physical) = net(), way.partition("-")
+    mode, physical = ("hooks", "physical") if mode == "physical" else (mode, physical)
+    if mode == "ghost":
         criterion = torch.nn.CrossEntropyLoss()
         private, optimizer, criterion, batches = made(run, model, criterion=criterion, grad_sample_mode="ghost")
     else:
-        private, optimizer, batches = made(run, model, grad_sample_mode="hooks" if way == "physical" else way)
+        private, optimizer, batches = made(run, model, grad_sample_mode=mode)
         criterion = torch.nn.CrossEntropyLoss()
 
     def epoch(batches: Any) -> None:
@@ -96,7 +97,7 @@ def trained(run: TrainingRun, way: str) -> Any:
 
     while run.round < run.rounds:
         before = run.round
-        if way == "physical":
+        if physical:
             with BatchMemoryManager(data_loader=batches, max_physical_batch_size=2, optimizer=optimizer) as parts:
                 epoch(parts)
         else:
@@ -107,7 +108,7 @@ def trained(run: TrainingRun, way: str) -> Any:
 
 
 @pytest.mark.parametrize("changes", [{}, CORRELATED, SPARSE], ids=["poisson", "correlated", "sparse"])
-@pytest.mark.parametrize("way", ["hooks", "functorch", "ghost", "physical"])
+@pytest.mark.parametrize("way", ["hooks", "functorch", "ew", "ghost", "physical", "ew-physical", "ghost-physical"])
 def test_the_weights_are_those_of_a_loop_by_hand(
     tmp_path: Path, changes: dict[str, Any], way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,8 +169,15 @@ def test_what_contradicts_the_run_is_refused(tmp_path: Path) -> None:
         model, other = net(), net()
         with pytest.raises(RunError, match="noise_multiplier: leave this out"):
             made(run, model, noise_multiplier=1.0)
-        with pytest.raises(RunError, match="grad_sample_mode = 'no_op' is none of"):
-            made(run, model, grad_sample_mode="no_op")
+        for mode, why in (
+            ("no_op", "nothing can be clipped"),
+            ("ghost_fsdp", "shards the model"),
+            ("other", "no way in"),
+        ):
+            with pytest.raises(RunError, match=f"grad_sample_mode = '{mode}' is none of hooks, .*: .*{why}"):
+                made(run, model, grad_sample_mode=mode)
+        with pytest.raises(RunError, match="batch_first = False"):
+            made(run, model, grad_sample_mode="ew", batch_first=False)
         with pytest.raises(RunError, match="belong together"):
             made(run, model, grad_sample_mode="ghost")
         engine, sgd = PrivacyEngine(run), torch.optim.SGD(model.parameters(), lr=0.1)
