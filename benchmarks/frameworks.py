@@ -8,9 +8,9 @@ pairs runs one step of each on the same model and batches of one expected size; 
 all threads, and of the ratios of times within rounds are printed, with quartiles. What a run adds is timed alone: its batch, its
 noise and its record, beside the same step. On a busy machine times contain waiting, and processor times do not.
 
-With `--clipping`, which needs transformers and peft too, the clipped sum of one part of records is computed by each of the ways of
-`PrivateTrainer`, for a small language model with and without adapters: seconds, and the most memory of the process beside what
-it had before, each in a process of its own.
+With `--clipping`, which needs transformers and peft too, the clipped sum of one part of records is computed by each of the ways
+of `PrivateTrainer`, for a small language model with and without adapters: seconds, and the most memory of the process beside
+what it had before, each in a process of its own.
 """
 
 from __future__ import annotations
