@@ -10,7 +10,7 @@ itself. It needs opacus and torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyaccount.errors import MissingExtraError, RunError
@@ -19,7 +19,12 @@ from pyaccount.training import TrainingRun
 
 try:
     import torch
-    from opacus.grad_sample import AbstractGradSampleModule, GradSampleModuleExpandedWeights, get_gsm_class
+    from opacus.grad_sample import (
+        AbstractGradSampleModule,
+        GradSampleModuleExpandedWeights,
+        GradSampleModuleFastGradientClipping,
+        get_gsm_class,
+    )
     from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
     from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
     from opacus.validators import ModuleValidator
@@ -54,9 +59,32 @@ class ExpandedWeights(GradSampleModuleExpandedWeights):  # type: ignore[misc, un
         return self._module(inputs, *more, **named)
 
 
+class GhostModule(GradSampleModuleFastGradientClipping):  # type: ignore[misc, unused-ignore]
+    """Opacus's module for ghost clipping, which tells the optimizer how many records it has clipped."""
+
+    optimizer: GhostRunOptimizer
+
+    def get_clipping_coef(self) -> Any:
+        """Return the factor of each record."""
+        factors = super().get_clipping_coef()
+        self.optimizer.clipped += len(factors)
+        return factors
+
+
 def module_class(mode: str) -> Any:
     """Return the class of Opacus's modules for one of `MODES`."""
-    return ExpandedWeights if mode == "ew" else get_gsm_class(mode)
+    return {"ew": ExpandedWeights, GHOST: GhostModule}.get(mode) or get_gsm_class(mode)
+
+
+class HandedOut(RunBatchSampler):
+    """The batches of a run, and the last round whose batch was handed out."""
+
+    last = -1
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for number, indices in enumerate(super().__iter__(), self._run.round):
+            self.last = number
+            yield indices
 
 
 class _Released:
@@ -66,13 +94,18 @@ class _Released:
     params: list[nn.Parameter]
     max_grad_norm: float
     names: Mapping[int, str]
+    handed: HandedOut
+    #: How many records were clipped for the sums of this round.
+    clipped = 0
 
     def add_noise(self) -> None:
         """Release the sums of this round, and make the noisy mean the gradient.
 
-        Raises the errors of `Step.release`, and `RunError` if a scheduler has changed the clip norm.
+        Raises the errors of `Step.release`, and `RunError` if a scheduler has changed the clip norm, or if the records that were
+        clipped are not as many as the batch of the round has.
         """
         self.check_norm()
+        self.check_batch()
         run = self.run
         sums = {}
         for parameter in self.params:
@@ -85,9 +118,32 @@ class _Released:
         assert isinstance(means, dict)
         for parameter in self.params:
             parameter.grad = torch.from_numpy(means[self.names[id(parameter)]]).to(parameter)
+        self.clipped = 0
+
+    def zero_grad(self, set_to_none: bool = False) -> None:
+        """Forget the gradients, and the sums too unless this is a part of a batch."""
+        if not self._is_last_step_skipped:  # type: ignore[attr-defined]
+            self.clipped = 0
+        super().zero_grad(set_to_none)  # type: ignore[misc]
 
     def scale_grad(self) -> None:
         """Leave the gradient as it is: the run has divided the sum by its normaliser."""
+
+    def check_batch(self) -> None:
+        """Raise `RunError` if the sums cannot be those of the batch of this round."""
+        run = self.run
+        if self.handed.last < run.round:
+            raise RunError(
+                f"the batch of round {run.round} was not taken from the loader that make_private returned: train with that "
+                "loader, which draws the records as they were accounted for, and not with your own"
+            )
+        if self.clipped != len(run.batch(run.round).indices):
+            raise RunError(
+                f"the gradients for round {run.round} are not those of its batch, which has another number of records: call "
+                "zero_grad(), backward() and step() once for each batch of the loader, also for an empty one, and accumulate no "
+                "gradients (BatchMemoryManager makes smaller parts). After this error continue from a checkpoint with "
+                "load_state_dict, and iterate over the loader anew"
+            )
 
     def check_norm(self) -> None:
         """Raise `RunError` if gradients were clipped to another norm than that of the run."""
@@ -101,6 +157,11 @@ class _Released:
 class RunOptimizer(_Released, DPOptimizer):  # type: ignore[misc, unused-ignore]
     """Opacus's optimizer, whose noise and normaliser are those of a run."""
 
+    def clip_and_accumulate(self) -> None:
+        """Clip the gradients of single records and add them up, and count the records."""
+        self.clipped += len(self.grad_samples[0])
+        super().clip_and_accumulate()
+
 
 class GhostRunOptimizer(_Released, DPOptimizerFastGradientClipping):  # type: ignore[misc, unused-ignore]
     """The same for ghost clipping."""
@@ -109,8 +170,14 @@ class GhostRunOptimizer(_Released, DPOptimizerFastGradientClipping):  # type: ig
 class PrivacyEngine:
     """What stands in for `opacus.PrivacyEngine`: it has the run of a certificate, and no accountant of its own."""
 
-    def __init__(self, run: TrainingRun) -> None:
+    def __init__(self, run: TrainingRun | None = None, **other: Any) -> None:
         """Take an open run. Raises `RunError` for a run of several processes, which is not implemented with Opacus."""
+        if not isinstance(run, TrainingRun) or other:
+            given = ", ".join(sorted(other)) or type(run).__name__
+            raise RunError(
+                f"PrivacyEngine takes an open run, and this is {given}: the run has the accounting, so there is nothing else to "
+                "choose. Give PrivacyEngine(pyaccount.TrainingRun(certificate, folder, records=len(data), clip_norm=…))"
+            )
         if run.world > 1:
             raise RunError(
                 f"the run has {run.world} ranks, and Opacus's distributed optimizers are not implemented here: use "
@@ -167,10 +234,19 @@ class PrivacyEngine:
         # The module gets its hooks last: after an error above it is as it was.
         kind = GhostRunOptimizer if grad_sample_mode == GHOST else RunOptimizer
         stepped = self._optimizer(optimizer, inner, kind, loss_reduction)
-        private = self._model(module, batch_first, loss_reduction, grad_sample_mode)
+        stepped.handed = loader.batch_sampler
+        private: Any = self._model(module, batch_first, loss_reduction, grad_sample_mode)
         if grad_sample_mode == GHOST:
+            private.optimizer = stepped
             return private, stepped, DPLossFastGradientClipping(private, stepped, criterion, loss_reduction), loader
         return private, stepped, loader
+
+    def make_private_with_epsilon(self, **_: Any) -> Any:
+        """Refuse to choose the noise, which is that of the certificate."""
+        raise RunError(
+            "make_private_with_epsilon chooses the noise, and here the certificate has chosen it: certify a document with this "
+            "epsilon and `noise: {multiplier: solve}`, open its run, and call make_private"
+        )
 
     def get_epsilon(self, delta: float | None = None) -> float:
         """Return an upper bound on ε of the rounds that were released, at `delta` (by default that of the document).
@@ -239,7 +315,10 @@ class PrivacyEngine:
         """Return a loader of the run's batches that reads the same data in the same way."""
         data: Any = given.dataset
         if isinstance(data, IterableDataset):
-            raise RunError("data_loader: the run draws records by their numbers: give a data set with a length")
+            raise RunError(
+                "data_loader reads an IterableDataset: the run draws records by their numbers, so give a data set with a length "
+                "and rows by number"
+            )
         sizes = sorted(set(self.run.records))
         if sizes != [len(data)]:
             raise RunError(
@@ -247,7 +326,7 @@ class PrivacyEngine:
             )
         return DataLoader(
             data,
-            batch_sampler=RunBatchSampler(self.run, len(given)),
+            batch_sampler=HandedOut(self.run, len(given)),
             collate_fn=collate(data, given.collate_fn),
             num_workers=given.num_workers,
             pin_memory=given.pin_memory,

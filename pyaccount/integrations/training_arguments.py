@@ -112,7 +112,10 @@ def _problems_of_ghosts(args: Any) -> Iterator[str]:
             "norm: use float32, or another clipping"
         )
     if getattr(args, "gradient_checkpointing", False):
-        yield "gradient_checkpointing runs layers twice, which hides them from the hooks of ghost clipping: leave it out"
+        yield (
+            "gradient_checkpointing runs layers twice, which ghost clipping would take for parameters that are used twice: set "
+            "gradient_checkpointing=False (SFTConfig of trl has True by default)"
+        )
     if getattr(args, "label_smoothing_factor", 0.0):
         yield (
             f"label_smoothing_factor = {args.label_smoothing_factor}: the trainer smooths the labels of a batch together, and "

@@ -132,7 +132,10 @@ class PrivateTraining:
         data, run = trainer.train_dataset, self.run
         sizes = sorted(set(run.records))
         if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
-            raise RunError("train_dataset: the run draws records by their numbers: give a data set with a length")
+            raise RunError(
+                f"train_dataset is {'None' if data is None else type(data).__name__}, which has no length or no rows by number: "
+                "the run draws records by their numbers, so give a data set that has both"
+            )
         if sizes != [len(data)]:
             raise RunError(
                 f"train_dataset has {len(data)} records, and the run has {' and '.join(map(str, sizes))}: give the data of the "
@@ -303,8 +306,6 @@ class PrivateTraining:
         if trainer.args.should_save:
             folder.mkdir(parents=True, exist_ok=True)
             write_atomically(folder / STATE, json.dumps(self.run.state_dict(), indent=2) + "\n")
-            if self.run.certificate is not None:
-                self.run.certificate.save(folder / CERTIFICATE)
         super().save_model(output_dir, _internal_call)  # type: ignore[misc]
         self._write_card(folder)
 
@@ -324,6 +325,9 @@ class PrivateTraining:
         trainer: Any = self
         if self.run.certificate is None or not trainer.args.should_save:
             return
+        # Some trainers write a card into the model's folder before they save a model there.
+        folder.mkdir(parents=True, exist_ok=True)
+        self.run.certificate.save(folder / CERTIFICATE)
         card = folder / "README.md"
         if not card.exists():
             card.write_text(f"# {folder.resolve().name}\n", encoding="utf-8")

@@ -36,7 +36,9 @@ def position_of(state: Mapping[str, Any], header: Mapping[str, Any], released: i
     for name in WHICH:
         if state.get(name) != header[name]:
             raise RunError(
-                f"{name}: this is the state of another run: {quoted(state.get(name))}, and not {quoted(header[name])}"
+                f"{name}: this is the state of another run: {quoted(state.get(name))}, and not {quoted(header[name])}. A "
+                "checkpoint continues the run in the folder that it was trained with: open that folder, or begin without a "
+                "checkpoint, and count the rounds of both runs"
             )
     done = state.get("rounds")
     if type(done) is not int or done < 0:

@@ -510,7 +510,8 @@ class TrainingRun:
         if repeated:
             return RunError(
                 f"round {number} was released with another sum or noise: two sums with the same noise would reveal their "
-                "difference. Repeat the sums bit for bit, or skip these rounds with load_state_dict(…, give_up=True)"
+                "difference. Repeat the sums bit for bit, with the model, the seeds and the data of the first try, or skip these "
+                "rounds with give_up=True, of load_state_dict or of the trainer"
             )
         return RunError(
             f"round {number}: the first rank released another sum or noise: add up the sums of all ranks before you release"

@@ -201,3 +201,67 @@ def test_what_contradicts_the_run_is_refused(tmp_path: Path) -> None:
         assert run.released == 0
     with started(tmp_path / "ranks", world=2) as run, pytest.raises(RunError, match="2 ranks"):
         PrivacyEngine(run)
+
+
+#: Loops that train with other batches than those of the round, and what the error says.
+WRONG_LOOPS = {
+    "own loader": "round 0 was not taken from the loader",
+    "accumulated": "round 0 are not those of its batch",
+    "without empty batches": "are not those of its batch",
+}
+
+
+def with_an_empty_batch(folder: Path) -> TrainingRun:
+    """Return a run with an empty batch before one that is not: nearly every key draws such batches."""
+    few = {"training": {**DOCUMENT["training"], "expected_batch_size": 0.7}}
+    for number in range(100):
+        run = started(folder / str(number), few)
+        drawn = [len(run.batch(number).indices) > 0 for number in range(ROUNDS)]
+        if drawn != sorted(drawn, reverse=True):
+            return run
+        run.close()
+    raise AssertionError("no key draws an empty batch before another one")
+
+
+@pytest.mark.parametrize("mode", ["hooks", "functorch", "ew", "ghost"])
+@pytest.mark.parametrize("way", list(WRONG_LOOPS))
+def test_other_batches_than_those_of_the_round_are_refused(tmp_path: Path, way: str, mode: str) -> None:
+    changes = (
+        {"training": {**DOCUMENT["training"], "expected_batch_size": 0.7}} if way == "without empty batches" else {}
+    )
+    with started(tmp_path, changes) as run:
+        sizes = [len(run.batch(number).indices) for number in range(ROUNDS)]
+        model, criterion = net(), torch.nn.CrossEntropyLoss()
+        private, optimizer, *more, batches = PrivacyEngine(run).make_private(
+            module=model,
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+            data_loader=loader(batch_size=RECORDS // ROUNDS),
+            grad_sample_mode=mode,
+            criterion=criterion if mode == "ghost" else None,
+        )
+        criterion = more[0] if more else criterion
+
+        def train() -> None:
+            for number, (inputs, targets) in enumerate(loader() if way == "own loader" else batches):
+                if way == "without empty batches" and not len(inputs):
+                    continue
+                if way != "accumulated" or number % 2 == 0:
+                    optimizer.zero_grad()
+                criterion(private(inputs), targets).backward()
+                if way != "accumulated" or number % 2:
+                    optimizer.step()
+
+        # PyTorch itself refuses to accumulate expanded weights.
+        refused = RuntimeError if (way, mode) == ("accumulated", "ew") else RunError
+        says = "accumulates the gradients" if refused is RuntimeError else WRONG_LOOPS[way]
+        with pytest.raises(refused, match=says):
+            train()
+        assert run.released < ROUNDS
+
+
+def test_what_chooses_the_noise_is_refused(tmp_path: Path) -> None:
+    for given, named in (((), {}), (("training.cert.json",), {}), ((), {"accountant": "rdp"})):
+        with pytest.raises(RunError, match=r"PrivacyEngine takes an open run.*TrainingRun\(certificate"):
+            PrivacyEngine(*given, **named)
+    with started(tmp_path) as run, pytest.raises(RunError, match="the certificate has chosen it"):
+        PrivacyEngine(run).make_private_with_epsilon(target_epsilon=3)

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from training_runs import fixed_draws
 
-from pyaccount import TrainingRun
+from pyaccount import Certificate, TrainingRun, certify
 from pyaccount.errors import RunError
+from pyaccount.integrations.model_card import check_card
 
 WHY = "the fine-tuning with trl is NOT tested here"
 os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
@@ -21,6 +22,7 @@ datasets = pytest.importorskip("datasets", reason=f"datasets is not installed: {
 
 from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402 - after the skips
 
+from pyaccount.integrations.transformers import CERTIFICATE  # noqa: E402
 from pyaccount.integrations.trl import PrivateSFTTrainer  # noqa: E402
 
 # The libraries warn about each other.
@@ -112,8 +114,10 @@ def by_hand(run: TrainingRun, net: Any) -> None:
                 parameter.sub_(0.1 * torch.from_numpy(means[name]))
 
 
-@pytest.mark.parametrize("clipping", ["vectorized", "one-by-one"])
+@pytest.mark.parametrize("clipping", ["vectorized", "one-by-one", "ghost"])
 def test_a_training_is_that_of_a_loop_by_hand(tmp_path: Path, clipping: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if clipping == "ghost":
+        pytest.importorskip("opacus", reason=f"Opacus is not installed: {WHY}")
     ended, key = [], None
     for place in ("trl", "hand"):
         fixed_draws(monkeypatch)
@@ -152,3 +156,17 @@ def test_what_joins_records_is_refused(tmp_path: Path, option: str) -> None:
         with pytest.raises(RunError, match=f"SFTConfig.{option}"):
             PrivateSFTTrainer(model(), args, train_dataset=texts(), processing_class=tokenizer(), run=run)
         assert run.released == 0
+
+
+def test_the_folder_of_a_model_has_its_certificate_and_card_by_default(tmp_path: Path) -> None:
+    """TRL writes a card into it when it saves a checkpoint, before any model is saved there."""
+    certificate = certify(DOCUMENT)
+    with TrainingRun(certificate, tmp_path / "run", records=RECORDS, clip_norm=0.7) as run:
+        args = arguments(tmp_path, save_strategy="steps")
+        PrivateSFTTrainer(
+            model(), args, train_dataset=texts(), processing_class=tokenizer(), run=run, clipping="one-by-one"
+        ).train()
+        assert run.released == ROUNDS
+    for folder in (tmp_path / "model", tmp_path / "model" / f"checkpoint-{ROUNDS}"):
+        assert Certificate.load(folder / CERTIFICATE) == certificate
+        check_card(folder / CERTIFICATE, folder / "README.md")
