@@ -77,13 +77,13 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc, unused-ignore]
 
         Raises `RunError` if there are not as many clients as records, or the run has ranks or other sums.
         """
+        self.run, self.progress, self.rate = run, Progress(run), rate
         if run.world > 1 or run.also_clip_norms:
             raise RunError(
                 "the run has several ranks or releases other sums (noise.also), which is not implemented with Flower"
             )
         if len(set(run.records)) != 1:
             raise RunError("the phases of the run have different data sets, which is not implemented with Flower")
-        self.run, self.progress, self.rate = run, Progress(run), rate
         self._clients = None if clients is None else self._checked(clients)
         self._checkpoint = None if checkpoint is None else Path(checkpoint)
         self._give_up, self._patience = give_up, patience

@@ -41,15 +41,15 @@ class EpochOfRounds(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]
     """The batches of a run from its next round on. Its length is that of the whole run, since Lightning counts from there."""
 
     def __init__(self, run: TrainingRun) -> None:
-        self._run = run
+        self.run = run
 
     def __iter__(self) -> Iterator[list[int]]:
-        run = self._run
+        run = self.run
         for number in range(run.round, run.rounds):
             yield run.batch(number).indices.tolist()
 
     def __len__(self) -> int:
-        return self._run.rounds
+        return self.run.rounds
 
 
 def run_loader(
@@ -170,6 +170,11 @@ class PrivateRun(Callback):  # type: ignore[misc, unused-ignore]
             raise RunError(
                 f"{type(pl_module).__name__} is not a PrivateModule: define example_loss in a subclass of it"
             )
+        if type(pl_module).training_step is not PrivateModule.training_step:
+            raise RunError(
+                f"{type(pl_module).__name__}.training_step is defined, and it would be in the place of the private one: define "
+                "example_loss, which gets a batch with one record, and no training_step"
+            )
         if trainer.world_size > 1 or self.run.world > 1:
             raise RunError("several processes are not implemented with Lightning: give the trainer devices=1")
         if str(trainer.precision).startswith("16"):
@@ -186,6 +191,10 @@ class PrivateRun(Callback):  # type: ignore[misc, unused-ignore]
         loader = trainer.train_dataloader
         if not isinstance(getattr(loader, "batch_sampler", None), EpochOfRounds):
             raise RunError("the training data are not loaded as accounted: give fit the loader that run_loader returns")
+        if loader.batch_sampler.run is not run:
+            raise RunError(
+                "the loader is that of another run than the callback's: give run_loader and PrivateRun the same run"
+            )
         run.load_state_dict(self._state or {**run.state_dict(), "rounds": 0}, give_up=self._give_up)
         if run.round >= run.rounds:
             raise PlanExceededError(

@@ -170,13 +170,12 @@ class GhostRunOptimizer(_Released, DPOptimizerFastGradientClipping):  # type: ig
 class PrivacyEngine:
     """What stands in for `opacus.PrivacyEngine`: it has the run of a certificate, and no accountant of its own."""
 
-    def __init__(self, run: TrainingRun | None = None, **other: Any) -> None:
+    def __init__(self, run: TrainingRun, **other: Any) -> None:
         """Take an open run. Raises `RunError` for a run of several processes, which is not implemented with Opacus."""
-        if not isinstance(run, TrainingRun) or other:
-            given = ", ".join(sorted(other)) or type(run).__name__
+        self.run, self.progress = run, Progress(run)
+        if other:
             raise RunError(
-                f"PrivacyEngine takes an open run, and this is {given}: the run has the accounting, so there is nothing else to "
-                "choose. Give PrivacyEngine(pyaccount.TrainingRun(certificate, folder, records=len(data), clip_norm=…))"
+                f"{', '.join(sorted(other))}: leave this out. The run has the accounting, so there is nothing to choose here"
             )
         if run.world > 1:
             raise RunError(
@@ -188,7 +187,6 @@ class PrivacyEngine:
                 "the document releases other sums of each batch (noise.also), and Opacus makes one sum: use "
                 "pyaccount.training.torch.PrivateOptimizer with also="
             )
-        self.run, self.progress = run, Progress(run)
 
     def make_private(  # noqa: PLR0913 - the objects of a training, as Opacus names them
         self,

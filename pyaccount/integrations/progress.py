@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyaccount.errors import RunError
 from pyaccount.integrations.facts import bounds
 from pyaccount.integrations.tracked import SO_FAR
-
-if TYPE_CHECKING:
-    from pyaccount.training import TrainingRun
+from pyaccount.training import TrainingRun
 
 #: The kind of a guarantee without samples.
 PROVEN = "deterministic"
@@ -18,6 +15,12 @@ class Progress:
     """Upper bounds on ε of the rounds that a run has released, each computed once."""
 
     def __init__(self, run: TrainingRun) -> None:
+        """Take an open run. Raises `RunError` for anything else, such as a certificate or its file, which are not opened yet."""
+        if not isinstance(run, TrainingRun):
+            raise RunError(
+                f"run is a {type(run).__name__}, and an open run is needed: give pyaccount.TrainingRun(certificate, folder, "
+                "records=len(data), clip_norm=…)"
+            )
         self._run = run
         self._found: dict[int, float] = {}
 

@@ -101,6 +101,7 @@ class PrivateTraining:
 
         Raises `RunError` for arguments that would break the guarantee, and for data of another size than the run's.
         """
+        self.run, self.progress = run, Progress(run)
         args = TrainingArguments("tmp_trainer") if args is None else args
         if clipping not in CLIPPING:
             raise RunError(f"clipping = {clipping!r} is none of {', '.join(CLIPPING)}")
@@ -115,7 +116,6 @@ class PrivateTraining:
         if args.max_grad_norm == DEFAULT_NORM:
             args.max_grad_norm = 0.0
         args.max_steps = args.max_steps if args.max_steps > 0 else run.rounds
-        self.run, self.progress = run, Progress(run)
         self._also, self._clipping, self._shown = also, clipping, unprotected_loss
         self._give_up = give_up
         self._seen = 0

@@ -206,6 +206,13 @@ class Plain(lightning.LightningModule):  # type: ignore[misc]
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
 
+class OwnStep(Model):
+    """Has a step of its own, which is not private."""
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        return self.example_loss(batch)
+
+
 def test_what_would_break_the_guarantee_is_refused(tmp_path: Path) -> None:
     with started(tmp_path) as run:
         batches = run_loader(run, data(), physical=4)
@@ -215,6 +222,12 @@ def test_what_would_break_the_guarantee_is_refused(tmp_path: Path) -> None:
             trainer(tmp_path, run).fit(Plain(), batches)
         with pytest.raises(RunError, match="not loaded as accounted"):
             trainer(tmp_path, run).fit(Model(), torch.utils.data.DataLoader(data(), batch_size=4, shuffle=True))
+        with pytest.raises(RunError, match=r"OwnStep\.training_step is defined.*example_loss"):
+            trainer(tmp_path, run).fit(OwnStep(), batches)
+        with started(tmp_path / "other") as other, pytest.raises(RunError, match="the loader is that of another run"):
+            trainer(tmp_path, run).fit(Model(), run_loader(other, data(), physical=4))
+        with pytest.raises(RunError, match="run is a str, and an open run is needed"):
+            PrivateRun("training.cert.json")
         with pytest.raises(RunError, match="overfit_batches"):
             trainer(tmp_path, run, overfit_batches=2).fit(Model(), batches)
         for option in ("gradient_clip_val", "accumulate_grad_batches"):

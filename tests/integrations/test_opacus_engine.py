@@ -226,11 +226,7 @@ def with_an_empty_batch(folder: Path) -> TrainingRun:
 @pytest.mark.parametrize("mode", ["hooks", "functorch", "ew", "ghost"])
 @pytest.mark.parametrize("way", list(WRONG_LOOPS))
 def test_other_batches_than_those_of_the_round_are_refused(tmp_path: Path, way: str, mode: str) -> None:
-    changes = (
-        {"training": {**DOCUMENT["training"], "expected_batch_size": 0.7}} if way == "without empty batches" else {}
-    )
-    with started(tmp_path, changes) as run:
-        sizes = [len(run.batch(number).indices) for number in range(ROUNDS)]
+    with with_an_empty_batch(tmp_path) if way == "without empty batches" else started(tmp_path) as run:
         model, criterion = net(), torch.nn.CrossEntropyLoss()
         private, optimizer, *more, batches = PrivacyEngine(run).make_private(
             module=model,
@@ -260,8 +256,11 @@ def test_other_batches_than_those_of_the_round_are_refused(tmp_path: Path, way: 
 
 
 def test_what_chooses_the_noise_is_refused(tmp_path: Path) -> None:
-    for given, named in (((), {}), (("training.cert.json",), {}), ((), {"accountant": "rdp"})):
-        with pytest.raises(RunError, match=r"PrivacyEngine takes an open run.*TrainingRun\(certificate"):
-            PrivacyEngine(*given, **named)
+    with pytest.raises(
+        RunError, match=r"run is a str, and an open run is needed: give pyaccount\.TrainingRun\(certificate"
+    ):
+        PrivacyEngine("training.cert.json")
+    with started(tmp_path) as run, pytest.raises(RunError, match="accountant: leave this out"):
+        PrivacyEngine(run, accountant="rdp")
     with started(tmp_path) as run, pytest.raises(RunError, match="the certificate has chosen it"):
         PrivacyEngine(run).make_private_with_epsilon(target_epsilon=3)
