@@ -73,7 +73,7 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc, unused-ignore]
         * `rate`: the server's learning rate, by which the noisy mean of the changes is multiplied.
         * `checkpoint`: a file that gets the model and the state of the run after every round, and from which `start` goes on.
         * `give_up`: does not repeat rounds that were released after the checkpoint, as `TrainingRun.load_state_dict` says.
-        * `patience`: how many seconds are waited for all clients in the first round.
+        * `patience`: how many seconds are waited in the first round: for one of `clients`, or for all if they are not given.
 
         Raises `RunError` if there are not as many clients as records, or the run has ranks or other sums.
         """
@@ -89,6 +89,8 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc, unused-ignore]
         self._give_up, self._patience = give_up, patience
         self._model: Arrays = {}
         self._drawn: Counter[int] = Counter()
+        #: Whether a client is known to be connected, whether an answer was used so far, and why the last one was not.
+        self._met, self._answered, self._why = False, False, "no client answered"
 
     def start(  # noqa: PLR0913, PLR0917 - Flower's own arguments
         self,
@@ -107,6 +109,11 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc, unused-ignore]
 
         Raises `PlanExceededError` if more rounds are asked for than are left.
         """
+        if not isinstance(initial_arrays, ArrayRecord):
+            raise RunError(
+                f"initial_arrays is a {type(initial_arrays).__name__}: give an ArrayRecord, such as "
+                "ArrayRecord(model.state_dict()) or ArrayRecord([array, …])"
+            )
         run, arrays = self.run, initial_arrays
         state: Any = {**run.state_dict(), "rounds": 0}
         if self._checkpoint is not None and self._checkpoint.exists():
@@ -157,10 +164,13 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc, unused-ignore]
         for reply in replies:
             client = reply.metadata.src_node_id
             # The first answer of a client that was asked is its contribution, and there is no second one.
-            if client in self._drawn and client not in changes and not reply.has_error():
+            if reply.has_error():
+                self._why = f"an error, {reply.error.reason}"
+            elif client in self._drawn and client not in changes:
                 change = self._change(reply.content, trained)
                 if change is not None:
                     changes[client] = change
+        self._warn(used=bool(changes))
         # Sums are added up in one order, so that repeated rounds have the same bits.
         for client in sorted(changes):
             for name, array in changes[client].items():
@@ -199,23 +209,42 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc, unused-ignore]
         """Return the clipped change of the model by a client; None if its answer is not a model with finite numbers."""
         record = next(iter(content.array_records.values()), None)
         if record is None or set(record) != set(self._model):
+            self._why = "an answer without a model of the same names"
             return None
         change: Arrays = {}
         for name, before in trained.items():
             after = record[name].numpy()
             if after.shape != before.shape or not np.issubdtype(after.dtype, np.floating):
+                self._why = "a model of other shapes or types"
                 return None
             change[name] = after.astype(np.float64) - before.astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             norm = float(np.sqrt(sum(float(np.sum(array * array)) for array in change.values())))
         if not np.isfinite(norm):
+            self._why = "a model with numbers that are not finite"
             return None
         factor = 1.0 if norm <= self.run.clip_norm else self.run.clip_norm / norm
         return {name: factor * array for name, array in change.items()}
 
+    def _warn(self, *, used: bool) -> None:
+        """Warn if no answer was used since the beginning: the model is noise alone. Who was drawn is not logged."""
+        from logging import WARNING
+
+        from flwr.common.logger import log
+
+        self._answered = self._answered or used
+        if self._drawn and not self._answered:
+            log(
+                WARNING,
+                "No answer of a client was used so far, so the model is noise alone. The last one was: %s",
+                self._why,
+            )
+
     def _known(self, grid: Grid) -> list[int]:
         """Return the clients in the order of the run's records."""
         if self._clients is not None:
+            if not self._met:
+                self._meet(grid, set(self._clients))
             return self._clients
         if self.run.released:
             raise RunError(
@@ -227,6 +256,18 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc, unused-ignore]
             time.sleep(LOOKING)
         self._clients = self._checked(nodes)
         return self._clients
+
+    def _meet(self, grid: Grid, clients: set[int]) -> None:
+        """Wait until one of the clients is connected."""
+        deadline = time.monotonic() + self._patience
+        while clients.isdisjoint(nodes := list(grid.get_node_ids())):
+            if time.monotonic() >= deadline:
+                raise RunError(
+                    f"clients: none of the {len(clients)} is connected ({len(nodes)} others are): clients are Flower's node ids, "
+                    "as grid.get_node_ids() returns them, and not numbers of partitions"
+                )
+            time.sleep(LOOKING)
+        self._met = True
 
     def _checked(self, clients: Sequence[int]) -> list[int]:
         expected, found = self.run.records[0], list(clients)

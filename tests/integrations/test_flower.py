@@ -268,3 +268,46 @@ def test_other_clients_are_refused(tmp_path: Path) -> None:
         with pytest.raises(RunError, match="there are 12, and the run has 13"):
             PrivateFedAvg(run, patience=0.0).start(HereGrid(), model())
         assert run.released == 0
+
+
+def test_clients_that_are_no_nodes_are_refused(tmp_path: Path) -> None:
+    with started(tmp_path) as run:
+        numbers = PrivateFedAvg(run, clients=range(CLIENTS), patience=0.0)
+        with pytest.raises(RunError, match=r"none of the 12 is connected \(12 others are\).*not numbers of partitions"):
+            numbers.start(HereGrid(), model())
+        with pytest.raises(RunError, match="initial_arrays is a list: give an ArrayRecord"):
+            PrivateFedAvg(run, clients=NODES).start(HereGrid(), [np.ones(2)])
+        with pytest.raises(RunError, match="run is a str, and an open run is needed"):
+            PrivateFedAvg("training.cert.json")
+        assert run.released == 0
+
+
+@pytest.mark.parametrize(
+    ("way", "says"),
+    [
+        ("silent", "no client answered"),
+        ("error", "an error, out of memory"),
+        ("names", "without a model of the same names"),
+        ("shape", "of other shapes or types"),
+        ("infinite", "not finite"),
+    ],
+)
+def test_a_training_of_noise_alone_is_logged(
+    tmp_path: Path, way: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged: list[str] = []
+    import flwr.common.logger
+
+    monkeypatch.setattr(
+        flwr.common.logger, "log", lambda level, text, *given: level < 30 or logged.append(text % given)
+    )
+    whole = {"sampler": {"kind": "none"}, "training": {**DOCUMENT["training"], "expected_batch_size": CLIENTS}}
+
+    def later(node: int, message: Any) -> Any:
+        number = message.content.config_records["config"]["server-round"]
+        return broken(way)(sorted(NODES)[0], message) if number < 3 else honest(node, message)
+
+    with started(tmp_path, whole) as run:
+        PrivateFedAvg(run, clients=NODES).start(HereGrid(later), model(), num_rounds=4)
+    assert len(logged) == 2  # the rounds before the first answer that was used
+    assert all("noise alone" in text and says in text for text in logged)
