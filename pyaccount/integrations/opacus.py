@@ -71,7 +71,7 @@ class GhostModule(GradSampleModuleFastGradientClipping):  # type: ignore[misc, u
         return factors
 
 
-def module_class(mode: str) -> Any:
+def _module_class(mode: str) -> Any:
     """Return the class of Opacus's modules for one of `MODES`."""
     return {"ew": ExpandedWeights, GHOST: GhostModule}.get(mode) or get_gsm_class(mode)
 
@@ -268,7 +268,7 @@ class PrivacyEngine:
             if (
                 module.batch_first != batch_first
                 or module.loss_reduction != loss_reduction
-                or type(module) is not module_class(mode)
+                or type(module) is not _module_class(mode)
                 or mode == GHOST
             ):
                 raise RunError("module has been made private already, in another way: give the module inside of it")
@@ -278,7 +278,7 @@ class PrivacyEngine:
             options["max_grad_norm"] = self.run.clip_norm
         if mode == "functorch":
             options["force_functorch"] = True
-        wrapped: nn.Module = module_class(mode)(module, **options)
+        wrapped: nn.Module = _module_class(mode)(module, **options)
         return wrapped
 
     def _optimizer(
