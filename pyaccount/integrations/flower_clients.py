@@ -67,7 +67,7 @@ UNKNOWN = 0
 #: The file about an answer that was begun, with the state of the run before it.
 BEGUN = "begun.json"
 
-Arrays = dict[str, NDArray[Any]]
+ClientArrays = dict[str, NDArray[Any]]
 
 
 def answer(  # noqa: PLR0913 - the run, the question, and how it is answered
@@ -75,7 +75,7 @@ def answer(  # noqa: PLR0913 - the run, the question, and how it is answered
     message: Message,
     *,
     steps: int,
-    train: Callable[[Arrays], Mapping[str, Any]],
+    train: Callable[[ClientArrays], Mapping[str, Any]],
     kept: str | os.PathLike[str],
     give_up: bool = False,
 ) -> Message:
@@ -100,7 +100,7 @@ def answer(  # noqa: PLR0913 - the run, the question, and how it is answered
     record = next(iter(message.content.array_records.values()), None)
     if record is None:
         return _error(message, "the message has no model (an ArrayRecord)")
-    given: Arrays = {name: array.numpy() for name, array in record.items()}
+    given: ClientArrays = {name: array.numpy() for name, array in record.items()}
     digest = _digest(message, given)
     file = folder / f"{digest}.npz"
     if file.exists():
@@ -144,7 +144,7 @@ def _go_back(run: TrainingRun, begun: Path, digest: str, *, give_up: bool) -> No
         run.load_state_dict(state, give_up=give_up)
 
 
-def _digest(message: Message, arrays: Arrays) -> str:
+def _digest(message: Message, arrays: ClientArrays) -> str:
     """Return a name for a question: the server's round and its model."""
     config = next(iter(message.content.config_records.values()), None)
     digest = hashlib.sha256(repr(None if config is None else config.get("server-round")).encode())
@@ -155,7 +155,7 @@ def _digest(message: Message, arrays: Arrays) -> str:
     return digest.hexdigest()
 
 
-def _reply(message: Message, arrays: Arrays) -> Message:
+def _reply(message: Message, arrays: ClientArrays) -> Message:
     model = ArrayRecord({name: Array(np.asarray(array)) for name, array in arrays.items()})
     return Message(RecordDict({ARRAYS: model, METRICS: MetricRecord({WEIGHT: 1})}), reply_to=message)
 
