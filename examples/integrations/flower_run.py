@@ -84,7 +84,7 @@ def main() -> None:
         folder = (asked.folder or Path(temporary)).absolute()
         folder.mkdir(parents=True, exist_ok=True)
         certificate.save(folder / "training.cert.json")
-        # One processor for each client that trains. By default it is two, and none can start on a machine with one.
+        # One processor for each client that trains; by default it is two.
         resources = {"client_resources": {"num_cpus": 1, "num_gpus": 0}}
         run_simulation(served(certificate, folder), client, num_supernodes=CLIENTS, backend_config=resources)
         with np.load(folder / "model.npz") as saved:
