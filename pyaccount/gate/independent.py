@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pyaccount.errors import CertificateError, quoted
+from pyaccount.errors import CertificateError, printable
 from pyaccount.gate.verdict import Rule
 from pyaccount.independent.verdict import check, parsed
 from pyaccount.pages.page import Badge, Fact, FactList, Page, PageSection
@@ -29,7 +29,7 @@ _MEANING: dict[IndependentAnswer, str] = {
     "proven": "the guarantee is proven by integers and rational numbers, without the program that made the certificate",
     "consistent": "the guarantee is neither proven nor refuted",
     "not checkable": "nothing is stated about the guarantee, because no bound is implemented for the document",
-    "refuted": "the guarantee is false for two data sets that the document allows",
+    "refuted": "the guarantee is false for two data sets that the document allows, or the record of its tests contradicts it",
 }
 
 
@@ -61,6 +61,12 @@ class IndependentVerdict(Readable):
     delta_lower: float | None
     #: The spacing of the lattice of losses, in nats; 0 if none was needed.
     spacing: float | None
+    #: An upper bound on the probability that a false guarantee is proven: 0 if the proof does not rest on samples that the
+    #: checker drew. None if the guarantee is not proven.
+    failure_probability: float | None
+    #: The statements that were checked about a certificate that rests on samples, and those that were not.
+    checked: list[str]
+    not_checked: list[str]
     #: Processor time, in seconds.
     seconds: float
     file: str
@@ -75,7 +81,9 @@ class IndependentVerdict(Readable):
 
     def page(self) -> Page:
         """Return the verdict as a page."""
-        facts = [Fact("verdict", (_MEANING[self.verdict],), () if self.reason is None else (quoted(self.reason),))]
+        facts = [Fact("verdict", (_MEANING[self.verdict],))]
+        if self.reason is not None:
+            facts.append(Fact("reason", (printable(self.reason),)))
         if self.claimed is not None:
             facts.append(Fact("claimed", (f"ε = {self.claimed.epsilon!r}, δ = {self.claimed.delta!r}",)))
         if self.proven is not None:
@@ -87,9 +95,24 @@ class IndependentVerdict(Readable):
             facts.append(
                 Fact("at least", (f"δ is at least {self.delta_lower!r} at the claimed ε",), ("a lower bound",))
             )
-        section = PageSection("independent", "What was proven independently", (FactList(tuple(facts)),))
+        if self.failure_probability:
+            words = f"a false guarantee is proven with probability at most {self.failure_probability!r}"
+            facts.append(Fact("samples", (words,), ("over the checker's own randomness",)))
+        sections = [PageSection("independent", "What was proven independently", (FactList(tuple(facts)),))]
+        for key, title, lines in (
+            ("checked", "What was checked", self.checked),
+            ("not-checked", "What was not checked", self.not_checked),
+        ):
+            if lines:
+                sections.append(PageSection(key, title, (FactList(tuple(map(_fact, lines))),)))
         badge = Badge(self.verdict, good=self.verdict == "proven")
-        return Page("Independent check", self.file, (section,), badges=(badge,))
+        return Page("Independent check", self.file, tuple(sections), badges=(badge,))
+
+
+def _fact(statement: str) -> Fact:
+    """Return a statement under what it is about."""
+    about, _, rest = statement.partition(": ")
+    return Fact(about, (rest,)) if rest else Fact("record", (statement,))
 
 
 class AskedProof(NamedTuple):

@@ -6,15 +6,13 @@ are a part of the claim. Numbers are the decimal digits that are written.
 
 from __future__ import annotations
 
-import copy
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
-from typing import Any
 
+from .correlated import Correlated, SecretPatterns
 from .derived import (
     RepeatedRound,
     column,
@@ -32,22 +30,8 @@ from .kinds import Allocation, Atoms, BoundedRange, Divergence, Guarantees, Lapl
 from .proof import run_laws, together
 from .rounds import GaussianRound, MixtureRound, Round
 from .selection import SelectedRound
-from .shapes import WORDS, JsonObject, exactly, refused, understood
-
-
-def _filled_in(certificate: JsonObject) -> dict[str, Any]:
-    """Return the document with the value of its blank."""
-    document: dict[str, Any] = copy.deepcopy(dict(certificate["document"]))
-    solved = certificate.get("solved")
-    if solved:
-        keys = [int(key) if key.isdigit() else key for key in re.findall(r"[^.\[\]]+", solved["path"])]
-        place: Any = document
-        for key in keys[:-1]:
-            place = place[key]
-        if place[keys[-1]] != "solve":
-            raise refused(f"a value at {solved['path']}, which is not the blank")
-        place[keys[-1]] = solved["value"]
-    return document
+from .separated import b_min_sep
+from .shapes import WORDS, JsonObject, exactly, filled_in, refused
 
 
 def _at_least_one(section: JsonObject, key: str, otherwise: int) -> int:
@@ -66,13 +50,21 @@ def _shows_draws(body: JsonObject) -> bool:
     return displaced or reports or any(map(_shows_draws, body.get("phases", ())))
 
 
+#: Samplers of which a record takes part in rounds that are so far apart, by the key of the distance.
+SEPARATED = {
+    "b-min-sep": "min_separation",
+    "user-b-min-sep": "min_separation",
+    "balls-in-bins": "bins",
+    "cyclic-poisson": "partitions",
+}
+
+
 class Reader:
     """Reads the bodies of one document."""
 
     def __init__(self, certificate: JsonObject, small: Fraction) -> None:
         """Take the certificate, and the mass that cutting may add to a profile."""
-        self.document, self.small, self.least = _filled_in(certificate), small, small / 10**9
-        understood(self.document)
+        self.document, self.small, self.least = filled_in(certificate), small, small / 10**9
         privacy = self.document["privacy"]
         self.adjacency: str = privacy["adjacency"]
         self.group = _at_least_one(privacy, "group_size", 1)
@@ -84,6 +76,8 @@ class Reader:
         self.claims: Sequence[JsonObject] = certificate.get("phases", ())
         self.claim: JsonObject = {}
         self.scale = Fraction(1)
+        moment = ((certificate.get("evidence") or {}).get("sampling") or {}).get("moment") or {}
+        self.polynomial = [exactly(each) for each in (moment.get("polynomial") or {}).get("coefficients", ())][:26]
 
     def kinds(self) -> list[list[RepeatedRound]]:
         """Return what happens to each kind of record: the parts of one of them in each list."""
@@ -206,15 +200,8 @@ class Reader:
         kind = sampler["kind"]
         if kind == "none":
             yield self._unsampled(body, main, also), 1
-        elif kind == "cyclic-poisson" and self.group == 1:
-            yield from self._cyclic(body, main, also)
-        elif kind == "user-b-min-sep" and self.adjacency == "zero-out" and self.group == 1:
-            rounds = self._iterations(body, None)
-            entries, norm = column(matrix, self.claim, rounds)
-            if len(entries) > exactly(sampler["min_separation"]):
-                raise refused("shared users with long columns")
-            squared = [each**2 / norm for each in entries]
-            yield shared_users(sampler, self._probability(body), rounds, (main, also), squared)
+        elif kind in SEPARATED:
+            yield from self._separated(kind, body, main, also)
         elif matrix is not None and matrix["kind"] != "identity":
             raise refused(f"{kind} with a matrix: the loss of the run does not compose")
         elif kind == "poisson":
@@ -236,6 +223,58 @@ class Reader:
             yield self._fixed(kind, sampler, training, main + also), rounds
         else:
             yield self._allocated(kind, body, main + also)
+
+    def _separated(self, kind: str, body: JsonObject, main: Fraction, also: Fraction) -> Iterator[RepeatedRound]:
+        """Yield what bounds runs in which the rounds of a record are some distance apart."""
+        sampler, matrix = body["sampler"], body.get("matrix")
+        if kind == "cyclic-poisson" and sampler.get("phase", "fixed") == "fixed" and self.group == 1:
+            yield from self._cyclic(body, main, also)
+        elif kind == "b-min-sep" and self.group == 1 and self.adjacency != "replace-one":
+            yield self._spaced(body, main, also), 1
+        elif "truncate_to" in sampler:
+            raise refused("truncated batches with this sampler or adjacency, or for groups")
+        elif kind == "user-b-min-sep" and sampler.get("attribution", "shared") == "shared":
+            if self.adjacency != "zero-out" or self.group != 1:
+                raise refused("users who share records with this adjacency, or groups of them")
+            rounds = self._iterations(body, None)
+            entries, norm = column(matrix, self.claim, rounds)
+            if len(entries) > exactly(sampler["min_separation"]):
+                raise refused("shared users with long columns")
+            squared = [each**2 / norm for each in entries]
+            yield shared_users(sampler, self._probability(body), rounds, (main, also), squared)
+        elif kind == "balls-in-bins" and (matrix is None or matrix["kind"] == "identity"):
+            yield self._allocated(kind, body, main + also)
+        else:
+            yield self._public(body, main, also), 1
+
+    def _public(self, body: JsonObject, main: Fraction, also: Fraction) -> SecretPatterns:
+        """Return a run in which records take part in rounds that are b apart or more: what it moves if that is public."""
+        sampler, matrix, key = body["sampler"], body.get("matrix"), SEPARATED[body["sampler"]["kind"]]
+        rounds = self._iterations(body, None)
+        entries, norm = column(matrix, self.claim, rounds)
+        given = sampler.get(key)
+        if given is None:
+            given = 1 / self._probability(body) if key == "bins" else len(entries)
+        apart = math.floor(exactly(given))
+        if apart < 1:
+            raise refused(f"{key} {float(exactly(given))!r}")
+        most = -(-rounds // apart)
+        moved = main * pattern(entries, rounds, apart, most) / norm + also * most
+        return SecretPatterns((self.moves * _at_least_one(sampler, "records_per_user", 1)) ** 2 * moved)
+
+    def _spaced(self, body: JsonObject, main: Fraction, also: Fraction) -> Correlated:
+        """Return a run of b-min-sep sampling, with the polynomial that the certificate proposes."""
+        training = body["training"]
+        p = exactly(training["sampling_probability"]) if training.get("sampling_probability") is not None else None
+        rated = training.get("participation_rate") is not None or training.get("expected_batch_size") is not None
+        rate = (
+            self._probability({"training": {**training, "sampling_probability": None}}) if rated or p is None else None
+        )
+        if "truncate_to" in body["sampler"] and self.adjacency != "zero-out":
+            raise refused("truncated batches but under zero-out")
+        run = b_min_sep(body, self.claim, (main, also), (p, rate), lambda epoch: self._iterations(body, epoch))
+        run.polynomial = self.polynomial
+        return run
 
     def _allocated(self, kind: str, body: JsonObject, one: Fraction) -> RepeatedRound:
         """Return rounds of which a record takes part in one at random, per allocation or in each turn (section 9.1)."""

@@ -6,6 +6,8 @@ number. Whatever is not listed here is refused, with its name.
 
 from __future__ import annotations
 
+import copy
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -51,6 +53,7 @@ SECTIONS = {
             toeplitz: coefficients normalize
             banded-inverse: bands inverse_coefficients normalize
             blt: buffers scales decays optimize_for normalize
+            dense: file normalize
             tree: restart_every estimation normalize""",
         "sampler": """
             poisson: truncate_to draws_per_iteration
@@ -59,7 +62,8 @@ SECTIONS = {
             must-ow: subset_size
             must-wo: subset_size
             must-ww: subset_size
-            user-b-min-sep: records_per_user attribution min_separation start
+            b-min-sep: min_separation start truncate_to
+            user-b-min-sep: records_per_user attribution min_separation start waits_after
             random-allocation: iterations_per_allocation participations
             balls-in-bins: bins
             cyclic-poisson: partitions phase
@@ -90,8 +94,10 @@ WORDS: dict[str, tuple[Any, ...]] = {
     "normalize": (True, False),
     "monotone": (True, False),
     "noise": ("gumbel", "exponential", "laplace"),
-    "phase": ("fixed",),
-    "attribution": ("shared",),
+    "phase": ("fixed", "random"),
+    "attribution": ("shared", "single"),
+    "start": ("warm", "cold"),
+    "waits_after": ("draw",),
     "draws": ("records", "clients"),
     "answers": ("each-record", "once"),
     "empty_record": ("one-of-the-values", "uniform"),
@@ -111,6 +117,36 @@ WHOLE_DOCUMENT, WHOLE, PROBABILITIES = (
 )
 #: What does not matter to the privacy of a run.
 BESIDE = ("accounting", "composed_from", "workload")
+
+
+def filled_in(certificate: JsonObject) -> dict[str, Any]:
+    """Return the document with the value of its blank, and with what was chosen from its lists, which are a part of the claim.
+
+    Raises `NotCheckableError` if it says anything that is not known.
+    """
+    document: dict[str, Any] = copy.deepcopy(dict(certificate["document"]))
+    solved = certificate.get("solved")
+    if solved:
+        keys = [int(key) if key.isdigit() else key for key in re.findall(r"[^.\[\]]+", solved["path"])]
+        place: Any = document
+        for key in keys[:-1]:
+            place = place[key]
+        if place[keys[-1]] != "solve":
+            raise refused(f"a value at {solved['path']}, which is not the blank")
+        place[keys[-1]] = solved["value"]
+    for body, claim in zip(document.get("phases", [document]), certificate.get("phases") or (), strict=False):
+        _choose(body.get("matrix") or {}, claim.get("matrix") or {})
+        _choose(body.get("sampler") or {}, claim.get("chosen") or {})
+    understood(document)
+    return document
+
+
+def _choose(section: dict[str, Any], chosen: JsonObject) -> None:
+    for key, value in section.items():
+        if isinstance(value, Mapping) and set(value) == {"choose"}:
+            if not any(chosen.get(key) == each and type(chosen.get(key)) is type(each) for each in value["choose"]):
+                raise refused(f"{key} {chosen.get(key)!r}, which is not one of those to choose from")
+            section[key] = chosen[key]
 
 
 def understood(document: JsonObject) -> None:

@@ -9,10 +9,14 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from .correlated import prove
 from .derived import RepeatedRound
 from .documents import Reader
 from .kinds import LaplaceRound
-from .proof import SLACK, ProvenBounds, prove
+from .normals import source
+from .proof import SLACK, ProvenBounds
+from .sampled import Findings, check_sampled, rests_on_samples
+from .samples import ClaimUnderTest
 from .shapes import NotCheckableError, exactly, refused
 
 
@@ -43,17 +47,25 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check(
-    certificate: Mapping[str, Any], seconds: float = 100.0, log: Callable[[str], None] = lambda line: None
+    certificate: Mapping[str, Any],
+    seconds: float = 100.0,
+    log: Callable[[str], None] = lambda line: None,
+    *,
+    seed: int | None = None,
 ) -> dict[str, Any]:
     """Return the verdict on the guarantee of a certificate, as data (schemas/independent-verdict.v1.schema.json).
 
-    *proven*: δ(ε) ≤ (1 + looser_by)·δ for the ε and δ of the guarantee, looser_by ≤ 0.001. *refuted*: δ(ε) > δ is proven, for
-    the worst case that the document allows. *consistent*: neither. *not checkable*: no bound is implemented for the document.
+    *proven*: δ(ε) ≤ (1 + looser_by)·δ for the ε and δ of the guarantee, looser_by ≤ 0.001. If this rests on samples that the
+    checker drew, a false guarantee is proven with a probability of at most `failure_probability`. *refuted*: δ(ε) > δ is
+    proven, for the worst case that the document allows, or the record of the certificate's own tests contradicts it.
+    *consistent*: neither. *not checkable*: no bound is implemented for the document. A seed makes the samples repeatable,
+    and voids what they prove.
     """
     began = time.process_time()
     verdict: dict[str, Any] = {
         "pyaccount": 1, "kind": "independent-verdict", "name": str(certificate.get("name")), "verdict": "not checkable",
         "reason": None, "claimed": None, "proven": None, "looser_by": None, "delta_lower": None, "spacing": None,
+        "failure_probability": None, "checked": [], "not_checked": [],
     }  # fmt: skip
     try:
         guarantee = certificate.get("guarantee")
@@ -63,13 +75,18 @@ def check(
         verdict["claimed"] = {"epsilon": float(epsilon), "delta": float(delta)}
         if not (0 <= epsilon <= 10_000 and 0 <= delta < 1):
             raise refused("an ε above 10,000 or a δ that is not in [0, 1)")
-        kinds = _kinds(certificate, delta)
-        if delta == 0:
+        sampled = rests_on_samples(certificate)
+        if sampled and delta == 0:
+            raise refused("samples at δ = 0")
+        kinds = None if sampled else _kinds(certificate, delta)
+        if kinds is None:
+            _told(verdict, check_sampled(certificate, ClaimUnderTest(epsilon, delta, source(seed), seconds, log)))
+        elif delta == 0:
             largest = max(_largest(parts) for parts in kinds)
             attained = all(isinstance(part, LaplaceRound) and part.attained for parts in kinds for part, _ in parts)
             verdict["verdict"] = "proven" if largest <= epsilon else "refuted" if attained else "consistent"
             verdict["proven"] = {"epsilon": _above(largest), "delta": 0.0}
-            verdict["looser_by"] = 0.0 if largest <= epsilon else None
+            verdict["looser_by"] = verdict["failure_probability"] = 0.0 if largest <= epsilon else None
         else:
             found = [prove(parts, epsilon, delta, seconds / len(kinds), log) for parts in kinds]
             _judge(verdict, found, delta)
@@ -88,6 +105,12 @@ def _kinds(certificate: Mapping[str, Any], delta: Fraction) -> list[list[Repeate
         raise NotCheckableError(f"the document cannot be read: {type(error).__name__}: {error}") from error
 
 
+def _told(verdict: dict[str, Any], found: Findings) -> None:
+    verdict |= found._asdict()
+    if found.verdict == "proven":
+        verdict |= {"proven": dict(verdict["claimed"]), "looser_by": 0.0}
+
+
 def _judge(verdict: dict[str, Any], found: list[ProvenBounds], delta: Fraction) -> None:
     most = max(bounds.delta for bounds in found)
     epsilons = [bounds.epsilon for bounds in found if bounds.epsilon is not None]
@@ -97,6 +120,7 @@ def _judge(verdict: dict[str, Any], found: list[ProvenBounds], delta: Fraction) 
     verdict["spacing"] = max(bounds.spacing for bounds in found)
     verdict["delta_lower"] = _below(max(lowers)) if lowers else None
     if most <= delta * (1 + SLACK):
+        verdict["failure_probability"] = 0.0
         verdict["verdict"], verdict["looser_by"] = "proven", _above(max(Fraction(0), most / delta - 1))
     elif lowers and max(lowers) > delta:
         verdict["verdict"], verdict["reason"] = "refuted", "a lower bound of δ at this ε is above the δ that is claimed"
@@ -134,6 +158,10 @@ def sentence(verdict: Mapping[str, Any]) -> str:
         words.append(f"proven here ({proven['epsilon']!r}, {proven['delta']!r})")
     if verdict["looser_by"]:
         words.append(f"at the claimed ε, δ is proven up to a factor of 1 + {verdict['looser_by']:.2g}")
+    if verdict["failure_probability"]:
+        words.append(
+            f"by samples; a false guarantee is proven with probability at most {verdict['failure_probability']!r}"
+        )
     if verdict["reason"]:
         words.append(verdict["reason"])
     return "; ".join(words)

@@ -100,11 +100,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "expected_batch_size",
     ),
     "a fraction of a record": ({**PLAIN, "privacy": private(group_size=2.9)}, "group_size"),
-    "users without shared records": (
-        {**POISSON, "sampler": {"kind": "user-b-min-sep", "records_per_user": 2, "attribution": "single",
-                                "min_separation": 2}, "privacy": private("zero-out")},
-        "attribution",
-    ),
     "more bands than rounds": (
         {"training": {"sampling_probability": 0.1, "iterations": 2}, "sampler": {"kind": "cyclic-poisson", "partitions": 3},
          "matrix": {"kind": "toeplitz", "coefficients": [1, 1, 1]}, "noise": NOISE},
