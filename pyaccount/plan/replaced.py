@@ -78,16 +78,13 @@ _ROUNDING = 2.0 * sys.float_info.epsilon
 def states_removal(body: Body) -> bool:
     """Return whether it is known what the phases inside of a body reveal of a unit that is drawn or not.
 
-    Under replace-one the sensitivity of a mechanism is stated for a record that is replaced; samplers with a fixed number of
-    draws, and truncated batches, are bounded for data sets of one size. If clients are drawn, nothing limits what one of them
-    contributes; then only what holds for any two data sets is known, without another sample inside.
+    Under replace-one the sensitivity of a mechanism is stated for a record that is replaced. If clients are drawn, nothing limits
+    what one of them contributes; then only what holds for any two data sets is known, without another sample inside.
     """
     return all(_states_removal(one, of_client=body.draws_groups) for one in body.within())
 
 
 def _states_removal(body: Body, *, of_client: bool) -> bool:
-    if body.sampler.fixed_draws or getattr(body.sampler, "truncate_to", None) is not None:
-        return False
     if of_client and body.sampler.kind != "none":
         return False
     if isinstance(body.noise, MechanismKind):

@@ -378,13 +378,27 @@ FIXED = {
 }
 
 
-def test_batches_of_a_fixed_size_inside_are_bounded_as_if_the_draw_showed() -> None:
-    reduction = pyaccount.certify(written({"sampler": sample(), "phases": [FIXED]})).data.reductions[0]
-    assert "may show whether the record was drawn" in (reduction.remark or "")
-    assert not reduction.tight
-
-
 # ---- refusals
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "inside"),
+    [(one, "fixed size") for one in ("add-remove", "zero-out", "replace-one")] + [("zero-out", "truncated")],
+)
+def test_batches_whose_bounds_are_for_a_public_size_are_refused_in_a_sample(adjacency: str, inside: str) -> None:
+    """A sample has a random size, and a record that was not drawn leaves its place in a batch to another one."""
+    truncated = FIXED | {"sampler": {"kind": "poisson", "truncate_to": 12}}
+    phases = [STEPS, truncated if inside == "truncated" else FIXED]
+    document = written({"sampler": sample(), "phases": phases}, adjacency=adjacency)
+    with pytest.raises(DocumentError, match="of a sample: it has a random number of records") as error:
+        pyaccount.compile(document)
+    key = "truncate_to" if inside == "truncated" else "kind"
+    assert [problem.path_text for problem in error.value.problems] == [f"phases[0].phases[1].sampler.{key}"]
+
+
+def test_a_client_may_draw_batches_of_a_fixed_size_from_its_own_records() -> None:
+    reduction = pyaccount.certify(written({"sampler": sample(draws="clients"), "phases": [FIXED]})).data.reductions[0]
+    assert not reduction.tight
 
 
 @pytest.mark.parametrize(

@@ -75,10 +75,37 @@ class Together:
     def refusals(self, document: Document, body: Body) -> list[Problem]:
         """Refuse what the phases or their sample refuse, and phases that are analysed by drawing samples."""
         removal = bool(self.removal)
-        return [*sampling_refusals(document, body, removal=removal), *inner_refusals(self.inner, document, body)]
+        return [
+            *sampling_refusals(document, body, removal=removal),
+            *_sizes_of_samples(document, body),
+            *inner_refusals(self.inner, document, body),
+        ]
 
     def _gaussian(self) -> bool:
         return all(one.gaussian for one in self.removal)
+
+
+def _sizes_of_samples(document: Document, body: Body) -> list[Problem]:
+    """Refuse samplers inside of a sample of records for which the number of records matters; a client has all of its records.
+
+    A sample has a random number of records, and bounds for batches of a fixed size, or of truncated ones, are for data sets of a
+    public size. Nor is a record that was not drawn like one that is set to zero: that one takes the place of another record in a
+    batch, and the output may show it.
+    """
+    problems: list[Problem] = []
+    if body.draws_groups:
+        return problems
+    for one in body.within():
+        truncated = getattr(one.sampler, "truncate_to", None) is not None
+        if one.sampler.fixed_draws or truncated:
+            what = "truncated batches" if truncated else "batches of a fixed size"
+            message = (
+                f"no bound is implemented for {what} of a sample: it has a random number of records, and those that were not drawn "
+                "leave their places in a batch to others"
+            )
+            path = one.at("sampler", "truncate_to" if truncated else "kind")
+            problems.append(document.problem("no-valid-bound", path, message, allowed="poisson, or no sampler"))
+    return problems
 
 
 def pairs_of_run(inner: tuple[Analysis, ...], parts: list[Reduction]) -> str:
