@@ -137,7 +137,7 @@ def filled_in(certificate: JsonObject) -> dict[str, Any]:
     for body, claim in zip(document.get("phases", [document]), certificate.get("phases") or (), strict=False):
         _choose(body.get("matrix") or {}, claim.get("matrix") or {})
         _choose(body.get("sampler") or {}, claim.get("chosen") or {})
-    understood(document)
+    _understood(document)
     return document
 
 
@@ -149,7 +149,7 @@ def _choose(section: dict[str, Any], chosen: JsonObject) -> None:
             section[key] = chosen[key]
 
 
-def understood(document: JsonObject) -> None:
+def _understood(document: JsonObject) -> None:
     """Raise `NotCheckableError` if a document says anything that is not known, or that no document may say."""
     _body(document, WHOLE_DOCUMENT)
     _values({key: value for key, value in document.items() if key not in BESIDE}, "")
@@ -202,7 +202,9 @@ def _values(place: Any, key: str) -> None:
         elif key == "sampling_probability":
             _known(place, {"max"} if "max" in place else {"strata"}, key)
         for name, value in place.items():
-            _values(value, "max" if key == "strata" else name)
+            # A schedule starts with a number, a sampler with a word.
+            number = "max" if key == "strata" else "decay" if (key, name) == ("schedule", "start") else None
+            _values(value, number or name)
     elif isinstance(place, list):
         for each in place:
             _values(each, key)

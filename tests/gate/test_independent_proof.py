@@ -40,15 +40,13 @@ def test_a_guarantee_that_is_proven_passes() -> None:
 
 
 def test_one_that_cannot_be_checked_does_not_pass() -> None:
-    """The best of a random number of runs is not checkable, and the rule says why."""
-    select = {"kind": "geometric", "stopping_probability": 0.5}
-    best = {key: COUNT[key] for key in ("pyaccount", "name", "privacy")}
-    rule = proof(
-        pyaccount.certify(best | {"phases": [{"select": select, "phases": [{"mechanism": COUNT["mechanism"]}]}]})
-    )
+    """Groups are not checkable beside disjoint parts, and the rule says why."""
+    parts = {"parallel": [{"mechanism": COUNT["mechanism"], "name": name} for name in ("north", "south")]}
+    document = {key: COUNT[key] for key in ("pyaccount", "name")} | {"phases": [parts]}
+    rule = proof(pyaccount.certify(document | {"privacy": COUNT["privacy"] | {"group_size": 2}}))
     assert (rule.value, rule.passes) == ("not checkable", False)
     assert rule.remark is not None
-    assert "the best of several runs" in rule.remark
+    assert "disjoint parts" in rule.remark
 
 
 def test_the_checker_is_not_asked_without_that() -> None:

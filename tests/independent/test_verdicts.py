@@ -97,6 +97,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         "sampler": {"kind": "must-ow", "subset_size": 100},
         "noise": {"multiplier": 1.5},
     },
+    "a schedule": POISSON | {"noise": {"multiplier": {"schedule": {"start": 2, "decay": 0.9, "every": 20}}}},
     "pure": {
         "privacy": {"adjacency": "add-remove", "group_size": 3, "epsilon": "solve", "delta": 0},
         "training": {"iterations": 7},

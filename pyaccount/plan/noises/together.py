@@ -100,8 +100,8 @@ def _sizes_of_samples(document: Document, body: Body) -> list[Problem]:
         if one.sampler.fixed_draws or truncated:
             what = "truncated batches" if truncated else "batches of a fixed size"
             message = (
-                f"no bound is implemented for {what} of a sample: it has a random number of records, and those that were not drawn "
-                "leave their places in a batch to others"
+                f"no bound is implemented for {what} of a sample: it has a random number of records, and those that were not "
+                "drawn leave their places in a batch to others"
             )
             path = one.at("sampler", "truncate_to" if truncated else "kind")
             problems.append(document.problem("no-valid-bound", path, message, allowed="poisson, or no sampler"))
