@@ -67,6 +67,10 @@ class Bins(NamedTuple):
             return (k - 1) * (size - epsilon + logarithm(k - 1)) - k * logarithm(k) + margin
         return -(1 + k) * (size + logarithm(1 + k)) + k * (logarithm(k) - epsilon) + margin
 
+    def largest(self) -> int:
+        """Return the largest entry of a mode, in which columns of a record may overlap."""
+        return max(max(mode) for mode in _modes(self))
+
     def longest(self) -> Fraction:
         """Return the largest ‖m_t‖²."""
         return Fraction(max(row[t] for t, row in enumerate(_gram(self))), 1 << 2 * PLACES)
@@ -164,7 +168,7 @@ class BinRatio:
         self._halves = [
             (row[t] * square.numerator // square.denominator) >> shift for t, row in enumerate(_gram(setting))
         ]
-        largest = max(max(mode) for mode in _modes(setting))
+        largest = setting.largest()
         turns, size = -(-setting.rounds // setting.bins), abs(scale)
         self.error = (turns + 2) * (1 + size) ** 2 * Fraction(1, 1 << 34) + cells(setting.rounds, size, largest)
         if self.error > Fraction(1, 1000):

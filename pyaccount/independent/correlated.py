@@ -44,7 +44,7 @@ from .shapes import refused
 #: Bits of logarithms and exponentials.
 _BITS = 320
 #: Tangents are computed for matrices with at most this many entries.
-MOST_ENTRIES = 4_000_000
+MOST_ENTRIES = 1_000_000
 #: No further order is tried once δ is above the claim by no more than this share.
 ENOUGH = Fraction(1, 5000)
 
@@ -226,6 +226,26 @@ def prove(
     return found if found.delta < known.delta else known
 
 
+def _above(x: Fraction) -> Fraction:
+    """Return a multiple of 2^−_BITS that is at least x."""
+    return Fraction(math.ceil(x * (1 << _BITS)), 1 << _BITS)
+
+
+def _some(until: float) -> float:
+    """Return the seconds for one Gaussian mechanism beside others."""
+    return max(0.1, min(10.0, until - time.process_time()))
+
+
+def _power(x: Fraction, n: int) -> Fraction:
+    """Return an upper bound of x^n, for x ≥ 1."""
+    if n * logarithm(x) > 20_000:
+        raise refused("so many rounds beside correlated noise")
+    total, square = Fraction(1), _above(x)
+    while n:
+        total, square, n = _above(total * square) if n & 1 else total, _above(square * square), n >> 1
+    return total
+
+
 class _Composed:
     """Runs with correlated noise beside other rounds."""
 
@@ -246,10 +266,10 @@ class _Composed:
             known = part.moment(m, until - time.process_time(), goal=goal if alone and goal > 0 else None)
             if known is None:
                 return None
-            total *= known**count
+            total *= _power(known, count)
         for other, count in self.rest:
-            total = total * _other_moment(other, m) ** count
-        return Fraction(math.ceil(total * (1 << _BITS)), 1 << _BITS)
+            total *= _power(_other_moment(other, m), count)
+        return _above(total)
 
     def bounds(self, epsilon: Fraction, target: Fraction, seconds: float) -> ProvenBounds:
         """Return the bounds of both directions; the order m grows until the claim is proven, or the bound grows."""
@@ -289,7 +309,9 @@ class _Composed:
         if all(each is not None for each, _ in never):
             left = epsilon - sum(count * each for each, count in never if each is not None)
             if left >= 0:
-                beside = proof.prove(self.rest, left, target, 10.0, self.log).delta if self.rest else Fraction(0)
+                beside = (
+                    proof.prove(self.rest, left, target, _some(until), self.log).delta if self.rest else Fraction(0)
+                )
                 return min(Fraction(1), beside + self.truncated)
         if self.truncated or sum(part.law.rounds * len(part.columns.of(1)) for part, _ in self.runs) > MOST_ENTRIES:
             return Fraction(1)
@@ -307,7 +329,7 @@ class _Composed:
             )
             if epsilon + rise > 0:
                 parts: list[RepeatedRound] = [*self.rest, (GaussianRound(rounded_root(high)), 1)]
-                best = min(best, proof.prove(parts, epsilon + rise, target, 10.0, self.log).delta)
+                best = min(best, proof.prove(parts, epsilon + rise, target, _some(until), self.log).delta)
             if best <= target or time.process_time() > until:
                 break
             # The next tangent is near where a Gaussian mechanism of this size would have the loss −ε, and a little further.

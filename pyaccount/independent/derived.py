@@ -113,6 +113,10 @@ def shared_users(
     return CountedRound({moved: Fraction(weight, unit) for moved, weight in law.items()}, whole / parts), 1
 
 
+#: Matrices whose columns are series, which end with the run.
+SERIES = ("blt", "banded-inverse")
+
+
 def column(matrix: JsonObject | None, claim: JsonObject, rounds: int) -> tuple[list[Fraction], Fraction]:
     """Return the first column of a Toeplitz matrix, and what its squares are divided by: their sum, if it is normalised.
 
@@ -128,13 +132,15 @@ def column(matrix: JsonObject | None, claim: JsonObject, rounds: int) -> tuple[l
         entries = [exactly(each) for each in matrix["coefficients"]]
     elif kind == "banded-square-root":
         entries = [Fraction(1)]
-        for j in range(1, int(exactly(matrix["bands"]))):
+        if min(int(exactly(matrix["bands"])), rounds) > 4000:
+            raise refused("a square root with more than 4,000 bands")
+        for j in range(1, min(int(exactly(matrix["bands"])), rounds)):
             entries.append(entries[-1] * Fraction(2 * j - 1, 2 * j))
     elif kind == "optimal-toeplitz" and claimed.get("coefficients") and matrix.get("normalize", True):
         entries = [exactly(each) for each in claimed["coefficients"]]
         if len(entries) != matrix["bands"]:
             raise refused(f"{len(entries)} coefficients where the document has others")
-    elif kind in ("banded-inverse", "blt"):
+    elif kind in SERIES:
         entries, margin = _series(matrix, claimed, rounds), Fraction(1, 1 << 200)
     else:
         raise refused(f"the matrix {kind} with these options")
@@ -170,7 +176,9 @@ def _series(matrix: JsonObject, claimed: JsonObject, rounds: int) -> list[Fracti
             terms = [int(term * decay) for term, decay in zip(terms, decays, strict=True)]
     else:
         inverse = [exactly(each) for each in matrix.get("inverse_coefficients", ())] or [Fraction(1)]
-        for j in range(1, int(exactly(matrix.get("bands", 1)))):
+        if min(int(exactly(matrix.get("bands", 1))), rounds) > 4000:
+            raise refused("the inverse of a matrix with more than 4,000 bands")
+        for j in range(1, min(int(exactly(matrix.get("bands", 1))), rounds)):
             inverse.append(inverse[-1] * Fraction(2 * j - 3, 2 * j))
         wide, column = [int(each / inverse[0] * unit) for each in inverse], [int(unit / inverse[0])]
         for i in range(1, rounds):
@@ -186,7 +194,7 @@ def pattern(entries: Sequence[Fraction], rounds: int, apart: int, most: int) -> 
     They are the first columns at the smallest separation: if columns of at most `apart` bands are orthogonal, because earlier
     columns are not shorter, and with decreasing coefficients ≥ 0 as well (section 11). The largest column is the first.
     """
-    if most > 1 and len(entries) > apart and rounds > 100_000:
+    if most > 1 and len(entries) > apart and most * len(entries) > 3_000_000:
         raise refused("overlapping columns of so many rounds")
     if most > 1 and len(entries) > apart and any(a < b for a, b in pairwise([*entries, Fraction(0)])):
         raise refused("overlapping columns that do not decrease")

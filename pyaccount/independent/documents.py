@@ -14,6 +14,7 @@ from itertools import product
 
 from .correlated import Correlated, SecretPatterns
 from .derived import (
+    SERIES,
     RepeatedRound,
     column,
     discrete,
@@ -70,9 +71,8 @@ class Reader:
         self.group = _at_least_one(privacy, "group_size", 1)
         # Under *zero-out* and *add-remove* a record moves a sum by 1, under *replace-one* by 2.
         self.moves = self.group * (2 if self.adjacency == "replace-one" else 1)
-        stated = {"adjacency": self.adjacency, "group_size": self.group} | dict(certificate.get("privacy", {}))
-        if (stated["adjacency"], stated["group_size"]) != (self.adjacency, self.group):
-            raise refused("a certificate that protects others than its document")
+        if self.group > 10_000:
+            raise refused("groups of more than 10,000 records")
         self.claims: Sequence[JsonObject] = certificate.get("phases", ())
         self.claim: JsonObject = {}
         self.scale = Fraction(1)
@@ -157,6 +157,8 @@ class Reader:
     def _iterations(self, body: JsonObject, epoch: Fraction | None) -> int:
         training = body["training"]
         if training.get("iterations") is not None:
+            if training.get("epochs") is not None:
+                raise refused("iterations beside epochs")
             return _at_least_one(training, "iterations", 1)
         if epoch is None or training.get("epochs") is None:
             raise refused("a document without a number of rounds that this checker reads")
@@ -209,6 +211,8 @@ class Reader:
             if draws != 1 and training.get("sampling_probability") is None:
                 p /= draws
             rounds = count or self._iterations(body, 1 / (p * draws))
+            if draws * self.group > 20_000:
+                raise refused("so many draws of a group in one round")
             shift = rounded_root(main + also)
             if "truncate_to" in sampler:
                 if self.adjacency != "zero-out" or self.group != 1 or draws != 1:
@@ -240,6 +244,9 @@ class Reader:
             entries, norm = column(matrix, self.claim, rounds)
             if len(entries) > exactly(sampler["min_separation"]):
                 raise refused("shared users with long columns")
+            turns, records = -(-rounds // int(exactly(sampler["min_separation"]))), exactly(sampler["records_per_user"])
+            if rounds * turns * records**3 > 1_000_000:
+                raise refused("users who share so many records in so many rounds")
             squared = [each**2 / norm for each in entries]
             yield shared_users(sampler, self._probability(body), rounds, (main, also), squared)
         elif kind == "balls-in-bins" and (matrix is None or matrix["kind"] == "identity"):
@@ -254,6 +261,8 @@ class Reader:
         entries, norm = column(matrix, self.claim, rounds)
         given = sampler.get(key)
         if given is None:
+            if matrix is not None and matrix["kind"] in SERIES:
+                raise refused(f"a sampler without {key} and a matrix without bands")
             given = 1 / self._probability(body) if key == "bins" else len(entries)
         apart = math.floor(exactly(given))
         if apart < 1:
@@ -297,8 +306,8 @@ class Reader:
         """Return the round of a sampler with a fixed number m of draws from N records (sections 1.2 and 1.3)."""
         records = _at_least_one(training, "dataset_size", 0)
         drawn = _at_least_one(training, "expected_batch_size", 0)
-        if drawn > records or (self.adjacency == "add-remove" and drawn > records - self.group):
-            raise refused("batches that the data set cannot fill")
+        if drawn > 50_000 or drawn > records or (self.adjacency == "add-remove" and drawn > records - self.group):
+            raise refused("batches of more than 50,000 records, or that the data set cannot fill")
         if kind == "fixed-size":
             law, lost = hypergeometric(records, drawn, self.group), Fraction(0)
         elif kind in ("with-replacement", "must-wo"):
@@ -330,10 +339,17 @@ class Reader:
         """
         training, sampler, matrix = body["training"], body["sampler"], body.get("matrix")
         entries, norm = column(matrix, self.claim, 20_000)
+        if len(entries) == 20_000:
+            raise refused("cyclic Poisson sampling with columns as long as this")
         parts = _at_least_one(sampler, "partitions", len(entries))
         if len(entries) > parts:
             raise refused("more bands than parts under cyclic Poisson sampling")
-        p = self._probability(body) * (1 if training.get("sampling_probability") is not None else parts)
+        alone = {key: value for key, value in training.items() if key == "sampling_probability"}
+        rated = {key: value for key, value in training.items() if key not in alone}
+        chances = [self._probability({"training": alone})] if alone else []
+        if "participation_rate" in rated or "expected_batch_size" in rated:
+            chances.append(self._probability({"training": rated}) * parts)
+        p = max(chances)
         if p > 1:
             raise refused("a probability above 1")
         iterations = self._iterations(body, parts / p)

@@ -65,10 +65,10 @@ class Shifted:
         n, columns = process.rounds, process.columns
         self.rounds, self._bytes, self._ratio = n, random_bytes, process.ratio(Fraction(1))
         usual = self._ratio.posterior([0] * n)
-        mean = Outcomes(n, columns, 1).spread([1 << EXPONENT - 8] * n if usual is None else usual[1])
+        mean = Outcomes(n, columns, max(columns)).spread([1 << EXPONENT - 8] * n if usual is None else usual[1])
         self.d = [each * int(size * 1024) >> 10 for each in mean]
         self.squared = Fraction(sum(map(mul, self.d, self.d)), 1 << _UNIT)
-        self._outcomes = Outcomes(n, columns, max(self.d) // max(columns) + 2)
+        self._outcomes = Outcomes(n, columns, max(self.d) + 2 * max(columns))
         self.largest = _root(process.longest())
         self.centre = self._at([0] * n)
 

@@ -89,6 +89,10 @@ class Process(Protocol):
         """
         ...
 
+    def largest(self) -> int:
+        """Return the most that the participations of one record move a row, in the units of `columns`."""
+        ...
+
     def longest(self) -> Fraction:
         """Return an upper bound of ‖Cx‖² over all patterns."""
         ...
@@ -126,10 +130,10 @@ class Outcomes:
     the opposite order, has the sums Σ_j c_j·y_(i+j) of all rounds i as its digits, exactly.
     """
 
-    def __init__(self, rounds: int, columns: Sequence[int], most: int) -> None:
-        """Take the coefficients in units of 2^−40; `most` bounds how many of them are added to a row."""
+    def __init__(self, rounds: int, columns: Sequence[int], largest: int) -> None:
+        """Take the coefficients in units of 2^−40, and the most that is added to a row or taken from it."""
         self.rounds, self.columns = rounds, list(columns)
-        bands, largest = len(self.columns), most * max(self.columns)
+        bands = len(self.columns)
         self._offset = 1 << ((9 << PLACES) + largest).bit_length()
         bits = ((self._offset + (9 << PLACES) + largest) * sum(self.columns)).bit_length()
         self._raised = min(127 - bits, 128 - 2 * PLACES - 4)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from .bins import Bins
-from .derived import column
+from .derived import SERIES, column
 from .process import Process
 from .shapes import JsonObject, exactly, filled_in, refused
 from .spaced import SpacedRun
@@ -43,6 +43,9 @@ def process(certificate: JsonObject) -> Process:
 
 def _spaced(document: JsonObject, claim: JsonObject) -> SpacedRun:
     coefficients, training = _coefficients(document, claim), document["training"]
+    matrix = document.get("matrix") or {"kind": "identity"}
+    if document["sampler"].get("min_separation") is None and matrix["kind"] in SERIES:
+        raise refused("a sampler without min_separation and a matrix without bands")
     b = _whole(document, claim, "min_separation", len(coefficients))
     warm = document["sampler"].get("start", "warm")
     if len(coefficients) > b or warm not in ("warm", "cold"):
@@ -56,6 +59,8 @@ def _spaced(document: JsonObject, claim: JsonObject) -> SpacedRun:
     if not 0 < p < 1:
         raise refused("new samples of the rate that the document states")
     rounds = _rounds(training, b - 1 + 1 / p)
+    if b > 10**5:
+        raise refused(f"new samples of records that are {b} rounds apart")
     return SpacedRun(rounds, b, p, warm == "warm", coefficients[:rounds], Fraction(1))
 
 
@@ -70,6 +75,8 @@ def _bins(document: JsonObject, claim: JsonObject) -> Bins:
     if rates and round(usual) != bins:
         raise refused("new samples of bins that contradict the rate")
     rounds, bands = _rounds(document["training"], Fraction(bins)), _coefficients(document, claim)
+    if bins * bins * rounds > 100_000_000:
+        raise refused(f"new samples of {bins} bins in {rounds} rounds")
     return Bins(rounds, bins, bands[:rounds], Fraction(1))
 
 
@@ -93,6 +100,8 @@ def _rates(training: JsonObject) -> list[Fraction]:
 
 def _rounds(training: JsonObject, epoch: Fraction) -> int:
     if training.get("iterations") is not None:
+        if training.get("epochs") is not None:
+            raise refused("iterations beside epochs")
         rounds = exactly(training["iterations"])
         if rounds.denominator != 1:
             raise refused(f"new samples of {float(rounds)!r} iterations")
@@ -103,7 +112,7 @@ def _rounds(training: JsonObject, epoch: Fraction) -> int:
 def _coefficients(document: JsonObject, claim: JsonObject) -> tuple[Fraction, ...]:
     """Return the coefficients of C, rounded up to multiples of 2^−80."""
     unit, matrix, rounds = 1 << 80, document.get("matrix"), _rounds(document["training"], Fraction(10**5))
-    if rounds > 10**5 or exactly((matrix or {}).get("bands", 1)) > rounds:
+    if rounds > 20_000 or exactly((matrix or {}).get("bands", 1)) > rounds:
         raise refused("new samples of so many rounds, or of fewer rounds than bands")
     entries, norm = column(matrix, claim, rounds)
     if min(entries) < 0:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from .enclosures import logarithm
 from .process import Process
+from .samples import MOST_REPLICAS
 from .shapes import JsonObject, exactly, filled_in, refused
 
 #: By how much a recorded number may be off: it was computed in doubles.
@@ -259,7 +260,10 @@ def _weight_bound(
         return
     here = known.with_noise(exactly(test["noise_multiplier"]))
     if order is not None:
-        least = moment(here, int(order))
+        if not (isinstance(order, int) and 2 <= order <= MOST_REPLICAS):
+            record.not_checked.append(unknown)
+            return
+        least = moment(here, order)
         c_m = logarithm(Fraction((order - 1) ** (order - 1), order**order))
         bound = None if least is None else least + c_m - (order - 1) * epsilon
     else:

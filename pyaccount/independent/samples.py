@@ -78,7 +78,7 @@ class Removed:
     def sampler(self, random_bytes: Bytes) -> SampleFunction:
         """Return a function that draws V ≤ Z·(f₊ − e^ε)₊/f₋^m, where f₋ ≤ f ≤ f₊ for all outcomes in the cells drawn."""
         process, tuples, m, one = self._process, self._tuples, self._tuples.replicas, Fraction(1)
-        outcomes, ratio = Outcomes(process.rounds, process.columns, m), process.ratio(one)
+        outcomes, ratio = Outcomes(process.rounds, process.columns, m * process.largest()), process.ratio(one)
         least = exp((self._epsilon.numerator << ratio.bits) // self._epsilon.denominator, ratio.bits) - 2
         error = up(ratio.error, 64)
 
@@ -108,7 +108,7 @@ class Added:
     def sampler(self, random_bytes: Bytes) -> SampleFunction:
         """Return a function that draws V ≤ (1 − e^ε·f₋)₊/g₋."""
         process, tau = self._process, self._tau
-        outcomes = Outcomes(process.rounds, process.columns, max(1, math.ceil(tau)))
+        outcomes = Outcomes(process.rounds, process.columns, max(1, math.ceil(tau)) * process.largest())
         ratio, density = process.ratio(Fraction(1)), process.ratio(-tau)
         least = exp((self._epsilon.numerator << ratio.bits) // self._epsilon.denominator, ratio.bits) - 2
         errors = up(ratio.error, 64), up(density.error, 64)

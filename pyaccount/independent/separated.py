@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from .correlated import Correlated, exp_above, log_above
-from .derived import column
+from .derived import SERIES, column
 from .replicas import EqualColumns, MovedColumns, Renewals
 from .shapes import JsonObject, exactly, refused
 
@@ -49,6 +49,8 @@ def _entries(matrix: JsonObject, here: JsonObject) -> list[list[Fraction]]:
             "sampling with a matrix from a file that has more rows than rounds, or whose entries are not stated"
         )
     rows = [[exactly(each) for each in row] for row in here["entries"]]
+    if any(each for i, row in enumerate(rows) for each in row[i + 1 :]):
+        raise refused("a matrix with entries above its diagonal")
     columns = [[row[i] for row in rows[i:]] for i in range(len(rows))]
     for entries in columns:
         while len(entries) > 1 and entries[-1] == 0:
@@ -73,7 +75,7 @@ def b_min_sep(
     """
     sampler, matrix = body["sampler"], body.get("matrix")
     (main, also), norm = squares, Fraction(1)
-    if matrix is not None and matrix["kind"] in ("tree", "blt", "banded-inverse"):
+    if matrix is not None and matrix["kind"] in ("tree", *SERIES):
         raise refused(f"b-min-sep sampling with the matrix {matrix['kind']}, whose columns are long")
     if matrix is not None and matrix["kind"] == "dense":
         columns = _entries(matrix, claim.get("matrix") or {})
@@ -89,9 +91,10 @@ def b_min_sep(
         raise refused(f"a participation rate above 1/{b}")
     p = max(chances)
     law = Renewals(rounds(b - 1 + 1 / p), b, p, sampler.get("start", "warm") == "warm")
-    if law.rounds > MOST_ROUNDS or len(columns) not in (1, law.rounds) or len(columns[0]) > law.rounds:
+    dense = matrix is not None and matrix["kind"] == "dense"
+    if max(law.rounds, b) > MOST_ROUNDS or len(columns) != (law.rounds if dense else 1) or len(columns[0]) > law.rounds:
         raise refused(f"this matrix in {law.rounds} rounds")
-    if len(columns) == 1:
+    if not dense:
         moved: MovedColumns = EqualColumns(columns[0], main / norm, b, also)
     else:
         moved = MovedColumns(columns, main, b, also)

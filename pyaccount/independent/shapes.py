@@ -138,6 +138,10 @@ def filled_in(certificate: JsonObject) -> dict[str, Any]:
         _choose(body.get("matrix") or {}, claim.get("matrix") or {})
         _choose(body.get("sampler") or {}, claim.get("chosen") or {})
     _understood(document)
+    privacy = document["privacy"]
+    stated = {"group_size": 1} | dict(privacy) | dict(certificate.get("privacy") or {})
+    if (stated["adjacency"], stated["group_size"]) != (privacy["adjacency"], privacy.get("group_size", 1)):
+        raise refused("a certificate that protects others than its document")
     return document
 
 

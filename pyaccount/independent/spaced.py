@@ -41,20 +41,20 @@ class SpacedRun(NamedTuple):
         return self._replace(sigma=sigma)
 
     def squares(self) -> list[Fraction]:
-        """Return ‖c_i‖²/σ² of the columns of the rounds 1 to n."""
-        sums = list(accumulate(c * c / self.sigma**2 for c in self.coefficients))
+        """Return ‖c_i‖²/σ² of the columns of the rounds 1 to n, with coefficients rounded up as in all samples."""
+        sums = list(accumulate(Fraction(c * c, 1 << 2 * PLACES) for c in self.columns))
         return [sums[min(len(sums), self.rounds - i) - 1] for i in range(self.rounds)]
 
     def never(self) -> Fraction:
         """Return an upper bound of −ln w_∅ (section 10.7).
 
-        In a warm start with j rounds of waiting there are n − j rounds left in which the record does not join.
+        Cold: w_∅ = q^n, q = 1 − p. Warm, with D = 1 + (b − 1)p: the record is free with probability 1/D, or waits for j = 1..b−1
+        rounds, each with probability p/D. With w = min(b − 1, n), w_∅ ≥ q^(n−w)/D·(q^w + Σ_(j ≤ w) p·q^(w−j)), and the last
+        factor is 1.
         """
-        q, margin = 1 - self.probability, Fraction(1, 1 << 200)
-        if not self.warm:
-            return -self.rounds * logarithm(q) + margin
-        whole = q**self.rounds + self.probability * sum(q ** max(0, self.rounds - j) for j in range(1, self.apart))
-        return -logarithm(whole / (1 + (self.apart - 1) * self.probability)) + margin
+        waits = min(self.apart - 1, self.rounds) if self.warm else 0
+        start = logarithm(1 + (self.apart - 1) * self.probability) if self.warm else Fraction(0)
+        return start - (self.rounds - waits) * logarithm(1 - self.probability) + Fraction(1, 1 << 200)
 
     def hoelder(self, scale: Fraction, parameter: Fraction | None, epsilon: Fraction) -> Fraction | None:
         """Return Hölder's bound on samples whose patterns are those of another probability."""
@@ -62,6 +62,10 @@ class SpacedRun(NamedTuple):
         if not (0 < other < 1 and (scale > 1 or scale < 0)):
             return None
         return spaced_bound(self, scale, other, epsilon)
+
+    def largest(self) -> int:
+        """Return the largest entry of a column: participations of a record share no row."""
+        return max(self.columns)
 
     def longest(self) -> Fraction:
         """Return the largest number of participations times the squared norm of a whole column."""

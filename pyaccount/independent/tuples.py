@@ -131,12 +131,12 @@ class SpacedTuples:
 
         Z_m is a sum over tuples of products of at most n + 1 weights. A weight is a chance times at most 4(m + 2)² factors
         that are 1 or more, each rounded up by a few units of 2^−64, so that its relative error is at most 4(m + 2)²·2^−62
-        over the chance. A term of β ≥ 1 is made whole, which adds at most 2^−48 of it. The error of the logarithm is at most
-        the sum of these.
+        over the chance. Each of at most m + 1 terms of β ≥ 1 is made whole, which adds at most 2^−48 of β. The error of the
+        logarithm is at most the sum of these.
         """
         m, p = self.replicas, self.setting.probability
         least: Fraction = (min(p, 1 - p) / (1 + (self.setting.apart - 1) * p)) ** m
-        error = (self.setting.rounds + 1) * (Fraction(4 * (m + 2) ** 2, 1 << _FINE - 2) / least + Fraction(1, UNIT))
+        error = (self.setting.rounds + 1) * (Fraction(4 * (m + 2) ** 2, 1 << _FINE - 2) / least + Fraction(m + 1, UNIT))
         return logarithm(Fraction(self.total, UNIT)) - error
 
     def draw(self, random_bytes: Bytes) -> Pattern | None:

@@ -75,6 +75,8 @@ def check(
         verdict["claimed"] = {"epsilon": float(epsilon), "delta": float(delta)}
         if not (0 <= epsilon <= 10_000 and 0 <= delta < 1):
             raise refused("an ε above 10,000 or a δ that is not in [0, 1)")
+        if 0 < delta < Fraction(1, 10**300):
+            raise refused("a δ below 1e-300")
         sampled = rests_on_samples(certificate)
         if sampled and delta == 0:
             raise refused("samples at δ = 0")
@@ -92,7 +94,7 @@ def check(
             _judge(verdict, found, delta)
     except NotCheckableError as error:
         verdict["reason"] = str(error)
-    except ArithmeticError as error:
+    except (ArithmeticError, MemoryError, RecursionError) as error:
         verdict["reason"] = f"no bound is implemented for numbers of this size: {type(error).__name__}"
     return verdict | {"seconds": round(time.process_time() - began, 3)}
 

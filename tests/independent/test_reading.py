@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from places import CERTIFICATES
 
 import pyaccount
 from pyaccount.independent import derived, kinds, lattice, rounds
@@ -273,3 +274,79 @@ def test_cells_are_nested_whatever_thresholds_were_found() -> None:
 def test_text_that_readers_read_differently_is_no_certificate(text: str) -> None:
     with pytest.raises(ValueError, match=r"twice|number|deeply"):
         parsed(text)
+
+
+def judged(epsilon: float, phases: list[dict[str, Any]] | None = None, **document: Any) -> tuple[str, str]:
+    """Return the verdict on a claim that was made by hand, and its reason."""
+    found = verdict(claimed({"privacy": private("zero-out"), **document}, epsilon) | {"phases": phases or [{}]})
+    return found["verdict"], found["reason"] or ""
+
+
+CYCLIC: dict[str, Any] = {
+    "training": {"iterations": 20, "sampling_probability": 0.01},
+    "sampler": {"kind": "cyclic-poisson", "partitions": 4},
+    "matrix": {"kind": "toeplitz", "coefficients": [1, 0.5]},
+    "noise": {"multiplier": 1},
+}
+
+
+def test_a_rate_beside_a_probability_counts_for_each_part() -> None:
+    """A rate of 0.2 with four parts is a probability of 0.8 for the records of a part."""
+    plain, _ = judged(4, **CYCLIC)
+    both, _ = judged(4, **CYCLIC | {"training": CYCLIC["training"] | {"participation_rate": 0.2}})
+    assert (plain, both) == ("proven", "refuted")
+
+
+SERIES = {"kind": "blt", "scales": [0.5], "decays": [0.5]}
+SPACED: dict[str, Any] = {
+    "training": {"iterations": 20, "sampling_probability": 0.1},
+    "sampler": {"kind": "b-min-sep", "min_separation": 2},
+    "noise": {"multiplier": 2},
+}
+DENSE = {"kind": "dense", "file": "matrix.npy", "normalize": False}
+
+
+@pytest.mark.parametrize(
+    ("document", "entries", "reason"),
+    [
+        (CYCLIC | {"training": CYCLIC["training"] | {"epochs": 50}}, None, "iterations beside epochs"),
+        (SPACED | {"matrix": DENSE, "training": {"iterations": 2, "sampling_probability": 0.1}}, [[1, 9], [0, 1]], "diagonal"),
+        (SPACED | {"matrix": DENSE}, [[0.001]], "in 20 rounds"),
+        (SPACED | {"matrix": SERIES, "sampler": {"kind": "b-min-sep"}, "privacy": private("replace-one")}, None,
+         "min_separation"),
+        (CYCLIC | {"matrix": SERIES, "sampler": {"kind": "cyclic-poisson", "phase": "random"}}, None, "partitions"),
+        (CYCLIC | {"privacy": private(group_size=10**9)}, None, "10,000 records"),
+        (SPACED | {"matrix": {"kind": "banded-square-root", "bands": 10**9}, "training": {"iterations": 10**5,
+                   "sampling_probability": 0.1}}, None, "4,000 bands"),
+        (SPACED | {"sampler": {"kind": "b-min-sep", "min_separation": 10**9}}, None, "this matrix in 20 rounds"),
+        (SPACED | {"count": 10**9}, None, "so many rounds"),
+    ],
+)  # fmt: skip
+def test_what_an_auditor_found_is_refused(
+    document: dict[str, Any], entries: list[list[float]] | None, reason: str
+) -> None:
+    """Documents that were misread, or that took hours or gigabytes."""
+    found, why = judged(200, [{"matrix": {"entries": entries}}], **document)
+    assert (found, reason in why) == ("not checkable", True), why
+
+
+def test_a_certificate_of_samples_protects_what_its_document_does() -> None:
+    data = json.loads((CERTIFICATES / "v1" / "verified.json").read_text())
+    data["document"]["privacy"] |= {"adjacency": "replace-one", "group_size": 5}
+    assert verdict(data)["verdict"] == "not checkable"
+    data["document"]["privacy"] = {"adjacency": "zero-out", "epsilon": 2, "delta": 0.01}
+    data["privacy"] |= {"adjacency": "replace-one"}
+    assert "protects others" in verdict(data)["reason"]
+
+
+def test_what_is_too_small_or_too_deep_is_no_error() -> None:
+    data = certified({"privacy": private(), "mechanism": {"kind": "gaussian", "sigma": 4}})
+    deep: list[Any] = []
+    for _ in range(700):
+        deep = [deep]
+    data["guarantee"]["delta"] = 1e-200
+    assert verdict(data)["verdict"] == "refuted"
+    data["document"]["accounting"] = {"profile": deep}
+    assert "RecursionError" in verdict(data)["reason"]
+    tiny = json.dumps(data | {"guarantee": data["guarantee"] | {"delta": 7}}).replace('"delta": 7', '"delta": 1e-390')
+    assert check(parsed(tiny), 3.0)["verdict"] == "not checkable"
