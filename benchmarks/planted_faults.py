@@ -56,6 +56,10 @@ _SAMPLED = (
     "phases:\n  - mechanism: {kind: laplace, scale: 1}\n    count: 30\n"
     "    sampler: {kind: poisson, sampling_probability: 0.05}\n"
 )
+_SEPARATED = (
+    "training: {sampling_probability: 0.1, iterations: 24}\nsampler: {kind: b-min-sep, min_separation: 3, start: START}\n"
+    "matrix: {kind: banded-square-root, bands: 3}\nnoise: {multiplier: 1}\naccounting: {method: renyi, seed: 1}\n"
+)
 
 DOCUMENTS = {
     "poisson": _document("add-remove", _poisson(0.01, 500, 0.8)),
@@ -76,6 +80,8 @@ DOCUMENTS = {
     "stated": _document("zero-out", _STATED),
     "phases": _document("add-remove", _PHASES),
     "on-a-sample": _document("add-remove", _SAMPLED),
+    "b-min-sep": _document("zero-out", _SEPARATED.replace("START", "warm")),
+    "b-min-sep, cold": _document("zero-out", _SEPARATED.replace("START", "cold")),
 }
 
 _INFINITE = (
@@ -96,7 +102,8 @@ _SPLIT = """low.max(match self.query {
                 Query::Delta(epsilon) => split.delta(epsilon),
                 Query::Epsilon(delta) => split.epsilon(delta, high),
             })"""
-#: The lower bounds are not there, so that the copy does not notice that its bounds cross.
+#: The lower bounds are not there, so that the copy does not notice that its bounds cross. Their intervals never become narrow, so
+#: the search ends after its second lattice.
 _NO_LOWER = (
     (
         f"{CORE}/pld/readoff.rs",
@@ -109,9 +116,11 @@ _NO_LOWER = (
     (f"{CORE}/pld/search.rs", "split.as_ref().map_or(0.0, |split| split.delta(epsilon))", "0.0 * epsilon"),
     (f"{CORE}/pld/curve.rs", "least.max(point.0)", "0.0 * point.0"),
     (f"{CORE}/pld/without_lattice.rs", "single(below.as_ref(), self.query)?.lower", "0.0"),
+    (f"{CORE}/pld/search.rs", "answer.within_tolerance || below || idle >= patience || spent", "attempt > 0"),
 )
 _READ = "epsilon - self.origin.loss + if self.side == Side::Upper { -error } else { error }"
 _POISSON = 'Part("poisson", (group, rate, noise), (("two_sided", two_sided), ("reverse", reverse and not two_sided)))'
+_RENEWAL = 'body.separation() or 1, body.sampling_probability(), self.start(body) == "warm"'
 _NORM = "sums.norm(sums.spaced_sum(column, n, b, most))"
 _STEPS = '{"add-remove": 2.0, "replace-one": 2.0, "zero-out": 1.0}[privacy.adjacency]'
 _JOINT = "Reflected::both(Half::Joint(joint(2.0)), Half::Joint(joint(2.0)))"
@@ -284,6 +293,44 @@ FAULTS = (
         "q/(1 + q) in place of q: weights that are not normalised",
         ((f"{CORE}/laws/mod.rs", "probability / (1.0 - probability)", "probability"),),
         ("poisson", "few-rounds", "group"),
+    ),
+    # Correlated noise with sampling.
+    *(
+        Fault(
+            name,
+            f"b-min-sep sampling: {what}",
+            ((f"{PLAN}/samplers/renewal.py", _RENEWAL, _RENEWAL.replace(right, faulty)),),
+            documents,
+        )
+        for name, what, right, faulty, documents in (
+            (
+                "rate",
+                "the participation rate in place of the probability of a free record",
+                "body.sampling_probability()",
+                "body.participation_rate()",
+                ("b-min-sep", "b-min-sep, cold"),
+            ),
+            (
+                "one-apart",
+                "a record sits out one round too many",
+                "body.separation() or 1",
+                "(body.separation() or 1) + 1",
+                ("b-min-sep", "b-min-sep, cold"),
+            ),
+            ("start", "a cold start is taken for a warm one", ' == "warm"', ' != ""', ("b-min-sep, cold",)),
+        )
+    ),
+    Fault(
+        "separated-noise",
+        "b-min-sep sampling: coefficients are divided by 1.01 σ",
+        (
+            (
+                f"{PLAN}/samplers/renewal.py",
+                "scaled_coefficients(document, body, sigma)",
+                "scaled_coefficients(document, body, 1.01 * sigma)",
+            ),
+        ),
+        ("b-min-sep",),
     ),
     # Norms and noise.
     Fault(
