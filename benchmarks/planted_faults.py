@@ -102,8 +102,8 @@ _SPLIT = """low.max(match self.query {
                 Query::Delta(epsilon) => split.delta(epsilon),
                 Query::Epsilon(delta) => split.epsilon(delta, high),
             })"""
-#: The lower bounds are not there, so that the copy does not notice that its bounds cross. Their intervals never become narrow, so
-#: the search ends after its second lattice.
+#: The lower bounds are not there, so that the copy does not notice that its bounds cross. The intervals never become narrow, so
+#: the search ends after its second lattice, and doubling is not tried.
 _NO_LOWER = (
     (
         f"{CORE}/pld/readoff.rs",
@@ -117,6 +117,11 @@ _NO_LOWER = (
     (f"{CORE}/pld/curve.rs", "least.max(point.0)", "0.0 * point.0"),
     (f"{CORE}/pld/without_lattice.rs", "single(below.as_ref(), self.query)?.lower", "0.0"),
     (f"{CORE}/pld/search.rs", "answer.within_tolerance || below || idle >= patience || spent", "attempt > 0"),
+    (
+        f"{CORE}/pld/search.rs",
+        "answer.within_tolerance || narrow || !self.worth_doubling(&answer)",
+        "answer.upper > 0.0",
+    ),
 )
 _READ = "epsilon - self.origin.loss + if self.side == Side::Upper { -error } else { error }"
 _POISSON = 'Part("poisson", (group, rate, noise), (("two_sided", two_sided), ("reverse", reverse and not two_sided)))'
