@@ -26,6 +26,7 @@ try:
         get_gsm_class,
     )
     from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
+    from opacus.optimizers.optimizer import _check_processed_flag, _mark_as_processed
     from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
     from opacus.validators import ModuleValidator
     from torch import nn
@@ -35,6 +36,8 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError.of(str(error.name), "pyaccount.integrations.opacus needs it") from error
 
+from pyaccount.training.clipping import LEAST_NORM, wide
+from pyaccount.training.precision import weighted_sum, without_autocast
 from pyaccount.training.torch import RunBatchSampler, collate
 
 #: Opacus's ways to compute the gradients of single records that clip them to one norm over all parameters.
@@ -158,9 +161,21 @@ class RunOptimizer(_Released, DPOptimizer):  # type: ignore[misc, unused-ignore]
     """Opacus's optimizer, whose noise and normaliser are those of a run."""
 
     def clip_and_accumulate(self) -> None:
-        """Clip the gradients of single records and add them up, and count the records."""
-        self.clipped += len(self.grad_samples[0])
-        super().clip_and_accumulate()
+        """Clip the gradients of single records and add them up, in float32 where Opacus may round more; count the records."""
+        samples = [wide(one).detach() for one in self.grad_samples]
+        count = len(samples[0])
+        self.clipped += count
+        with without_autocast(samples):
+            norms = [
+                torch.linalg.vector_norm(one.flatten(1) if one.dim() > 1 else one[:, None], dim=1) for one in samples
+            ]
+            norm = torch.linalg.vector_norm(torch.stack([one.to(samples[0].device) for one in norms]), dim=0)
+            factors = (self.max_grad_norm / norm.clamp_min(LEAST_NORM)).clamp_max(1.0)
+        for parameter, one in zip(self.params, samples, strict=True):
+            _check_processed_flag(parameter.grad_sample)
+            total = weighted_sum(factors, one, self.names[id(parameter)])
+            parameter.summed_grad = total if parameter.summed_grad is None else parameter.summed_grad + total
+            _mark_as_processed(parameter.grad_sample)
 
 
 class GhostRunOptimizer(_Released, DPOptimizerFastGradientClipping):  # type: ignore[misc, unused-ignore]

@@ -4,7 +4,7 @@ The room takes a certificate, or a document without a blank, and a secret key. I
 is about: `batches` draws the records of each round, `noise` draws the rows of C⁻¹Z that are added to the sums, and `key`
 holds the secret from which both are drawn. Batches and noise are functions of the key and of their coordinates. The room
 knows certificates and documents, but not how they were computed. It needs numpy and the compiled core; only the modules
-`torch`, `clipping`, `device` and `jax` need a deep-learning framework.
+`torch`, `clipping`, `precision`, `unchanged`, `device` and `jax` need a deep-learning framework.
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError.of("torch", "pyaccount.training.clipping needs it") from error
 
+from pyaccount.training.precision import weighted_sum, without_autocast
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -62,8 +64,8 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss, a batch and how to clip
     or `clip_norm` if there is no run. `also` contains groups of parameters that the document releases as other sums, by their
     names in `noise.also`: the parameters of each group are clipped together to the norm that the run has for it, the remaining
     parameters to the clip norm of the run. An example whose `mask` is false contributes nothing. A batch without examples gives
-    zeros. For half-precision parameters, sums, norms and contributions are float32, because roundings to half precision could
-    make contributions longer than the clip norm.
+    zeros. For half-precision parameters and inside of `torch.autocast`, sums, norms and contributions are float32, because
+    roundings to half precision could make contributions longer than the clip norm.
 
     Gradients are computed with `torch.func`. Every example is run as a batch of one, so layers cannot mix examples. The memory of
     one gradient per example is needed on an accelerator; on a processor, that of some `TOGETHER` numbers or of one gradient.
@@ -213,17 +215,18 @@ def _factors(gradients: Mapping[str, Tensor], names: Sequence[str], norm: float)
     The norm is that of the norms of rows, which is as exact as a sum of all squares and writes no copy of the gradients.
     """
     rows = []
-    for name in names:
-        gradient = gradients[name]
-        row = torch.linalg.vector_norm(gradient if gradient.dim() > 1 else gradient[:, None], dim=-1)
-        rows.append(row.flatten(1) if row.dim() > 1 else row[:, None])
-    return (norm / torch.linalg.vector_norm(torch.cat(rows, 1), dim=1).clamp_min(LEAST_NORM)).clamp_max(1.0)
+    with without_autocast(gradients[name] for name in names):
+        for name in names:
+            gradient = gradients[name]
+            row = torch.linalg.vector_norm(gradient if gradient.dim() > 1 else gradient[:, None], dim=-1)
+            rows.append(row.flatten(1) if row.dim() > 1 else row[:, None])
+        return (norm / torch.linalg.vector_norm(torch.cat(rows, 1), dim=1).clamp_min(LEAST_NORM)).clamp_max(1.0)
 
 
 def _add(total: dict[str, Tensor], factors: Tensor, gradients: Mapping[str, Tensor], names: Iterable[str]) -> None:
     """Add the clipped gradients of a part to the sums."""
     for name in names:
-        clipped = torch.tensordot(factors, gradients[name], dims=1)
+        clipped = weighted_sum(factors, gradients[name], name)
         if name in total:
             total[name] += clipped
         else:

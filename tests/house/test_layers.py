@@ -144,7 +144,7 @@ def parts_imported(source: Source) -> Iterator[tuple[int, str]]:
 
 #: Modules that need a deep-learning framework; no other module of the package imports them. And the frameworks.
 FRAMED = {
-    *(f"pyaccount.training.{name}" for name in ("torch", "clipping", "device", "jax")),
+    *(f"pyaccount.training.{name}" for name in ("torch", "clipping", "precision", "unchanged", "device", "jax")),
     *(f"pyaccount.integrations.{name}" for name in ("records", "ghost", "transformers", "lightning", "trl", "opacus")),
     *(f"pyaccount.integrations.{name}" for name in ("flower", "flower_clients")),
     "pyaccount.integrations.jax_privacy",

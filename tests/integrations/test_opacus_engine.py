@@ -164,6 +164,31 @@ def test_epsilon_is_that_of_the_certificate_and_the_record_is_complete(tmp_path:
     assert hold_record(tmp_path / "record.jsonl", certificate).released == ROUNDS
 
 
+@pytest.mark.parametrize("mode", ["hooks", "functorch"])
+def test_sums_are_exact_inside_of_autocast(tmp_path: Path, mode: str) -> None:
+    """The gradient of every record is (5, 0), clipped to (1, 0): the sum of 259 is 259, which bfloat16 does not have."""
+    records, model = 259, torch.nn.Linear(2, 2, bias=False)
+    torch.nn.init.zeros_(model.weight)
+    every = {
+        "training": {"dataset_size": records, "expected_batch_size": records, "iterations": 1},
+        "sampler": {"kind": "none"},
+    }
+    inputs = torch.tensor([5.0, 0.0]).repeat(records, 1)
+    batches = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(inputs), batch_size=records)
+    whole = {**DOCUMENT, **every}
+    with TrainingRun(whole, tmp_path, records=records, clip_norm=1.0, uncertified=True) as run:
+        sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+        private, optimizer, given = PrivacyEngine(run).make_private(
+            module=model, optimizer=sgd, data_loader=batches, grad_sample_mode=mode
+        )
+        ((rows,),) = given
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            private(rows).float()[:, 0].mean().backward()
+            optimizer.clip_and_accumulate()
+    assert model.weight.summed_grad.dtype == torch.float32
+    assert model.weight.summed_grad[0].tolist() == [records, 0.0]
+
+
 def test_what_contradicts_the_run_is_refused(tmp_path: Path) -> None:
     with started(tmp_path) as run:
         model, other = net(), net()

@@ -74,6 +74,46 @@ def test_the_sum_is_that_of_single_gradients_however_many_are_in_memory(
         torch.testing.assert_close(alike[name].double(), total, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("way", ["tensors", "together", "one by one"])
+def test_sums_are_exact_where_a_training_computes_in_half_precision(way: str) -> None:
+    """The gradient of every example is (5, 0), clipped to (1, 0): the sum of n of them is n, and bfloat16 has no 259."""
+    model = nn.Linear(2, 2, bias=False)
+    nn.init.zeros_(model.weight)
+
+    def first(output: Any, _: Any = None) -> Any:
+        return output.float()[:, 0].mean()
+
+    before = torch.get_float32_matmul_precision()
+    for count in (258, 259, 301):
+        inputs = torch.tensor([5.0, 0.0]).repeat(count, 1)
+        try:
+            torch.set_float32_matmul_precision("medium")
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                if way == "tensors":
+                    found = clipped_sum(model, first, inputs, torch.zeros(count), clip_norm=1.0)
+                else:
+                    found = clipped_sums_of(
+                        model,
+                        lambda model, example: first(model(example["x"])),
+                        {"x": inputs},
+                        clip_norm=1.0,
+                        one_by_one=way == "one by one",
+                    )
+            assert torch.get_float32_matmul_precision() == "medium"
+        finally:
+            torch.set_float32_matmul_precision(before)
+        assert found["weight"].dtype == torch.float32
+        assert found["weight"][0].tolist() == [count, 0.0]
+
+
+def test_a_sum_in_another_type_than_float32_or_float64_is_refused() -> None:
+    model = nn.Module()
+    model.turn = nn.Parameter(torch.ones(2, dtype=torch.complex64))
+    model.forward = lambda inputs: (inputs * model.turn).abs()
+    with pytest.raises(RunError, match=r"turn: its sum of clipped gradients has the type torch\.complex64"):
+        clipped_sum(model, lambda output, _: output.sum(), torch.ones(3, 2), torch.ones(3), clip_norm=1.0)
+
+
 def test_norms_are_over_parameters_of_every_shape() -> None:
     class Shaped(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:

@@ -1,0 +1,66 @@
+"""The precision in which norms, factors and sums of gradients are computed: float32 or more, whatever a training chooses.
+
+Trainings choose half precision for speed. Autocast computes products of matrices in bfloat16, and TF32 rounds their factors to
+11 bits. A sum that is rounded so may change by several clip norms if one record changes. This module needs PyTorch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+
+from pyaccount.errors import MissingExtraError, RunError
+
+try:
+    import torch
+    from torch import Tensor
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise MissingExtraError.of("torch", "pyaccount.training.precision needs it") from error
+
+#: The precisions of sums and norms.
+EXACT = (torch.float32, torch.float64)
+
+
+@contextlib.contextmanager
+def without_autocast(tensors: Iterable[Tensor]) -> Iterator[None]:
+    """Compute in the precision of the tensors, also inside of `torch.autocast`."""
+    with contextlib.ExitStack() as stack:
+        for kind in sorted({tensor.device.type for tensor in tensors}):
+            stack.enter_context(torch.autocast(kind, enabled=False))
+        yield
+
+
+@contextlib.contextmanager
+def full_products(tensors: Iterable[Tensor]) -> Iterator[None]:
+    """Compute products of float32 matrices and convolutions in float32: without autocast, TF32 and their like on processors.
+
+    The choices of the process are restored afterwards.
+    """
+    convolutions = torch.backends.cudnn
+    with without_autocast(tensors):
+        products, kernels = torch.get_float32_matmul_precision(), convolutions.allow_tf32
+        torch.set_float32_matmul_precision("highest")
+        convolutions.allow_tf32 = False
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(products)
+            convolutions.allow_tf32 = kernels
+
+
+def weighted_sum(factors: Tensor, rows: Tensor, name: str) -> Tensor:
+    """Return Σ_i factors_i·rows_i over the first dimension, by products of numbers and not of matrices, which may be rounded.
+
+    Raises `RunError` if the sum is not in float32 or float64. `name` is the parameter of the rows.
+    """
+    with without_autocast([rows]):
+        weights = factors.to(rows.device).view(-1, *[1] * (rows.dim() - 1))
+        total = rows[0] * weights[0] if len(rows) == 1 else (rows * weights).sum(dim=0)
+    if total.dtype not in EXACT:
+        raise RunError(
+            f"{name}: its sum of clipped gradients has the type {total.dtype}. Sums are released in float32 or float64, because "
+            "roundings to fewer bits may be larger than the clip norm: use parameters of real numbers"
+        )
+    return total
