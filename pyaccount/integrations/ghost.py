@@ -33,6 +33,7 @@ except ModuleNotFoundError as error:
 
 from pyaccount.integrations.records import Tensors
 from pyaccount.training.clipping import LEAST_NORM, ClippedSums, clipped_together, wide
+from pyaccount.training.unchanged import check_layers, unchanged
 
 #: How far a norm, a loss or a sum may be from that of a record alone, relatively: roundings of float32 are far below.
 TOLERANCE = 1e-3
@@ -54,8 +55,9 @@ class GhostClipping:
     ) -> None:
         """Put hooks on the model. `losses_of(model, batch)` returns the loss of each record of a batch, in which no records meet.
 
-        Raises `RunError` for a model that has half precision, or that Opacus cannot put its hooks on.
+        Raises `RunError` for a model in half precision, one that keeps something of records, or one without Opacus's hooks.
         """
+        check_layers(model)
         self._model, self._losses_of = model, losses_of
         self._trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
         self._groups = clipped_together(self._trained, run, None, also or {})
@@ -136,7 +138,7 @@ class GhostClipping:
     def _norms(self, batch: Tensors) -> tuple[Tensor, list[Tensor]]:
         """Return the loss of each record, whose graph is kept, and the norms of its gradient in each group of parameters."""
         count = len(next(iter(batch.values())))
-        with _hooks_that_fire():
+        with _hooks_that_fire(), unchanged(self._model):
             losses = self._losses_of(self._model, batch)
         if losses.shape != (count,):
             self._forget()

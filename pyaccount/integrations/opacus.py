@@ -39,6 +39,7 @@ except ModuleNotFoundError as error:
 from pyaccount.training.clipping import LEAST_NORM, wide
 from pyaccount.training.precision import weighted_sum, without_autocast
 from pyaccount.training.torch import RunBatchSampler, collate
+from pyaccount.training.unchanged import check_layers, watch
 
 #: Opacus's ways to compute the gradients of single records that clip them to one norm over all parameters.
 MODES, GHOST = ("hooks", "functorch", "ew", "ghost"), "ghost"
@@ -243,6 +244,7 @@ class PrivacyEngine:
             raise RunError("criterion and grad_sample_mode='ghost' belong together: give both or none of them")
         loader = self._loader(data_loader)
         inner = module._module if isinstance(module, AbstractGradSampleModule) else module
+        check_layers(inner)
         ModuleValidator.validate(inner, strict=True)
         # The module gets its hooks last: after an error above it is as it was.
         kind = GhostRunOptimizer if grad_sample_mode == GHOST else RunOptimizer
@@ -294,6 +296,7 @@ class PrivacyEngine:
         if mode == "functorch":
             options["force_functorch"] = True
         wrapped: nn.Module = _module_class(mode)(module, **options)
+        watch(wrapped)
         return wrapped
 
     def _optimizer(

@@ -21,6 +21,7 @@ except ModuleNotFoundError as error:
     raise MissingExtraError.of("torch", "pyaccount.training.clipping needs it") from error
 
 from pyaccount.training.precision import weighted_sum, without_autocast
+from pyaccount.training.unchanged import check_layers, check_unchanged, state_of, unchanged
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,10 +70,11 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss, a batch and how to clip
 
     Gradients are computed with `torch.func`. Every example is run as a batch of one, so layers cannot mix examples. The memory of
     one gradient per example is needed on an accelerator; on a processor, that of some `TOGETHER` numbers or of one gradient.
-    Raises `RunError` if the clip norm is not that of the run, and for a model with batch normalisation, whose running statistics
-    would reveal its batches.
+    Raises `RunError` if the clip norm is not that of the run, and for a model whose forward pass keeps something of the records
+    without noise: batch normalisation and other running statistics, embeddings with `max_norm`, and every change of a parameter
+    or buffer.
     """
-    _check_layers(model)
+    check_layers(model)
     trained = {name: parameter.detach() for name, parameter in model.named_parameters() if parameter.requires_grad}
     groups = clipped_together(trained, run, clip_norm, also or {})
     if len(inputs) == 0:
@@ -84,13 +86,14 @@ def clipped_sum(  # noqa: PLR0913 - a model, its loss, a batch and how to clip
     each = vmap(grad(alone), in_dims=(None, 0, 0), randomness="different")
     kept = None if mask is None else torch.as_tensor(mask, device=inputs.device).bool()
     clipped: dict[str, Tensor] = {}
-    for part in _parts(len(inputs), trained):
-        gradients = {name: wide(gradient) for name, gradient in each(trained, inputs[part], targets[part]).items()}
-        for names, norm in groups:
-            factors = _factors(gradients, names, norm)
-            if kept is not None:
-                factors = torch.where(kept[part].to(factors.device), factors, torch.zeros_like(factors))
-            _add(clipped, factors, gradients, names)
+    with unchanged(model):
+        for part in _parts(len(inputs), trained):
+            gradients = {name: wide(gradient) for name, gradient in each(trained, inputs[part], targets[part]).items()}
+            for names, norm in groups:
+                factors = _factors(gradients, names, norm)
+                if kept is not None:
+                    factors = torch.where(kept[part].to(factors.device), factors, torch.zeros_like(factors))
+                _add(clipped, factors, gradients, names)
     return ClippedSums({name: clipped[name] for name in trained}, groups)
 
 
@@ -116,7 +119,7 @@ def clipped_sums_of(  # noqa: PLR0913 - a model, its loss, a batch and how to cl
 
     Raises the errors of `clipped_sum`, and `RunError` if the tensors differ in their number of examples.
     """
-    _check_layers(model)
+    check_layers(model)
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     groups = clipped_together(trained, run, clip_norm, also or {})
     sizes = {name: len(tensor) for name, tensor in batch.items()}
@@ -127,7 +130,7 @@ def clipped_sums_of(  # noqa: PLR0913 - a model, its loss, a batch and how to cl
     if count == 0:
         total = {name: wide(torch.zeros_like(parameter, requires_grad=False)) for name, parameter in trained.items()}
         return ClippedSums(total, groups, next(iter(total.values())).new_zeros(0))
-    losses = []
+    losses, before = [], state_of(model)
     for gradients, loss in (_alone if one_by_one else _together)(model, loss_of, batch, trained, count):
         losses.append(loss)
         for names, norm in groups:
@@ -139,6 +142,7 @@ def clipped_sums_of(  # noqa: PLR0913 - a model, its loss, a batch and how to cl
                     # Zero times infinity is not a number.
                     gradients[name] = gradients[name].masked_fill(~finite.view(-1, *[1] * trained[name].dim()), 0.0)
             _add(total, factors, gradients, names)
+    check_unchanged(model, before)
     return ClippedSums({name: total[name] for name in trained}, groups, torch.cat(losses).detach())
 
 
@@ -186,16 +190,6 @@ def _alone(
         loss = loss_of(model, {name: tensor[index : index + 1] for name, tensor in batch.items()})
         found = torch.autograd.grad(loss, list(trained.values()), allow_unused=True, materialize_grads=True)
         yield {name: wide(gradient)[None] for name, gradient in zip(trained, found, strict=True)}, loss.detach()[None]
-
-
-def _check_layers(model: nn.Module) -> None:
-    """Raise `RunError` for a model with batch normalisation, whose running statistics would reveal its batches."""
-    for name, module in model.named_modules():
-        if isinstance(module, nn.modules.batchnorm._BatchNorm):
-            raise RunError(
-                f"{name}: batch normalisation mixes the records of a batch and keeps statistics of them without noise: use group "
-                "normalisation"
-            )
 
 
 def _parts(count: int, trained: Mapping[str, Tensor]) -> Iterator[slice]:

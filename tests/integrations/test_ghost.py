@@ -303,3 +303,23 @@ def test_half_precision_is_refused(tmp_path: Path) -> None:
         with pytest.raises(RunError, match=r"parameters of torch\.bfloat16"):
             sums(run, tmp_path, llama().to(torch.bfloat16), "ghost", data()[:4])
         assert run.released == 0
+
+
+class Keeping(transformers.LlamaForCausalLM):  # type: ignore[misc]
+    """Counts the words of records in a buffer."""
+
+    def forward(self, input_ids: Any = None, attention_mask: Any = None, labels: Any = None, **_: Any) -> Any:
+        self.words.data.add_(torch.bincount(input_ids.flatten(), minlength=WORDS))
+        return super().forward(input_ids=input_ids, attention_mask=attention_mask, labels=labels)
+
+
+@pytest.mark.parametrize("way", ["ghost", "one-by-one"])
+def test_models_that_keep_something_of_records_are_refused(tmp_path: Path, way: str) -> None:
+    transformers.set_seed(3)
+    net = Keeping(llama().config)
+    net.register_parameter("words", torch.nn.Parameter(torch.zeros(WORDS, dtype=torch.int64), requires_grad=False))
+    with (
+        started(tmp_path) as run,
+        pytest.raises(RunError, match="words: the forward pass of the model changes this"),
+    ):
+        sums(run, tmp_path, net, way, data()[:4])

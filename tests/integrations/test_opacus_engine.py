@@ -189,6 +189,34 @@ def test_sums_are_exact_inside_of_autocast(tmp_path: Path, mode: str) -> None:
     assert model.weight.summed_grad[0].tolist() == [records, 0.0]
 
 
+class Keeping(torch.nn.Module):  # type: ignore[misc]
+    """Writes its inputs into a parameter that is not trained."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(WIDTH, 2)
+        self.kept = torch.nn.Parameter(torch.zeros(WIDTH), requires_grad=False)
+
+    def forward(self, inputs: Any) -> Any:
+        self.kept.data.add_(inputs.detach().sum(0))
+        return self.layer(inputs)
+
+
+def test_models_that_keep_something_of_records_are_refused(tmp_path: Path) -> None:
+    with started(tmp_path) as run:
+        for layer, says in (
+            (torch.nn.Embedding(5, 3, max_norm=1.0), "max_norm = 1.0 rescales"),
+            (torch.nn.InstanceNorm1d(3, affine=True, track_running_stats=True), "track_running_stats=True keeps"),
+        ):
+            with pytest.raises(RunError, match=f"1: .*{says}"):
+                made(run, torch.nn.Sequential(torch.nn.Linear(WIDTH, 3), layer))
+        private, _, batches = made(run, Keeping())
+        inputs, _ = next(iter(batches))
+        with pytest.raises(RunError, match="kept: the forward pass of the model changes this"):
+            private(torch.cat([inputs, torch.ones(1, WIDTH)]))
+        assert run.released == 0
+
+
 def test_what_contradicts_the_run_is_refused(tmp_path: Path) -> None:
     with started(tmp_path) as run:
         model, other = net(), net()

@@ -175,6 +175,72 @@ def test_an_empty_batch_has_a_sum_of_zeros_and_unequal_tensors_are_refused() -> 
         clipped_sums_of(normalised, loss_of, batch(), clip_norm=0.5)
 
 
+class Keeping(nn.Module):  # type: ignore[misc]
+    """A model that keeps something of its inputs in its forward pass, in one of several ways."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way, self.layer = way, nn.Linear(WIDTH, 2)
+        self.register_buffer("kept", torch.zeros(WIDTH), persistent=False)
+
+    def forward(self, inputs: Any) -> Any:
+        seen = inputs.detach().mean(0)
+        if self.way == "written":
+            self.kept.add_(seen)
+        elif self.way == "written as data":
+            self.kept.data.add_(seen)
+        elif self.way == "replaced":
+            self.kept = self.kept + seen
+        elif self.way == "new":
+            self.register_buffer("new", seen)
+        elif self.way == "parameter":
+            with torch.no_grad():
+                self.layer.bias[0] += seen[0]
+        return self.layer(inputs)
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("way", ["written", "written as data", "replaced", "new", "parameter"])
+def test_models_that_keep_something_of_records_are_refused(way: str, one_by_one: bool) -> None:
+    # torch.func itself refuses some of these writes.
+    refused = (RunError,) if one_by_one else (RunError, RuntimeError)
+    with pytest.raises(refused, match=r"the forward pass of the model changes this|mutate|broadcast"):
+        clipped_sums_of(Keeping(way), loss_of, batch(), clip_norm=0.5, one_by_one=one_by_one)
+
+
+def test_models_that_keep_something_of_records_are_refused_for_tensors_too() -> None:
+    given = batch()
+    with pytest.raises(RunError, match="new: the forward pass of the model changes this"):
+        clipped_sum(Keeping("new"), nn.functional.cross_entropy, given["x"], given["y"], clip_norm=0.5)
+
+
+@pytest.mark.parametrize(
+    ("layer", "says"),
+    [
+        (nn.Embedding(5, 3, max_norm=1.0), "max_norm = 1.0 rescales"),
+        (nn.EmbeddingBag(5, 3, max_norm=0.5), "max_norm = 0.5 rescales"),
+        (nn.InstanceNorm1d(3, track_running_stats=True), "InstanceNorm1d with track_running_stats=True"),
+        (nn.BatchNorm2d(3), "batch normalisation"),
+    ],
+    ids=["embedding", "bag", "instance", "batch"],
+)
+def test_layers_that_keep_something_of_records_are_refused(layer: Any, says: str) -> None:
+    with pytest.raises(RunError, match=f"1: .*{says}"):
+        clipped_sums_of(nn.Sequential(nn.Linear(WIDTH, 3), layer), loss_of, batch(), clip_norm=0.5)
+
+
+@pytest.mark.parametrize("normed", [nn.utils.spectral_norm, nn.utils.parametrizations.spectral_norm])
+def test_the_vectors_of_spectral_normalisation_may_change(normed: Any) -> None:
+    torch.manual_seed(3)
+    model = nn.Sequential(normed(nn.Linear(WIDTH, 3)), nn.Tanh(), nn.Linear(3, 2))
+    vectors = [name for name, _ in model.named_buffers() if name.endswith(("_u", "_v"))]
+    for name in vectors:  # far from where they converge
+        model.get_buffer(name).copy_(torch.eye(len(model.get_buffer(name)))[0])
+    before = {name: model.get_buffer(name).clone() for name in vectors}
+    assert clipped_sums_of(model, loss_of, batch(), clip_norm=0.5, one_by_one=True)
+    assert any(not torch.equal(before[name], model.get_buffer(name)) for name in vectors)
+
+
 def test_a_release_without_a_step_leaves_the_noisy_mean_as_the_gradient(tmp_path: Path) -> None:
     document = {
         "pyaccount": 1,

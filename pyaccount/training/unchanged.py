@@ -1,0 +1,153 @@
+"""Models whose forward passes keep records: these reach the model without noise, and are refused.
+
+Some layers write what they see into parameters or buffers: batch normalisation and other running statistics, embeddings that are
+renormalised when they are looked up, counters and caches. Nothing accounts for that. This module needs PyTorch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pyaccount.errors import MissingExtraError, RunError
+
+try:
+    import torch
+    from torch import Tensor, nn
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise MissingExtraError.of("torch", "pyaccount.training.unchanged needs it") from error
+
+#: Whole numbers by their size in bytes.
+WHOLE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+class State(NamedTuple):
+    """A parameter or buffer as it is before a forward pass."""
+
+    tensor: Tensor
+    #: How often it was written to in place, as far as PyTorch counts.
+    writes: int
+    #: A sum over the bits of its values, which also changes with writes that PyTorch does not count (`tensor.data`).
+    bits: Tensor
+
+
+def check_layers(model: nn.Module) -> None:
+    """Raise `RunError` for layers that mix the records of a batch or keep something of them without noise.
+
+    These are batch normalisation, instance normalisation with running statistics, and embeddings with a `max_norm`.
+    """
+    for name, module in model.named_modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            raise RunError(
+                f"{name}: batch normalisation mixes the records of a batch and keeps statistics of them without noise: use group "
+                "normalisation"
+            )
+        if isinstance(module, nn.modules.batchnorm._NormBase) and module.track_running_stats:
+            raise RunError(
+                f"{name}: {type(module).__name__} with track_running_stats=True keeps statistics of records without noise: use "
+                "track_running_stats=False"
+            )
+        if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.max_norm is not None:
+            raise RunError(
+                f"{name}: an embedding with max_norm = {module.max_norm!r} rescales the rows of the words that it looks up, so "
+                "it shows without noise which words the records have: leave max_norm out"
+            )
+
+
+def state_of(model: nn.Module) -> dict[str, State]:
+    """Return the parameters and buffers of a model as they are, for `check_unchanged`.
+
+    The vectors of spectral normalisation are left out: they change in a forward pass, and depend on weights alone.
+    """
+    return {name: State(tensor, _writes(tensor), _bits(tensor)) for name, tensor in _tensors(model)}
+
+
+def check_unchanged(model: nn.Module, before: Mapping[str, State]) -> None:
+    """Raise `RunError` if a parameter or buffer is not as it was in `before`: written to, replaced, added or removed."""
+    after = dict(_tensors(model))
+    changed = {*after} ^ {*before}
+    changed |= {name for name in {*after} & {*before} if after[name] is not before[name].tensor}
+    changed |= {name for name in {*before} - changed if _writes(after[name]) != before[name].writes}
+    alike = sorted({*before} - changed)
+    for name, equal in zip(alike, _equal([(before[name].bits, _bits(after[name])) for name in alike]), strict=True):
+        if not equal:
+            changed.add(name)
+    if changed:
+        raise RunError(
+            f"{', '.join(sorted(changed)[:5])}: the forward pass of the model changes this. What a model keeps of records has no "
+            "noise, so nothing was released. Use layers that keep nothing, and go on with the model from before this forward pass"
+        )
+
+
+@contextlib.contextmanager
+def unchanged(model: nn.Module) -> Iterator[None]:
+    """Raise `RunError` at the end if forward passes have changed a parameter or buffer of the model."""
+    before = state_of(model)
+    yield
+    check_unchanged(model, before)
+
+
+def watch(model: nn.Module) -> None:
+    """Let every forward pass of the model in training raise `RunError` if it changes a parameter or buffer."""
+    before: dict[str, State] = {}
+
+    def begin(module: nn.Module, _: object) -> None:
+        before.clear()
+        if module.training:
+            before.update(state_of(module))
+
+    def end(module: nn.Module, *_: object) -> None:
+        if before:
+            check_unchanged(module, before)
+        before.clear()
+
+    model.register_forward_pre_hook(begin)
+    model.register_forward_hook(end)
+
+
+def _tensors(model: nn.Module) -> list[tuple[str, Tensor]]:
+    spectral = _spectral_vectors(model)
+    every = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
+    return [(name, tensor) for name, tensor in every if id(tensor) not in spectral]
+
+
+def _writes(tensor: Tensor) -> int:
+    return -1 if tensor.is_inference() else tensor._version
+
+
+def _bits(tensor: Tensor) -> Tensor:
+    """Return the sum of the values as whole numbers of as many bits; zero for tensors that are not plain, as quantized ones."""
+    plain = tensor.detach()
+    if plain.is_complex():
+        plain = torch.view_as_real(plain)
+    size = WHOLE.get(plain.element_size())
+    if size is None or type(plain) is not Tensor or plain.layout is not torch.strided or plain.is_quantized:
+        return torch.zeros((), dtype=torch.int64)
+    return plain.view(size).sum(dtype=torch.int64)
+
+
+def _equal(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[bool]:
+    """Return whether the numbers of each pair are equal, with one transfer for each device."""
+    devices = {pair[1].device for pair in pairs}
+    found = [False] * len(pairs)
+    for device in devices:
+        places = [place for place, pair in enumerate(pairs) if pair[1].device == device]
+        one, other = (torch.stack([pairs[place][side].to(device) for place in places]) for side in (0, 1))
+        for place, equal in zip(places, (one == other).tolist(), strict=True):
+            found[place] = equal
+    return found
+
+
+def _spectral_vectors(model: nn.Module) -> set[int]:
+    """Return the ids of the vectors u and v of spectral normalisation, in both of PyTorch's implementations."""
+    found = set()
+    for module in model.modules():
+        if isinstance(module, nn.utils.parametrizations._SpectralNorm):
+            found |= {id(tensor) for tensor in (getattr(module, "_u", None), getattr(module, "_v", None))}
+        for hook in module._forward_pre_hooks.values():
+            if isinstance(hook, nn.utils.spectral_norm.__globals__["SpectralNorm"]):
+                found |= {id(getattr(module, f"{hook.name}_{vector}", None)) for vector in "uv"}
+    return found - {id(None)}
