@@ -6,8 +6,8 @@ arXiv:2110.05679). Layers for which Opacus has no such formula have their gradie
 Σ_i f_i·loss_i, f_i = min(1, clip norm/norm_i), gives the clipped sum.
 
 The norms are those of the gradients only if no parameter is used twice, each layer's input has a row for each record, and
-records do not meet. Opacus notices some of what breaks this. So two records are tried first: their losses, their norms and the
-sum of their gradients are compared with backward passes of each record alone, without dropout, and what differs is refused.
+records do not meet. Opacus notices some of what breaks this. So two records are tried first: their losses, their norms and their
+gradients are compared with backward passes of each record alone, without dropout, and what differs is refused.
 
 This module releases nothing. It needs torch and opacus.
 """
@@ -15,6 +15,7 @@ This module releases nothing. It needs torch and opacus.
 from __future__ import annotations
 
 import contextlib
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -24,15 +25,16 @@ from pyaccount.training import TrainingRun
 
 try:
     import torch
-    from opacus.grad_sample import GradSampleModuleFastGradientClipping
     from torch import Tensor, nn
 except ModuleNotFoundError as error:
-    if error.name not in ("torch", "opacus"):
+    if error.name != "torch":
         raise
     raise MissingExtraError.of(str(error.name), "pyaccount.integrations.ghost needs it") from error
 
+from pyaccount.integrations.ghost_norms import ExactNorms, bounded_norms, factors, plain_norms
 from pyaccount.integrations.records import Tensors
-from pyaccount.training.clipping import LEAST_NORM, ClippedSums, clipped_together, wide
+from pyaccount.training.clipping import ClippedSums, clipped_together, wide
+from pyaccount.training.precision import full_products
 from pyaccount.training.unchanged import check_layers, unchanged
 
 #: How far a norm, a loss or a sum may be from that of a record alone, relatively: roundings of float32 are far below.
@@ -58,6 +60,8 @@ class GhostClipping:
         Raises `RunError` for a model in half precision, one that keeps something of records, or one without Opacus's hooks.
         """
         check_layers(model)
+        #: The most records of a pass.
+        self._most: int | None = None
         self._model, self._losses_of = model, losses_of
         self._trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
         self._groups = clipped_together(self._trained, run, None, also or {})
@@ -68,7 +72,7 @@ class GhostClipping:
                 "contributions may be longer than the clip norm: use float32, or another clipping"
             )
         try:
-            self._hooks = GradSampleModuleFastGradientClipping(model, loss_reduction="sum", use_ghost_clipping=True)
+            self._hooks = ExactNorms(model, loss_reduction="sum", use_ghost_clipping=True)
         except (NotImplementedError, ValueError, RuntimeError) as error:
             raise _impossible(error) from error
 
@@ -86,26 +90,61 @@ class GhostClipping:
         count = len(next(iter(batch.values()))) if batch else 0
         if count == 0:
             return ClippedSums(zeros, self._groups, next(iter(zeros.values())).new_zeros(0))
-        losses, norms = self._norms(batch)
-        every = torch.stack(list(norms)).isfinite().all(dim=0)
+        most = count if self._most is None else self._most
+        total: dict[str, Tensor] = {}
+        losses = []
+        with full_products(zeros.values()):
+            for start in range(0, count, most):
+                part = self._sums({name: tensor[start : start + most] for name, tensor in batch.items()}, zeros)
+                total = {name: total[name] + one if total else one for name, one in part.items()}
+                losses.append(part.losses)
+        return ClippedSums(total, self._groups, torch.cat([one for one in losses if one is not None]))
+
+    def _sums(self, batch: Tensors, zeros: dict[str, Tensor]) -> ClippedSums:
+        losses, squares = self._norms(batch, bounded_norms)
+        every = torch.stack([one.sum(dim=0) for one in squares]).isfinite().all(dim=0)
         if not bool(every.all()):
-            kept = self.sums({name: tensor[every] for name, tensor in batch.items()})
+            if not bool(every.any()):
+                return ClippedSums(zeros, self._groups, losses.detach())
+            kept = self._sums({name: tensor[every] for name, tensor in batch.items()}, zeros)
             return ClippedSums(kept, self._groups, losses.detach())
         sums: dict[str, Tensor] = {}
-        for (names, norm), found in zip(self._groups, norms, strict=True):
-            factors = (norm / found.clamp_min(LEAST_NORM)).clamp_max(1.0)
-            sums |= self._gradients((factors * losses).sum(), names)
+        for (names, norm), found in zip(self._groups, squares, strict=True):
+            sums |= self._gradients((factors(found, norm).to(losses) * losses).sum(), names)
         return ClippedSums({name: sums[name] for name in zeros}, self._groups, losses.detach())
 
-    def check(self, two: Tensors, alone: Loss) -> None:
-        """Compare the norms and the sum of two records with those of each alone. `alone(model, record)` is the loss of one.
+    def check(self, records: Tensors, alone: Loss) -> None:
+        """Compare losses, norms and gradients of one or two records with those of each alone. `alone(model, record)` is its loss.
 
-        Raises `RunError` if they differ, or if ghost clipping is not possible for this model.
+        Raises `RunError` if they differ, if a record has no finite gradient, or if ghost clipping is not possible for this model.
         """
-        with _without_dropout(self._model):
+        if not self._compared(records, alone):
+            raise RunError(
+                "clipping = 'ghost': a record tried has a loss or a gradient that is not finite, so nothing was compared. Try "
+                "records without missing values, or use clipping='vectorized' or 'one-by-one'"
+            )
+
+    def attempt(self, tried: Iterable[Tensors], alone: Loss) -> None:
+        """Check the first of these that is comparable: two records of one shape, or one.
+
+        If only single records are, each record is clipped in a pass of its own from now on, so that records cannot meet. Raises
+        the errors of `check`.
+        """
+        for records in tried:
+            if self._compared(records, alone):
+                self._most = 1 if len(next(iter(records.values()))) == 1 else None
+                return
+        raise RunError(
+            "clipping = 'ghost': none of the records tried has a finite loss and gradient, so nothing could be compared. Check "
+            "the first records of the data, or use clipping='vectorized' or 'one-by-one'"
+        )
+
+    def _compared(self, records: Tensors, alone: Loss) -> bool:
+        """Do what `check` says; return false if a record has no finite gradient."""
+        with _without_dropout(self._model), full_products(self._trained.values()):
             try:
-                losses, norms = self._norms(two)
-                sums = self._gradients(losses.sum(), list(self._trained))
+                losses, squares = self._norms(records, plain_norms)
+                together = [self._gradients(loss, list(self._trained)) for loss in losses]
             except RunError:
                 self._forget()
                 raise
@@ -115,28 +154,29 @@ class GhostClipping:
             single = []
             for index in range(len(losses)):
                 with self._unhooked(), _hooks_that_fire():
-                    loss = alone(self._model, {name: tensor[index : index + 1] for name, tensor in two.items()})
-                single.append((loss.detach(), self._gradients(loss, list(self._trained))))
-        pairs = [("loss", losses.detach(), torch.stack([loss.reshape(()) for loss, _ in single]))]
-        for (names, _), found in zip(self._groups, norms, strict=True):
-            squares = [sum(gradients[name].square().sum() for name in names) for _, gradients in single]
-            pairs.append(("norm of the gradient", found, torch.stack([torch.as_tensor(one) for one in squares]).sqrt()))
-        for name, total in sums.items():
-            pairs.append((f"gradient of {name}", total, sum((gradients[name] for _, gradients in single), 0.0 * total)))
-        largest = max(float(one.norm()) for what, _, one in pairs if what.startswith("gradient"))
-        for what, found, expected in pairs:
-            if not bool(expected.isfinite().all()):
-                continue
-            scale = largest if what.startswith("gradient") else float(expected.norm())
-            if float((found - expected).norm()) > TOLERANCE * scale:
-                raise RunError(
-                    f"clipping = 'ghost': the {what} of two records tried is {_shown(found)}, and {_shown(expected)} if each is "
-                    "computed alone: ghost clipping is not exact for this model, so records would not be clipped to the clip "
-                    "norm. Use clipping='vectorized' or 'one-by-one'"
+                    loss = alone(self._model, {name: tensor[index : index + 1] for name, tensor in records.items()})
+                single.append((loss.detach().reshape(()), self._gradients(loss, list(self._trained))))
+        norms = [found.sum(dim=0).sqrt() for found in squares]
+        every = [{name: float(one.double().norm()) for name, one in gradients.items()} for _, gradients in single]
+        # A record that is not finite may make those of the other one so too, by products with zero.
+        if not all(math.isfinite(sum(sizes.values())) for sizes in every) or not all(
+            bool(loss.isfinite()) for loss, _ in single
+        ):
+            return False
+        for index, ((loss, gradients), sizes) in enumerate(zip(single, every, strict=True)):
+            largest = max(sizes.values())
+            _compare("loss", losses[index].detach(), loss, TOLERANCE * abs(float(loss)) + TOLERANCE**2)
+            for (names, _), found in zip(self._groups, norms, strict=True):
+                norm = math.hypot(*(sizes[name] for name in names))
+                _compare(
+                    "norm of the gradient", found[index], torch.tensor(norm), TOLERANCE * max(norm, TOLERANCE * largest)
                 )
+            for name, one in gradients.items():
+                _compare(f"gradient of {name}", together[index][name], one, TOLERANCE * largest)
+        return True
 
-    def _norms(self, batch: Tensors) -> tuple[Tensor, list[Tensor]]:
-        """Return the loss of each record, whose graph is kept, and the norms of its gradient in each group of parameters."""
+    def _norms(self, batch: Tensors, norms_of: Callable[[Tensor], Tensor]) -> tuple[Tensor, list[Tensor]]:
+        """Return the loss of each record, whose graph is kept, and the squared norms of its gradient by groups and parameters."""
         count = len(next(iter(batch.values())))
         with _hooks_that_fire(), unchanged(self._model):
             losses = self._losses_of(self._model, batch)
@@ -149,20 +189,20 @@ class GhostClipping:
             )
         with _hooks_that_fire():
             torch.autograd.backward(losses.sum(), retain_graph=True)
-        norms = []
-        for names, _ in self._groups:
-            squares = [self._norm(name, count).square() for name in names]
-            norms.append(torch.stack(squares).sum(dim=0).sqrt())
+        squares = [
+            torch.stack([self._norm(name, count, norms_of).square().to(losses.device) for name in names])
+            for names, _ in self._groups
+        ]
         self._forget()
-        return losses, norms
+        return losses, squares
 
-    def _norm(self, name: str, count: int) -> Tensor:
+    def _norm(self, name: str, count: int, norms_of: Callable[[Tensor], Tensor]) -> Tensor:
         """Return the norms of the gradients of one parameter, which are zero if no record has used it."""
         parameter = self._trained[name]
         found = getattr(parameter, "_norm_sample", None)
         if found is None:
             if parameter.grad is None:
-                return torch.zeros(count, dtype=parameter.dtype, device=parameter.device)
+                return torch.zeros(count, dtype=torch.float64, device=parameter.device)
             raise RunError(
                 f"clipping = 'ghost': Opacus has no norm for {name}, which is not a parameter of a layer of its own: use another "
                 "clipping, or freeze it"
@@ -172,7 +212,7 @@ class GhostClipping:
                 f"clipping = 'ghost': {name} has norms of {len(found)} records, and there are {count}. Its layer's input has no "
                 "row for each record, as positions that a model makes itself: give position_ids in the data, or freeze it"
             )
-        return found.detach().to(parameter.device)  # type: ignore[no-any-return, unused-ignore]
+        return norms_of(parameter).detach()
 
     def _gradients(self, loss: Tensor, names: list[str]) -> dict[str, Tensor]:
         """Return the gradients of a loss without the hooks, whose graph is kept."""
@@ -195,7 +235,7 @@ class GhostClipping:
             parameter.grad = None
             parameter.grad_sample = None  # type: ignore[attr-defined, unused-ignore]
             parameter._forward_counter = 0  # type: ignore[attr-defined, unused-ignore]
-            for left in ("_norm_sample", "_current_grad_sample"):
+            for left in ("_norm_sample", "_norm_margin", "_current_grad_sample"):
                 if hasattr(parameter, left):
                     delattr(parameter, left)
         for module in self._model.modules():
@@ -273,6 +313,16 @@ def _impossible(error: Exception) -> RunError:
         f"clipping = 'ghost' is not possible for this model: {reason}.{tied if 'tying' in reason else ''} Freeze what is not "
         "supported, as adapters of peft do, or use clipping='vectorized' or 'one-by-one'"
     )
+
+
+def _compare(what: str, found: Tensor, expected: Tensor, most: float) -> None:
+    """Raise `RunError` if an entry differs by more than `most`, or is not finite."""
+    if not bool((found.double() - expected.double().to(found.device)).norm() <= most):
+        raise RunError(
+            f"clipping = 'ghost': the {what} of a record tried is {_shown(found)}, and {_shown(expected)} if it is computed "
+            "alone: ghost clipping is not exact for this model, so records would not be clipped to the clip norm. Use "
+            "clipping='vectorized' or 'one-by-one'"
+        )
 
 
 def _shown(values: Tensor) -> str:

@@ -22,12 +22,10 @@ try:
     from opacus.grad_sample import (
         AbstractGradSampleModule,
         GradSampleModuleExpandedWeights,
-        GradSampleModuleFastGradientClipping,
         get_gsm_class,
     )
     from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
     from opacus.optimizers.optimizer import _check_processed_flag, _mark_as_processed
-    from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
     from opacus.validators import ModuleValidator
     from torch import nn
     from torch.utils.data import DataLoader, IterableDataset
@@ -36,6 +34,7 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError.of(str(error.name), "pyaccount.integrations.opacus needs it") from error
 
+from pyaccount.integrations.opacus_ghost import GhostModule, TriedLoss
 from pyaccount.training.clipping import LEAST_NORM, wide
 from pyaccount.training.precision import weighted_sum, without_autocast
 from pyaccount.training.torch import RunBatchSampler, collate
@@ -61,18 +60,6 @@ class ExpandedWeights(GradSampleModuleExpandedWeights):  # type: ignore[misc, un
             if parameter.requires_grad:
                 parameter.grad_sample = parameter.new_zeros((0, *parameter.shape))  # type: ignore[attr-defined, unused-ignore]
         return self._module(inputs, *more, **named)
-
-
-class GhostModule(GradSampleModuleFastGradientClipping):  # type: ignore[misc, unused-ignore]
-    """Opacus's module for ghost clipping, which tells the optimizer how many records it has clipped."""
-
-    optimizer: GhostRunOptimizer
-
-    def get_clipping_coef(self) -> Any:
-        """Return the factor of each record."""
-        factors = super().get_clipping_coef()
-        self.optimizer.clipped += len(factors)
-        return factors
 
 
 def _module_class(mode: str) -> Any:
@@ -253,7 +240,7 @@ class PrivacyEngine:
         private: Any = self._model(module, batch_first, loss_reduction, grad_sample_mode)
         if grad_sample_mode == GHOST:
             private.optimizer = stepped
-            return private, stepped, DPLossFastGradientClipping(private, stepped, criterion, loss_reduction), loader
+            return private, stepped, TriedLoss(private, stepped, criterion, loss_reduction), loader
         return private, stepped, loader
 
     def make_private_with_epsilon(self, **_: Any) -> Any:

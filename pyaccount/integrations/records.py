@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyaccount.errors import MissingExtraError, RunError
@@ -42,6 +42,24 @@ def parts_of(examples: Sequence[Any], collate: Callable[[list[Any]], Any], most:
         for start in range(0, len(several), most):
             some = several[start : start + most]
             yield {name: torch.cat([one[name] for one in some]) for name in some[0]}
+
+
+def tried_of(records: Iterable[Tensors]) -> list[Tensors]:
+    """Return what to try a way to clip with: pairs of different records of one shape, then single records, in their order.
+
+    Each record is in one pair at most. Records that are equal are no pair, since what they mix does not show.
+    """
+    every, pairs = list(records), []
+    waiting: dict[tuple[Any, ...], Tensors] = {}
+    for one in every:
+        shape = tuple((name, tensor.shape, tensor.dtype) for name, tensor in sorted(one.items()))
+        other = waiting.get(shape)
+        if other is None:
+            waiting[shape] = one
+        elif any(not torch.equal(one[name], other[name]) for name in one):
+            pairs.append({name: torch.cat([other[name], one[name]]) for name in one})
+            del waiting[shape]
+    return [*pairs, *every]
 
 
 def _by_name(batch: Any) -> dict[str, Any]:

@@ -39,7 +39,7 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError.of(str(error.name), "pyaccount.integrations.transformers needs it") from error
 
-from pyaccount.integrations.records import Tensors, parts_of
+from pyaccount.integrations.records import Tensors, parts_of, tried_of
 from pyaccount.training.torch import PrivateOptimizer, clipped_sums_of
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 STATE, CERTIFICATE = "pyaccount_run.json", "training.cert.json"
 #: How the gradients of single records are computed.
 CLIPPING = ("auto", "vectorized", "one-by-one", "ghost")
+#: How many records are read for two that can be compared by the trial of ghost clipping.
+TRIED = 64
 #: What logs say about the training data without noise.
 UNPROTECTED = ("loss", "train_loss", "total_flos")
 
@@ -258,17 +260,16 @@ class PrivateTraining:
         )
 
     def _ghosts(self, model: nn.Module) -> GhostClipping:
-        """Return the ghost clipping of the model, after trying it with the first two records of the data, whichever are drawn."""
+        """Return the ghost clipping of the model, after trying it with the first records of the data, whichever are drawn."""
         if self._ghost is None:
             from pyaccount.integrations.ghost import GhostClipping
 
             trainer: Any = self
             data = trainer.get_train_dataloader().dataset
-            tried = list(self.parts([data[0], data[min(1, len(data) - 1)]]))
-            two = tried[0] if len(tried) == 1 else {name: torch.cat([one, one]) for name, one in tried[0].items()}
             self._ghost = GhostClipping(model, self.example_losses, run=self.run, also=self._also)
             with torch.random.fork_rng():
-                self._ghost.check(trainer._prepare_inputs(two), self.example_loss)
+                tried = tried_of(next(self.parts([data[number]])) for number in range(min(TRIED, len(data))))
+                self._ghost.attempt((trainer._prepare_inputs(some) for some in tried), self.example_loss)
         return self._ghost
 
     def _can_vectorize(self, model: nn.Module, part: Tensors) -> bool:

@@ -217,6 +217,83 @@ def test_models_that_keep_something_of_records_are_refused(tmp_path: Path) -> No
         assert run.released == 0
 
 
+class Outside(torch.nn.Module):  # type: ignore[misc]
+    """Uses the weight of a layer outside of the layer too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(WIDTH, WIDTH, bias=False)
+
+    def forward(self, inputs: Any) -> Any:
+        return torch.nn.functional.linear(self.layer(inputs), self.layer.weight)
+
+
+class Circular(torch.nn.Module):  # type: ignore[misc]
+    """Changes its input before it is multiplied, which Opacus does not know."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Conv1d(1, 2, 3, padding=2, padding_mode="circular", bias=False)
+
+    def forward(self, inputs: Any) -> Any:
+        return self.layer(inputs[:, None]).sum(2)
+
+
+class Meeting(torch.nn.Module):  # type: ignore[misc]
+    """Looks at all records of a batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(WIDTH, 2)
+
+    def forward(self, inputs: Any) -> Any:
+        hidden = self.layer(inputs)
+        return hidden - 0.5 * hidden.mean(0)
+
+
+@pytest.mark.parametrize("kind", [Outside, Circular, Meeting])
+def test_models_for_which_ghost_clipping_is_not_exact_are_refused(tmp_path: Path, kind: Any) -> None:
+    torch.manual_seed(3)
+    with started(tmp_path) as run:
+        criterion = torch.nn.CrossEntropyLoss()
+        private, _, tried, _ = made(run, kind(), criterion=criterion, grad_sample_mode="ghost")
+        inputs, targets = data().tensors
+        with pytest.raises(RunError, match=r"the norm of a record's gradient is .* not exact for this model"):
+            tried(private(inputs[:3]), targets[:3])
+
+
+def test_ghost_clipping_in_half_precision_is_refused(tmp_path: Path) -> None:
+    with started(tmp_path) as run:
+        private, _, tried, _ = made(run, net(), criterion=torch.nn.CrossEntropyLoss(), grad_sample_mode="ghost")
+        inputs, targets = data().tensors
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            outputs = private(inputs)
+        with pytest.raises(RunError, match=r"a layer of type Linear computes in torch\.bfloat16"):
+            tried(outputs.float(), targets)
+
+
+def test_the_trial_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Sums after a trial are those of a model that was tried before, and a single record ends no trial."""
+    found = []
+    for tried_before in (False, True):
+        with started(tmp_path / str(tried_before)) as run:
+            private, optimizer, tried, _ = made(
+                run, net(), criterion=torch.nn.CrossEntropyLoss(), grad_sample_mode="ghost"
+            )
+            private.tried = tried_before
+            inputs, targets = data().tensors
+            tried(private(inputs), targets).backward()
+            optimizer.accumulate()
+            assert private.tried
+            assert optimizer.clipped == RECORDS
+            found.append([parameter.summed_grad for parameter in private.parameters()])
+            private.tried = False
+            tried(private(inputs[:1]), targets[:1]).backward()
+            assert not private.tried
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
 def test_what_contradicts_the_run_is_refused(tmp_path: Path) -> None:
     with started(tmp_path) as run:
         model, other = net(), net()
