@@ -38,16 +38,26 @@ def full_products(tensors: Iterable[Tensor]) -> Iterator[None]:
 
     The choices of the process are restored afterwards.
     """
-    convolutions = torch.backends.cudnn
     with without_autocast(tensors):
-        products, kernels = torch.get_float32_matmul_precision(), convolutions.allow_tf32
-        torch.set_float32_matmul_precision("highest")
-        convolutions.allow_tf32 = False
-        try:
+        # Since PyTorch 2.9 each kind of kernel has a precision, and the older names must not be mixed with these.
+        kinds = [
+            (kernels, "fp32_precision", "ieee")
+            for library, names in (
+                ("cuda", ("matmul",)),
+                ("cudnn", ("conv", "rnn")),
+                ("mkldnn", ("matmul", "conv", "rnn")),
+            )
+            for name in names
+            if hasattr(kernels := getattr(getattr(torch.backends, library), name, None), "fp32_precision")
+        ]
+        older = [(torch.backends.cuda.matmul, "allow_tf32", False), (torch.backends.cudnn, "allow_tf32", False)]
+        with contextlib.ExitStack() as stack:
+            for kernels, name, exact in kinds or older:
+                before = getattr(kernels, name)
+                if before != exact:
+                    setattr(kernels, name, exact)
+                    stack.callback(setattr, kernels, name, before)
             yield
-        finally:
-            torch.set_float32_matmul_precision(products)
-            convolutions.allow_tf32 = kernels
 
 
 def weighted_sum(factors: Tensor, rows: Tensor, name: str) -> Tensor:
