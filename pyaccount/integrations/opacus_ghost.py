@@ -27,8 +27,6 @@ from pyaccount.training.precision import full_products
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from pyaccount.integrations.opacus import GhostRunOptimizer
-
 #: How far a norm may be from that of the gradient of a record's loss, relatively: roundings of float32 are far below.
 TOLERANCE = 1e-3
 
@@ -36,7 +34,8 @@ TOLERANCE = 1e-3
 class GhostModule(ExactNorms):
     """Opacus's module for ghost clipping, which tells the optimizer how many records it has clipped."""
 
-    optimizer: GhostRunOptimizer
+    #: The optimizer of `make_private`, whose `clipped` counts records.
+    optimizer: Any
     #: Whether two records were tried.
     tried = False
     _second: contextlib.ExitStack | None = None
