@@ -449,7 +449,6 @@ class TrainingRun:
             if self._spending is not None:
                 self._spending.begin()
             noise = self._drawn(part, number, releases)
-            self._round = number + 1
         noised = [
             {name: noisy(array, noise[index, name], deviations[index]) for name, array in arrays.items()}
             for index, arrays in enumerate(releases)
@@ -461,6 +460,8 @@ class TrainingRun:
             what: arrays if isinstance(also[what], Mapping) else arrays[what]
             for what, arrays in zip(names, noised[1:], strict=True)
         }
+        # Only now, so that after an error above the round is still the next one, and takes the same sum again.
+        self._round = number + 1
         return means if isinstance(sums, Mapping) else means[ALONE], more
 
     def _drawn(self, part: BodyRun, number: int, releases: Sequence[Mapping[str, Array]]) -> Rows:

@@ -110,6 +110,8 @@ class PrivateOptimizer:
         }
         self._sums: dict[str, Tensor] | None = None
         self._failed = False
+        #: The round whose release was begun last.
+        self._begun = run.round
 
     def add(self, sums: Mapping[str, Tensor] | Tensor) -> None:
         """Add clipped sums to this round, by the parameters' names; a tensor if there is only one parameter.
@@ -175,7 +177,12 @@ class PrivateOptimizer:
                 "no sum was added: give clipped_sum(…) to add(); loss.backward() is not used here. The sum of an empty batch "
                 "consists of zeros, and is added like any other"
             )
-        self._failed = True
+        if self._failed and self._run.round == self._begun + 1:
+            # The round was counted, and what came after it failed: the same sum gets the same release once more.
+            self._run.load_state_dict({**self._run.state_dict(), "rounds": self._begun})
+        elif self._failed and self._run.round != self._begun:
+            self._check_sound()
+        self._failed, self._begun = True, self._run.round
         sums = dict(self._sums)
         if self._run.world > 1:
             self._check_ranks()

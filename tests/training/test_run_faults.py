@@ -115,6 +115,26 @@ def test_an_interruption_while_a_large_sum_is_drawn_or_tagged_counts_nothing(
     assert Recorded.read(tmp_path / "record.jsonl").rounds == 12
 
 
+@pytest.mark.parametrize("changes", [{}, CORRELATED], ids=["independent", "correlated"])
+def test_a_round_that_failed_after_it_was_recorded_is_the_next_one_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    run = started(tmp_path, changes)
+    go(run, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "noisy", lambda *_: (_ for _ in ()).throw(MemoryError))
+        with pytest.raises(MemoryError):
+            go(run, 1)
+    assert (run.round, run.released) == (1, 2)
+    with pytest.raises(RunError, match="another sum or noise"), run.step() as step:
+        step.release(sums(7))
+    (again,) = go(run, 1)
+    state = {**run.state_dict(), "rounds": 1}
+    run.load_state_dict(state)
+    assert same([again], go(run, 1))
+    assert (run.round, run.released) == (2, 2)
+
+
 def test_a_line_that_a_killed_process_wrote_is_forced_to_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -202,6 +202,22 @@ def test_a_step_that_failed_is_made_once_more_with_the_same_sum(tmp_path: Path) 
     assert (run.round, run.released) == (1, 1)
 
 
+def test_a_step_that_failed_after_its_release_is_made_once_more_in_the_same_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = model()
+    run = TrainingRun(BASE, tmp_path, records=RECORDS, uncertified=True)
+    optimizer = PrivateOptimizer(torch.optim.SGD(net.parameters(), lr=0.1), run, net.named_parameters())
+    optimizer.add({name: torch.ones_like(parameter) / 10 for name, parameter in net.named_parameters()})
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "from_numpy", lambda _: (_ for _ in ()).throw(MemoryError))
+        with pytest.raises(MemoryError):
+            optimizer.step()
+    assert (run.round, run.released) == (1, 1)
+    optimizer.step()
+    assert (run.round, run.released) == (1, 1)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_clipped_summed_and_released_in_float32(tmp_path: Path, dtype: torch.dtype) -> None:
     net, data = model().to(dtype), Data()
