@@ -10,7 +10,7 @@ itself. It needs opacus and torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyaccount.errors import MissingExtraError, RunError
@@ -21,8 +21,8 @@ try:
     import torch
     from opacus.grad_sample import (
         AbstractGradSampleModule,
+        GradSampleModule,
         GradSampleModuleExpandedWeights,
-        get_gsm_class,
     )
     from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
     from opacus.optimizers.optimizer import _check_processed_flag, _mark_as_processed
@@ -62,20 +62,110 @@ class ExpandedWeights(GradSampleModuleExpandedWeights):  # type: ignore[misc, un
         return self._module(inputs, *more, **named)
 
 
+class _EmptyBatches:
+    """What Opacus's modules with hooks get: an empty batch, which their formulas for layers do not take, has no gradients."""
+
+    hooks_enabled: bool
+
+    def capture_backprops_hook(
+        self, module: nn.Module, inputs: Any, outputs: Any, loss_reduction: str, batch_first: bool
+    ) -> None:
+        """Compute the gradients of single records for a layer; without records they are tensors without rows."""
+        if not self.hooks_enabled or outputs[0].shape[0 if batch_first else 1]:
+            usual: Callable[..., None] = super().capture_backprops_hook  # type: ignore[misc]
+            return usual(module, inputs, outputs, loss_reduction=loss_reduction, batch_first=batch_first)
+        layer: Any = module
+        layer.activations.pop()
+        parameter: Any
+        for parameter in module.parameters():
+            if parameter.requires_grad:
+                parameter._forward_counter -= 1
+                self.without_rows(parameter)
+        return None
+
+    def without_rows(self, parameter: Any) -> None:
+        """Say that a parameter has the gradients of no records."""
+        parameter.grad_sample = parameter.new_zeros((0, *parameter.shape))
+
+
+class HooksModule(_EmptyBatches, GradSampleModule):  # type: ignore[misc, unused-ignore]
+    """Opacus's module with hooks, which also takes an empty batch."""
+
+
+class GhostClippingModule(_EmptyBatches, GhostModule):
+    """Opacus's module for ghost clipping, with exact norms and a trial, which also takes an empty batch."""
+
+    def without_rows(self, parameter: Any) -> None:
+        """Say that a parameter has the norms of no records."""
+        parameter._norm_sample = parameter._norm_margin = parameter.new_zeros(0)
+
+
 def _module_class(mode: str) -> Any:
     """Return the class of Opacus's modules for one of `MODES`."""
-    return {"ew": ExpandedWeights, GHOST: GhostModule}.get(mode) or get_gsm_class(mode)
+    return {"ew": ExpandedWeights, GHOST: GhostClippingModule}.get(mode, HooksModule)
 
 
 class HandedOut(RunBatchSampler):
-    """The batches of a run, and the last round whose batch was handed out."""
+    """The batches of a run, each of which is drawn only after the rounds before it were released."""
 
-    last = -1
+    #: How many batches the workers of a loader draw in advance.
+    ahead = 0
+    #: The round of the last batch that was drawn, and of the one that `RunLoader` has handed out; -1 if there is none.
+    drawn, handed = -1, -1
+    #: The iterations that draw and hand out. One that was given up may end later than the next one begins.
+    drawing: object = None
+    handing: object = None
 
     def __iter__(self) -> Iterator[list[int]]:
-        for number, indices in enumerate(super().__iter__(), self._run.round):
-            self.last = number
-            yield indices
+        self.drawing = iteration = object()
+        self.handed = -1
+        try:
+            for number, indices in enumerate(super().__iter__(), self._run.round):
+                self.check(number, self.ahead)
+                self.drawn = number
+                yield indices
+        finally:
+            # What an iteration has drawn that was given up is not trained with. With workers the drawing ends earlier.
+            if self.drawing is iteration and not self.ahead:
+                self.drawn = -1
+
+    def hand_out(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield the batches that a loader makes of this sampler, each after the rounds before it were released."""
+        self.handing = iteration = object()
+        try:
+            for number, batch in enumerate(batches, self._run.round):
+                self.check(number, 0)
+                self.handed = number
+                yield batch
+        finally:
+            if self.handing is iteration:
+                self.handed = self.drawn = -1
+
+    def check(self, number: int, ahead: int) -> None:
+        """Raise `RunError` if the rounds before a batch were not released, except for those drawn in advance."""
+        run = self._run
+        if not run.round <= number <= run.round + ahead:
+            raise RunError(
+                f"the loader is asked for the batch of round {number}, and the next round to release is {run.round}: call "
+                "zero_grad(), backward() and step() once for each batch of the loader, also for an empty one. After this error "
+                "continue from a checkpoint with load_state_dict, and iterate over the loader anew"
+            )
+
+    def hands_out(self, number: int) -> bool:
+        """Return whether the batch in the hands of the training loop is that of a round.
+
+        `BatchMemoryManager` reads this sampler with a loader of its own. With workers it may be any that was drawn in advance.
+        """
+        return self.handed == number if self.handed >= 0 else number <= self.drawn <= number + self.ahead
+
+
+class RunLoader(DataLoader[Any]):  # type: ignore[misc, unused-ignore]
+    """A loader of the batches of a run, which knows the round of the batch that it has handed out."""
+
+    def __iter__(self) -> Any:
+        """Yield the batches. Raises `RunError` if a batch is asked for before the rounds of the earlier ones were released."""
+        batches: Any = super().__iter__()
+        return self.batch_sampler.hand_out(batches)  # type: ignore[union-attr, unused-ignore]
 
 
 class _Released:
@@ -123,10 +213,11 @@ class _Released:
     def check_batch(self) -> None:
         """Raise `RunError` if the sums cannot be those of the batch of this round."""
         run = self.run
-        if self.handed.last < run.round:
+        if not self.handed.hands_out(run.round):
             raise RunError(
                 f"the batch of round {run.round} was not taken from the loader that make_private returned: train with that "
-                "loader, which draws the records as they were accounted for, and not with your own"
+                "loader, which draws the records as they were accounted for, and not with your own. Call step() inside of the "
+                "loop over it, or keep its iterator: a batch of an iterator that was given up is not trained with"
             )
         if self.clipped != len(run.batch(run.round).indices):
             raise RunError(
@@ -272,7 +363,7 @@ class PrivacyEngine:
             if (
                 module.batch_first != batch_first
                 or module.loss_reduction != loss_reduction
-                or type(module) is not _module_class(mode)
+                or type(module) not in (_module_class(mode), None if mode == "ew" else GradSampleModule)
                 or mode == GHOST
             ):
                 raise RunError("module has been made private already, in another way: give the module inside of it")
@@ -327,9 +418,11 @@ class PrivacyEngine:
             raise RunError(
                 f"data_loader has {len(data)} records, and the run has {' and '.join(map(str, sizes))}: give the data of the run"
             )
-        return DataLoader(
+        batches = HandedOut(self.run, len(given))
+        batches.ahead = given.num_workers * (given.prefetch_factor or 0)
+        return RunLoader(
             data,
-            batch_sampler=HandedOut(self.run, len(given)),
+            batch_sampler=batches,
             collate_fn=collate(data, given.collate_fn),
             num_workers=given.num_workers,
             pin_memory=given.pin_memory,
