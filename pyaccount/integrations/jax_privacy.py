@@ -10,9 +10,11 @@ the document has a matrix, and the normaliser are those of the run. This module 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,13 +28,14 @@ from pyaccount.training.jax import check_untraced, release
 
 try:
     import dp_accounting  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    import jax
     import jax.numpy as jnp
     import optax
     from jax_privacy import clipping
     from jax_privacy.batch_selection import BatchSelectionStrategy
     from jax_privacy.experimental.execution_plan import DPExecutionPlan
 except ModuleNotFoundError as error:
-    if error.name not in ("jax_privacy", "optax", "dp_accounting"):
+    if error.name not in ("jax", "jax_privacy", "optax", "dp_accounting"):
         raise
     raise MissingExtraError.of("jax-privacy", "pyaccount.integrations.jax_privacy needs it") from error
 
@@ -44,16 +47,28 @@ SCALED = {
 }
 
 
+@dataclass
+class _Drawn:
+    """Which batch a loop has drawn last."""
+
+    #: The round of the batch; -1 if there is none.
+    round: int = -1
+    #: The iteration that has drawn it. One that was given up may end later than the next one begins.
+    by: object = None
+
+
 @dataclass(frozen=True)
 class PlanBatches(BatchSelectionStrategy):  # type: ignore[misc, unused-ignore]
     """The batches of a run, as a strategy of jax_privacy.
 
     At most `ahead` batches are drawn whose rounds were not released yet. A loop that skips an empty batch would give later
     batches the rounds of earlier ones; this is how it is noticed. Give a larger number to a loop that loads data in advance.
+    A loop that adds up batches is then noticed only when it asks for a batch too many, after its first rounds.
     """
 
     run: TrainingRun
     ahead: int = 1
+    drawn: _Drawn = field(default_factory=_Drawn, repr=False, compare=False)
 
     def batch_iterator(self, num_examples: int, rng: object = None) -> Iterator[NDArray[np.int64]]:
         """Yield the indices of the records of each round, from the next round to the last one. Some batches may be empty.
@@ -74,15 +89,31 @@ class PlanBatches(BatchSelectionStrategy):  # type: ignore[misc, unused-ignore]
         return self._batches()
 
     def _batches(self) -> Iterator[NDArray[np.int64]]:
+        run, drawn, iteration = self.run, self.drawn, object()
+        try:
+            for number in range(run.round, run.rounds):
+                if number >= run.round + self.ahead:
+                    raise RunError(
+                        f"the batch of round {number} is asked for, and round {run.round} is not released: release the sum of "
+                        "every batch, zeros for an empty one. If your loop loads batches in advance, give their number: "
+                        "execution_plan(…, ahead=…)"
+                    )
+                drawn.round, drawn.by = number, iteration
+                yield run.batch(number).indices
+        finally:
+            # What an iteration that was given up has drawn is not trained with. A loop that loads in advance ends it earlier.
+            if drawn.by is iteration and self.ahead == 1:
+                drawn.round = -1
+
+    def check_drawn(self) -> None:
+        """Raise `RunError` if the batch of the next round was not drawn here, or if too many were drawn after it."""
         run = self.run
-        for number in range(run.round, run.rounds):
-            if number >= run.round + self.ahead:
-                raise RunError(
-                    f"the batch of round {number} is asked for, and round {run.round} is not released: release the sum of every "
-                    "batch, zeros for an empty one. If your loop loads batches in advance, give their number: "
-                    "execution_plan(…, ahead=…)"
-                )
-            yield run.batch(number).indices
+        if not run.round <= self.drawn.round < run.round + self.ahead:
+            raise RunError(
+                f"the batch of round {run.round} was not taken from batch_selection_strategy.batch_iterator: train with the "
+                "batches of the plan, which are drawn as they were accounted for, and not with your own. After "
+                "run.load_state_dict begin a new iteration; update in the loop over it, or keep its iterator"
+            )
 
 
 class RunNoiseState(NamedTuple):
@@ -119,6 +150,7 @@ def execution_plan(run: TrainingRun, *, ahead: int = 1) -> RunExecutionPlan:
       without a certificate. The guarantee is `run.certificate`.
 
     `ahead` is the number of batches that may be drawn before their rounds are released, for loops that load data in advance.
+    With 1 every release is checked to follow exactly one batch; with more, at most `ahead` - 1 batches may be added up unnoticed.
 
     Raises `RunError` for runs of several processes, for other sums (`noise.also`), for phases with different data, and for an
     `ahead` below 1.
@@ -139,10 +171,11 @@ def execution_plan(run: TrainingRun, *, ahead: int = 1) -> RunExecutionPlan:
         )
     if ahead < 1:
         raise RunError(f"ahead = {quoted(ahead)}: at least 1 batch is drawn before its round is released")
+    batches = PlanBatches(run, ahead)
     return RunExecutionPlan(
         clipped_grad=_clipped_grad(run),
-        batch_selection_strategy=PlanBatches(run, ahead),
-        noise_addition_transform=_noise(run),
+        batch_selection_strategy=batches,
+        noise_addition_transform=_noise(run, batches),
         dp_event=_event(run),
         run=run,
         progress=Progress(run),
@@ -168,12 +201,39 @@ def _clipped_grad(run: TrainingRun) -> Callable[..., Any]:
                 f"dtype = {jnp.dtype(kind).name}: sums are float32 or float64, since roundings to fewer digits could make "
                 "contributions longer than the clip norm"
             )
-        return clipping.clipped_grad(*functions, **options, l2_clip_norm=run.clip_norm)
+        options["l2_clip_norm"] = run.clip_norm
+        arguments = inspect.signature(clipping.clipped_grad).bind(*functions, **options)
+        arguments.apply_defaults()
+        return _with_empty_batches(clipping.clipped_grad(*functions, **options), arguments.arguments)
 
     return clipped_grad
 
 
-def _noise(run: TrainingRun) -> optax.GradientTransformation:
+def _with_empty_batches(made: Any, options: dict[str, Any]) -> Any:
+    """Return a function of jax_privacy that also takes a batch without records: its sums are those of padding alone, zeros."""
+    numbers = options["batch_argnums"]
+    batched = {numbers} if isinstance(numbers, int) else set(numbers)
+    rows = options.get("microbatch_size") or 1
+
+    def padded(leaf: Any) -> Any:
+        return jnp.zeros((rows, *leaf.shape[1:]), leaf.dtype)
+
+    def sums(*given: Any, **named: Any) -> Any:
+        leaves = [leaf for number in batched for leaf in jax.tree.leaves(given[number])]
+        if not leaves or leaves[0].shape[0]:
+            return made.fun(*given, **named)
+        named["is_padding_example"] = jnp.ones(rows, bool)
+        found = made.fun(
+            *(jax.tree.map(padded, one) if number in batched else one for number, one in enumerate(given)), **named
+        )
+        if not made.has_aux:
+            return found
+        return found[0], jax.tree.map(lambda leaf: leaf[:0], found[1])
+
+    return dataclasses.replace(made, fun=sums)
+
+
+def _noise(run: TrainingRun, batches: PlanBatches) -> optax.GradientTransformation:
     """Return the transformation that releases a round."""
 
     def init(_: Any) -> RunNoiseState:
@@ -186,6 +246,8 @@ def _noise(run: TrainingRun) -> optax.GradientTransformation:
                 f"the state is at round {int(state.round)}, and the run at round {run.round}: give run.load_state_dict what "
                 "run.state_dict() returned for the same checkpoint, or make a new state with init"
             )
+        if run.round < run.rounds:
+            batches.check_drawn()
         with run.step() as step:
             means = release(step, sums)
         return means, RunNoiseState(np.array(run.round))

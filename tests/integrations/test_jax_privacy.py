@@ -237,6 +237,47 @@ def test_batches_that_are_not_those_of_the_run_are_refused(tmp_path: Path) -> No
         execution_plan(run)
 
 
+def test_sums_of_other_batches_than_that_of_the_round_are_not_released(tmp_path: Path) -> None:
+    with started(tmp_path) as run:
+        plan = execution_plan(run)
+        transform, strategy = plan.noise_addition_transform, plan.batch_selection_strategy
+        state = transform.init(None)
+        with pytest.raises(RunError, match="the batch of round 0 was not taken from batch_selection_strategy"):
+            transform.update(jnp.ones(3), state)
+        next(strategy.batch_iterator(RECORDS))  # a look at a batch, before a loop over others
+        with pytest.raises(RunError, match="the batch of round 0 was not taken from batch_selection_strategy"):
+            transform.update(jnp.ones(3), state)
+        batches = strategy.batch_iterator(RECORDS)
+        next(batches)
+        _, state = transform.update(jnp.ones(3), state)
+        with pytest.raises(RunError, match="the batch of round 1 was not taken from batch_selection_strategy"):
+            transform.update(jnp.ones(3), state)
+        assert run.released == 1
+        ahead = execution_plan(run, ahead=2)
+        batches = ahead.batch_selection_strategy.batch_iterator(RECORDS)
+        next(batches), next(batches)
+        _, state = ahead.noise_addition_transform.update(jnp.ones(3), state)
+        next(batches)
+        with pytest.raises(RunError, match="the batch of round 4 is asked for, and round 2 is not released"):
+            next(batches)  # a loop that adds up two batches
+
+
+@pytest.mark.parametrize("options", [{}, {"microbatch_size": 4}, {"return_values": True, "return_grad_norms": True}])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_sums_of_an_empty_batch_are_zeros(tmp_path: Path, options: dict[str, Any], compiled: bool) -> None:
+    inputs, labels = data()
+    with started(tmp_path) as run:
+        clipped = execution_plan(run).clipped_grad(loss, batch_argnums=(1, 2), **options)
+        assert clipped.sensitivity() == run.clip_norm
+        found = (jax.jit(clipped) if compiled else clipped)(begun(), inputs[:0], labels[:0])
+        if "return_values" in options:
+            found, more = found
+            assert more.values.shape == more.grad_norms.shape == (0,)
+        for one, parameter in zip(jax.tree.leaves(found), jax.tree.leaves(begun()), strict=True):
+            assert one.shape == parameter.shape
+            assert not np.any(one)
+
+
 def test_nothing_is_released_in_what_jax_compiles(tmp_path: Path) -> None:
     with started(tmp_path) as run:
         plan = execution_plan(run)
@@ -253,6 +294,8 @@ def test_nothing_is_released_in_what_jax_compiles(tmp_path: Path) -> None:
         with pytest.raises(RunError, match="inside of a function that JAX compiles"):
             jax.jit(traced)(jnp.ones(3))
         assert (run.round, run.released) == (0, 0)
+        batches = plan.batch_selection_strategy.batch_iterator(RECORDS)
+        next(batches)
         plan.noise_addition_transform.update(jnp.ones(3), state)
         assert run.released == 1
 
