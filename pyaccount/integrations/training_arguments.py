@@ -71,6 +71,11 @@ def _problems(args: Any, *, public_evaluation: bool) -> Iterator[str]:
             "auto_find_batch_size begins again after an error, and the rounds released before stay counted: leave it out, and "
             "choose a per_device_train_batch_size whose gradients of single records fit into memory"
         )
+    if value("ignore_data_skip"):
+        yield (
+            "ignore_data_skip trains resumed steps with the lists that stand for the steps before, which have no records: leave "
+            "it out. Skipping them loads nothing"
+        )
     if value("fp16"):
         yield (
             "fp16 scales losses and skips steps by what it sees in the gradients, before and beside the clipping: use bf16 or "

@@ -31,7 +31,7 @@ from pyaccount.training import TrainingRun
 try:
     import torch
     from torch import Tensor, nn
-    from torch.utils.data import DataLoader, Sampler
+    from torch.utils.data import DataLoader, Dataset, Sampler
     from transformers import Trainer, TrainerCallback, TrainingArguments
     from transformers.trainer_utils import TrainOutput, get_last_checkpoint
 except ModuleNotFoundError as error:
@@ -58,19 +58,48 @@ Examples = list[Any]
 
 
 class RemainingRounds(Sampler[list[int]]):  # type: ignore[misc, unused-ignore]
-    """The records of this rank in every round that is left, after `seen` lists for steps that a trainer skips when it resumes."""
+    """Every round that is left, and the records of this rank in it, after `seen` lists for steps that a trainer skips when it
+    resumes. `RecordsOfRounds` reads these lists.
+    """
 
     def __init__(self, run: TrainingRun, seen: int) -> None:
         self._run, self._seen = run, seen
 
     def __iter__(self) -> Iterator[list[int]]:
         run = self._run
-        yield from ([] for _ in range(self._seen))
+        yield from ([-1] for _ in range(self._seen))
         for number in range(run.round, run.rounds):
-            yield run.batch(number).shard(run.rank, run.world).indices.tolist()
+            yield [number, *run.batch(number).shard(run.rank, run.world).indices.tolist()]
 
     def __len__(self) -> int:
         return self._seen + self._run.rounds - self._run.round
+
+
+class OfRound(list[Any]):
+    """Records, and the round in whose batch they are."""
+
+    round = -1
+
+
+class RecordsOfRounds(Dataset[Any]):  # type: ignore[misc, unused-ignore]
+    """The data of a trainer, for the lists of `RemainingRounds`: a batch knows its round, whichever worker loads it."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.data[index]
+
+    def __getitems__(self, numbers: list[int]) -> OfRound:
+        """Return the records of a batch; its round is the first number."""
+        indices = numbers[1:]
+        together = getattr(self.data, "__getitems__", None) if indices else None
+        records = OfRound(together(indices) if together else map(self.data.__getitem__, indices))
+        records.round = numbers[0]
+        return records
 
 
 class PrivateTraining:
@@ -200,9 +229,9 @@ class PrivateTraining:
             self._collator = trainer._get_collator_with_removed_columns(self._collator, description="training")
         workers = trainer.args.dataloader_num_workers
         return DataLoader(
-            data,
+            RecordsOfRounds(data),
             batch_sampler=RemainingRounds(self.run, self._seen),
-            collate_fn=list,
+            collate_fn=_as_they_are,
             num_workers=workers,
             prefetch_factor=trainer.args.dataloader_prefetch_factor if workers else None,
         )
@@ -210,6 +239,13 @@ class PrivateTraining:
     def training_step(self, model: nn.Module, inputs: Examples, *_: Any) -> Tensor:
         """Release the clipped sum of the gradients of these records, and make the noisy mean the gradient."""
         trainer: Any = self
+        number = getattr(inputs, "round", None)
+        if number != self.run.round:
+            drawn = "in no batch of the run" if number in (None, -1) else f"those of round {number}"
+            raise RunError(
+                f"the records of this step are {drawn}, and round {self.run.round} is to be released: train with the loader of "
+                "PrivateTraining.get_train_dataloader, and release each of its batches once, in their order"
+            )
         model.train()
         inner = trainer.accelerator.unwrap_model(model)
         if self._private is None:
@@ -366,6 +402,10 @@ def _state_of(checkpoint: Path) -> tuple[dict[str, Any], int]:
             f"({os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error})"
         ) from error
     return state, int(seen)
+
+
+def _as_they_are(records: OfRound) -> OfRound:
+    return records
 
 
 def _without(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

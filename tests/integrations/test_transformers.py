@@ -334,6 +334,7 @@ def test_a_loss_of_ones_own_is_used(tmp_path: Path) -> None:
         ({"train_sampling_strategy": "group_by_length"}, "train_sampling_strategy"),
         ({"max_grad_norm": 0.3}, "max_grad_norm = 0.3"),
         ({"auto_find_batch_size": True}, "auto_find_batch_size"),
+        ({"ignore_data_skip": True}, "ignore_data_skip"),
         ({"include_num_input_tokens_seen": "all"}, "include_num_input_tokens_seen"),
         ({"optim": "adalomo"}, "optim = adalomo"),
         ({"max_steps": ROUNDS + 1}, "max_steps = 7"),
@@ -346,6 +347,31 @@ def test_what_would_break_the_guarantee_is_refused(tmp_path: Path, changes: dict
         with pytest.raises(RunError, match=f"TrainingArguments.{says}"):
             PrivateTrainer(model(), arguments(tmp_path, **changes), train_dataset=data(), run=run)
         assert run.released == 0
+
+
+class OwnLoader(PrivateTrainer):  # type: ignore[misc]
+    """Loads batches of its own, or those of the run in another order."""
+
+    skipped: int | None = None
+
+    def get_train_dataloader(self) -> Any:
+        given = super().get_train_dataloader()
+        if self.skipped is None:
+            return torch.utils.data.DataLoader(self.train_dataset, batch_size=2, collate_fn=list)
+        batches = [one for number, one in enumerate(given.batch_sampler) if number != self.skipped]
+        return torch.utils.data.DataLoader(given.dataset, batch_sampler=batches, collate_fn=given.collate_fn)
+
+
+@pytest.mark.parametrize(
+    ("skipped", "says"), [(None, "are in no batch of the run, and round 0"), (2, "are those of round 3, and round 2")]
+)
+def test_other_batches_than_those_of_the_round_are_refused(tmp_path: Path, skipped: int | None, says: str) -> None:
+    with started(tmp_path) as run:
+        trainer = OwnLoader(model(), arguments(tmp_path), train_dataset=data(), run=run)
+        trainer.skipped = skipped
+        with pytest.raises(RunError, match=says):
+            trainer.train()
+        assert run.released == (skipped or 0)
 
 
 def test_all_refusals_are_told_at_once(tmp_path: Path) -> None:
