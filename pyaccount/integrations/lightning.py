@@ -94,11 +94,29 @@ class PrivateModule(LightningModule):  # type: ignore[misc, unused-ignore]
         self.automatic_optimization = False
         self._run: TrainingRun | None = None
         self._private: PrivateOptimizer | None = None
+        self._in_loss = False
+
+    def log(self, name: str, *more: Any, **named: Any) -> None:
+        """Log a value, as `LightningModule.log` does. Raises `RunError` in `example_loss`."""
+        self._check_log(repr(name))
+        super().log(name, *more, **named)
+
+    def log_dict(self, dictionary: Any, *more: Any, **named: Any) -> None:
+        """Log several values, as `LightningModule.log_dict` does. Raises `RunError` in `example_loss`."""
+        self._check_log(", ".join(map(repr, dictionary)))
+        super().log_dict(dictionary, *more, **named)
+
+    def _check_log(self, names: str) -> None:
+        if self._in_loss:
+            raise RunError(
+                f"{names} is logged in example_loss: what is computed there from single records has no noise, and no certificate "
+                "covers it: log metrics of public data in validation_step"
+            )
 
     def example_loss(self, batch: Any) -> Tensor:
         """Return the loss of a batch with one record, as the loader's collate function makes it; to be defined.
 
-        It may not log anything: what it computes has no noise.
+        It may not log anything: what it computes has no noise. `log` and `log_dict` raise `RunError` there.
         """
         raise NotImplementedError(f"{type(self).__name__}.example_loss is not defined")
 
@@ -233,4 +251,8 @@ def _in_parts(examples: list[Any], collate: Callable[[list[Any]], Any], most: in
 def _loss_of(model: nn.Module, example: Tensors, names: str | None) -> Tensor:
     assert isinstance(model, PrivateModule)
     several = list(example.values())
-    return model.example_loss(example if names is None else several if names == "tuple" else several[0])
+    model._in_loss = True
+    try:
+        return model.example_loss(example if names is None else several if names == "tuple" else several[0])
+    finally:
+        model._in_loss = False

@@ -206,6 +206,32 @@ class Plain(lightning.LightningModule):  # type: ignore[misc]
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
 
+class Logs(Model):
+    """Logs its loss, which has no noise."""
+
+    together = False
+
+    def example_loss(self, batch: Any) -> Any:
+        loss = super().example_loss(batch)
+        if self.together:
+            self.log_dict({"train_loss": loss})
+        else:
+            self.log("train_loss", loss)
+        return loss
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("together", [False, True])
+def test_a_loss_of_records_is_not_logged(tmp_path: Path, one_by_one: bool, together: bool) -> None:
+    with started(tmp_path, {"training": {**DOCUMENT["training"], "expected_batch_size": 50}}) as run:
+        model = Logs()
+        model.one_by_one, model.together = one_by_one, together
+        with pytest.raises(RunError, match="'train_loss' is logged in example_loss"):
+            trainer(tmp_path, run).fit(model, run_loader(run, data(), physical=4))
+        assert run.released == 0
+        assert not model._in_loss
+
+
 class OwnStep(Model):
     """Has a step of its own, which is not private."""
 
