@@ -22,7 +22,10 @@ All rounds that the client ever trains for the server are rounds of one run. Whe
    δ(ε) ≤ E[δ_A(ε)], A ~ Binomial(R, q), δ_a the profile of a parts that compose. It is the document with a phase of the sampler
    `{kind: poisson, sampling_probability: q, draws: clients}`, whose pair has the loss of a part with probability q and otherwise
    none, for all R rounds. A client that stops after K answers has min(A, K) parts, and δ_a increases with a, so the bound remains
-   true. It needs a server that draws as it says; 1 does not. Parts compose if no matrix ties their rounds together.
+   true. It needs a server that draws as it says; 1 does not. Parts compose if nothing ties their rounds together: no matrix, and
+   a sampler of the client that draws each answer independently of the others, as `poisson`, `fixed-size` and `none` do. A sampler
+   with a memory (`b-min-sep`, `cyclic-poisson`, `balls-in-bins`, `shuffle`, …) goes on from one answer to the next, so whether a
+   record was in one answer is not independent of whether it is in another, and no bound is implemented for it here.
 3. *By the server's run, as one of the records of a client.* The certificate of the server is about all the data of c, hence also
    about x, and holds for those who see the models and not the messages. The server's clipping and noise do not ask how c computed
    its change. Nor does it matter that c stops answering after some rounds, if clients are drawn independently in each round:
@@ -41,6 +44,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -64,10 +68,14 @@ except ModuleNotFoundError as error:
 ARRAYS, METRICS, WEIGHT = "arrays", "metrics", "num-examples"
 #: Flower's code of an error that says nothing else.
 UNKNOWN = 0
+#: What the server gets in place of an error of the client's training, whose words may be about its data.
+FAILED = "the client's training has failed: its own log says why"
 #: The file about an answer that was begun, with the state of the run before it.
 BEGUN = "begun.json"
 
 ClientArrays = dict[str, NDArray[Any]]
+
+_LOG = logging.getLogger(__name__)
 
 
 def answer(  # noqa: PLR0913 - the run, the question, and how it is answered
@@ -91,7 +99,12 @@ def answer(  # noqa: PLR0913 - the run, the question, and how it is answered
     If fewer rounds are left than `steps`, the answer is an error that says so, and nothing is released. Every answer has the same
     weight, `num-examples` = 1, since the number of records is not released; it has no other metrics.
 
-    Raises `RunError` if `train` releases another number of rounds, or returns arrays of other names or shapes.
+    Flower sends the words of an exception to the server, and those of `train` may be about the data. So an error of `train` is
+    logged here, with its traceback, and the answer is an error that only says that there was one (`FAILED`). The same if `train`
+    releases another number of rounds, or returns arrays of other names or shapes. That a training fails should not depend on the
+    data: the server sees it. Its rounds are repeated if the same is asked again.
+
+    Raises `RunError` if `steps` is below 1, or if the state in `kept` cannot be read.
     """
     if steps < 1:
         raise RunError(f"steps = {steps}: an answer needs at least one round of the client's run")
@@ -105,7 +118,7 @@ def answer(  # noqa: PLR0913 - the run, the question, and how it is answered
     file = folder / f"{digest}.npz"
     if file.exists():
         with np.load(file, allow_pickle=False) as saved:
-            return _reply(message, {name: saved[name] for name in given})
+            return _reply(message, {name: saved[key] for key, name in _keys(given)})
     _go_back(run, folder / BEGUN, digest, give_up=give_up)
     left = run.rounds - run.round
     if left < steps:
@@ -114,10 +127,29 @@ def answer(  # noqa: PLR0913 - the run, the question, and how it is answered
             f"the client's certified run has {left} of {run.rounds} rounds left, and an answer needs {steps}: the client stops",
         )
     write_atomically(folder / BEGUN, json.dumps({"question": digest, "state": run.state_dict()}))
+    try:
+        found = _trained(run, given, steps, train)
+    except Exception:
+        _LOG.exception("an answer to the server has failed in round %d of the client's run", run.round)
+        return _error(message, FAILED)
+    stream = io.BytesIO()
+    np.savez(stream, **{key: found[name] for key, name in _keys(given)})  # type: ignore[arg-type]
+    write_atomically(file, stream.getvalue())
+    return _reply(message, {name: found[name] for name in given})
+
+
+def _keys(given: ClientArrays) -> list[tuple[str, str]]:
+    """Return a key for the file of an answer, and the name, of each array. Names would meet those of numpy's own arguments."""
+    return [(f"model/{number}", name) for number, name in enumerate(sorted(given))]
+
+
+def _trained(
+    run: TrainingRun, given: ClientArrays, steps: int, train: Callable[[ClientArrays], Mapping[str, Any]]
+) -> ClientArrays:
+    """Return the model of a training. Raises `RunError` for another number of rounds, or arrays of other names or shapes."""
     before = run.round
-    found = {
-        name: np.asarray(array) for name, array in train({name: array.copy() for name, array in given.items()}).items()
-    }
+    made = train({name: array.copy() for name, array in given.items()})
+    found = {name: np.asarray(array) for name, array in made.items()}
     if run.round - before != steps:
         raise RunError(
             f"train released {run.round - before} rounds, and steps = {steps}: an answer has a fixed number of rounds, of which "
@@ -125,10 +157,7 @@ def answer(  # noqa: PLR0913 - the run, the question, and how it is answered
         )
     if {name: array.shape for name, array in found.items()} != {name: array.shape for name, array in given.items()}:
         raise RunError("train returned arrays of other names or shapes than the server's model: return the whole model")
-    stream = io.BytesIO()
-    np.savez(stream, **found)  # type: ignore[arg-type]
-    write_atomically(file, stream.getvalue())
-    return _reply(message, {name: found[name] for name in given})
+    return found
 
 
 def _go_back(run: TrainingRun, begun: Path, digest: str, *, give_up: bool) -> None:
