@@ -34,7 +34,9 @@ and what the mod's clipping implies: two answers of a client differ by at most 2
 of a client that changes nothing by `clipping_norm` (zero-out).
 
 What no document shows: Flower draws clients and noise with Python's and numpy's generators, which are not cryptographic, and adds
-noise in the precision of the model. Metrics of clients are averaged without noise.
+noise in the precision of the model. Metrics of clients are averaged without noise. Flower's clipping does not stop a change with an
+entry that is NaN or infinite: the mean becomes NaN whatever the noise is, which shows that this client was drawn and what it sent. So
+a guarantee needs clients that send finite changes, or a check of their answers before the strategy gets them.
 """
 
 from __future__ import annotations
@@ -59,6 +61,8 @@ SAMPLED = {
 }
 #: The methods of FedAvg that take the mean, in Flower's two programming interfaces.
 MEANS = ("FedAvg.aggregate_train", "FedAvg.aggregate_fit")
+#: The methods of FedAvg that draw the clients, in the same order.
+DRAWS = ("FedAvg.configure_train", "FedAvg.configure_fit")
 FIXED, ADAPTIVE = "FixedClipping", "AdaptiveClipping"
 
 
@@ -148,8 +152,8 @@ def from_strategy(  # noqa: PLR0913 - what a strategy does not have
         name: The name of the document.
 
     Raises:
-        DocumentError: For any other strategy, without `plain_mean`, or if FedAvg draws another number of clients than the noise
-            is for.
+        DocumentError: For any other strategy, without `plain_mean`, for a subclass of FedAvg that takes the mean or draws clients
+            in a way of its own, or if FedAvg draws another number of clients than the noise is for.
     """
     kinds = [kind.__name__ for kind in type(strategy).__mro__]
     if any(ADAPTIVE in kind or "Adaptive" in kind for kind in kinds):
@@ -168,6 +172,7 @@ def from_strategy(  # noqa: PLR0913 - what a strategy does not have
         )
     inner = getattr(strategy, "strategy", None)
     _check_mean(inner)
+    _check_draws(inner)
     if not plain_mean and getattr(strategy, "accountant", None) is None:
         no_equivalent(
             ("plain_mean",),
@@ -302,6 +307,19 @@ def _check_mean(inner: object) -> None:
             ("strategy",),
             f"the noise is added to what {type(inner).__name__} returns, and it is scaled for the mean of FedAvg: no bound is "
             "implemented for other strategies",
+            value=type(inner).__name__,
+            allowed="FedAvg",
+        )
+
+
+def _check_draws(inner: object) -> None:
+    """Raise `DocumentError` if a strategy draws clients in another way than FedAvg."""
+    methods = [getattr(type(inner), name, None) for name in ("configure_train", "configure_fit")]
+    if not any(getattr(method, "__qualname__", None) in DRAWS for method in methods):
+        no_equivalent(
+            ("strategy",),
+            f"{type(inner).__name__} draws clients with a method of its own (configure_train or configure_fit), and the document "
+            "says that of FedAvg, a uniform draw of a fixed number: no bound is implemented for other draws",
             value=type(inner).__name__,
             allowed="FedAvg",
         )

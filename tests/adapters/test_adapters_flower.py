@@ -146,6 +146,14 @@ class FedAvg:
 
     def aggregate_train(self) -> None: ...
 
+    def configure_train(self) -> None: ...
+
+
+class OwnDraws(FedAvg):
+    """Draws other clients."""
+
+    def configure_train(self) -> None: ...
+
 
 class FedAdam(FedAvg):
     """Does more than the mean."""
@@ -186,6 +194,7 @@ def test_a_strategy_is_a_document_of_batches_of_a_fixed_size(adjacency: str) -> 
         (Adaptive(1.2, 10, FedAvg()), {}, (), "scales the noise by the next one"),
         (FedAvg(), {}, (), "only Flower's strategies with fixed clipping"),
         (Fixed(1.2, 10, FedAdam()), {}, ("strategy",), "no bound is implemented for other strategies"),
+        (Fixed(1.2, 10, OwnDraws()), {}, ("strategy",), "OwnDraws draws clients with a method of its own"),
         (Fixed(1.2, 10, FedAvg()), {"plain_mean": False}, ("plain_mean",), "weighs clients by the number of examples"),
         (Fixed(1.2, 9, FedAvg()), {}, ("num_sampled_clients",), "FedAvg draws 10 of 100 clients"),
         (Fixed(1.2, 10, FedAvg(least=20)), {}, ("num_sampled_clients",), "FedAvg draws 20 of 100 clients"),
