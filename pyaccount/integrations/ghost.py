@@ -86,6 +86,7 @@ class GhostClipping:
 
         A record without a finite gradient contributes zeros, and the others are computed without it.
         """
+        self._check_trained()
         zeros = {name: torch.zeros_like(one, requires_grad=False) for name, one in self._trained.items()}
         count = len(next(iter(batch.values()))) if batch else 0
         if count == 0:
@@ -112,6 +113,17 @@ class GhostClipping:
         for (names, norm), found in zip(self._groups, squares, strict=True):
             sums |= self._gradients((factors(found, norm).to(losses) * losses).sum(), names)
         return ClippedSums({name: sums[name] for name in zeros}, self._groups, losses.detach())
+
+    def _check_trained(self) -> None:
+        changed = sorted(
+            name for name, one in self._model.named_parameters() if one.requires_grad != (name in self._trained)
+        )
+        if changed:
+            raise RunError(
+                f"clipping = 'ghost': {', '.join(changed)} was frozen or unfrozen after the training had begun. The hooks and the "
+                "sums of the run are those of the parameters that were trained at its beginning: freeze before train(), and begin "
+                "another run for other parameters"
+            )
 
     def check(self, records: Tensors, alone: Loss) -> None:
         """Compare losses, norms and gradients of one or two records with those of each alone. `alone(model, record)` is its loss.

@@ -290,6 +290,22 @@ def test_a_loss_over_all_records_is_refused_unless_it_is_overridden(tmp_path: Pa
         torch.testing.assert_close(ghosts[name], expected[name], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("unfrozen", [True, False])
+def test_other_parameters_than_at_the_beginning_are_refused(tmp_path: Path, unfrozen: bool) -> None:
+    with started(tmp_path) as run:
+        net = llama()
+        net.model.embed_tokens.weight.requires_grad_(not unfrozen)
+        trainer = PrivateTrainer(net, arguments(tmp_path), train_dataset=data(), run=run, clipping="ghost")
+        trainer.get_train_dataloader()
+        net.train()
+        (part,) = list(trainer.parts(data()[:4]))
+        trainer._clipped(net, part)
+        net.model.embed_tokens.weight.requires_grad_(unfrozen)
+        with pytest.raises(RunError, match=r"model\.embed_tokens\.weight was frozen or unfrozen after the training"):
+            trainer._clipped(net, part)
+        assert run.released == 0
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("bf16", True), ("gradient_checkpointing", True), ("label_smoothing_factor", 0.1)]
 )
