@@ -120,9 +120,9 @@ class GhostClipping:
         )
         if changed:
             raise RunError(
-                f"clipping = 'ghost': {', '.join(changed)} was frozen or unfrozen after the training had begun. The hooks and the "
-                "sums of the run are those of the parameters that were trained at its beginning: freeze before train(), and begin "
-                "another run for other parameters"
+                f"clipping = 'ghost': {', '.join(changed)} was frozen or unfrozen after the training had begun. The hooks and "
+                "the sums of the run are those of the parameters that were trained at its beginning: freeze before train(), and "
+                "begin another run for other parameters"
             )
 
     def check(self, records: Tensors, alone: Loss) -> None:
