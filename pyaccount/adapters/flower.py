@@ -35,7 +35,7 @@ of a client that changes nothing by `clipping_norm` (zero-out).
 
 What no document shows: Flower draws clients and noise with Python's and numpy's generators, which are not cryptographic, and adds
 noise in the precision of the model. Metrics of clients are averaged without noise. Flower's clipping does not stop a change that
-has a NaN or an infinite entry: the mean becomes NaN whatever the noise is, which shows that this client was drawn and what it did.
+has a NaN or an infinite entry: the mean becomes NaN whatever the noise is, which shows that this client was drawn.
 So a guarantee needs clients that send finite changes, or a check of their answers before the strategy gets them.
 """
 
