@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyaccount.errors import MissingExtraError, RunError
 
 try:
     import torch
     from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
+    from torch import Tensor, nn
 except ModuleNotFoundError as error:
     if error.name not in ("torch", "opacus"):
         raise
@@ -23,9 +24,6 @@ except ModuleNotFoundError as error:
 
 from pyaccount.integrations.ghost_norms import ExactNorms, bounded_norms, factors
 from pyaccount.training.precision import full_products
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 #: How far a norm may be from that of the gradient of a record's loss, relatively: roundings of float32 are far below.
 TOLERANCE = 1e-3

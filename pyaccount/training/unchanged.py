@@ -24,7 +24,7 @@ except ModuleNotFoundError as error:
 WHOLE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-class State(NamedTuple):
+class TensorState(NamedTuple):
     """A parameter or buffer as it is before a forward pass."""
 
     tensor: Tensor
@@ -57,15 +57,15 @@ def check_layers(model: nn.Module) -> None:
             )
 
 
-def state_of(model: nn.Module) -> dict[str, State]:
+def state_of(model: nn.Module) -> dict[str, TensorState]:
     """Return the parameters and buffers of a model as they are, for `check_unchanged`.
 
     The vectors of spectral normalisation are left out: they change in a forward pass, and depend on weights alone.
     """
-    return {name: State(tensor, _writes(tensor), _bits(tensor)) for name, tensor in _tensors(model)}
+    return {name: TensorState(tensor, _writes(tensor), _bits(tensor)) for name, tensor in _tensors(model)}
 
 
-def check_unchanged(model: nn.Module, before: Mapping[str, State]) -> None:
+def check_unchanged(model: nn.Module, before: Mapping[str, TensorState]) -> None:
     """Raise `RunError` if a parameter or buffer is not as it was in `before`: written to, replaced, added or removed."""
     after = dict(_tensors(model))
     changed = {*after} ^ {*before}
@@ -92,7 +92,7 @@ def unchanged(model: nn.Module) -> Iterator[None]:
 
 def watch(model: nn.Module) -> None:
     """Let every forward pass of the model in training raise `RunError` if it changes a parameter or buffer."""
-    before: dict[str, State] = {}
+    before: dict[str, TensorState] = {}
 
     def begin(module: nn.Module, _: object) -> None:
         before.clear()
