@@ -322,7 +322,7 @@ DENSE = {"kind": "dense", "file": "matrix.npy", "normalize": False}
         (SPACED | {"count": 10**9}, None, "so many rounds"),
     ],
 )  # fmt: skip
-def test_what_an_auditor_found_is_refused(
+def test_what_would_be_misread_or_take_hours_is_refused(
     document: dict[str, Any], entries: list[list[float]] | None, reason: str
 ) -> None:
     """Documents that were misread, or that took hours or gigabytes."""
