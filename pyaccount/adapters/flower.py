@@ -42,7 +42,7 @@ So a guarantee needs clients that send finite changes, or a check of their answe
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -301,28 +301,30 @@ def _why_not(sampling: str) -> str:
 
 def _check_mean(inner: object) -> None:
     """Raise `DocumentError` if a strategy returns anything but FedAvg's mean."""
-    methods = [getattr(type(inner), name, None) for name in ("aggregate_train", "aggregate_fit")]
-    if not any(getattr(method, "__qualname__", None) in MEANS for method in methods):
-        no_equivalent(
-            ("strategy",),
-            f"the noise is added to what {type(inner).__name__} returns, and it is scaled for the mean of FedAvg: no bound is "
-            "implemented for other strategies",
-            value=type(inner).__name__,
-            allowed="FedAvg",
-        )
+    _check_method(
+        inner,
+        ("aggregate_train", "aggregate_fit"),
+        MEANS,
+        f"the noise is added to what {type(inner).__name__} returns, and it is scaled for the mean of FedAvg: no bound is "
+        "implemented for other strategies",
+    )
 
 
 def _check_draws(inner: object) -> None:
     """Raise `DocumentError` if a strategy draws clients in another way than FedAvg."""
-    methods = [getattr(type(inner), name, None) for name in ("configure_train", "configure_fit")]
-    if not any(getattr(method, "__qualname__", None) in DRAWS for method in methods):
-        no_equivalent(
-            ("strategy",),
-            f"{type(inner).__name__} draws clients with a method of its own (configure_train or configure_fit), and the document "
-            "says that of FedAvg, a uniform draw of a fixed number: no bound is implemented for other draws",
-            value=type(inner).__name__,
-            allowed="FedAvg",
-        )
+    _check_method(
+        inner,
+        ("configure_train", "configure_fit"),
+        DRAWS,
+        f"{type(inner).__name__} draws clients with a method of its own (configure_train or configure_fit), and the document "
+        "says that of FedAvg, a uniform draw of a fixed number: no bound is implemented for other draws",
+    )
+
+
+def _check_method(inner: object, names: tuple[str, str], known: Collection[str], why: str) -> None:
+    """Raise `DocumentError` for a strategy none of whose methods of these names is a known one."""
+    if not any(getattr(getattr(type(inner), name, None), "__qualname__", None) in known for name in names):
+        no_equivalent(("strategy",), why, value=type(inner).__name__, allowed="FedAvg")
 
 
 def _check_drawn(inner: object, drawn: int, clients: int) -> None:

@@ -11,10 +11,24 @@ from .draws import Blend
 from .enclosures import exp, up
 from .kinds import Atoms
 from .rounds import CountedRound, MixtureRound, Round
-from .shapes import JsonObject, exactly, refused
+from .shapes import JsonObject, at_least_one, exactly, refused
 
 #: One kind of rounds, and how many there are.
 RepeatedRound = tuple[Round, int]
+
+
+def rounds_of(training: JsonObject, epoch: Fraction | None) -> int:
+    """Return the number of rounds that a document states, or that follows from its epochs, of which one has `epoch` rounds."""
+    if training.get("iterations") is not None:
+        if training.get("epochs") is not None:
+            raise refused("iterations beside epochs")
+        return at_least_one(training, "iterations", 1)
+    if epoch is None or training.get("epochs") is None:
+        raise refused("a document without a number of rounds that this checker reads")
+    rounds = exactly(training["epochs"]) * epoch
+    nearest = round(rounds)
+    near = nearest and abs(rounds - nearest) <= min(Fraction(1, 1000), rounds / 10**9)
+    return nearest if near else math.ceil(rounds)
 
 
 def rounded_root(square: Fraction) -> Callable[[int], int]:

@@ -20,6 +20,7 @@ from .derived import (
     discrete,
     pattern,
     rounded_root,
+    rounds_of,
     schedules,
     shared_users,
     tree,
@@ -32,15 +33,7 @@ from .proof import run_laws, together
 from .rounds import GaussianRound, MixtureRound, Round
 from .selection import SelectedRound
 from .separated import b_min_sep
-from .shapes import WORDS, JsonObject, exactly, filled_in, refused
-
-
-def _at_least_one(section: JsonObject, key: str, otherwise: int) -> int:
-    """Return a whole number, or what counts if the section does not have it."""
-    number = exactly(section.get(key, otherwise))
-    if number < 1 or number.denominator != 1:
-        raise refused(f"{key} {float(number)!r}")
-    return int(number)
+from .shapes import WORDS, JsonObject, at_least_one, exactly, filled_in, refused
 
 
 def _shows_draws(body: JsonObject) -> bool:
@@ -68,7 +61,7 @@ class Reader:
         self.document, self.small, self.least = filled_in(certificate), small, small / 10**9
         privacy = self.document["privacy"]
         self.adjacency: str = privacy["adjacency"]
-        self.group = _at_least_one(privacy, "group_size", 1)
+        self.group = at_least_one(privacy, "group_size", 1)
         # Under *zero-out* and *add-remove* a record moves a sum by 1, under *replace-one* by 2.
         self.moves = self.group * (2 if self.adjacency == "replace-one" else 1)
         if self.group > 10_000:
@@ -98,7 +91,7 @@ class Reader:
             return [self._run(body)]
         if self.adjacency == "replace-one" or self.group != 1:
             raise refused("groups or replace-one with disjoint parts")
-        count = _at_least_one(body, "count", 1)
+        count = at_least_one(body, "count", 1)
         return [[(part, n * count) for part, n in self._run(each)] for each in body["parallel"]]
 
     def _run(self, body: JsonObject) -> list[RepeatedRound]:
@@ -111,7 +104,7 @@ class Reader:
             found = list(self._mechanism(body["mechanism"]))
         else:
             found = [part for each in body["phases"] for part in self._run(each)]
-        count = _at_least_one(body, "count", 1)
+        count = at_least_one(body, "count", 1)
         if "select" in body:
             inner, law = (
                 together(found),
@@ -155,20 +148,7 @@ class Reader:
         return max(rates)
 
     def _iterations(self, body: JsonObject, epoch: Fraction | None) -> int:
-        training = body["training"]
-        if training.get("iterations") is not None:
-            if training.get("epochs") is not None:
-                raise refused("iterations beside epochs")
-            return _at_least_one(training, "iterations", 1)
-        if epoch is None or training.get("epochs") is None:
-            raise refused("a document without a number of rounds that this checker reads")
-        rounds = exactly(training["epochs"]) * epoch
-        nearest = round(rounds)
-        return (
-            nearest
-            if nearest and abs(rounds - nearest) <= min(Fraction(1, 1000), rounds / 10**9)
-            else math.ceil(rounds)
-        )
+        return rounds_of(body["training"], epoch)
 
     def _training(self, body: JsonObject) -> Iterator[RepeatedRound]:
         """Yield the rounds of a training run."""
@@ -207,7 +187,7 @@ class Reader:
         elif matrix is not None and matrix["kind"] != "identity":
             raise refused(f"{kind} with a matrix: the loss of the run does not compose")
         elif kind == "poisson":
-            draws, p = _at_least_one(sampler, "draws_per_iteration", 1), self._probability(body)
+            draws, p = at_least_one(sampler, "draws_per_iteration", 1), self._probability(body)
             if draws != 1 and training.get("sampling_probability") is None:
                 p /= draws
             rounds = count or self._iterations(body, 1 / (p * draws))
@@ -269,7 +249,7 @@ class Reader:
             raise refused(f"{key} {float(exactly(given))!r}")
         most = -(-rounds // apart)
         moved = main * pattern(entries, rounds, apart, most) / norm + also * most
-        return SecretPatterns((self.moves * _at_least_one(sampler, "records_per_user", 1)) ** 2 * moved)
+        return SecretPatterns((self.moves * at_least_one(sampler, "records_per_user", 1)) ** 2 * moved)
 
     def _spaced(self, body: JsonObject, main: Fraction, also: Fraction) -> Correlated:
         """Return a run of b-min-sep sampling, with the polynomial that the certificate proposes."""
@@ -289,8 +269,8 @@ class Reader:
         """Return rounds of which a record takes part in one at random, per allocation or in each turn (section 9.1)."""
         sampler = body["sampler"]
         plain = self.group == 1 and self.adjacency != "replace-one"
-        if kind == "random-allocation" and plain and _at_least_one(sampler, "participations", 1) == 1:
-            block = _at_least_one(sampler, "iterations_per_allocation", 0)
+        if kind == "random-allocation" and plain and at_least_one(sampler, "participations", 1) == 1:
+            block = at_least_one(sampler, "iterations_per_allocation", 0)
             blocks, rest = divmod(self._iterations(body, Fraction(block)), block)
             if not rest:
                 return Allocation([(one, block)], self.small / blocks), blocks
@@ -304,8 +284,8 @@ class Reader:
 
     def _fixed(self, kind: str, sampler: JsonObject, training: JsonObject, one: Fraction) -> Round:
         """Return the round of a sampler with a fixed number m of draws from N records (sections 1.2 and 1.3)."""
-        records = _at_least_one(training, "dataset_size", 0)
-        drawn = _at_least_one(training, "expected_batch_size", 0)
+        records = at_least_one(training, "dataset_size", 0)
+        drawn = at_least_one(training, "expected_batch_size", 0)
         if drawn > 50_000 or drawn > records or (self.adjacency == "add-remove" and drawn > records - self.group):
             raise refused("batches of more than 50,000 records, or that the data set cannot fill")
         if kind == "fixed-size":
@@ -315,12 +295,12 @@ class Reader:
         elif self.group != 1:
             raise refused("groups with this sampler")
         elif kind == "must-ow":
-            subset = _at_least_one(sampler, "subset_size", 0)
+            subset = at_least_one(sampler, "subset_size", 0)
             inner, lost = binomial(drawn, Fraction(1, subset), self.least)
             share = Fraction(subset, records)
             law, lost = {j: weight * share for j, weight in inner.items()}, lost * share
         else:
-            subset = _at_least_one(sampler, "subset_size", 0)
+            subset = at_least_one(sampler, "subset_size", 0)
             first, lost = binomial(subset, Fraction(1, records), self.least)
             inners = {i: binomial(drawn, Fraction(i, subset), self.least) for i in first}
             law = mixed(first, lambda i: inners[i][0])
@@ -341,7 +321,7 @@ class Reader:
         entries, norm = column(matrix, self.claim, 20_000)
         if len(entries) == 20_000:
             raise refused("cyclic Poisson sampling with columns as long as this")
-        parts = _at_least_one(sampler, "partitions", len(entries))
+        parts = at_least_one(sampler, "partitions", len(entries))
         if len(entries) > parts:
             raise refused("more bands than parts under cyclic Poisson sampling")
         alone = {key: value for key, value in training.items() if key == "sampling_probability"}
@@ -364,8 +344,8 @@ class Reader:
 
     def _most(self, sampler: JsonObject, rounds: int) -> int:
         """Return in how many rounds a record takes part at most."""
-        most = _at_least_one(sampler, "max_participations", rounds)
-        return min(rounds, most, -(-rounds // _at_least_one(sampler, "min_separation", 1)))
+        most = at_least_one(sampler, "max_participations", rounds)
+        return min(rounds, most, -(-rounds // at_least_one(sampler, "min_separation", 1)))
 
     def _epoch(self, body: JsonObject) -> Fraction | None:
         """Return how many batches have all records, if the document says it."""
@@ -376,7 +356,7 @@ class Reader:
         """Return the Gaussian mechanism with the largest ‖Σ_i C e_i‖ over allowed participations (section 3)."""
         sampler, matrix = body["sampler"], body.get("matrix")
         rounds = self._iterations(body, self._epoch(body))
-        apart, most = _at_least_one(sampler, "min_separation", 1), self._most(sampler, rounds)
+        apart, most = at_least_one(sampler, "min_separation", 1), self._most(sampler, rounds)
         if matrix is not None and matrix["kind"] == "tree":
             moved = tree(matrix, rounds, apart, most)
         else:

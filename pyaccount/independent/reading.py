@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from .bins import Bins
-from .derived import SERIES, column
+from .derived import SERIES, column, rounds_of
 from .process import Process
-from .shapes import JsonObject, exactly, filled_in, refused
+from .shapes import JsonObject, at_least_one, exactly, filled_in, refused
 from .spaced import SpacedRun
 
 _KEYS = {
@@ -42,14 +42,12 @@ def process(certificate: JsonObject) -> Process:
 
 
 def _spaced(document: JsonObject, claim: JsonObject) -> SpacedRun:
-    coefficients, training = _coefficients(document, claim), document["training"]
-    matrix = document.get("matrix") or {"kind": "identity"}
-    if document["sampler"].get("min_separation") is None and matrix["kind"] in SERIES:
-        raise refused("a sampler without min_separation and a matrix without bands")
-    b = _whole(document, claim, "min_separation", len(coefficients))
-    warm = document["sampler"].get("start", "warm")
-    if len(coefficients) > b or warm not in ("warm", "cold"):
-        raise refused(f"new samples of more bands than {b}, or the start {warm!r}")
+    sampler, training, bands = document["sampler"], document["training"], _bands(document)
+    if bands is None:
+        raise refused("new samples of b-min-sep sampling with a matrix without bands")
+    b = at_least_one(sampler, "min_separation", bands)
+    if bands > b or b > 10**5:
+        raise refused(f"new samples of {bands} bands, of records that are {b} rounds apart")
     rates = _rates(training)
     if any(not 0 < rate * b < 1 for rate in rates):
         raise refused(f"new samples of a participation rate of 1/{b} or more")
@@ -58,10 +56,9 @@ def _spaced(document: JsonObject, claim: JsonObject) -> SpacedRun:
     p = max([*chances, *([] if stated is None else [exactly(stated)])], default=Fraction(0))
     if not 0 < p < 1:
         raise refused("new samples of the rate that the document states")
-    rounds = _rounds(training, b - 1 + 1 / p)
-    if b > 10**5:
-        raise refused(f"new samples of records that are {b} rounds apart")
-    return SpacedRun(rounds, b, p, warm == "warm", coefficients[:rounds], Fraction(1))
+    rounds = rounds_of(training, b - 1 + 1 / p)
+    warm = sampler.get("start", "warm") == "warm"
+    return SpacedRun(rounds, b, p, warm, _coefficients(document, claim, rounds), Fraction(1))
 
 
 def _bins(document: JsonObject, claim: JsonObject) -> Bins:
@@ -71,24 +68,16 @@ def _bins(document: JsonObject, claim: JsonObject) -> Bins:
         rates and abs(usual - round(usual)) > usual / 10**9
     ):
         raise refused("new samples of bins whose number is not stated")
-    bins = _whole(document, claim, "bins", round(usual))
+    bins = at_least_one(document["sampler"], "bins", round(usual))
     if rates and round(usual) != bins:
         raise refused("new samples of bins that contradict the rate")
-    rounds, bands = _rounds(document["training"], Fraction(bins)), _coefficients(document, claim)
+    rounds = rounds_of(document["training"], Fraction(bins))
     if bins * bins * rounds > 100_000_000:
         raise refused(f"new samples of {bins} bins in {rounds} rounds")
-    return Bins(rounds, bins, bands[:rounds], Fraction(1))
+    return Bins(rounds, bins, _coefficients(document, claim, rounds), Fraction(1))
 
 
 _KINDS: Mapping[str, Callable[[JsonObject, JsonObject], Process]] = {"b-min-sep": _spaced, "balls-in-bins": _bins}
-
-
-def _whole(document: JsonObject, claim: JsonObject, key: str, otherwise: int) -> int:
-    stated = document["sampler"].get(key)
-    number = exactly(otherwise if stated is None else stated)
-    if number < 1 or number.denominator != 1:
-        raise refused(f"new samples of {key} {float(number)!r}")
-    return int(number)
 
 
 def _rates(training: JsonObject) -> list[Fraction]:
@@ -98,23 +87,20 @@ def _rates(training: JsonObject) -> list[Fraction]:
     return rates
 
 
-def _rounds(training: JsonObject, epoch: Fraction) -> int:
-    if training.get("iterations") is not None:
-        if training.get("epochs") is not None:
-            raise refused("iterations beside epochs")
-        rounds = exactly(training["iterations"])
-        if rounds.denominator != 1:
-            raise refused(f"new samples of {float(rounds)!r} iterations")
-        return int(rounds)
-    return math.ceil(exactly(training["epochs"]) * epoch)
+def _bands(document: JsonObject) -> int | None:
+    """Return the number of bands of the matrix, or None if it is a series, whose columns end with the run."""
+    matrix = document.get("matrix") or {"kind": "identity"}
+    if matrix["kind"] in SERIES:
+        return None
+    return 1 if matrix["kind"] == "identity" else at_least_one(matrix, "bands", len(matrix.get("coefficients", ())))
 
 
-def _coefficients(document: JsonObject, claim: JsonObject) -> tuple[Fraction, ...]:
+def _coefficients(document: JsonObject, claim: JsonObject, rounds: int) -> tuple[Fraction, ...]:
     """Return the coefficients of C, rounded up to multiples of 2^−80."""
-    unit, matrix, rounds = 1 << 80, document.get("matrix"), _rounds(document["training"], Fraction(10**5))
-    if rounds > 20_000 or exactly((matrix or {}).get("bands", 1)) > rounds:
+    unit = 1 << 80
+    if rounds > 20_000 or (_bands(document) or 1) > rounds:
         raise refused("new samples of so many rounds, or of fewer rounds than bands")
-    entries, norm = column(matrix, claim, rounds)
+    entries, norm = column(document.get("matrix"), claim, rounds)
     if min(entries) < 0:
         raise refused("new samples with a matrix that has negative entries")
     root = Fraction(math.isqrt(math.floor(norm * unit * unit)), unit)

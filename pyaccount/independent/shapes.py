@@ -31,6 +31,14 @@ def exactly(value: Any) -> Fraction:
     return Fraction(value)
 
 
+def at_least_one(section: JsonObject, key: str, otherwise: int) -> int:
+    """Return a whole number, or what counts if the section does not have it."""
+    number = exactly(section.get(key, otherwise))
+    if number < 1 or number.denominator != 1:
+        raise refused(f"{key} {float(number)!r}")
+    return int(number)
+
+
 #: The keys of a body (a document or an entry of phases), by the first of these that it has; what it may have besides.
 BODIES = {
     "select": "phases",

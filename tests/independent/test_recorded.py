@@ -319,3 +319,21 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "REFUTED" in text
     assert "no accepted test of the direction add" in text
     assert "What was not checked" in text
+
+
+def test_epochs_are_as_many_rounds_as_they_have() -> None:
+    """24 bins, and one epoch is one round of each bin; b-min-sep sampling with p = 1/7 and b = 4 has one of 10 rounds."""
+    document = {
+        "pyaccount": 1,
+        "privacy": {"adjacency": "zero-out"},
+        "training": {"dataset_size": 12_000, "expected_batch_size": 500, "epochs": 10},
+        "sampler": {"kind": "balls-in-bins"},
+        "matrix": {"kind": "banded-square-root", "bands": 4},
+        "noise": {"multiplier": 1},
+    }
+    assert process(parsed(json.dumps({"document": document, "phases": [{}]}))).rounds == 240
+    document |= {
+        "sampler": {"kind": "b-min-sep"},
+        "training": {"dataset_size": 100, "expected_batch_size": 10, "epochs": 3},
+    }
+    assert process(parsed(json.dumps({"document": document, "phases": [{}]}))).rounds == 30
