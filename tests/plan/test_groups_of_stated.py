@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import brentq, linprog  # type: ignore[import-untyped]
+from scipy.stats import norm  # type: ignore[import-untyped]
 
 import pyaccount
 from pyaccount import _core
@@ -102,10 +103,17 @@ def read(profile: ProfileOfSteps, epsilon: float) -> tuple[float, float]:
     return below.delta(epsilon)[0], above.delta(epsilon)[1]
 
 
-def certified(mechanism: dict[str, Any], count: int = 1, adjacency: str = "replace-one", **privacy: Any) -> Any:
+def stated(**mechanism: Any) -> dict[str, Any]:
+    return {"mechanism": {"kind": "stated"} | mechanism}
+
+
+def of_phases(*phases: dict[str, Any], adjacency: str = "replace-one", **privacy: Any) -> Any:
     target = {"adjacency": adjacency, "epsilon": "solve", "delta": 1e-6, "group_size": 2} | privacy
-    phases = [{"mechanism": {"kind": "stated"} | mechanism, "count": count}]
-    return pyaccount.certify({"pyaccount": 1, "name": "groups", "privacy": target, "phases": phases}).data
+    return pyaccount.certify({"pyaccount": 1, "name": "groups", "privacy": target, "phases": list(phases)}).data
+
+
+def certified(mechanism: dict[str, Any], count: int = 1, **privacy: Any) -> Any:
+    return of_phases(stated(**mechanism) | {"count": count}, **privacy)
 
 
 @pytest.mark.parametrize(("points", "steps"), CASES)
@@ -287,6 +295,80 @@ def test_the_least_delta_of_two_steps_is_where_the_profile_ends() -> None:
     points = ((1.0, 1e-5), (3.0, 1e-6))
     ends = profile_of_steps(points, 2).above[-1][1]
     assert ends == pytest.approx(1e-5 + math.e * 1e-6, rel=1e-12)
-    for stated in (points, LISTED, APPROXIMATE, PURE, ((0.1, 0.6),)):
-        least = ProvenPoints(stated, 0.0, verified=False).least_delta(2)
-        assert least == pytest.approx(profile_of_steps(stated, 2).above[-1][1], rel=1e-12)
+    for known in (points, LISTED, APPROXIMATE, PURE, ((0.1, 0.6),)):
+        least = ProvenPoints(known, 0.0, verified=False).least_delta(2)
+        assert least == pytest.approx(profile_of_steps(known, 2).above[-1][1], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("law", "generating"),
+    [
+        ({"kind": "geometric", "stopping_probability": 0.3}, lambda x: 0.3 * x / (1.0 - 0.7 * x)),
+        ({"kind": "poisson", "mean": 1.7}, lambda x: math.exp(1.7 * (x - 1.0))),
+    ],
+)
+def test_the_best_run_of_a_group(law: dict[str, Any], generating: Callable[[float], float]) -> None:
+    """The best of K runs of the chain, by each order of its outcomes and by random scores, is between both ends or below."""
+    first, *_, last = chain(APPROXIMATE, 2)
+    orders = [np.arange(len(first)), np.arange(len(first))[::-1], np.random.default_rng(2).permutation(len(first))]
+    none = generating(0.0)
+
+    def best(p: Any, order: Any) -> Any:
+        sums = np.array([generating(min(1.0, x)) for x in np.cumsum(p[order])])
+        return np.concatenate([[none], np.diff(sums, prepend=none)])
+
+    for epsilon in (0.0, 0.5, 1.2, 2.0):
+        phase = {"select": law, "phases": [stated(epsilon=0.7, delta=1e-3)]}
+        guarantee = of_phases(phase, adjacency="zero-out", epsilon=epsilon, delta="solve").guarantee
+        for p, q in ((first, last), (last, first)):
+            for order in orders:
+                assert delta_between(best(p, order), best(q, order), epsilon) <= guarantee.delta * (1.0 + 1e-9)
+            # The scores are independent of the outcomes.
+            assert guarantee.delta_lower == pytest.approx((1.0 - none) * delta_between(p, q, epsilon), rel=1e-3)
+
+
+def test_a_group_in_disjoint_parts_of_stated_guarantees() -> None:
+    """Two records in one part or spread over both, beside a guarantee for all data: the worst case is attained by the chains."""
+    parts, common = ((0.9, 1e-4), (0.6, 1e-2)), (0.3, 0.0)
+
+    def pair(point: tuple[float, float], records: int) -> tuple[Any, Any]:
+        laws = chain((point,), records)
+        return laws[0], laws[-1]
+
+    def together(*pairs: tuple[Any, Any]) -> tuple[Any, Any]:
+        p = q = np.ones(1)
+        for one, other in pairs:
+            p, q = np.outer(p, one).ravel(), np.outer(q, other).ravel()
+        return p, q
+
+    spread = [[pair(parts[0], 2)], [pair(part, 1) for part in parts], [pair(parts[1], 2)]]
+    phase = {"parallel": [stated(epsilon=epsilon, delta=delta) for epsilon, delta in parts]}
+    for epsilon in (0.2, 0.9, 1.6):
+        exact = max(delta_between(*together(*one, pair(common, 2)), epsilon) for one in spread)
+        guarantee = of_phases(
+            phase, stated(epsilon=common[0]), adjacency="add-remove", epsilon=epsilon, delta="solve"
+        ).guarantee
+        assert guarantee.delta_lower <= exact * (1.0 + 1e-9)
+        assert exact <= guarantee.delta * (1.0 + 1e-9)
+        assert guarantee.delta - guarantee.delta_lower <= 1e-3 * exact
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "zero-out", "replace-one"])
+def test_groups_of_several_kinds_attain_their_composition(adjacency: str) -> None:
+    """A chain, and Gaussian divergences with ρ, whose sum moves by as much for each record of the group."""
+    mu, k = 0.4, 3
+    made = of_phases(
+        stated(epsilon=0.5), stated(mu=mu), adjacency=adjacency, group_size=k, epsilon=1.0, delta="solve"
+    ).guarantee
+    laws = chain(((0.5, 0.0),), k)
+
+    def gaussian(epsilon: float) -> float:
+        size = k * mu
+        return float(norm.cdf(size / 2 - epsilon / size) - math.exp(epsilon) * norm.cdf(-size / 2 - epsilon / size))
+
+    # Σ_x P(x) δ(ε − ln P(x)/Q(x)).
+    cells = [(p, q) for p, q in zip(laws[0], laws[-1], strict=True) if p > 0.0]
+    exact = math.fsum(p * gaussian(1.0 - math.log(p / q)) for p, q in cells)
+    assert made.delta_lower <= exact * (1.0 + 1e-9)
+    assert exact <= made.delta * (1.0 + 1e-9)
+    assert made.delta - made.delta_lower <= 1e-3 * exact
