@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 
 _Point = tuple[float, float]
 
-#: The most steps of all orbits together. Beyond it orbits of fewer kinks are followed, which loosens both ends.
-MOST_STEPS = 20_000
+#: The most steps of all orbits together, enough for one (ε, δ) and the largest group that is replaced. Beyond it orbits of fewer
+#: kinks are followed, which loosens both ends.
+MOST_STEPS = 40_000
 _TIE = Decimal("1e-25")
 #: What the points below are multiplied by.
 _LOWERED = Decimal(1) - Decimal(2) ** -46
