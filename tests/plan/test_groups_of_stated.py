@@ -372,3 +372,25 @@ def test_groups_of_several_kinds_attain_their_composition(adjacency: str) -> Non
     assert made.delta_lower <= exact * (1.0 + 1e-9)
     assert exact <= made.delta * (1.0 + 1e-9)
     assert made.delta - made.delta_lower <= 1e-3 * exact
+
+
+@pytest.mark.parametrize("kind", ["discrete_gaussian", "discrete_laplace"])
+@pytest.mark.parametrize("scale", [0.2, 0.5, 1.0, 2.0])
+def test_a_group_that_changes_different_numbers_reveals_no_more(kind: str, scale: float) -> None:
+    """The pair of a group moves one number by its whole change; records may also change one number each."""
+    # What is beyond 40 scales is below 1e-17.
+    x = np.arange(-80, 81, dtype=float)
+    law = np.exp(-(x**2) / (2.0 * scale**2) if kind == "discrete_gaussian" else -np.abs(x) / scale)
+    law /= law.sum()
+
+    def moved(*steps: int) -> tuple[Any, Any]:
+        p = q = np.ones(1)
+        for step in steps:
+            p, q = np.outer(p, np.pad(law, (step, 0))).ravel(), np.outer(q, np.pad(law, (0, step))).ravel()
+        return p, q
+
+    for spread in ((1, 1), (2, 1)):
+        profile = getattr(_core.RoundProfile, kind)(sum(spread), scale)
+        for epsilon in np.linspace(0.0, 12.0, 49):
+            seen = delta_between(*moved(*spread), epsilon)
+            assert seen <= profile.delta(epsilon)[1] * (1.0 + 1e-9) + 1e-15 * math.exp(epsilon)
