@@ -358,13 +358,18 @@ def test_a_group_takes_no_less_than_its_multiple() -> None:
     assert (guarantee.epsilon_lower, guarantee.epsilon) == (2.1, 2.1)
 
 
-def test_the_group_lemma_of_a_stated_guarantee() -> None:
-    """(ε, δ) for one is (kε, δ(e^{kε} − 1)/(e^ε − 1)) for k."""
-    epsilon, delta, k = Fraction(1, 2), 1e-9, 3
-    grouped = delta * (math.exp(k * epsilon) - 1) / (math.exp(epsilon) - 1)
-    one = certified({"mechanism": {"kind": "stated", "epsilon": 0.5, "delta": delta}}, group_size=k)
-    other = certified({"mechanism": {"kind": "stated", "epsilon": 1.5, "delta": grouped}})
-    assert one.epsilon == pytest.approx(other.epsilon, rel=1e-9)
+def test_a_group_of_a_stated_guarantee_has_less_than_the_lemma_says() -> None:
+    """(ε, δ) for one is (kε, δ(e^{kε} − 1)/(e^ε − 1)) for k, and has less δ below kε: 1 − 1/√e at ε, beside terms of δ."""
+    delta, k = 1e-9, 3
+    grouped = delta * (math.exp(k * 0.5) - 1) / (math.exp(0.5) - 1)
+    stated, lemma = ({"kind": "stated", "epsilon": e, "delta": d} for e, d in ((0.5, delta), (k * 0.5, grouped)))
+    one, other = (
+        certified({"mechanism": mechanism}, group_size=size, epsilon=0.5, delta="solve").data.guarantee
+        for mechanism, size in ((stated, k), (lemma, 1))
+    )
+    assert one.delta == pytest.approx(-math.expm1(-0.5), abs=1e-8)
+    assert other.delta_lower > 1.3 * one.delta
+    assert certified({"mechanism": stated}, group_size=k).epsilon <= certified({"mechanism": lemma}).epsilon
 
 
 def test_mechanisms_compose_with_training() -> None:
