@@ -8,6 +8,7 @@ worded.
 
 from __future__ import annotations
 
+import math
 import secrets
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -18,6 +19,7 @@ from pyaccount.errors import LimitError
 from pyaccount.execute.curve import CurvePoint, curves
 from pyaccount.execute.engine import RESOLVED, Answer, DirectedAnswer, Engine, Question, asked_at, finite
 from pyaccount.execute.group_lemma import GroupLemma, group_lemma
+from pyaccount.execute.infinite_loss import refuse_infinite
 from pyaccount.execute.long_schedules import PROFILE_TOLERANCE, composable, profile_tolerance, read_profile
 from pyaccount.execute.measure import MeasuredRisk, risk_attained
 from pyaccount.execute.options import RunOptions
@@ -346,7 +348,10 @@ def _claim(
     """Return the claim with bounds from both sides; `known` is an answer already found for its given coordinate."""
     privacy = document.privacy
     if privacy.delta != "solve" and (privacy.epsilon == "solve" or privacy.epsilon > 0.0):
-        at_delta = finite(known or engine.ask(bounds, Question(None, privacy.delta, tolerance)))
+        at_delta = known or engine.ask(bounds, Question(None, privacy.delta, tolerance))
+        if math.isinf(at_delta.upper):
+            refuse_infinite(document, engine, bounds)
+        at_delta = finite(at_delta)
         at_epsilon = engine.ask(bounds, Question(at_delta.upper, None, profile_tolerance(bounds, tolerance)))
         return PinnedClaim("delta", at_delta, at_epsilon)
     at_epsilon = known or engine.ask(bounds, Question(number(privacy.epsilon), None, tolerance))
