@@ -64,7 +64,8 @@ def _meets_target(instance: Instance, engine: Engine, tolerance: float) -> Candi
     """Return whether the document's target is met, from an interval of relative width `tolerance`."""
     target = target_of(instance.document)
     found = target.find(engine, instance.bounds(target.width(tolerance)), tolerance)
-    limit, middle = target.limit, 0.5 * (found.lower + found.upper)
+    limit = target.limit if found.limit is None else found.limit
+    middle = 0.5 * (found.lower + found.upper)
     comparable = 0.0 < middle < math.inf and limit > 0.0
     excess = math.log(middle / limit) if comparable else math.copysign(math.inf, middle - limit)
     return CandidateVerdict(found.upper <= limit, found.lower > limit, excess, found)
