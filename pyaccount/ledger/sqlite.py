@@ -56,14 +56,15 @@ class SqliteFile:
             )
         self._check_file()
         with self._located("cannot be written"), self._connected(create=True) as connection:
-            self._patiently(connection, "BEGIN IMMEDIATE")
+            patiently(connection, "BEGIN IMMEDIATE")
             if not self._prepared(connection):
                 for statement in TABLES:
-                    connection.execute(statement)
-                connection.execute("INSERT INTO head VALUES (1, ?, 0, '', ?)", (FORMAT, "0" * 64))
-                connection.execute(f"PRAGMA user_version = {FORMAT}")
-                connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            self._patiently(connection, "COMMIT")
+                    patiently(connection, statement)
+                first = {"format": FORMAT, "hash": "0" * 64}
+                patiently(connection, "INSERT INTO head VALUES (1, :format, 0, '', :hash)", first)
+                patiently(connection, f"PRAGMA user_version = {FORMAT}")
+                patiently(connection, f"PRAGMA application_id = {APPLICATION}")
+            patiently(connection, "COMMIT")
 
     @contextmanager
     def reading(self) -> Iterator[_FileTransaction]:
@@ -83,12 +84,12 @@ class SqliteFile:
         if not self._path.exists():
             raise no_ledger(self.place)
         with self._located(what), self._connected() as connection:
-            self._patiently(connection, f"BEGIN {kind}")
+            patiently(connection, f"BEGIN {kind}")
             # The first query takes the lock, from which on all queries see one state.
             if not self._prepared(connection):
                 raise no_ledger(self.place)
             yield _FileTransaction(connection)
-            self._patiently(connection, "COMMIT")
+            patiently(connection, "COMMIT")
 
     def _check_file(self) -> None:
         if self._path.is_dir():
@@ -109,31 +110,19 @@ class SqliteFile:
             )
             try:
                 # With a rollback journal, FULL leaves open whether a committed transaction survives a loss of power; EXTRA
-                # writes the folder too.
-                connection.execute("PRAGMA synchronous = EXTRA")
+                # writes the folder too. Like every statement, this one reads the file first, which another process may have
+                # locked, or may have to repair after a writer was killed.
+                patiently(connection, "PRAGMA synchronous = EXTRA")
                 yield connection
             finally:
                 # Closing without a commit rolls back.
                 connection.close()
 
-    @staticmethod
-    def _patiently(connection: sqlite3.Connection, statement: str) -> list[Any]:
-        """Return the rows of a statement. Waits up to `PATIENCE` for other processes; Ctrl-C works every `SPELL`."""
-        began = time.monotonic()
-        while True:
-            try:
-                return connection.execute(statement).fetchall()
-            except sqlite3.OperationalError as error:
-                busy = getattr(error, "sqlite_errorcode", 0) & _PRIMARY == sqlite3.SQLITE_BUSY
-                if not busy or time.monotonic() - began > PATIENCE:
-                    raise
-            time.sleep(0.005)
-
     def _prepared(self, connection: sqlite3.Connection) -> bool:
         """Return whether the file is a ledger that can be used here; False for an empty one. Raises for any other."""
-        ((tables,),) = self._patiently(connection, "SELECT count(*) FROM sqlite_master")
-        ((application,),) = self._patiently(connection, "PRAGMA application_id")
-        ((version,),) = self._patiently(connection, "PRAGMA user_version")
+        ((tables,),) = patiently(connection, "SELECT count(*) FROM sqlite_master")
+        ((application,),) = patiently(connection, "PRAGMA application_id")
+        ((version,),) = patiently(connection, "PRAGMA user_version")
         if application == 0 and tables == 0:
             return False
         if application != APPLICATION:
@@ -166,7 +155,23 @@ class _FileTransaction:
         self._connection = connection
 
     def rows(self, statement: str, values: Values | None = None) -> list[Any]:
-        return self._connection.execute(statement, dict(values or {})).fetchall()
+        return patiently(self._connection, statement, values)
 
     def run(self, statement: str, values: Values | None = None) -> None:
-        self._connection.execute(statement, dict(values or {}))
+        patiently(self._connection, statement, values)
+
+
+def patiently(connection: sqlite3.Connection, statement: str, values: Values | None = None) -> list[Any]:
+    """Run a statement, and return its rows. Waits up to `PATIENCE` for other processes; Ctrl-C works every `SPELL`.
+
+    Every statement goes through here. A statement that finds the file locked has done nothing, so it can be repeated.
+    """
+    began = time.monotonic()
+    while True:
+        try:
+            return connection.execute(statement, dict(values or {})).fetchall()
+        except sqlite3.OperationalError as error:
+            busy = getattr(error, "sqlite_errorcode", 0) & _PRIMARY == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() - began > PATIENCE:
+                raise
+        time.sleep(0.005)

@@ -357,6 +357,62 @@ def test_a_writer_waits_for_another_one_and_gives_up(tmp_path: Path, monkeypatch
     ledger.add_block("new")
 
 
+HOLDER = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute(sys.argv[2])
+connection.execute("SELECT * FROM head").fetchall()
+print("locked", flush=True)
+sys.stdin.readline()
+connection.execute("ROLLBACK")
+"""
+
+
+@pytest.mark.parametrize(
+    ("lock", "commands"),
+    [
+        ("BEGIN EXCLUSIVE", ("create", "status", "verify", "reserve")),
+        # Others may read, and nobody may write.
+        ("BEGIN IMMEDIATE", ("create", "reserve")),
+        # A reader, for whom a commit has to wait.
+        ("BEGIN", ("create", "reserve")),
+    ],
+)
+def test_every_statement_waits_for_the_lock_of_another_process(
+    lock: str, commands: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other process lets go only after the command has found the file locked three times."""
+    place = tmp_path / "budgets.db"
+    ledger = Ledger(place)
+    ledger.create(data_set(privacy={"mu": 5}))
+    monkeypatch.setattr(sqlite, "SPELL", 0.01)
+    work = {
+        "create": lambda: ledger.create(data_set("other")),
+        "status": ledger.status,
+        "verify": ledger.verify,
+        "reserve": lambda: ledger.reserve(gaussian(0.1), who="w", purpose="p", data_set="customers"),
+    }
+    for command in commands:
+        with subprocess.Popen(
+            [sys.executable, "-c", HOLDER, str(place), lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as holder:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "locked\n"
+            found = []
+
+            def count(_: float, holder: subprocess.Popen[str] = holder, found: list[int] = found) -> None:
+                found.append(1)
+                if len(found) == 3:
+                    holder.communicate("\n")
+
+            monkeypatch.setattr(sqlite.time, "sleep", count)
+            work[command]()
+            monkeypatch.undo()
+            monkeypatch.setattr(sqlite, "SPELL", 0.01)
+            assert len(found) >= 3, command
+    assert ledger.verify().intact
+
+
 def test_a_password_is_not_shown() -> None:
     ledger = Ledger("postgresql://me:secret@nowhere.invalid:5432/budgets")
     assert "secret" not in ledger.place
