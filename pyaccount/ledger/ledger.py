@@ -395,7 +395,9 @@ class Ledger(Desk):
         same_blocks = not asked.blocks or sorted(asked.blocks) == sorted(place.block for place in earlier.places)
         if stated != (kept.data_set.name, found.phases_sha256, asked.who, asked.purpose) or not same_blocks:
             message = (
-                f"the entry {earlier.id} is another reservation ({earlier.name}, by {earlier.who}): give another id"
+                f"the entry {earlier.id} is another reservation ({earlier.name}, by {earlier.who}, for {earlier.purpose}): give "
+                f"another id, or go on with this entry, by name: TrainingRun(…, entry={earlier.id!r}) continues its run, also as "
+                "another user"
             )
             raise refuse("not-allowed-now", message, ("entries", earlier.id), self.place)
         return earlier
