@@ -19,6 +19,7 @@ import pytest
 from faulty_ledger import Faulty, Killed, Simulation
 from ledger_samples import Clock, data_set, gaussian
 from places import ROOT
+from postgres import UnavailableError, new_database
 
 import pyaccount
 from pyaccount import BudgetError, Ledger, LedgerError, LedgerStorageError
@@ -410,6 +411,55 @@ def test_every_statement_waits_for_the_lock_of_another_process(
             monkeypatch.undo()
             monkeypatch.setattr(sqlite, "SPELL", 0.01)
             assert len(found) >= 3, command
+    assert ledger.verify().intact
+
+
+FROZEN = """
+import sys
+from pyaccount import Ledger, LedgerStorageError
+from pyaccount.ledger import server
+server.IDLE = 1
+ledger = Ledger(sys.argv[1])
+try:
+    with ledger._writing() as rows:
+        print("locked", flush=True)
+        sys.stdin.readline()
+        rows.data_sets()
+except LedgerStorageError as error:
+    print(error, flush=True)
+ledger.add_block("mine")
+"""
+
+
+def test_a_frozen_client_of_a_server_loses_its_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others write after the server has ended its transaction, of which nothing stays; it connects again for its next command."""
+    try:
+        place = new_database()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    from pyaccount.ledger import server
+
+    ledger = Ledger(place)
+    ledger.create(data_set(blocks=[{"name": "old"}]))
+    # Long enough for the server to end the other transaction on a slow machine.
+    monkeypatch.setattr(server, "PATIENCE", 20)
+    command = [sys.executable, "-c", FROZEN, place]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as frozen:
+        assert frozen.stdout is not None
+        assert frozen.stdout.readline() == "locked\n"
+        frozen.send_signal(signal.SIGSTOP)
+        try:
+            ledger.add_block("new")
+        finally:
+            frozen.send_signal(signal.SIGCONT)
+        said, _ = frozen.communicate("\n")
+    assert "cannot be written" in said
+    assert "idle-in-transaction timeout" in said
+    assert frozen.returncode == 0
+    assert [event.content["block"] for event in ledger.history().events[1:]] == ["new", "mine"]
     assert ledger.verify().intact
 
 
