@@ -24,7 +24,7 @@ from pyaccount.ledger.database import FORMAT, TABLES, Values, no_ledger
 
 #: Seconds to wait for the lock of another writer, and for a connection.
 PATIENCE, CONNECTING = 60, 10
-#: Seconds without a statement after which the server ends a transaction that writes. A total that is computed under the lock takes
+#: Seconds without a statement after which the server ends a transaction that writes. To compute a total under the lock takes
 #: less; those who wait for the lock wait longer.
 IDLE = 45
 #: The number of the advisory lock under which tables are made: "pyal".
@@ -105,7 +105,7 @@ class Server:
 
     @staticmethod
     def _limit_waiting(transaction: _ServerTransaction) -> None:
-        """Let the transaction wait no longer for another one than `PATIENCE`, and let no other one wait for it when it is frozen."""
+        """Limit how long the transaction waits for others, and how long they wait for it if this process is frozen."""
         transaction.run(f"SET LOCAL lock_timeout = '{PATIENCE}s'")
         transaction.run(f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE}s'")
 
