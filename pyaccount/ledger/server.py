@@ -137,3 +137,41 @@ class _ServerTransaction:
 
     def run(self, statement: str, values: Values | None = None) -> None:
         self._connection.execute(self._text(statement), dict(values or {}))
+
+    def additions(self) -> list[str]:
+        """Return the triggers, rules and row policies on the tables, and what is not a table or has other columns."""
+        wrong = []
+        for statement in TABLES:
+            _, kind, name = statement.split()[:3]
+            if kind != "TABLE":
+                continue
+            (relation,) = self.rows(_RELATION, {"name": name}) or [(None, None, 0, 0, False)]
+            found, columns, triggers, rules, policies = relation
+            if found not in ("r", "p") or columns != _columns(statement):
+                wrong.append(f"{name} is not the table of a ledger")
+            what = {"a trigger": triggers, "a rule": rules, "policies that hide rows": policies}
+            wrong += [f"the table {name} has {word}, which no ledger has" for word, there in what.items() if there]
+        return wrong
+
+
+#: What the server knows of a table, of those that a query finds by its name alone.
+_RELATION = """
+SELECT c.relkind::text,
+    (SELECT string_agg(attname || ' ' || CASE WHEN attnotnull THEN 'NOT NULL' ELSE '' END, ',' ORDER BY attnum)
+        FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped),
+    (SELECT count(*) FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal),
+    (SELECT count(*) FROM pg_rewrite WHERE ev_class = c.oid AND c.relkind <> 'v'),
+    c.relrowsecurity
+FROM pg_class AS c WHERE c.oid = to_regclass(:name)
+"""
+
+
+def _columns(statement: str) -> str:
+    """Return the columns of a statement that makes a table, in the words of `_RELATION`."""
+    inside = statement.partition("(")[2].rpartition(")")[0]
+    named, _, key = inside.partition(", PRIMARY KEY ")
+    keys = [one.strip() for one in key.strip("()").split(",")]
+    words = [column.split() for column in named.split(", ")]
+    return ",".join(
+        f"{name} {'NOT NULL' if 'KEY' in rest or 'NOT' in rest or name in keys else ''}" for name, *rest in words
+    )

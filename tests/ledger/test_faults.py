@@ -234,8 +234,8 @@ def changed(place: str, statement: str) -> None:
             None,
             "entries.e2 [ledger-damaged]",
         ),
-        ("UPDATE phases SET content = '[]'", None, "the phases of an entry of the block all"),
-        ("UPDATE places SET counts = 0", None, "the fixed entries of the block all"),
+        ("UPDATE phases SET content = '[]'", None, "entries.e2.phases [ledger-damaged]"),
+        ("UPDATE places SET counts = 0", None, "the columns by which the fixed entries of a block are found"),
         ("DELETE FROM entries", None, "the row of the entry e2 is missing"),
         ("UPDATE entries SET document = 'x'", None, "the columns by which entries are looked up"),
         (
@@ -445,9 +445,7 @@ def test_a_frozen_client_of_a_server_loses_its_lock(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(server, "PATIENCE", 20)
     command = [sys.executable, "-c", FROZEN, place]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as frozen:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as frozen:
         assert frozen.stdout is not None
         assert frozen.stdout.readline() == "locked\n"
         frozen.send_signal(signal.SIGSTOP)
