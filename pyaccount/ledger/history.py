@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -69,8 +70,14 @@ class LedgerHistory(OutputRecord, Readable):
 
 def history_of(place: str, rows: LedgerRows, data_set: str | None) -> LedgerHistory:
     """Return the events of a data set, with those that are about the whole ledger; or all events."""
-    events = [record_of(event) for event in rows.events(data_set)]
+    events = [rows.made(partial(_readable, event), ("events", event.sequence)) for event in rows.events(data_set)]
     return LedgerHistory(pyaccount=1, kind="ledger-history", ledger=place, events=events)
+
+
+def _readable(event: Event) -> EventRecord:
+    """Return an event as data, whose content can be worded."""
+    _words(event.kind, event.content)
+    return record_of(event)
 
 
 def record_of(event: Event) -> EventRecord:

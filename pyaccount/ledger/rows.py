@@ -68,7 +68,7 @@ class LedgerRows:
     def head(self) -> Head:
         """The end of the chain. It is checked when it is used first, so that `verify` can report a wrong one."""
         if self._head is None:
-            self._head = self._made(self._stated_head, ("head",))
+            self._head = self.made(self._stated_head, ("head",))
         return self._head
 
     def data_set(self, name: str) -> KeptDataSet | None:
@@ -215,9 +215,10 @@ class LedgerRows:
 
     def _read(self, made: Callable[[Any], Made], content: object, path: Path) -> Made:
         """Return an object from the text of a row. Raises `LedgerError` if the row cannot be read."""
-        return self._made(lambda: made(parsed(content)), path)
+        return self.made(lambda: made(parsed(content)), path)
 
-    def _made(self, made: Callable[[], Made], path: Path) -> Made:
+    def made(self, made: Callable[[], Made], path: Path) -> Made:
+        """Return what is made of a row. Raises `LedgerError` with its path for any of `UNREADABLE`."""
         try:
             return made()
         except UNREADABLE as error:

@@ -169,6 +169,16 @@ def test_every_command_works_or_says_where_the_damage_is(whole: Path, tmp_path: 
     assert seen > 60
 
 
+def test_an_event_that_cannot_be_worded_is_damage(whole: Path, tmp_path: Path) -> None:
+    place = tmp_path / "budgets.db"
+    shutil.copy(whole, place)
+    with contextlib.closing(sqlite3.connect(place)) as connection:
+        connection.execute("UPDATE events SET content = json_remove(content, '$.purpose') WHERE sequence = 3")
+        connection.commit()
+    with pytest.raises(LedgerError, match=r"events\[3\] \[ledger-damaged\]"):
+        Ledger(place).history()
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
