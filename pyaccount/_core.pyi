@@ -222,7 +222,7 @@ class RoundProfile:
         """Lower and upper bounds on δ at any finite ε, for one round."""
 
     def largest_loss(self) -> tuple[Fraction, Fraction] | None:
-        """Lower and upper bounds on the largest loss, in nats; None if it has no bound, or none is known.
+        """Lower and upper bounds on the largest loss, in nats; None if it is infinite or unknown.
 
         They are equal where the loss follows from the numbers of the profile, read as decimals, without a logarithm.
         """

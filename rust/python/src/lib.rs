@@ -376,7 +376,7 @@ impl RoundProfile {
         Ok(self.0.bounds(epsilon))
     }
 
-    /// Returns lower and upper bounds on the largest loss as fractions; None if it has no bound, or none is known.
+    /// Returns lower and upper bounds on the largest loss as fractions; None if it is infinite or unknown.
     fn largest_loss(&self) -> Option<(BigRational, BigRational)> {
         self.0.exact_largest_loss().map(|loss| (loss.at_least, loss.at_most))
     }
