@@ -122,6 +122,15 @@ class Accountant:
             accountant._horizons.know(accountant._planned, accountant._target(None), accountant._delta)
         return accountant
 
+    if not TYPE_CHECKING:  # for checkers of types a name that is not defined here is an error
+
+        def __getattr__(self, name):
+            if name == "get_epsilon":
+                raise AttributeError(
+                    "an Accountant has no get_epsilon: epsilon_spent() returns the certified ε of the rounds so far, at its delta"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     @property
     def steps(self) -> int:
         """Return the number of rounds released so far."""

@@ -127,11 +127,17 @@ def all_commands() -> dict[str, click.Command]:
     return found
 
 
+#: What to do in place of options that other commands of a shell have.
+_INSTEAD = {"--json": "Write --format json.", "--vary": "List the values under `vary:` in the document."}
+
+
 def _elsewhere(error: click.NoSuchOption) -> click.ClickException:
     """Return the error for an unknown option; if a document key or another command has its name, say so."""
     from pyaccount.document.validation import home_of
     from pyaccount.errors import path_text
 
+    if error.option_name in _INSTEAD:
+        return click.UsageError(f"No such option: {error.option_name}. {_INSTEAD[error.option_name]}", error.ctx)
     home = home_of(error.option_name.lstrip("-"))
     takes_overrides = error.ctx is not None and any(param.name == "overrides" for param in error.ctx.command.params)
     if home is None or not takes_overrides:
@@ -170,6 +176,9 @@ def run(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption):
             error = _elsewhere(error)
+        elif isinstance(error, click.MissingParameter):
+            # The library lists choices on lines with tabs.
+            error = click.UsageError(" ".join(error.format_message().split()), error.ctx)
         _show(error)
         return _exit_code(arguments, WRONG, error)
     except (KeyboardInterrupt, click.Abort) as error:

@@ -423,4 +423,8 @@ def _recorded(record: str, certificate: str, expected_head: str | None = None) -
     from pyaccount.certificate import Certificate
     from pyaccount.training.holding import hold_record
 
+    if not Path(record).exists():
+        raise click.UsageError(
+            f"--record {record}: there is no such file; a run writes it as record.jsonl in its folder."
+        )
     return hold_record(record, Certificate.load(certificate), expected_head=expected_head)

@@ -39,6 +39,10 @@ def card(certificate: str, card: str, compared: bool, form: str) -> int:
     from pyaccount.integrations.model_card import check_card, read_card, write_card
 
     check_apart("CARD", Path(card), [certificate])
+    if certificate.lower().endswith(".md") and card.lower().endswith(".json"):
+        raise click.UsageError(
+            f"CERT comes before CARD; are the arguments swapped? pyaccount card {card} {certificate}"
+        )
     if compared:
         check_card(certificate, card)
         result, words = "agrees", f"agrees with {certificate}"

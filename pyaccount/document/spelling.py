@@ -37,7 +37,7 @@ FIELD_ALIASES: dict[str, Path] = {
         "training.sampling_probability": "sample_rate sampling_rate subsampling_rate q p rate sampling_prob",
         "training.iterations": "steps num_steps n_steps max_steps num_iterations rounds num_rounds num_updates",
         "training.epochs": "num_epochs n_epochs max_epochs num_train_epochs",
-        "noise.multiplier": "noise_multiplier sigma std stddev noise_scale noise_std",
+        "noise.multiplier": "noise_multiplier sigma std stddev noise_scale noise_std scale",
         "accounting.method": "accountant accounting_method engine",
         "accounting.tolerance": "tol precision accuracy",
         "accounting.seed": "random_seed rng_seed",
@@ -82,6 +82,10 @@ FOREIGN_KEYS: dict[str, str] = {
         " ".join(sorted(MICRO_BATCHES)): (
             "leave it out, and count in training.iterations the steps to which noise is added; where every micro-batch of a step "
             "is drawn independently, sampler.draws_per_iteration states their number"
+        ),
+        "unit privacy_unit unit_of_privacy privacy_level": (
+            "a user with several records is protected by sampler.kind user-b-min-sep, and any k records together by "
+            "privacy.group_size: k; without them single records are"
         ),
         " ".join(sorted(RANKS)): "leave it out",
         "max_physical_batch_size physical_batch_size num_workers pin_memory prefetch_factor": (

@@ -61,6 +61,9 @@ MECHANISMS = {
     f"Steinke 2021), so its bound does not hold; {_ITS_GUARANTEE}",
     "staircase": "no bound for staircase noise is implemented, and that for Laplace noise does not hold for it; "
     f"{_ITS_GUARANTEE}",
+    "partition-selection": "a threshold hides which keys exist except with a probability δ that depends on the threshold: write "
+    "two phases, the noise on the counts as a mechanism of its kind, and `mechanism: {kind: stated, epsilon: 0, delta: δ}`, with "
+    "the largest probability with which the keys of one record alone pass the threshold",
 }
 
 #: Other words that people and libraries use for these kinds.
@@ -74,6 +77,7 @@ ALIASES: dict[str, str] = {
         "distributed-discrete-gaussian": "ddgauss sum-of-discrete-gaussians secagg",
         "sparse-vector": "svt above-threshold abovethreshold sparse-vector-technique numeric-sparse",
         "pate": "teacher-ensemble teachers",
+        "partition-selection": "thresholding threshold partitions private-partition-selection key-selection set-union",
         "discrete-laplace": "discretelaplace laplace-discrete geometric two-sided-geometric double-geometric",
         "exponential": "exponential-mechanism report-noisy-max permute-and-flip gumbel",
     }.items()

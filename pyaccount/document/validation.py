@@ -156,6 +156,9 @@ class _Review:
                 message += f"; {whole_batch(self.stated(parent))[0]}"
             return located(self.root, Problem("unknown-key", message, path), key=True)
         target = _meant_field(str(key), parent, fields, mechanism) if self.guesses <= _MOST_GUESSES else None
+        if target is None and not mechanism and not parent:
+            # It may be a key of a section that is written on top.
+            target = next(((name, key) for name in fields if key in keys_at(self.shape, (name,), self.raw)), None)
         # If the key belongs to another kind of this section, there is no better path to suggest.
         if target is None or target == path:
             suggestion = None
@@ -226,7 +229,8 @@ class _Review:
         if field is None:
             return None
         if union := union_of(field):
-            return f"a mapping with a kind: {listed(union.by_kind)}"
+            shortest = ", or {multiplier: solve}" if path[-1] == "noise" else ""
+            return f"a mapping with a kind: {listed(union.by_kind)}{shortest}"
         if reader := reader_of(field):
             return reader.allowed
         keys = keys_at(self.shape, path, self.raw)

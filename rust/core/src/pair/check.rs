@@ -121,11 +121,14 @@ mod tests {
     use crate::pair::discrete::DiscretePair;
     use crate::pair::Reversal;
 
-    /// A profile with one mistake, given by a function of ε and the true point.
+    /// What a mistake makes of the true point at ε.
+    type Mistake = fn(f64, ProfilePoint) -> ProfilePoint;
+
+    /// A profile with one mistake.
     #[derive(Debug)]
     struct Wrong {
         inner: DiscretePair,
-        mistake: fn(f64, ProfilePoint) -> ProfilePoint,
+        mistake: Mistake,
         reversed: bool,
     }
 
@@ -143,7 +146,7 @@ mod tests {
         }
     }
 
-    fn refusal(mistake: fn(f64, ProfilePoint) -> ProfilePoint, reversed: bool) -> String {
+    fn refusal(mistake: Mistake, reversed: bool) -> String {
         let inner = DiscretePair::new(vec![(0.7, 0.1), (0.3, 0.9)]).unwrap();
         match checked(Arc::new(Wrong { inner, mistake, reversed })) {
             Ok(_) => String::new(),
@@ -154,7 +157,7 @@ mod tests {
     #[test]
     fn what_no_profile_does_is_refused() {
         assert_eq!(refusal(|_, point| point, false), "");
-        let wrong: [(fn(f64, ProfilePoint) -> ProfilePoint, &str); 5] = [
+        let wrong: [(Mistake, &str); 5] = [
             (|_, point| ProfilePoint { delta: 0.9 * point.delta, ..point }, "mass of its loss is missing"),
             (|_, point| ProfilePoint { delta: point.delta + 0.1, ..point }, "above 1"),
             (|_, point| ProfilePoint { slope: -0.1, ..point }, "rises"),
