@@ -59,7 +59,7 @@ def lines_of_code(program: str) -> int:
 
 def test_it_is_small_enough_to_be_read() -> None:
     assert lines_of_code('"""Text."""\n\n# comment\nx = """a\nb"""  # another\n') == 2
-    assert sum(lines_of_code(path.read_text(encoding="utf-8")) for path in MODULES) <= 3800
+    assert sum(lines_of_code(path.read_text(encoding="utf-8")) for path in MODULES) <= 3900
 
 
 def test_a_copy_of_the_folder_runs_alone(tmp_path: Path) -> None:
