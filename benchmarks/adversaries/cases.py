@@ -46,9 +46,9 @@ def drawn(seed: int, kind: str) -> Case | None:
         phases = [BUILDERS[kind](at)]
     except Impossible:
         return None
-    alone = kind in SAMPLED or rng.random() < 0.4
+    alone = kind in SAMPLED or rng.random() < 0.5
     others = list(SIMPLE)
-    for _ in range(0 if alone else rng.randint(1, 4)):
+    for _ in range(0 if alone else rng.choice([1, 1, 1, 2, 2, 3, 4])):
         try:
             phases.append(BUILDERS[rng.choice(others)](at))
         except Impossible:

@@ -84,7 +84,9 @@ def _loss(p: Sums, q: Sums, y: float, noise: float) -> float:
     if not math.isfinite(y):
         ends = [(max if y > 0 else min)(mean[0] for mean, weight in sums.items() if weight) for sums in (p, q)]
         if ends[0] == ends[1]:
-            weights = [next(w for mean, w in sums.items() if mean[0] == end) for sums, end in zip((p, q), ends, strict=True)]
+            weights = [
+                next(w for mean, w in sums.items() if mean[0] == end) for sums, end in zip((p, q), ends, strict=True)
+            ]
             return math.log(weights[0] / weights[1])
         return math.inf if (ends[0] > ends[1]) == (y > 0) else -math.inf
 
@@ -128,7 +130,7 @@ def discrete_gaussian(shift: int, sigma: float) -> Law:
     """Return the law of an integer with discrete Gaussian noise, moved by `shift`."""
     reach = math.ceil(37.0 * sigma) + 2
     x = np.arange(-reach, reach + shift + 1, dtype=np.float64)
-    total = math.fsum(np.exp(-np.arange(-reach, reach + 1.0) ** 2 / (2.0 * sigma * sigma)))
+    total = math.fsum(np.exp(-(np.arange(-reach, reach + 1.0) ** 2) / (2.0 * sigma * sigma)))
     p, q = (np.exp(-((x - at) ** 2) / (2.0 * sigma * sigma)) / total for at in (shift, 0))
     return merged(positive(finite(list(p), list(q), 1e-12)), 1500)
 

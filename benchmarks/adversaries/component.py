@@ -36,8 +36,8 @@ class Setting:
 class Component:
     """A phase, and the laws of its output on pairs of data sets.
 
-    `pairs` are the pairs that were built; each has the data set with the record first. `worst` says that they contain a worst pair
-    for every ε, as a theorem has it, so that what is said to be attained can be refuted by them. `tight` is one pair that
+    `pairs` are the pairs that were built; the data set with the record is first. `worst` says that they contain a worst
+    pair for every ε, as a theorem has it, so that what is said to be attained can be refuted by them. `tight` is one pair that
     is the worst for every ε at once, so that compositions of it are the worst compositions.
     """
 
@@ -63,7 +63,7 @@ class Component:
 Builder = Callable[[Setting], Component]
 
 
-class Impossible(Exception):
+class Impossible(Exception):  # noqa: N818 - it is not an error
     """The kind has no mechanism in this setting, such as groups of what protects single records."""
 
 

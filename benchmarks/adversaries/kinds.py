@@ -33,7 +33,16 @@ SIMPLE: dict[str, Builder] = {
     "noise laplace": training.ordered_laplace,
     **{
         f"matrix {kind}": separated.with_matrix(kind)
-        for kind in ("identity", "banded-square-root", "toeplitz", "banded-inverse", "blt", "tree", "optimal-toeplitz", "dense")
+        for kind in (
+            "identity",
+            "banded-square-root",
+            "toeplitz",
+            "banded-inverse",
+            "blt",
+            "tree",
+            "optimal-toeplitz",
+            "dense",
+        )
     },
 }
 #: Runs whose loss is sampled: they take long, and cannot stand in other phases.

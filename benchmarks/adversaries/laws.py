@@ -96,7 +96,9 @@ def _times_exp(masses: Array, epsilon: float) -> Array:
         return np.asarray(np.exp(np.minimum(np.log(masses) + epsilon, 700.0)))
 
 
-def finite(p: Sequence[float], q: Sequence[float], error: float = 4.0 * UNIT, base: Sequence[float] | None = None) -> Law:
+def finite(
+    p: Sequence[float], q: Sequence[float], error: float = 4.0 * UNIT, base: Sequence[float] | None = None
+) -> Law:
     """Return the law of outcomes that are not cells: the loss of each is known."""
     law = Law(np.array([float(x) for x in p]), np.array([float(x) for x in q]), error)
     losses = law.losses

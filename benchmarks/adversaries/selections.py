@@ -6,6 +6,7 @@ quadrature is exact.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -48,18 +49,20 @@ def noisy(utilities: list[float]) -> list[float]:
     m, ordered = len(utilities), sorted(set(utilities))
     low, high = ordered[0], ordered[-1]
     edges = [low]
-    for one, other in zip(ordered, ordered[1:], strict=False):
+    for one, other in itertools.pairwise(ordered):
         pieces = max(1, math.ceil((other - one) / 0.5))
         edges.extend(one + (other - one) * k / pieces for k in range(1, pieces + 1))
     out = []
     for i, own in enumerate(utilities):
         total = 0.5**m * math.exp(math.fsum(low - u for u in utilities)) / m
-        for one, other in zip(edges, edges[1:], strict=False):
+        for one, other in itertools.pairwise(edges):
             y = one + 0.5 * (other - one) * (_NODES + 1.0)
             value = 0.5 * np.exp(-np.abs(y - own))
             for j, u in enumerate(utilities):
                 if j != i:
-                    value = value * np.where(y < u, 0.5 * np.exp(np.minimum(y - u, 0.0)), 1.0 - 0.5 * np.exp(-np.abs(y - u)))
+                    value = value * np.where(
+                        y < u, 0.5 * np.exp(np.minimum(y - u, 0.0)), 1.0 - 0.5 * np.exp(-np.abs(y - u))
+                    )
             total += 0.5 * (other - one) * float(np.sum(_WEIGHTS * value))
         s = 0.5 * (_NODES + 1.0)
         value = np.full_like(s, 0.5 * math.exp(own - high))
@@ -70,9 +73,12 @@ def noisy(utilities: list[float]) -> list[float]:
     return out
 
 
-def _pairs(at: Setting, select: Select, sensitivity: float, scale: float, monotone: bool, most: int) -> list[Law]:
-    """Return the laws of utilities of which each changes by at most the sensitivity, all in one direction if monotone."""
-    reach, laws = at.group * sensitivity / scale, []
+def _pairs(at: Setting, select: Select, reach: float, monotone: bool, most: int) -> list[Law]:
+    """Return the laws of utilities of which each changes by at most the sensitivity, all in one direction if monotone.
+
+    `reach` is the largest change for one record, in units of the scale.
+    """
+    reach, laws = at.group * reach, []
     for index in range(_PAIRS):
         size = 2 if index < _SMALL else at.rng.randint(2, most)
         spread = at.rng.choice([0.0, 1.0, 3.0, 8.0]) * at.rng.random()
@@ -83,7 +89,11 @@ def _pairs(at: Setting, select: Select, sensitivity: float, scale: float, monoto
         elif index < _SMALL:
             # The worst losses are those of an outcome that is rare on one of the data sets.
             before = [at.rng.uniform(-1.5, 1.5) * (2.0 * reach + 3.0), 0.0]
-        signs = [-1.0, 1.0] if index < _SMALL else [at.rng.choice([-1.0, 1.0, at.rng.uniform(-1.0, 1.0)]) for _ in range(size)]
+        signs = (
+            [-1.0, 1.0]
+            if index < _SMALL
+            else [at.rng.choice([-1.0, 1.0, at.rng.uniform(-1.0, 1.0)]) for _ in range(size)]
+        )
         if monotone:
             side = at.rng.choice([-1.0, 1.0])
             changes = [side * 0.5 * reach * (1.0 + side * sign) for sign in signs]
@@ -107,7 +117,7 @@ def _described(at: Setting, kind: str, **more: str) -> tuple[Component, float, f
 
 def _selection(at: Setting, kind: str, select: Select, most: int, **more: str) -> Component:
     described, sensitivity, scale, monotone = _described(at, kind, **more)
-    return Component(described.body, tuple(_pairs(at, select, sensitivity, scale, monotone, most)))
+    return Component(described.body, tuple(_pairs(at, select, sensitivity / scale, monotone, most)))
 
 
 def exponential(at: Setting) -> Component:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import math
+import tempfile
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 
+import pyaccount
 from adversaries.cells import gaussian
-from adversaries.component import Body, Component, Impossible, Setting, attained
+from adversaries.component import Body, Builder, Component, Impossible, Setting, attained
 from adversaries.training import binomial, fraction, patterns, run
 
 Patterns = dict[tuple[float, ...], float]
@@ -21,7 +25,7 @@ def _waiting(counts: dict[int, Fraction], apart: int, rounds: int, start: str) -
     stationary = 1 / (apart - 1 + 1 / drawn) if drawn else Fraction(0)
     states = {0: Fraction(1)}
     if start == "warm":
-        states = {wait: stationary for wait in range(1, apart)}
+        states = dict.fromkeys(range(1, apart), stationary)
         states[0] = 1 - (apart - 1) * stationary
     found: dict[tuple[int, ...], Fraction] = {}
 
@@ -69,7 +73,8 @@ def user_b_min_sep(at: Setting) -> Component:
     weights: Patterns = {}
     for drawn in itertools.product(counts, repeat=before + rounds):
         taken = tuple(
-            float(drawn[t]) if not any(drawn[max(0, t - apart + 1) : t]) else 0.0 for t in range(before, before + rounds)
+            float(drawn[t]) if not any(drawn[max(0, t - apart + 1) : t]) else 0.0
+            for t in range(before, before + rounds)
         )
         weights[taken] = weights.get(taken, 0.0) + float(math.prod(counts[one] for one in drawn))
     return Component(body, (patterns(at, weights, noise),))
@@ -116,13 +121,27 @@ def matrix_of(at: Setting, kind: str, rounds: int) -> tuple[Body, np.ndarray]:
         inverse = np.cumprod([1.0, *((2.0 * k - 3.0) / (2.0 * k) for k in range(1, rounds))])
         inverse[bands:] = 0.0
         return given, np.linalg.inv([[inverse[i - j] if i >= j else 0.0 for j in range(rounds)] for i in range(rounds)])
+    elif kind == "dense":
+        entries = np.tril([[round(at.rng.uniform(0.0, 1.0), 3) for _ in range(rounds)] for _ in range(rounds)])
+        entries += np.diag([0.3] * rounds)
+        file = Path(tempfile.gettempdir()) / f"adversary-{at.rng.getrandbits(48):x}.npy"
+        np.save(file, entries)
+        atexit.register(file.unlink, missing_ok=True)
+        given["file"] = str(file)
+        return given, entries
     else:
-        # A dense matrix is in a file, and an optimal one is searched for: what it is follows from the plan.
-        raise Impossible
+        # What an optimal matrix is can only be had from where it was searched for. Its privacy is asked of nobody.
+        given["bands"] = bands
+        document = {
+            "pyaccount": 1, "name": "a matrix", "privacy": {"adjacency": "zero-out", "epsilon": "solve", "delta": 0.1},
+            **run({"kind": "none", "max_participations": 1}, {"iterations": rounds}, {"multiplier": 1.0}, matrix=given),
+            "accounting": {"profile": []},
+        }  # fmt: skip
+        return given, np.asarray(pyaccount.certify(document).matrix.dense())
     return given, np.array([[first[i - j] if i >= j else 0.0 for j in range(rounds)] for i in range(rounds)])
 
 
-def with_matrix(kind: str):  # noqa: ANN201
+def with_matrix(kind: str) -> Builder:
     """Return the builder of a run without sampling whose noise is correlated; the worst of all patterns is searched for."""
 
     def build(at: Setting) -> Component:

@@ -144,16 +144,25 @@ def _fixed(at: Setting, kind: str) -> tuple[Body, Body, Callable[[int], Counts],
     subset = at.rng.randint(draws, draws + 4) if kind == "must-wo" else at.rng.randint(1, min(size - 1, 8))
     sampler["subset_size"] = subset
     if kind == "must-ow":
-        return sampler, training, lambda k: two_stages(
-            without_replacement(subset, k, size), lambda i: binomial(draws, Fraction(i, subset))
-        ), draws
+        return (
+            sampler,
+            training,
+            lambda k: two_stages(without_replacement(subset, k, size), lambda i: binomial(draws, Fraction(i, subset))),
+            draws,
+        )
     if kind == "must-wo":
-        return sampler, training, lambda k: two_stages(
-            binomial(subset, Fraction(k, size)), lambda i: without_replacement(draws, i, subset)
-        ), draws
-    return sampler, training, lambda k: two_stages(
-        binomial(subset, Fraction(k, size)), lambda i: binomial(draws, Fraction(i, subset))
-    ), draws
+        return (
+            sampler,
+            training,
+            lambda k: two_stages(binomial(subset, Fraction(k, size)), lambda i: without_replacement(draws, i, subset)),
+            draws,
+        )
+    return (
+        sampler,
+        training,
+        lambda k: two_stages(binomial(subset, Fraction(k, size)), lambda i: binomial(draws, Fraction(i, subset))),
+        draws,
+    )
 
 
 def fixed_draws(kind: str) -> Callable[[Setting], Component]:

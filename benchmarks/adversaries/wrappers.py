@@ -64,8 +64,8 @@ def on_sample(builders: dict[str, Builder]) -> Builder:
             body["phases"] = [one.body for one in phases]
         if count > 1:
             body["count"] = count
-        # A replaced record is missing from a run in which it is not drawn. A mechanism may show that, as other records of a client
-        # do; a training run may not, and a record that is replaced by one that contributes nothing is one that is missing.
+        # A replaced record is missing from a run in which it is not drawn. A mechanism may show that, as other records of a
+        # client do; a training run may not, and a record that is replaced by one that contributes nothing is one that is missing.
         shows = clients or (at.replaced and all("mechanism" in one.body for one in phases))
         answers = any(one.body.get("mechanism", {}).get("kind") == "randomized-response" for one in phases)
         if at.replaced and not clients and (answers or not shows):
@@ -87,7 +87,9 @@ def on_sample(builders: dict[str, Builder]) -> Builder:
 
 def _of_replaced(at: Setting, body: Body, phases: list[Component], rate: float, count: int) -> Component:
     """Return the pairs of a replaced record of training runs and of answers: the record that takes its place is as none."""
-    if any(one.body.get("mechanism", {}).get("kind") != "randomized-response" for one in phases if "mechanism" in one.body):
+    if any(
+        one.body.get("mechanism", {}).get("kind") != "randomized-response" for one in phases if "mechanism" in one.body
+    ):
         raise Impossible
     laws = _choices(at, phases, 2)
     pairs = tuple(power(sampled(law, rate, shows=False), count) for law in laws)
@@ -215,7 +217,9 @@ def parallel(builders: dict[str, Builder]) -> Builder:
 
 
 def _part(name: str, phases: list[Component]) -> Body:
-    return {"name": name, "phases": [one.body for one in phases]} if len(phases) > 1 else {"name": name, **phases[0].body}
+    return (
+        {"name": name, "phases": [one.body for one in phases]} if len(phases) > 1 else {"name": name, **phases[0].body}
+    )
 
 
 def _replaced_across(at: Setting, builders: dict[str, Builder]) -> Component:
